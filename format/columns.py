@@ -1,0 +1,290 @@
+"""The typed row schemas that tables, text, JSON lines, CSV, the documentation, Parquet and Spark all derive from.
+
+Names and their order are promises of the command line's contract. Column types:
+
+``int``        an integer that fits in 64 bits, signed
+``bool``       true or false
+``string``     text that this program or Kafka's own naming rules made
+``timestamp``  epoch milliseconds, an integer
+``bytes``      lossless bytes: in JSON a string when valid UTF-8, else ``{"base64": …}``
+``headers``    a list of (key bytes, value bytes or None), in order
+``any``        a JSON value, for fields whose type depends on the finding or the file
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Column:
+    """One column: its name, its type (see the module's list) and what it holds."""
+
+    name: str
+    type: str
+    meaning: str
+
+
+@dataclass(frozen=True)
+class RowSchema:
+    """The columns of one row type; ``type`` is the value of JSON's ``"type"`` key."""
+
+    type: str
+    columns: tuple[Column, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+
+_TOPIC = Column("topic", "string", "topic, from the directory's name")
+_PARTITION = Column("partition", "int", "partition number, from the directory's name")
+_SEGMENT = Column("segment_base_offset", "int", "base offset in the segment's file name")
+_PATH = Column("path", "string", "the file")
+
+RECORD = RowSchema(
+    "record",
+    (
+        _TOPIC,
+        _PARTITION,
+        Column("offset", "int", "the record's offset"),
+        Column("timestamp", "timestamp", "the record's timestamp in ms, null where the format has none"),
+        Column("timestamp_type", "string", "CreateTime, LogAppendTime or NoTimestampType"),
+        Column("magic", "int", "0, 1 or 2"),
+        Column("codec", "string", "none, gzip, snappy, lz4 or zstd: that of the batch or wrapper"),
+        Column("key", "bytes", "the key"),
+        Column("value", "bytes", "the value"),
+        Column("headers", "headers", "the headers, in order; null where the format has none"),
+        Column("leader_epoch", "int", "partition leader epoch of the batch"),
+        Column("producer_id", "int", "producer id of the batch, -1 for none"),
+        Column("producer_epoch", "int", "producer epoch of the batch, -1 for none"),
+        Column("sequence", "int", "the record's sequence, -1 for none"),
+        Column("is_transactional", "bool", "part of a transaction"),
+        Column("is_control", "bool", "a control record: a marker that clients never see"),
+        Column("batch_base_offset", "int", "base offset of the batch"),
+        _SEGMENT,
+        Column("position", "int", "byte position in the file of the batch or outermost message"),
+        Column("size_bytes", "int", "bytes of the record itself, uncompressed"),
+    ),
+)
+
+BATCH = RowSchema(
+    "batch",
+    (
+        _TOPIC,
+        _PARTITION,
+        _SEGMENT,
+        Column("position", "int", "byte position in the file"),
+        Column("size_bytes", "int", "bytes on disk, the header included"),
+        Column("base_offset", "int", "offset of the first record"),
+        Column("last_offset", "int", "offset of the last record, also where compaction dropped it"),
+        Column("record_count", "int", "records in the batch"),
+        Column("magic", "int", "0, 1 or 2"),
+        Column("codec", "string", "none, gzip, snappy, lz4 or zstd"),
+        Column("timestamp_type", "string", "CreateTime, LogAppendTime or NoTimestampType"),
+        Column("base_timestamp", "timestamp", "the first record's timestamp in ms; null when a delete horizon took its place"),
+        Column("max_timestamp", "timestamp", "the largest timestamp in ms"),
+        Column("leader_epoch", "int", "partition leader epoch"),
+        Column("producer_id", "int", "-1 for none"),
+        Column("producer_epoch", "int", "-1 for none"),
+        Column("base_sequence", "int", "sequence of the first record, -1 for none"),
+        Column("is_transactional", "bool", "part of a transaction"),
+        Column("is_control", "bool", "holds control records"),
+        Column("delete_horizon_ms", "timestamp", "when compaction may drop the batch's tombstones and markers; null for none"),
+        Column("crc", "int", "the CRC as stored"),
+        Column("crc_valid", "bool", "whether the CRC is that of the bytes; null where it was not computed"),
+    ),
+)
+
+OFFSET_INDEX_ENTRY = RowSchema(
+    "offset_index_entry",
+    (
+        _SEGMENT,
+        Column("relative_offset", "int", "offset minus the segment's base offset"),
+        Column("offset", "int", "the absolute offset"),
+        Column("position", "int", "byte position in the segment"),
+    ),
+)
+TIME_INDEX_ENTRY = RowSchema(
+    "time_index_entry",
+    (
+        _SEGMENT,
+        Column("timestamp", "timestamp", "ms"),
+        Column("relative_offset", "int", "offset minus the segment's base offset"),
+        Column("offset", "int", "the absolute offset"),
+    ),
+)
+ABORTED_TXN = RowSchema(
+    "aborted_txn",
+    (
+        _SEGMENT,
+        Column("version", "int", "version of the entry"),
+        Column("producer_id", "int", "the producer"),
+        Column("first_offset", "int", "offset of the transaction's first record"),
+        Column("last_offset", "int", "offset of the abort marker"),
+        Column("last_stable_offset", "int", "last stable offset when the marker was appended"),
+    ),
+)
+PRODUCER_SNAPSHOT_ENTRY = RowSchema(
+    "producer_snapshot_entry",
+    (
+        Column("snapshot_offset", "int", "the snapshot's offset, from the file's name; exclusive"),
+        Column("producer_id", "int", "the producer"),
+        Column("producer_epoch", "int", "its epoch"),
+        Column("last_sequence", "int", "sequence of the last record it wrote, -1 for none"),
+        Column("last_offset", "int", "offset of the last record it wrote, -1 for none"),
+        Column("offset_delta", "int", "last offset minus first offset of its last batch"),
+        Column("timestamp", "timestamp", "ms; of its last batch or marker"),
+        Column("coordinator_epoch", "int", "of the last marker, -1 for none"),
+        Column("current_txn_first_offset", "int", "first offset of its open transaction, null for none"),
+    ),
+)
+LEADER_EPOCH = RowSchema(
+    "leader_epoch",
+    (
+        _PATH,
+        Column("epoch", "int", "leader epoch"),
+        Column("start_offset", "int", "first offset of that epoch"),
+    ),
+)
+CHECKPOINT_OFFSET = RowSchema(
+    "checkpoint_offset",
+    (
+        _PATH,
+        _TOPIC,
+        _PARTITION,
+        Column("offset", "int", "high watermark, recovery point, log start offset or first dirty offset, by the file's name"),
+    ),
+)
+PROPERTY = RowSchema(
+    "property",
+    (
+        _PATH,
+        Column("name", "string", "the property's name"),
+        Column("value", "any", "its value"),
+    ),
+)
+
+FINDING = RowSchema(
+    "finding",
+    (
+        Column("code", "string", "stable code, see the table of finding codes"),
+        Column("severity", "string", "info, warning, error or fatal"),
+        Column("certainty", "string", "proven, likely or possible"),
+        _PATH,
+        _TOPIC,
+        _PARTITION,
+        _SEGMENT,
+        Column("position", "int", "first byte in the file"),
+        Column("length", "int", "bytes"),
+        Column("offset", "int", "record offset"),
+        Column("message", "string", "what was found, in words"),
+        Column("expected", "any", "what should be there"),
+        Column("actual", "any", "what is there"),
+        Column("next_step", "string", "what to do about it"),
+        Column("lost_offsets", "any", "[first, last] of the offsets that cannot be read, null for none"),
+    ),
+)
+STEP = RowSchema(
+    "step",
+    (
+        Column("stage", "string", "segment, time_index, offset_index, scan or match"),
+        _PATH,
+        Column("position", "int", "byte position in that file"),
+        Column("offset", "int", "the offset that the step found"),
+        Column("detail", "string", "what the step did, in words"),
+    ),
+)
+MATCH = RowSchema(
+    "match",
+    (
+        _TOPIC,
+        _PARTITION,
+        Column("offset", "int", "the record's offset"),
+        Column("timestamp", "timestamp", "the record's timestamp in ms"),
+        _SEGMENT,
+        Column("position", "int", "byte position of its batch in the segment"),
+        Column("leader_epoch", "int", "partition leader epoch of its batch"),
+    ),
+)
+PARTITION = RowSchema(
+    "partition",
+    (
+        _PATH,
+        _TOPIC,
+        _PARTITION,
+        Column("mark", "string", "delete, future or stray; null for a live partition"),
+        Column("topic_id", "string", "topic id from partition.metadata, null for none"),
+        Column("segment_count", "int", "segments"),
+        Column("size_bytes", "int", "bytes of all files in the directory"),
+        Column("log_size_bytes", "int", "bytes of the .log files of its segments: indexes may be preallocated"),
+        Column("log_start_offset", "int", "from the log-start-offset-checkpoint, else the first segment's base offset"),
+        Column("first_offset", "int", "base offset of the first batch, null for an empty log"),
+        Column("log_end_offset", "int", "offset after the last batch"),
+        Column("high_watermark", "int", "from the replication-offset-checkpoint, null for none"),
+        Column("recovery_point", "int", "from the recovery-point-offset-checkpoint, null for none"),
+        Column("cleaner_offset", "int", "first dirty offset, from the cleaner-offset-checkpoint, null for none"),
+        Column("first_timestamp", "timestamp", "base timestamp of the first batch"),
+        Column("max_timestamp", "timestamp", "largest timestamp in the log"),
+        Column("leader_epoch", "int", "latest leader epoch of the checkpoint"),
+        Column("batch_count", "int", "record batches, and outermost messages of v0 and v1"),
+        Column("magics", "string", "the formats in use, such as 0,1,2"),
+        Column("codecs", "string", "the codecs in use, with the number of batches of each"),
+        Column("notes", "string", "leftovers, orphans, damage seen on the way"),
+    ),
+)
+SEGMENT = RowSchema(
+    "segment",
+    (
+        _PATH,
+        _TOPIC,
+        _PARTITION,
+        _SEGMENT,
+        Column("leftover", "string", "deleted, cleaned or swap; null for a live segment"),
+        Column("size_bytes", "int", "bytes of the .log file"),
+        Column("first_offset", "int", "base offset of the first batch, null for an empty segment"),
+        Column("last_offset", "int", "last offset of the last batch, null for an empty segment"),
+        Column("first_timestamp", "timestamp", "base timestamp of the first batch"),
+        Column("max_timestamp", "timestamp", "largest timestamp of the segment"),
+        Column("batch_count", "int", "record batches, and outermost messages of v0 and v1"),
+        Column("magics", "string", "the formats in use, such as 0,1,2"),
+        Column("codecs", "string", "the codecs in use, with the number of batches of each"),
+        Column("index_entries", "int", "entries of the .index, null when it is missing"),
+        Column("time_index_entries", "int", "entries of the .timeindex, null when it is missing"),
+        Column("aborted_txns", "int", "entries of the .txnindex, null when it is missing"),
+        Column("snapshot_producers", "int", "producers in the .snapshot of this base offset, null when it is missing"),
+        Column("notes", "string", "what is missing or damaged"),
+    ),
+)
+LOG_DIR = RowSchema(
+    "log_dir",
+    (
+        _PATH,
+        Column("cluster_id", "string", "from meta.properties"),
+        Column("node_id", "int", "node or broker id from meta.properties"),
+        Column("directory_id", "string", "from meta.properties"),
+        Column("partition_count", "int", "partition directories, marked ones too"),
+        Column("size_bytes", "int", "bytes of all files"),
+        Column("clean_shutdown", "bool", "whether the clean-shutdown mark is there"),
+        Column("lock_held", "bool", "whether a running process holds .lock; null where that cannot be told"),
+        Column("notes", "string", "what does not belong here"),
+    ),
+)
+
+SCHEMAS = (
+    LOG_DIR,
+    PARTITION,
+    SEGMENT,
+    BATCH,
+    RECORD,
+    OFFSET_INDEX_ENTRY,
+    TIME_INDEX_ENTRY,
+    ABORTED_TXN,
+    PRODUCER_SNAPSHOT_ENTRY,
+    LEADER_EPOCH,
+    CHECKPOINT_OFFSET,
+    PROPERTY,
+    FINDING,
+    STEP,
+    MATCH,
+)

@@ -1,0 +1,248 @@
+"""Findings: what a check saw, as data, and the table of their stable codes.
+
+A finding is never an exception. Its code, severity and meaning come from FINDING_CODES, which also generates
+the documentation; a check may lower or raise the severity where the surroundings say so.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum, IntEnum
+from typing import Any
+
+from format.errors import KafkaLogError
+from format.location import Location
+
+
+class Severity(IntEnum):
+    """How bad; comparable."""
+
+    INFO = 0
+    WARNING = 1  # legal but suspicious, or the broker repairs it itself
+    ERROR = 2  # integrity broken
+    FATAL = 3  # data unreadable or lost
+
+    @property
+    def label(self) -> str:
+        return self.name.lower()
+
+
+class Certainty(Enum):
+    """How sure: proven by the bytes, likely from the surroundings, possible."""
+
+    PROVEN = "proven"
+    LIKELY = "likely"
+    POSSIBLE = "possible"
+
+
+@dataclass(frozen=True, slots=True)
+class FindingCode:
+    """One row of the table: what the code means, what a broker does on meeting it, what to do next."""
+
+    code: str
+    severity: Severity
+    level: str  # the shallowest level of verify that sees it: headers, crc, records, full, or any
+    meaning: str
+    broker: str
+    next_step: str
+    incomplete: bool = False  # True: something was not checked, rather than found damaged
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that a check saw; ``lost_offsets`` is the inclusive range that cannot be read, if any."""
+
+    code: str
+    severity: Severity
+    location: Location
+    message: str
+    certainty: Certainty = Certainty.PROVEN
+    expected: Any = None
+    actual: Any = None
+    next_step: str = ""
+    lost_offsets: tuple[int, int] | None = None
+
+    @property
+    def is_incomplete(self) -> bool:
+        return FINDING_CODES[self.code].incomplete
+
+
+def finding(
+    code: str,
+    location: Location,
+    message: str,
+    *,
+    severity: Severity | None = None,
+    certainty: Certainty = Certainty.PROVEN,
+    expected: Any = None,
+    actual: Any = None,
+    next_step: str | None = None,
+    lost_offsets: tuple[int, int] | None = None,
+) -> Finding:
+    """A Finding whose severity and next step come from the table unless given; KeyError for an unknown code."""
+    entry = FINDING_CODES[code]
+    return Finding(
+        code=code,
+        severity=entry.severity if severity is None else severity,
+        location=location,
+        message=message,
+        certainty=certainty,
+        expected=expected,
+        actual=actual,
+        next_step=entry.next_step if next_step is None else next_step,
+        lost_offsets=lost_offsets,
+    )
+
+
+def finding_of(error: KafkaLogError, location: Location | None = None) -> Finding:
+    """The finding that reports an error; ``location`` serves where the error has none."""
+    where = error.location or location or Location("")
+    return finding(error.code, where, error.message)
+
+
+_I, _W, _E, _F = Severity.INFO, Severity.WARNING, Severity.ERROR, Severity.FATAL
+
+_CODES = (
+    # -- input ------------------------------------------------------------------------------------------------
+    FindingCode("file-unreadable", _E, "any", "The operating system refused the file, or it is not a regular file.",
+                "Marks the log directory as failed and stops using it (an I/O error), or does not start.",
+                "Check permissions and the disk (dmesg, smartctl), then run again.", incomplete=True),
+    FindingCode("file-changed", _W, "any", "The file shrank, vanished or was replaced while it was read.",
+                "Does so itself, when it truncates, cleans or deletes.", "Run again; on a live broker this is normal.", incomplete=True),
+    FindingCode("live-tail", _I, "headers", "The file grew while it was read: its end is still being written.",
+                "Is writing it.", "Run again when the broker is stopped, or ignore it.", incomplete=True),
+    FindingCode("limit-exceeded", _W, "any", "A guard against outsized data stopped the check of this part; it may be sound.",
+                "Has other limits, and may run out of memory.", "Raise the limit with its flag if you trust the data.", incomplete=True),
+    FindingCode("unsupported", _W, "any", "A well-formed value that this program does not know.",
+                "A newer broker may know it.", "Use a newer kafkalog.", incomplete=True),
+    FindingCode("magic-unknown", _E, "headers", "A magic byte other than 0, 1 and 2 in an otherwise plausible place.",
+                "Throws CorruptRecordException; recovery truncates the log here.", "Run salvage to keep what is readable after it.", incomplete=True),
+    FindingCode("codec-unknown", _E, "records", "A compression type other than none, gzip, snappy, lz4 and zstd under a valid CRC.",
+                "Fails the fetch of consumers that have to decompress it.", "Use a newer kafkalog, or look at the producer.", incomplete=True),
+    FindingCode("version-unknown", _W, "any", "A version number that is newer than what is known.",
+                "An older broker refuses or ignores it.", "Use a newer kafkalog.", incomplete=True),
+    FindingCode("attributes-unknown", _I, "headers", "Attribute bits that no known Kafka version uses are set.",
+                "Ignores them.", "Look at what wrote them; a newer format may use them.", incomplete=True),
+    # -- framing ----------------------------------------------------------------------------------------------
+    FindingCode("tail-torn", _W, "headers", "The last segment ends inside a batch and nothing intact follows: a write that a crash cut off.",
+                "Truncates the segment to the last whole batch when it recovers it.",
+                "Nothing, if the broker is to restart; the replica fetches the records again from the leader."),
+    FindingCode("tail-zeros", _W, "headers", "The segment ends in zero bytes: preallocated or never flushed.",
+                "Truncates them at recovery; with preallocation a clean stop trims them.",
+                "Nothing, if the broker is to restart."),
+    FindingCode("log-framing-broken", _F, "headers", "Bytes where a batch should start that are none; reading goes on at the next intact batch.",
+                "Recovery truncates everything from here on; a fetch at these offsets fails.",
+                "Copy the directory first, then run salvage to keep the intact batches after the damage."),
+    FindingCode("log-truncated", _F, "headers", "A segment that is not the last ends inside a batch.",
+                "Recovery truncates here and deletes every later segment.",
+                "Copy the directory first, then run salvage."),
+    FindingCode("batch-invalid", _E, "headers", "A batch header whose fields contradict each other.",
+                "Recovery truncates from here on if ensureValid fails; otherwise it is served as it is.",
+                "Run salvage, or compare with another replica."),
+    FindingCode("batch-crc-mismatch", _F, "crc", "The CRC is not that of the batch's bytes.",
+                "Recovery truncates from here on, intact batches too; consumers fail on it.",
+                "Compare with another replica; run salvage to keep what follows."),
+    FindingCode("data-truncated", _E, "records", "Data ends before the structure does.",
+                "Fails the fetch.", "Run salvage."),
+    FindingCode("data-corrupt", _E, "any", "Bytes that contradict the format.", "Depends on the place.", "Compare with another replica."),
+    # -- offsets and header fields ----------------------------------------------------------------------------
+    FindingCode("offset-not-increasing", _E, "headers", "A batch starts at or before the last offset of the one before it.",
+                "Recovery fails with an out-of-order offset for v2; consumers may see records twice.",
+                "Compare with another replica; the base offset lies outside the CRC and may have been hit."),
+    FindingCode("offset-gap", _I, "headers", "Offsets are missing between two batches of a log that is not compacted.",
+                "Does not notice; consumers skip them.", "Check whether the topic was compacted once, else compare with another replica."),
+    FindingCode("offset-out-of-segment", _E, "headers", "A batch's offsets lie before the segment's base offset, past the next segment's, or past what its index can hold.",
+                "Fails to index it, or serves it under the wrong segment.", "Compare with another replica."),
+    FindingCode("file-name-mismatch", _W, "headers", "The first batch does not start at the offset in the file's name.",
+                "Serves it; legal after compaction or in a follower.", "Check the file's name if the topic is not compacted."),
+    FindingCode("last-offset-delta-mismatch", _E, "headers", "The last offset delta and the record count contradict each other.",
+                "Serves it; consumers may stall or skip.", "Compare with another replica."),
+    FindingCode("leader-epoch-decreasing", _E, "headers", "A batch has a lower leader epoch than one before it.",
+                "Logs a warning and trusts the cache; followers may truncate wrongly.", "Compare with another replica; the epoch lies outside the CRC."),
+    FindingCode("leader-epoch-checkpoint-mismatch", _W, "full", "The leader-epoch-checkpoint and the batches' leader epochs disagree.",
+                "Trusts the checkpoint; followers may truncate at the wrong offset.", "Compare with another replica's checkpoint."),
+    FindingCode("max-timestamp-mismatch", _W, "records", "The batch's max timestamp is not the largest of its records.",
+                "Trusts the header: look-ups by time and retention may be off.", "Look at the producer that wrote it."),
+    FindingCode("timestamp-suspicious", _I, "records", "A timestamp far in the future, or negative other than -1.",
+                "Keeps the segment until that time (retention by time).", "Look at the producer; see retention."),
+    # -- records ----------------------------------------------------------------------------------------------
+    FindingCode("record-invalid", _E, "records", "A record inside a batch with a valid CRC cannot be decoded.",
+                "Serves it; consumers fail on it and cannot get past it.", "Skip the batch in consumers (seek); look at the producer."),
+    FindingCode("record-count-mismatch", _E, "records", "The batch holds another number of records than its header says.",
+                "Serves it; consumers fail on it.", "Skip the batch in consumers (seek); look at the producer."),
+    FindingCode("record-offset-invalid", _E, "records", "A record's offset falls, repeats, or lies past the batch's last offset.",
+                "Serves it; consumers may see it twice or skip it.", "Look at the producer."),
+    FindingCode("record-trailing-bytes", _E, "records", "Bytes are left after the last record of a batch.",
+                "Ignores them, or fails when it validates.", "Look at the producer."),
+    FindingCode("record-header-not-utf8", _I, "records", "A record header's key is not valid UTF-8.",
+                "Serves it; clients replace the bytes.", "Look at the producer."),
+    FindingCode("record-attributes-unknown", _I, "records", "A record's attributes byte is not 0; no known version uses it.",
+                "Ignores it.", "Look at the producer."),
+    FindingCode("decompression-failed", _E, "records", "The codec library rejects the compressed bytes of a batch whose CRC is right.",
+                "Serves it; consumers fail on it.", "Skip the batch in consumers (seek); look at the producer."),
+    FindingCode("message-invalid", _E, "records", "A v0 or v1 message, or a wrapper's inner set, contradicts the format.",
+                "Serves it, or throws InvalidRecordException when it looks inside.", "Run salvage; look at the producer."),
+    FindingCode("control-record-invalid", _E, "records", "A control record's key or value cannot be decoded.",
+                "Fails to load the partition's producer state.", "Compare with another replica."),
+    FindingCode("internal-record-invalid", _E, "full", "A key or value of an internal topic contradicts Kafka's schema for it.",
+                "Fails to load the partition or the metadata, or reads something else.", "Compare with another replica; run inspect on the record."),
+    # -- producers and transactions ---------------------------------------------------------------------------
+    FindingCode("sequence-gap", _W, "full", "A producer's sequence does not follow its last one in the same epoch.",
+                "Would have refused the append (OutOfOrderSequence); says nothing later.", "Look for lost or removed batches before it."),
+    FindingCode("sequence-duplicate", _W, "full", "A producer's batch repeats sequences that it wrote before in the same epoch.",
+                "Would have answered it as a duplicate; says nothing later.", "Look for records that are in the log twice."),
+    FindingCode("producer-epoch-decreasing", _W, "full", "A producer's batch has a lower epoch than one before it.",
+                "Would have fenced the producer; says nothing later.", "Look for batches out of order."),
+    FindingCode("transaction-open", _I, "full", "A transaction has no end marker: it holds the last stable offset back.",
+                "Holds read_committed consumers at its first offset until it ends or times out.",
+                "If it stays: kafka-transactions.sh find-hanging, then abort."),
+    FindingCode("transaction-marker-orphan", _I, "full", "An end marker for a producer without an open transaction in this log.",
+                "Accepts it; normal after retention, compaction or an empty transaction.", "Nothing."),
+    FindingCode("transaction-index-mismatch", _E, "full", "The .txnindex and the abort markers in the log disagree.",
+                "Serves aborted records to read_committed consumers, or hides others, until the index is rebuilt.",
+                "Delete the .txnindex files with the broker stopped and let it recover, or run rebuild-index."),
+    FindingCode("snapshot-invalid", _W, "full", "A producer snapshot cannot be decoded, or its CRC is wrong.",
+                "Deletes it and rebuilds the producer state from the log.", "Nothing, if the broker is to restart."),
+    FindingCode("snapshot-mismatch", _W, "full", "A producer snapshot disagrees with the log before its offset.",
+                "Trusts it: may refuse or accept the wrong sequences.", "With the broker stopped, delete the snapshot and let it rebuild."),
+    # -- indexes ----------------------------------------------------------------------------------------------
+    FindingCode("index-invalid", _E, "full", "An index file's size or order contradicts the format.",
+                "Rebuilds it at start if it notices; else look-ups go wrong.", "With the broker stopped, delete it and let it rebuild, or run rebuild-index."),
+    FindingCode("index-missing", _W, "full", "A segment has no .index or .timeindex.",
+                "Rebuilds it at start.", "Nothing, if the broker is to restart."),
+    FindingCode("index-orphan", _W, "full", "An index without its segment.",
+                "Deletes it at start.", "Check whether the .log was lost."),
+    FindingCode("offset-index-mismatch", _E, "full", "An offset index entry points to no batch, or to one that would make look-ups miss records.",
+                "Does not notice at start; fetches at those offsets fail or skip.", "With the broker stopped, delete the .index and let it rebuild, or run rebuild-index."),
+    FindingCode("offset-index-imprecise", _I, "full", "An offset index entry names an offset that starts or ends no batch; look-ups still work.",
+                "Does not notice.", "Nothing."),
+    FindingCode("time-index-mismatch", _E, "full", "A time index entry contradicts the batches: look-ups by time would miss records.",
+                "Does not notice at start; look-ups by time go wrong.", "With the broker stopped, delete the .timeindex and let it rebuild, or run rebuild-index."),
+    FindingCode("time-index-imprecise", _I, "full", "A time index entry is not what the batches say, but look-ups still work.",
+                "Does not notice.", "Nothing."),
+    FindingCode("index-preallocated", _I, "full", "An index still has its preallocated size: its segment was active when the broker stopped without closing it.",
+                "Trims it when it closes or recovers the segment.", "Nothing."),
+    # -- checkpoints and directory ----------------------------------------------------------------------------
+    FindingCode("checkpoint-invalid", _E, "full", "A checkpoint or properties file cannot be decoded.",
+                "Fails the log directory at start, or rebuilds what it can.", "Restore it, or delete it with the broker stopped if it is an offset checkpoint."),
+    FindingCode("checkpoint-mismatch", _W, "full", "A checkpoint's offset lies outside the log.",
+                "Truncates or resets to what the log has.", "Compare with another replica: records may be lost."),
+    FindingCode("checkpoint-stale-entry", _I, "full", "A checkpoint names a partition that is not in this directory.",
+                "Drops it at the next write.", "Nothing, unless the partition's directory was lost."),
+    FindingCode("unclean-shutdown", _I, "full", "The clean-shutdown mark is missing: the broker runs, or was killed.",
+                "Recovers every segment past the recovery point at start.", "Nothing; look at the findings at the logs' ends."),
+    FindingCode("unflushed-segment", _I, "full", "A segment lies past the recovery point: the broker checks it batch by batch at start.",
+                "Recovers it.", "Nothing."),
+    FindingCode("segment-leftover", _I, "full", "A file that a broker left while it deleted, cleaned or swapped segments.",
+                "Deletes or completes it at start.", "Nothing, if the broker is to restart."),
+    FindingCode("segment-overlap", _E, "headers", "Two segments hold the same offsets.",
+                "Serves the one that its search finds.", "Compare with another replica."),
+    FindingCode("segment-missing", _E, "headers", "Offsets are missing between two segments of a log that is not compacted.",
+                "Does not notice; consumers skip them.", "Look for the segment's file; compare with another replica."),
+    FindingCode("partition-dir-marked", _I, "full", "A partition directory is marked for deletion, as a future replica, or as stray.",
+                "Deletes, swaps or ignores it.", "Delete a stray one when its data is not needed."),
+    FindingCode("entry-unexpected", _I, "full", "A file or directory that no Kafka broker writes here.",
+                "Ignores it, or refuses to start for a directory it cannot parse.", "Move it elsewhere."),
+)  # fmt: skip
+
+FINDING_CODES: dict[str, FindingCode] = {entry.code: entry for entry in _CODES}
