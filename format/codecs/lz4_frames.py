@@ -1,0 +1,140 @@
+"""lz4: the frame format (lz4_Frame_format), and the wrong header checksum that Kafka wrote around magic 0.
+
+Kafka's first writer computed a frame's header checksum over the magic number too. Its reader expects the right one for
+magic 1 and 2 and looks at none for magic 0 (Lz4BlockInputStream), where both kinds occur (KAFKA-3160).
+"""
+
+from __future__ import annotations
+
+import io
+
+import lz4.block
+import lz4.frame
+
+from format.codecs.failures import MAX_PARTS, failed, output_over_limit, too_many_parts
+from format.limits import MIB, Limits
+
+_NAME = "lz4"
+_FRAME_MAGIC = (0x184D2204).to_bytes(4, "little")
+_DICTIONARY_FLAG = 0x01
+_CONTENT_SIZE_FLAG = 0x08
+_DESCRIPTOR_START = len(_FRAME_MAGIC)
+_SMALLEST_FRAME_BYTES = 11  # magic, flags, block descriptor, header checksum, end mark
+_STEP_OUT_BYTES = 8 * MIB
+_MOST_BYTES_PER_BYTE = 255
+
+_BLOCK_BYTES = 64 * 1024
+_JAVA_DESCRIPTOR = bytes((0x60, 0x40))  # version 1, independent blocks, no checksums; blocks of 64 KiB
+_STORED_BLOCK_BIT = 0x80000000
+_END_MARK = bytes(4)
+_DEFAULT_LEVEL = 9  # means the fast compressor, which has no levels (Lz4BlockOutputStream)
+
+
+def decompress(payload: bytes | memoryview, magic: int, limits: Limits) -> bytes:
+    """All frames' bytes; what follows the last one and does not start another is ignored, as Kafka does."""
+    view = memoryview(payload)
+    limit_bytes = limits.max_decompressed_bytes
+    out = io.BytesIO()
+    position = 0
+    for _ in range(MAX_PARTS):
+        frame = view[position:]
+        _check_frame_start(frame)
+        if magic == 0:
+            frame = _with_right_header_checksum(frame)
+        context = lz4.frame.create_decompression_context()
+        whole, used, ended = _decompress_step(context, frame, _first_room(frame, limit_bytes - out.tell()))
+        if ended and used == len(view):
+            if len(whole) > limit_bytes:
+                raise output_over_limit(_NAME, limit_bytes)
+            return whole
+        out.write(whole)
+        while not ended:
+            if out.tell() > limit_bytes:
+                raise output_over_limit(_NAME, limit_bytes)
+            piece, more_used, ended = _decompress_step(
+                context, frame[used:], min(_STEP_OUT_BYTES, limit_bytes + 1 - out.tell())
+            )
+            if not piece and not more_used and not ended:
+                raise failed(_NAME, f"the {len(view)} bytes end inside a frame")
+            out.write(piece)
+            used += more_used
+        if out.tell() > limit_bytes:
+            raise output_over_limit(_NAME, limit_bytes)
+        position += used
+        following = view[position : position + len(_FRAME_MAGIC)]
+        if not len(following) or not _FRAME_MAGIC.startswith(following):
+            return out.getvalue()
+    raise too_many_parts(_NAME, "frames")
+
+
+def _check_frame_start(frame: memoryview) -> None:
+    if len(frame) < _SMALLEST_FRAME_BYTES:
+        raise failed(_NAME, f"{len(frame)} bytes are too few for a frame")
+    if frame[: len(_FRAME_MAGIC)] != _FRAME_MAGIC:
+        raise failed(_NAME, "the bytes do not start with the magic number of a frame")
+    if frame[_DESCRIPTOR_START] & _DICTIONARY_FLAG:
+        raise failed(_NAME, "the frame needs a dictionary, which Kafka never uses")
+
+
+def _first_room(frame: memoryview, room_bytes: int) -> int:
+    """Room for most frames in one step, and never more than one byte over the limit."""
+    return min(_STEP_OUT_BYTES, room_bytes + 1, len(frame) * _MOST_BYTES_PER_BYTE)
+
+
+def _decompress_step(context: object, source: memoryview, room_bytes: int) -> tuple[bytes, int, bool]:
+    """Decompressed bytes, up to ``room_bytes``; how many source bytes were used; whether the frame ended."""
+    try:
+        step: tuple[bytes, int, bool] = lz4.frame.decompress_chunk(context, source, max_length=room_bytes)
+    except RuntimeError as error:
+        raise failed(_NAME, error) from None
+    return step
+
+
+def _with_right_header_checksum(frame: memoryview) -> memoryview:
+    descriptor_bytes = 10 if frame[_DESCRIPTOR_START] & _CONTENT_SIZE_FLAG else 2
+    checksum_position = _DESCRIPTOR_START + descriptor_bytes
+    if len(frame) <= checksum_position:
+        raise failed(_NAME, "the bytes end inside a frame's header")
+    right = _header_checksum(bytes(frame[_DESCRIPTOR_START:checksum_position]))
+    if frame[checksum_position] == right:
+        return frame
+    repaired = bytearray(frame)
+    repaired[checksum_position] = right
+    return memoryview(repaired)
+
+
+def _header_checksum(header: bytes) -> int:
+    """The second byte of the xxHash32 of less than 16 bytes, with seed 0."""
+    mask = 0xFFFFFFFF
+    prime_1, prime_2, prime_3, prime_4, prime_5 = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1
+    digest = (prime_5 + len(header)) & mask
+    words_end = len(header) & ~3
+    for start in range(0, words_end, 4):
+        digest = (digest + int.from_bytes(header[start : start + 4], "little") * prime_3) & mask
+        digest = ((digest << 17 | digest >> 15) & mask) * prime_4 & mask
+    for byte in header[words_end:]:
+        digest = (digest + byte * prime_5) & mask
+        digest = ((digest << 11 | digest >> 21) & mask) * prime_1 & mask
+    digest = (digest ^ digest >> 15) * prime_2 & mask
+    digest = (digest ^ digest >> 13) * prime_3 & mask
+    return (digest ^ digest >> 16) >> 8 & 0xFF
+
+
+def compress(payload: bytes | memoryview, level: int | None, magic: int) -> bytes:
+    """One frame as Lz4BlockOutputStream writes it: independent blocks of 64 KiB, no content checksum or size."""
+    view = memoryview(payload)
+    checksummed = _FRAME_MAGIC + _JAVA_DESCRIPTOR if magic == 0 else _JAVA_DESCRIPTOR
+    parts = [_FRAME_MAGIC, _JAVA_DESCRIPTOR, bytes((_header_checksum(checksummed),))]
+    for start in range(0, len(view), _BLOCK_BYTES):
+        block = view[start : start + _BLOCK_BYTES]
+        packed: bytes
+        if level is None or level == _DEFAULT_LEVEL:
+            packed = lz4.block.compress(block, store_size=False)
+        else:
+            packed = lz4.block.compress(block, mode="high_compression", compression=level, store_size=False)
+        if len(packed) < len(block):
+            parts += (len(packed).to_bytes(4, "little"), packed)
+        else:
+            parts += ((len(block) | _STORED_BLOCK_BIT).to_bytes(4, "little"), bytes(block))
+    parts.append(_END_MARK)
+    return b"".join(parts)

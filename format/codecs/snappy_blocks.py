@@ -1,0 +1,129 @@
+"""Snappy: raw blocks inside snappy-java's stream of chunks ("xerial framing"), or one bare raw block.
+
+Java writes the stream (xerial snappy-java, SnappyOutputStream): 8 magic bytes, two version numbers, then chunks of an
+i32 length and a raw block each. Other clients write one raw block with nothing around it, and snappy-java reads that
+too. A raw block starts with its own decompressed size, which is checked before any memory is taken: the library would
+allocate whatever it says, and a forged one aborts the process.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+
+import cramjam
+import snappy
+
+from format.codecs.failures import MAX_PARTS, failed, output_over_limit, too_many_parts
+from format.limits import MIB, Limits
+
+_NAME = "snappy"
+_STREAM_MAGIC = b"\x82SNAPPY\x00"
+_STREAM_HEADER = _STREAM_MAGIC + (1).to_bytes(4, "big") + (1).to_bytes(4, "big")  # version, lowest compatible version
+_CHUNK_LENGTH_BYTES = 4
+_CHUNK_BYTES = 32 * 1024  # SnappyOutputStream.DEFAULT_BLOCK_SIZE, before compression
+_MOST_BYTES_PER_BYTE = 22  # a copy of 64 bytes takes at least 3
+_LARGE_BYTES = 4 * MIB  # from here on a result is not held twice, even for a moment
+
+
+def decompress(payload: bytes | memoryview, magic: int, limits: Limits) -> bytes:
+    """The bytes of all chunks, or of the raw block."""
+    view = memoryview(payload)
+    if not len(view):
+        raise failed(_NAME, "the payload is empty")
+    if len(view) >= len(_STREAM_HEADER) and view[: len(_STREAM_MAGIC)] == _STREAM_MAGIC:
+        return _decompress_chunks(view, limits.max_decompressed_bytes)
+    block_bytes = _declared_bytes(view, limits.max_decompressed_bytes, limits.max_decompressed_bytes)
+    if block_bytes <= _LARGE_BYTES:
+        return _uncompress(view)
+    return _uncompress_in_place([(view, block_bytes)], block_bytes)
+
+
+def _decompress_chunks(view: memoryview, limit_bytes: int) -> bytes:
+    chunks: list[tuple[memoryview, int]] = []
+    total_bytes = 0
+    for chunk in _chunks(view):
+        block_bytes = _declared_bytes(chunk, limit_bytes - total_bytes, limit_bytes)
+        total_bytes += block_bytes
+        chunks.append((chunk, block_bytes))
+    if total_bytes <= _LARGE_BYTES:
+        return b"".join([_uncompress(chunk) for chunk, _ in chunks])
+    return _uncompress_in_place(chunks, total_bytes)
+
+
+def _uncompress_in_place(blocks: list[tuple[memoryview, int]], total_bytes: int) -> bytes:
+    """Large results are written where they stay: getvalue() gives out the same memory, not a copy."""
+    out = io.BytesIO(bytes(total_bytes))
+    with out.getbuffer() as room:
+        position = 0
+        for block, block_bytes in blocks:
+            _uncompress_into(block, room[position : position + block_bytes])
+            position += block_bytes
+    return out.getvalue()
+
+
+def _chunks(view: memoryview) -> Iterator[memoryview]:
+    """The raw blocks of a stream, or of several streams in a row; the version numbers do not count, as in Java."""
+    position = len(_STREAM_HEADER)
+    parts = 0
+    while position < len(view):
+        parts += 1
+        if parts > MAX_PARTS:
+            raise too_many_parts(_NAME, "chunks")
+        length_field = view[position : position + _CHUNK_LENGTH_BYTES]
+        if length_field == _STREAM_MAGIC[:_CHUNK_LENGTH_BYTES]:
+            header = view[position : position + len(_STREAM_HEADER)]
+            if len(header) < len(_STREAM_HEADER) or header[: len(_STREAM_MAGIC)] != _STREAM_MAGIC:
+                raise failed(_NAME, f"byte {position} starts a stream header that is cut or damaged")
+            position += len(_STREAM_HEADER)
+            continue
+        if len(length_field) < _CHUNK_LENGTH_BYTES:
+            raise failed(_NAME, f"the {len(view)} bytes end inside the length of a chunk")
+        length = int.from_bytes(length_field, "big", signed=True)
+        if length <= 0:
+            raise failed(_NAME, f"byte {position} gives a chunk the length {length}")
+        position += _CHUNK_LENGTH_BYTES
+        if length > len(view) - position:
+            raise failed(_NAME, f"the {len(view)} bytes end inside the chunk of {length} at byte {position}")
+        yield view[position : position + length]
+        position += length
+
+
+def _declared_bytes(block: memoryview, room_bytes: int, limit_bytes: int) -> int:
+    """The decompressed size that a raw block declares, once it fits the limit and is possible at all."""
+    try:
+        declared = cramjam.snappy.decompress_raw_len(block)
+    except cramjam.DecompressionError as error:
+        raise failed(_NAME, error) from None
+    if declared > room_bytes:
+        raise output_over_limit(_NAME, limit_bytes, limit_bytes - room_bytes + declared)
+    if declared > len(block) * _MOST_BYTES_PER_BYTE:
+        raise failed(_NAME, f"a block of {len(block)} bytes declares {declared}, more than it can hold")
+    return declared
+
+
+def _uncompress(block: memoryview) -> bytes:
+    try:
+        whole: bytes = snappy.uncompress(block)
+    except snappy.UncompressError as error:
+        raise failed(_NAME, error.__cause__ if isinstance(error.__cause__, Exception) else error) from None
+    return whole
+
+
+def _uncompress_into(block: memoryview, room: memoryview) -> None:
+    try:
+        written = cramjam.snappy.decompress_raw_into(block, room)
+    except cramjam.DecompressionError as error:
+        raise failed(_NAME, error) from None
+    if written != len(room):
+        raise failed(_NAME, f"a block declares {len(room)} bytes and holds {written}")
+
+
+def compress(payload: bytes | memoryview, level: int | None, magic: int) -> bytes:
+    """A stream of chunks as snappy-java writes it, for every magic."""
+    view = memoryview(payload)
+    parts = [_STREAM_HEADER]
+    for start in range(0, len(view), _CHUNK_BYTES):
+        block = snappy.compress(view[start : start + _CHUNK_BYTES])
+        parts += (len(block).to_bytes(_CHUNK_LENGTH_BYTES, "big"), block)
+    return b"".join(parts)
