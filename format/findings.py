@@ -185,7 +185,7 @@ _CODES = (
     FindingCode("control-record-invalid", _E, "records", "A control record's key or value cannot be decoded.",
                 "Fails to load the partition's producer state.", "Compare with another replica."),
     FindingCode("internal-record-invalid", _E, "full", "A key or value of an internal topic contradicts Kafka's schema for it.",
-                "Fails to load the partition or the metadata, or reads something else.", "Compare with another replica; run inspect on the record."),
+                "Fails to load the partition or the metadata, or reads something else.", "Compare with another replica; look at the record with kafka-dump-log."),
     # -- producers and transactions ---------------------------------------------------------------------------
     FindingCode("sequence-gap", _W, "full", "A producer's sequence does not follow its last one in the same epoch.",
                 "Would have refused the append (OutOfOrderSequence); says nothing later.", "Look for lost or removed batches before it."),

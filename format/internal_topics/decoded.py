@@ -1,0 +1,53 @@
+"""What a decoder gives back: one decoded key or value, and what it noticed on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+from format.findings import Finding, Severity, finding
+from format.location import Location
+
+#: The code of a finding for bytes that contradict the schema, and of the errors that the decoders raise.
+INVALID: Final = "internal-record-invalid"
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """Something wrong or unknown that did not stop the decoding; ``position`` is the byte in the key or value."""
+
+    code: str  # of format.findings.FINDING_CODES
+    severity: Severity
+    message: str
+    part: str  # "key" or "value"
+    position: int
+
+    def finding(self, location: Location) -> Finding:
+        """The same as a finding of the record at ``location``."""
+        return finding(self.code, location, f"{self.part}: {self.message}", severity=self.severity)
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """A key, value or control record.
+
+    ``name`` is Kafka's name of the message ("OffsetCommitKey"), ``record_type`` that of the record type
+    ("OFFSET_COMMIT"); both are None where the type number ``type_id`` is unknown. ``data`` has Kafka's own field
+    names in Kafka's order and is ready for JSON: bytes are base64, UUIDs Kafka's 22 characters, a float that is
+    not finite is its name; a tagged field that has its default is left out; tagged fields that this program does
+    not know are under "_taggedFields" ({tag: base64}).
+
+    ``part`` is "key", "value" or "control". ``data`` is None for a tombstone (``is_tombstone``) and for what this
+    program cannot decode because it is newer; then ``raw`` holds the bytes.
+    """
+
+    topic: str
+    part: str
+    name: str | None
+    record_type: str | None
+    type_id: int | None
+    version: int | None
+    data: dict[str, Any] | None
+    problems: tuple[Problem, ...] = ()
+    raw: bytes | None = None
+    is_tombstone: bool = False

@@ -1,0 +1,180 @@
+"""Decoders of the keys and values of one internal topic, by the two framings that Kafka has for them.
+
+Coordinators (__consumer_offsets, __transaction_state, __share_group_state): the key is an int16 record type and the
+key's message in version 0; the value is an int16 version and the value's message (CoordinatorRecordSerde).
+The metadata log and __remote_log_metadata: no key; the value is a frame version, a record type and a version, each
+an unsigned varint, and the message (AbstractApiMessageSerde).
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+from format.errors import CorruptDataError, LimitExceeded, TruncatedData
+from format.findings import Severity
+from format.internal_topics.consumer_protocol import with_decoded_members
+from format.internal_topics.cursor import Cursor
+from format.internal_topics.decoded import INVALID, Decoded, Problem
+from format.internal_topics.reader import reader_for
+from format.internal_topics.schema import Message, RecordType
+from format.internal_topics.schemas import (
+    classic_groups,
+    cluster_metadata,
+    consumer_groups,
+    remote_log_metadata,
+    share_group_state,
+    share_groups,
+    streams_groups,
+    transaction_state,
+)
+
+_FRAME_VERSION = 1  # 0: the preview of KRaft in Kafka 2.8, whose records were others under the same numbers
+
+
+class Decoder(Protocol):
+    """Decodes the keys and values of one internal topic.
+
+    Both methods raise TruncatedData or CorruptDataError (code "internal-record-invalid", no location) for bytes
+    that contradict the schema, and LimitExceeded for a message of millions of values. A type or version that is
+    unknown is no error: ``raw`` has the bytes and ``problems`` says what is unknown.
+    """
+
+    topic: str
+    record_types: dict[int, RecordType]
+
+    def decode_key(self, raw: bytes | None) -> Decoded:
+        """The key; of a topic without keys, a Decoded of nothing."""
+        ...
+
+    def decode_value(self, key: Decoded | None, raw: bytes | None) -> Decoded:
+        """The value of a record with that key; ``key`` may be None for a topic without keys."""
+        ...
+
+
+class CoordinatorDecoder:
+    """A coordinator's topic."""
+
+    def __init__(self, topic: str, record_types: tuple[RecordType, ...]) -> None:
+        self.topic = topic
+        self.record_types = {each.id: each for each in record_types}
+
+    def decode_key(self, raw: bytes | None) -> Decoded:
+        if raw is None:
+            raise CorruptDataError(f"a record of {self.topic} has no key", code=INVALID)
+        cursor = Cursor(raw, "key")
+        type_id = _guarded(cursor, None, Cursor.read_int16)
+        record_type = self.record_types.get(type_id)
+        if record_type is None or record_type.key is None:
+            cursor.warn("version-unknown", f"record type {type_id} is not known", Severity.INFO)
+            return Decoded(self.topic, "key", None, None, type_id, None, None, tuple(cursor.problems), raw)
+        fields = read_message(cursor, record_type.key, 0)
+        return Decoded(
+            self.topic, "key", record_type.key.name, record_type.name, type_id, 0, fields, tuple(cursor.problems)
+        )
+
+    def decode_value(self, key: Decoded | None, raw: bytes | None) -> Decoded:
+        type_id = None if key is None else key.type_id
+        record_type = None if type_id is None else self.record_types.get(type_id)
+        name = None if record_type is None else record_type.name
+        value = None if record_type is None else record_type.value
+        value_name = None if value is None else value.name
+        if raw is None:
+            return Decoded(self.topic, "value", value_name, name, type_id, None, None, is_tombstone=True)
+        cursor = Cursor(raw, "value")
+        version = _guarded(cursor, value_name, Cursor.read_int16)
+        if value is None or version not in value.versions:
+            what = f"a value of record type {type_id}" if value is None else f"{value.name} in version {version}"
+            cursor.warn("version-unknown", f"{what} is not known", Severity.INFO)
+            return Decoded(self.topic, "value", value_name, name, type_id, version, None, tuple(cursor.problems), raw)
+        fields = read_message(cursor, value, version)
+        if value is classic_groups.GROUP_METADATA_VALUE:
+            fields = with_decoded_members(fields, cursor)
+        return Decoded(self.topic, "value", value.name, name, type_id, version, fields, tuple(cursor.problems))
+
+
+class FramedDecoder:
+    """A topic whose values carry their record type themselves."""
+
+    def __init__(self, topic: str, record_types: tuple[RecordType, ...]) -> None:
+        self.topic = topic
+        self.record_types = {each.id: each for each in record_types}
+
+    def decode_key(self, raw: bytes | None) -> Decoded:
+        problems: tuple[Problem, ...] = ()
+        if raw is not None:
+            problems = (Problem(INVALID, Severity.INFO, f"a key, where {self.topic} has none", "key", 0),)
+        return Decoded(self.topic, "key", None, None, None, None, None, problems, raw)
+
+    def decode_value(self, key: Decoded | None, raw: bytes | None) -> Decoded:
+        if raw is None:
+            problem = Problem(INVALID, Severity.WARNING, f"no value, where {self.topic} has no tombstones", "value", 0)
+            return Decoded(self.topic, "value", None, None, None, None, None, (problem,), is_tombstone=True)
+        cursor = Cursor(raw, "value")
+        frame_version, type_id, version = _guarded(cursor, None, _frame)
+        record_type = self.record_types.get(type_id)
+        if frame_version != _FRAME_VERSION:
+            unknown = f"frame version {frame_version}"
+        elif record_type is None:
+            unknown = f"record type {type_id}"
+        elif version not in record_type.value.versions:
+            unknown = f"{record_type.value.name} in version {version}"
+        else:
+            value = record_type.value
+            fields = read_message(cursor, value, version)
+            problems = tuple(cursor.problems)
+            return Decoded(self.topic, "value", value.name, record_type.name, type_id, version, fields, problems)
+        cursor.warn("version-unknown", f"{unknown} is not known", Severity.INFO)
+        value_name, name = (None, None) if record_type is None else (record_type.value.name, record_type.name)
+        return Decoded(self.topic, "value", value_name, name, type_id, version, None, tuple(cursor.problems), raw)
+
+
+def _frame(cursor: Cursor) -> tuple[int, int, int]:
+    return cursor.read_unsigned_varint(), cursor.read_unsigned_varint(), cursor.read_unsigned_varint()
+
+
+def read_message(cursor: Cursor, message: Message, version: int) -> dict[str, Any]:
+    """The message from the cursor's place to its end; bytes that are left over become a problem."""
+    fields: dict[str, Any] = _guarded(cursor, message.name, reader_for(message, version))
+    if cursor.position < cursor.end:
+        left = cursor.end - cursor.position
+        cursor.warn(INVALID, f"{left} bytes are left after {message.name} in version {version}", Severity.WARNING)
+    return fields
+
+
+def _guarded(cursor: Cursor, name: str | None, read: Any) -> Any:
+    """Run a read; its errors get the code of this package and the name of the field."""
+    try:
+        return read(cursor)
+    except (CorruptDataError, LimitExceeded) as error:
+        steps = [*([] if name is None else [name]), *reversed(cursor.path)]
+        place = ".".join([cursor.part, *steps]).replace(".[", "[")
+        message = f"{place}: {error.message}"
+        if isinstance(error, LimitExceeded):
+            raise LimitExceeded(message) from None
+        kind = TruncatedData if isinstance(error, TruncatedData) else CorruptDataError
+        raise kind(message, code=INVALID) from None
+
+
+_DECODERS: dict[str, Decoder] = {
+    each.topic: each
+    for each in (
+        CoordinatorDecoder(
+            "__consumer_offsets",
+            classic_groups.RECORD_TYPES
+            + consumer_groups.RECORD_TYPES
+            + share_groups.RECORD_TYPES
+            + streams_groups.RECORD_TYPES,
+        ),
+        CoordinatorDecoder("__transaction_state", transaction_state.RECORD_TYPES),
+        CoordinatorDecoder("__share_group_state", share_group_state.RECORD_TYPES),
+        FramedDecoder("__cluster_metadata", cluster_metadata.RECORD_TYPES),
+        FramedDecoder("__remote_log_metadata", remote_log_metadata.RECORD_TYPES),
+    )
+}
+#: The topics that have a decoder.
+INTERNAL_TOPICS = tuple(_DECODERS)
+
+
+def decoder_for(topic: str) -> Decoder | None:
+    """The decoder of an internal topic's records, None for any other topic."""
+    return _DECODERS.get(topic)

@@ -1,0 +1,224 @@
+"""One reader for every message of the schema tables: compiles (message, version) into nested functions, once.
+
+Encodings (KIP-482): versions that are not flexible have int16 string lengths and int32 bytes and array lengths, -1
+for null; flexible versions have unsigned varints of the length plus one, 0 for null, and end every struct with its
+tagged fields: a count, then tag, size and bytes of each. A nullable struct starts with an int8, negative for null;
+as a tagged field it starts with an unsigned varint, 0 for null.
+Source: Kafka's MessageDataGenerator, JsonConverterGenerator.
+"""
+
+from __future__ import annotations
+
+import base64
+import math
+import struct
+from collections.abc import Callable
+from functools import cache
+from typing import Any
+
+from format.errors import CorruptDataError, LimitExceeded, TruncatedData
+from format.findings import Severity
+from format.internal_topics.cursor import Cursor
+from format.internal_topics.decoded import INVALID
+from format.internal_topics.schema import FIXED_WIDTH_TYPES, Field, Message
+
+Reader = Callable[[Cursor], Any]
+
+#: The key under which unknown tagged fields are kept, as {tag: base64}.
+TAGGED_FIELDS = "_taggedFields"
+_STRUCT_CODES = {"int8": "b", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q", "float64": "d"}
+_UUID_BYTES = 16
+
+
+@cache
+def reader_for(message: Message, version: int) -> Callable[[Cursor], dict[str, Any]]:
+    """A function that reads one message of that version from a cursor.
+
+    It raises TruncatedData and CorruptDataError for bytes that are no such message, and LimitExceeded for one of
+    more than MAX_DECODED_VALUES values; ``cursor.path`` then names the field.
+    """
+    return _struct_reader(message.fields, version, version in message.flexible)
+
+
+def _struct_reader(fields: tuple[Field, ...], version: int, flexible: bool) -> Callable[[Cursor], dict[str, Any]]:
+    present = [each for each in fields if version in each.versions]
+    plain = [(each.name, _field_reader(each, version, flexible)) for each in present if each.tag is None]
+    tagged = {
+        each.tag: (each.name, each.default, _field_reader(each, version, flexible))
+        for each in present
+        if each.tag is not None
+    }
+    order = [each.name for each in present]
+
+    def read_struct(cursor: Cursor) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        name = ""
+        try:
+            for name, read in plain:
+                found[name] = read(cursor)
+            if not flexible:
+                return found
+            name = TAGGED_FIELDS
+            if cursor.position < cursor.end and cursor.buffer[cursor.position] == 0:
+                cursor.position += 1  # none, as nearly always
+                return found
+            return _with_tagged_fields(cursor, found, tagged, order)
+        except (CorruptDataError, LimitExceeded):
+            cursor.path.append(name)
+            raise
+
+    return read_struct
+
+
+def _with_tagged_fields(
+    cursor: Cursor, found: dict[str, Any], tagged: dict[int, tuple[str, Any, Reader]], order: list[str]
+) -> dict[str, Any]:
+    """The struct with its tagged fields, in the order of the table; those that have their default are left out."""
+    unknown: dict[str, str] = {}
+    last_tag = -1
+    for _ in range(cursor.read_unsigned_varint()):
+        tag = cursor.read_unsigned_varint()
+        size_bytes = cursor.read_unsigned_varint()
+        if tag <= last_tag:
+            cursor.warn(INVALID, f"tagged field {tag} follows tagged field {last_tag}", Severity.WARNING)
+        last_tag = max(tag, last_tag)
+        cursor.charge(1)
+        if tag not in tagged:
+            start = cursor.take(size_bytes)
+            cursor.warn("version-unknown", f"tagged field {tag} is newer than what is known", Severity.INFO)
+            unknown[str(tag)] = base64.b64encode(cursor.buffer[start : start + size_bytes]).decode("ascii")
+            continue
+        name, default, read = tagged[tag]
+        start = cursor.position
+        try:
+            value = read(cursor)
+        except (CorruptDataError, LimitExceeded):
+            cursor.path.append(name)
+            raise
+        read_bytes = cursor.position - start
+        if read_bytes != size_bytes:  # Kafka reads on from where the value ends, whatever the size says
+            wrong = f"tagged field {tag} ({name}) has {read_bytes} bytes, not the {size_bytes} that its size says"
+            cursor.warn(INVALID, wrong, Severity.WARNING)
+        if value == default:
+            found.pop(name, None)
+        else:
+            found[name] = value
+    found = {name: found[name] for name in order if name in found}
+    if unknown:
+        found[TAGGED_FIELDS] = unknown
+    return found
+
+
+def _field_reader(field: Field, version: int, flexible: bool) -> Reader:
+    nullable = version in field.nullable
+    element_type = field.element_type
+    if element_type is not None:
+        return _array_reader(field, element_type, version, flexible, nullable)
+    if field.type != "struct":
+        return _value_reader(field.type, flexible, nullable)
+    read = _struct_reader(field.fields, version, flexible)
+    if not nullable:
+        return read
+
+    def read_nullable(cursor: Cursor) -> dict[str, Any] | None:
+        at = cursor.take(1)
+        return None if cursor.buffer[at] >= 0x80 else read(cursor)
+
+    def read_nullable_tagged(cursor: Cursor) -> dict[str, Any] | None:
+        return None if cursor.read_unsigned_varint() == 0 else read(cursor)
+
+    return read_nullable if field.tag is None else read_nullable_tagged
+
+
+def _value_reader(type: str, flexible: bool, nullable: bool) -> Reader:
+    if type == "bool":
+        return lambda cursor: cursor.buffer[cursor.take(1)] != 0
+    if type == "uuid":
+        return lambda cursor: _uuid(cursor.buffer, cursor.take(_UUID_BYTES))
+    if type == "float64":
+        return _read_float64
+    if type in _STRUCT_CODES:
+        unpack = struct.Struct(">" + _STRUCT_CODES[type])
+        width = unpack.size
+        return lambda cursor: unpack.unpack_from(cursor.buffer, cursor.take(width))[0]
+    width = 2 if type == "string" else 4
+
+    def read_variable(cursor: Cursor) -> str | None:
+        length = cursor.read_length(flexible, width)
+        if length < 0:
+            if nullable:
+                return None
+            raise CorruptDataError(f"is null, and may not be, at byte {cursor.position}")
+        if type == "string":
+            return cursor.read_text(length)
+        at = cursor.take(length)
+        return base64.b64encode(cursor.buffer[at : at + length]).decode("ascii")
+
+    return read_variable
+
+
+def _read_float64(cursor: Cursor) -> float | str:
+    """A finite number, or the name that Kafka's JSON gives one that is not."""
+    number: float = struct.unpack_from(">d", cursor.buffer, cursor.take(8))[0]
+    if math.isnan(number):
+        return "NaN"
+    if math.isinf(number):
+        return "Infinity" if number > 0 else "-Infinity"
+    return number
+
+
+def _uuid(buffer: bytes, at: int) -> str:
+    return base64.urlsafe_b64encode(buffer[at : at + _UUID_BYTES])[:22].decode("ascii")
+
+
+def _array_reader(field: Field, element_type: str, version: int, flexible: bool, nullable: bool) -> Reader:
+    element = Field(field.name, element_type, field.fields, field.versions, field.nullable, None, None)
+    least_bytes = max(1, _least_bytes(element, version, flexible, nullable=False))
+    weight = 1 + len(field.fields)
+    code = _STRUCT_CODES.get(element_type) if element_type != "float64" else None
+    if element_type == "struct":
+        read = _struct_reader(field.fields, version, flexible)
+    else:
+        read = _value_reader(element_type, flexible, nullable=False)
+
+    def read_array(cursor: Cursor) -> list[Any] | None:
+        at = cursor.position
+        count = cursor.read_length(flexible, 4)
+        if count < 0:
+            if nullable:
+                return None
+            raise CorruptDataError(f"is null, and may not be, at byte {at}")
+        left = cursor.end - cursor.position
+        if count > left // least_bytes:
+            raise TruncatedData(f"{count} elements at byte {at} need {count * least_bytes} bytes, {left} are left")
+        cursor.charge(count * weight)
+        if code is not None:
+            return list(struct.unpack_from(f">{count}{code}", cursor.buffer, cursor.take(count * least_bytes)))
+        found: list[Any] = []
+        try:
+            for _ in range(count):
+                found.append(read(cursor))
+        except (CorruptDataError, LimitExceeded):
+            cursor.path.append(f"[{len(found)}]")
+            raise
+        return found
+
+    return read_array
+
+
+def _least_bytes(field: Field, version: int, flexible: bool, nullable: bool) -> int:
+    """How few bytes a value of the field can have; bounds an array's count before anything is built."""
+    if field.type in FIXED_WIDTH_TYPES:
+        return FIXED_WIDTH_TYPES[field.type]
+    if field.type == "struct":
+        if nullable:
+            return 1
+        parts = [
+            _least_bytes(each, version, flexible, version in each.nullable)
+            for each in field.fields
+            if each.tag is None and version in each.versions
+        ]
+        return sum(parts) + (1 if flexible else 0)
+    if flexible:
+        return 1
+    return 2 if field.type == "string" else 4
