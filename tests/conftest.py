@@ -1,0 +1,183 @@
+"""What every test may ask for: the shipped data, the shared corpus, the program as a user runs it, Kafka's own tools.
+
+Three environment variables matter: KAFKALOG_SHARED names the shared folder (by default the one called ``shared``
+beside the checkout), KAFKALOG_NO_SKIP=1 turns a missing corpus or a missing Kafka into a failure, and
+KAFKALOG_REQUIRE_COMPILED_KERNEL=1 does the same for a missing compiled kernel.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+import pytest
+
+from format import kernel
+from tests.corpora import DATA_DIR, REPOSITORY, SHARED_CORPUS, Corpus, corpora
+from tests.oracle.kafka_lab import KafkaLab
+from tests.running import Run, Word, run_in_process_of_its_own, run_many
+
+
+def unavailable(reason: str) -> None:
+    """Skip with the reason, or fail with it where nothing may be skipped."""
+    if os.environ.get("KAFKALOG_NO_SKIP") == "1":
+        pytest.fail(f"must not be skipped here: {reason}")
+    pytest.skip(reason)
+
+
+def is_kernel_compiled() -> bool:
+    """Whether ``format.kernel`` is the compiled twin."""
+    return not str(kernel.__file__).endswith(".py")
+
+
+def pytest_report_header() -> list[str]:
+    """Which kernel the tests run with, and whether the shared corpus is there."""
+    corpus_is = SHARED_CORPUS if SHARED_CORPUS.is_dir() else "absent"
+    return [f"kernel: {'compiled' if is_kernel_compiled() else 'plain Python'}", f"shared corpus: {corpus_is}"]
+
+
+def pytest_sessionstart() -> None:
+    """Refuse to test a compiled kernel that is older than its source: it would hide every change to it."""
+    if os.environ.get("KAFKALOG_REQUIRE_COMPILED_KERNEL") == "1" and not is_kernel_compiled():
+        pytest.exit("the kernel is not compiled here", returncode=4)
+    source = [REPOSITORY / "format" / name for name in ("kernel.py", "kernel.pxd")]
+    newest = max((each.stat().st_mtime for each in source if each.exists()), default=0.0)
+    for compiled in (REPOSITORY / "format").glob("kernel.*.so"):
+        if compiled.stat().st_mtime < newest:
+            pytest.exit(
+                f"{compiled.name} is older than format/kernel.py: delete it, or build it again with pip install -e .",
+                returncode=4,
+            )
+
+
+# -- data ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def data_dir() -> Path:
+    """The small files, written by real brokers, that ship with the tests."""
+    return DATA_DIR
+
+
+@pytest.fixture(scope="session")
+def shared_corpus() -> Path:
+    """The shared corpus; skips where it is absent."""
+    if not SHARED_CORPUS.is_dir():
+        unavailable(NO_SHARED_CORPUS)
+    return SHARED_CORPUS
+
+
+#: Arguments that run a test once for each corpus: every one, those that clients have read, those of all old formats.
+CORPUS_ARGUMENTS: dict[str, Callable[[Corpus], bool]] = {
+    "corpus": lambda corpus: True,
+    "witnessed_corpus": lambda corpus: corpus.truth is not None,
+    "legacy_corpus": lambda corpus: bool(corpus.replicas("legacy-0")),
+}
+NO_SHARED_CORPUS = "the shared corpus is absent: no folder shared/corpus beside the checkout, see KAFKALOG_SHARED"
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Give a test that asks for corpora the shipped ones always, and the shared ones where they are present."""
+    for name, is_wanted in CORPUS_ARGUMENTS.items():
+        if name not in metafunc.fixturenames:
+            continue
+        wanted = [each for each in corpora() if is_wanted(each)]
+        arguments = [pytest.param(each, id=each.id, marks=[pytest.mark.shared] * each.is_shared) for each in wanted]
+        if not any(each.is_shared for each in wanted):
+            arguments.append(pytest.param(None, id="shared", marks=pytest.mark.shared))
+        metafunc.parametrize(name, arguments, indirect=True, scope="session")
+
+
+def _corpus(request: pytest.FixtureRequest) -> Corpus:
+    if request.param is None:
+        unavailable(NO_SHARED_CORPUS)
+    found: Corpus = request.param
+    return found
+
+
+@pytest.fixture(scope="session")
+def corpus(request: pytest.FixtureRequest) -> Corpus:
+    """Each corpus in turn: log directories as brokers left them, and what clients saw."""
+    return _corpus(request)
+
+
+@pytest.fixture(scope="session")
+def witnessed_corpus(request: pytest.FixtureRequest) -> Corpus:
+    """Each corpus that comes with what its clients saw."""
+    return _corpus(request)
+
+
+@pytest.fixture(scope="session")
+def legacy_corpus(request: pytest.FixtureRequest) -> Corpus:
+    """Each corpus with the partition that lived through every format, and with what was sent to it."""
+    return _corpus(request)
+
+
+# -- the program ---------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def run_kafkalog() -> Callable[..., Run]:
+    """Runs the program as a user does: ``run_kafkalog("ls", path)`` gives a ``Run``; see ``tests.running``."""
+    return run_in_process_of_its_own
+
+
+@pytest.fixture(scope="session")
+def run_kafkalog_many() -> Callable[[Iterable[Iterable[Word]]], list[Run]]:
+    """The same for hundreds of runs at a few milliseconds each: ``run_kafkalog_many([("ls", path), …])``."""
+    return run_many
+
+
+# -- guards --------------------------------------------------------------------------------------------------
+
+
+def snapshot_of(directory: Path) -> dict[str, tuple[str, int, int, str]]:
+    """Kind, mode, mtime in nanoseconds and SHA-256 of everything below a directory, the directory too."""
+    found: dict[str, tuple[str, int, int, str]] = {}
+    for each in [directory, *sorted(directory.rglob("*"))]:
+        status = each.lstat()
+        name = str(each.relative_to(directory))
+        if each.is_symlink():
+            found[name] = ("link", status.st_mode, status.st_mtime_ns, str(each.readlink()))
+        elif each.is_file():
+            digest = hashlib.sha256(each.read_bytes()).hexdigest()
+            found[name] = ("file", status.st_mode, status.st_mtime_ns, digest)
+        else:
+            found[name] = ("other", status.st_mode, status.st_mtime_ns, "")
+    return found
+
+
+@pytest.fixture
+def source_snapshot() -> Iterator[Callable[[Path], None]]:
+    """The read-only guard: ``source_snapshot(directory)`` before the work; after the test all must be as it was."""
+    taken: dict[Path, dict[str, tuple[str, int, int, str]]] = {}
+
+    def take(directory: Path) -> None:
+        taken[directory] = snapshot_of(directory)
+
+    yield take
+    for directory, before in taken.items():
+        after = snapshot_of(directory)
+        assert sorted(after) == sorted(before), f"files came or went under {directory}"
+        changed = [name for name in before if after[name] != before[name]]
+        assert not changed, f"changed under {directory}: {changed}"
+
+
+# -- Kafka's own tools ---------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="session")
+def kafka_lab() -> Callable[..., subprocess.CompletedProcess[bytes]]:
+    """Runs kafka-dump-log of a release: ``kafka_lab("4.3.1", "--files", path)``; skips where it is not to be had."""
+    lab = KafkaLab()
+
+    def dump_log(version: str, *arguments: str | Path) -> subprocess.CompletedProcess[bytes]:
+        missing = lab.missing(version)
+        if missing is not None:
+            unavailable(missing)
+        return lab.dump_log(version, *arguments)
+
+    return dump_log
