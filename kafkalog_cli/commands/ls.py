@@ -1,0 +1,222 @@
+"""kafkalog ls: what is here."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from format.findings import Severity
+from kafkalog_cli.options import (
+    AsKind,
+    FailOn,
+    Format,
+    MaxDecompressedBytes,
+    OutputFile,
+    Paths,
+    Quiet,
+    limits_of,
+    one_of,
+)
+
+if TYPE_CHECKING:
+    from format.columns import RowSchema
+    from format.findings import Finding
+    from format.log_dir import Kind
+    from format.operations.ls import Listing
+    from kafkalog_cli.runner import Run
+
+SORT_KEYS = ("name", "size", "segments", "batches", "time")  # those of format.operations.ls; a test compares them
+
+EXAMPLES = (
+    ("kafkalog ls /var/lib/kafka/data", "Every partition of a log directory: offsets, sizes, watermarks, what is odd"),
+    ("kafkalog ls --segments /var/lib/kafka/data/orders-0", "One partition and its segments"),
+    ("kafkalog ls --sort size /var/lib/kafka/data", "The largest partitions first"),
+    ("kafkalog ls --no-scan /var/lib/kafka/data", "Names, sizes and checkpoints only, for a directory of thousands"),
+    (
+        "kafkalog ls --format jsonl /var/lib/kafka/data | jq -c 'select(.mark or .notes)'",
+        "Only what is marked or remarkable",
+    ),
+)
+
+#: What a table shows, each column with the width of the terminal from which on it has room; the other formats have all.
+_TABLE_COLUMNS = {
+    "log_dir": {
+        "path": 0,
+        "cluster_id": 130,
+        "node_id": 0,
+        "partition_count": 0,
+        "size_bytes": 150,
+        "clean_shutdown": 0,
+        "lock_held": 0,
+        "notes": 0,
+    },
+    "partition": {
+        "topic": 0,
+        "partition": 0,
+        "segment_count": 130,
+        "log_size_bytes": 0,
+        "log_start_offset": 130,
+        "log_end_offset": 0,
+        "high_watermark": 0,
+        "max_timestamp": 160,
+        "leader_epoch": 200,
+        "codecs": 200,
+        "notes": 0,
+    },
+    "segment": {
+        "segment_base_offset": 0,
+        "leftover": 0,
+        "size_bytes": 0,
+        "last_offset": 0,
+        "first_timestamp": 150,
+        "max_timestamp": 0,
+        "batch_count": 120,
+        "magics": 180,
+        "codecs": 160,
+        "notes": 0,
+    },
+}
+_NO_TERMINAL_COLUMNS = 1000
+
+
+def ls(
+    paths: Paths,
+    segments: Annotated[
+        bool | None,
+        typer.Option(
+            "--segments/--no-segments",
+            help="List the segments below each partition.",
+            show_default="for a partition, not for a log directory",
+        ),
+    ] = None,
+    scan: Annotated[
+        bool,
+        typer.Option(
+            "--scan/--no-scan",
+            help="Read the batch headers, or names, sizes and checkpoints only.",
+            show_default="--scan",
+        ),
+    ] = True,
+    sort: Annotated[
+        str,
+        typer.Option(
+            "--sort",
+            help="The order of partitions and segments; all but name put the largest or latest first.",
+            **one_of(*SORT_KEYS),
+        ),
+    ] = "name",
+    reverse: Annotated[bool, typer.Option("--reverse", "-r", help="The other way round.")] = False,
+    as_kind: AsKind = None,
+    fail_on: FailOn = Severity.ERROR,
+    max_decompressed_bytes: MaxDecompressedBytes = None,
+    output_format: Format = None,
+    output: OutputFile = None,
+    quiet: Quiet = False,
+) -> None:
+    """What is here: partitions, segments, offset and time ranges, sizes, codecs, checkpoints, strays.
+
+    Reads batch headers only, no records, and checks no CRC: verify does. A table shows the columns that fit the
+    terminal, and leaves findings of severity info to the notes; the other formats show all.
+    """
+    from format.errors import InputError
+    from format.operations.ls import ls as listings
+    from kafkalog_cli.failures import condition_of, report
+    from kafkalog_cli.runner import Run
+
+    kind = None if as_kind is None else _parsed_kind(as_kind)
+    limits = limits_of(max_decompressed_bytes)
+    width = shutil.get_terminal_size((_NO_TERMINAL_COLUMNS, 24)).columns
+    with Run(
+        "ls",
+        format_name=output_format,
+        output=output,
+        quiet=quiet,
+        paths=paths,
+        main_schema=_main_schema(paths, kind, segments),
+        table_columns={name: _fitting(columns, width) for name, columns in _TABLE_COLUMNS.items()},
+        fail_on=fail_on,
+    ) as run:
+        if not scan:
+            run.not_checked("the logs and their indexes (--no-scan)")
+        shown = _Shown(run, fail_on)
+        for path in paths:
+            try:
+                for item in listings(
+                    Path(path), kind=kind, scan=scan, segments=segments, sort=sort, reverse=reverse, limits=limits
+                ):
+                    shown.take(item)
+            except InputError as error:  # this path cannot be listed; the others can
+                report(error)
+                run.condition(condition_of(error))
+                run.not_checked(path)
+        shown.finish()
+
+
+def _fitting(columns: dict[str, int], width: int) -> tuple[str, ...]:
+    return tuple(name for name, least in columns.items() if least <= width)
+
+
+class _Shown:
+    """Puts listings and findings into the run; a table gets its findings at the end, so that they do not cut it up."""
+
+    def __init__(self, run: Run, fail_on: Severity) -> None:
+        self._run = run
+        self._is_table = run.format_name == "table"
+        self._least = min(fail_on, Severity.WARNING)
+        self._held: list[Finding] = []
+        self._infos = 0
+
+    def take(self, item: Listing | Finding) -> None:
+        from format.columns import LOG_DIR, PARTITION, SEGMENT
+        from format.findings import Finding
+        from format.operations.ls import LogDirListing
+        from format.operations.partition_listing import PartitionListing
+
+        if isinstance(item, Finding):
+            self._take_finding(item)
+        elif isinstance(item, LogDirListing):
+            self._run.write(LOG_DIR, (item.row(),))
+        elif isinstance(item, PartitionListing):
+            self._run.write(PARTITION, (item.row(),))
+        else:
+            self._run.write(SEGMENT, (item.row(),))
+
+    def _take_finding(self, found: Finding) -> None:
+        if not self._is_table:
+            self._run.finding(found)
+        elif found.severity < self._least and not found.is_incomplete:
+            self._infos += 1
+        else:
+            self._held.append(found)
+
+    def finish(self) -> None:
+        """What was held back."""
+        self._run.findings(self._held)
+        if self._infos:
+            self._run.count("info finding", self._infos)
+
+
+def _parsed_kind(text: str) -> Kind:
+    from format.log_dir import Kind
+
+    try:
+        return Kind(text)
+    except ValueError:
+        raise typer.BadParameter(f"--as: {text!r} is none of {', '.join(each.value for each in Kind)}") from None
+
+
+def _main_schema(paths: list[str], kind: Kind | None, segments: bool | None) -> RowSchema:
+    """What a CSV document holds: segments where they were asked for or no log directory was given, else partitions."""
+    from format.columns import PARTITION, SEGMENT
+    from format.errors import InputError
+    from format.log_dir import Kind, kind_of
+
+    if segments is None:
+        try:
+            segments = (kind or kind_of(paths[0])) is not Kind.LOG_DIR
+        except InputError:
+            segments = False
+    return SEGMENT if segments else PARTITION

@@ -1,0 +1,82 @@
+"""kafkalog verify: findings, and what was covered."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from format.columns import FINDING
+from kafkalog_cli.options import (
+    LEVELS,
+    AsKind,
+    FailOn,
+    Format,
+    MaxDecompressedBytes,
+    MaxRecordBytes,
+    MaxZstdWindow,
+    OutputFile,
+    Paths,
+    Quiet,
+    limits_of,
+    one_of,
+)
+from kafkalog_cli.runner import Run
+
+EXAMPLES = (
+    ("kafkalog verify /var/kafka", "a whole log directory, everything across files too"),
+    ("kafkalog verify --level crc /var/kafka/orders-0", "only headers and CRCs of one partition"),
+    ("kafkalog verify --format jsonl --fail-on warning /mnt/copy > findings.jsonl", "for a script: one finding a line"),
+)
+
+
+def verify(
+    paths: Paths,
+    level: Annotated[
+        str,
+        typer.Option(
+            "--level",
+            help="How deep: batch headers, and CRCs, and records, and everything across files.",
+            **one_of(*LEVELS),
+        ),
+    ] = "full",
+    as_kind: AsKind = None,
+    format_name: Format = None,
+    output: OutputFile = None,
+    fail_on: FailOn = None,
+    max_decompressed_bytes: MaxDecompressedBytes = None,
+    max_record_bytes: MaxRecordBytes = None,
+    max_zstd_window: MaxZstdWindow = None,
+    quiet: Quiet = False,
+) -> None:
+    """Check logs and what lies beside them; every finding says what it means and what to do next.
+
+    Goes on past damage: after it, reading starts again at the next intact batch.
+    """
+    from pathlib import Path
+
+    from format.findings import Severity
+    from format.log_dir import Kind
+    from format.operations.verify import NOT_CHECKED, Coverage, Level, Verification
+    from format.operations.verify import verify as verify_path
+
+    terms = Verification(
+        Level[level.upper()], limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window), Coverage()
+    )
+    kind = None if as_kind is None else Kind(as_kind)
+    with Run(
+        "verify",
+        format_name=format_name,
+        output=output,
+        quiet=quiet,
+        paths=paths,
+        main_schema=FINDING,
+        fail_on=fail_on or Severity.ERROR,
+        shows_summary=True,
+    ) as run:
+        for path in paths:
+            run.findings(verify_path(Path(path), terms, kind=kind))
+        for name in ("partitions", "segments", "side_files", "batches", "records", "bytes"):
+            run.count(name, getattr(terms.coverage, name))
+        for words in NOT_CHECKED[terms.level]:
+            run.not_checked(words)

@@ -1,0 +1,117 @@
+"""The exit codes, what they mean, the conditions that lead to them, and which one wins.
+
+The one table behind the EXIT STATUS section of every help page, the summary's ``conditions`` and the exit itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import Enum, IntEnum
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from format.findings import Finding, Severity
+
+
+class ExitCode(IntEnum):
+    """What the process ends with; see MEANINGS."""
+
+    CLEAN = 0
+    DAMAGE = 1
+    USAGE = 2
+    INCOMPLETE = 3
+    OUTPUT_FAILED = 4
+    REFUSED = 5
+    BUG = 70
+    INTERRUPTED = 130
+    READER_GONE = 141
+    TERMINATED = 143
+
+
+MEANINGS: dict[ExitCode, str] = {
+    ExitCode.CLEAN: "complete and clean; for find and grep: found",
+    ExitCode.DAMAGE: "damage proven, or nothing found (--fail-on moves the threshold)",
+    ExitCode.USAGE: "usage error: a wrong option, or a path that is not there or holds nothing of Kafka's",
+    ExitCode.INCOMPLETE: "incomplete: unreadable, unsupported, a limit hit, a tail being written; not proven clean",
+    ExitCode.OUTPUT_FAILED: "output failed (disk full, I/O error): nothing was published",
+    ExitCode.REFUSED: "refused for safety",
+    ExitCode.BUG: "a bug in this program",
+    ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
+    ExitCode.READER_GONE: "the reader of the output went away, as under | head",
+    ExitCode.TERMINATED: "interrupted by a termination signal",
+}
+
+#: Which code wins when several conditions hold, the strongest first. Usage stands above incomplete and below proven
+#: damage: a mistyped path among several must not hide what the others have shown.
+PRECEDENCE = (
+    ExitCode.TERMINATED,
+    ExitCode.INTERRUPTED,
+    ExitCode.READER_GONE,
+    ExitCode.BUG,
+    ExitCode.REFUSED,
+    ExitCode.OUTPUT_FAILED,
+    ExitCode.DAMAGE,
+    ExitCode.USAGE,
+    ExitCode.INCOMPLETE,
+    ExitCode.CLEAN,
+)
+
+
+class Condition(Enum):
+    """One thing that a run ended with, by the name that the summary gives it."""
+
+    DAMAGE = "damage"
+    NOTHING_FOUND = "nothing-found"
+    USAGE = "usage"
+    INCOMPLETE = "incomplete"
+    OUTPUT_FAILED = "output-failed"
+    REFUSED = "refused"
+    BUG = "bug"
+    INTERRUPTED = "interrupted"
+    READER_GONE = "reader-gone"
+    TERMINATED = "terminated"
+
+    @property
+    def exit_code(self) -> ExitCode:
+        return _CODES[self]
+
+    @property
+    def is_complete(self) -> bool:
+        """Whether the work was done to its end, whatever it showed."""
+        return self in (Condition.DAMAGE, Condition.NOTHING_FOUND)
+
+
+_CODES = {
+    Condition.DAMAGE: ExitCode.DAMAGE,
+    Condition.NOTHING_FOUND: ExitCode.DAMAGE,
+    Condition.USAGE: ExitCode.USAGE,
+    Condition.INCOMPLETE: ExitCode.INCOMPLETE,
+    Condition.OUTPUT_FAILED: ExitCode.OUTPUT_FAILED,
+    Condition.REFUSED: ExitCode.REFUSED,
+    Condition.BUG: ExitCode.BUG,
+    Condition.INTERRUPTED: ExitCode.INTERRUPTED,
+    Condition.READER_GONE: ExitCode.READER_GONE,
+    Condition.TERMINATED: ExitCode.TERMINATED,
+}
+
+
+def combined(conditions: Iterable[Condition]) -> ExitCode:
+    """The exit code of a run that ended with these conditions; CLEAN for none."""
+    codes = {condition.exit_code for condition in conditions}
+    return next((code for code in PRECEDENCE if code in codes), ExitCode.CLEAN)
+
+
+def conditions_of(finding: Finding, fail_on: Severity) -> frozenset[Condition]:
+    """What a finding adds to the run's conditions.
+
+    A finding that says "not checked" makes the run incomplete and proves no damage, however severe it is; any other
+    one is damage from the severity ``fail_on`` upwards.
+    """
+    if finding.is_incomplete:
+        return frozenset((Condition.INCOMPLETE,))
+    return frozenset((Condition.DAMAGE,)) if finding.severity >= fail_on else frozenset()
+
+
+def exit_status_rows() -> list[tuple[str, str]]:
+    """The rows of the EXIT STATUS section of the help pages, in ascending order."""
+    return [(str(int(code)), MEANINGS[code]) for code in sorted(MEANINGS)]

@@ -1,0 +1,98 @@
+"""What an exception means to whoever started the program: a condition, a message, and what to try."""
+
+from __future__ import annotations
+
+import os
+
+import typer
+
+from format.errors import (
+    CorruptDataError,
+    InputError,
+    KafkaLogError,
+    LimitExceeded,
+    NotALogDir,
+    OutputError,
+    OutputExists,
+    OutputInsideSource,
+    UnsupportedError,
+)
+from format.findings import FINDING_CODES
+from kafkalog_cli.exit_codes import Condition
+from kafkalog_cli.messages import is_debugging, say, say_traceback
+from kafkalog_cli.output import ReaderGone
+
+#: The class of all usage errors, in click as well as in what typer carries of it.
+UsageError: type[Exception] = typer.BadParameter.__bases__[0]
+
+
+class Terminated(BaseException):
+    """SIGTERM arrived."""
+
+
+_ADVICE: dict[type[KafkaLogError], str] = {
+    NotALogDir: "Give a log directory (with TOPIC-PARTITION directories), a partition directory, or one file of it.",
+    OutputInsideSource: "Give a place outside the source.",
+    OutputExists: "Give a new name, or remove it first.",
+    OutputError: "Check the free space and the permissions of the place.",
+    UnsupportedError: "Use a newer kafkalog.",
+    LimitExceeded: "Raise the limit with its flag if you trust the data; see --help.",
+    InputError: "Check the path, its permissions and the disk.",
+}
+
+
+def condition_of(error: BaseException) -> Condition:
+    """What an exception that ended the work makes of the run."""
+    if isinstance(error, KeyboardInterrupt):
+        return Condition.INTERRUPTED
+    if isinstance(error, Terminated):
+        return Condition.TERMINATED
+    if isinstance(error, ReaderGone):
+        return Condition.READER_GONE
+    if isinstance(error, (OutputExists, OutputInsideSource)):
+        return Condition.REFUSED
+    if isinstance(error, OutputError):
+        return Condition.OUTPUT_FAILED
+    if isinstance(error, (NotALogDir, UsageError)):
+        return Condition.USAGE
+    if isinstance(error, CorruptDataError):
+        return Condition.DAMAGE
+    if isinstance(error, (InputError, UnsupportedError, LimitExceeded, OSError)):
+        return Condition.INCOMPLETE
+    return Condition.BUG
+
+
+def report(error: BaseException) -> None:
+    """Say on standard error what happened and what to try; nothing for a reader that went away."""
+    condition = condition_of(error)
+    if condition is Condition.READER_GONE:
+        return
+    if condition in (Condition.INTERRUPTED, Condition.TERMINATED):
+        say("kafkalog: interrupted")
+    elif isinstance(error, KafkaLogError):
+        say(f"kafkalog: {_one_line(error)}")
+        advice = advice_for(error)
+        if advice:
+            say(f"  {advice}")
+    elif isinstance(error, OSError):
+        name = "" if error.filename is None else f"{os.fsdecode(error.filename)}: "
+        reason = os.strerror(error.errno) if error.errno else _one_line(error)
+        say(f"kafkalog: {name}{reason}")
+    else:
+        words = _one_line(error)
+        say(f"kafkalog: internal error: {type(error).__name__}{': ' if words else ''}{words}")
+        if not is_debugging():
+            say("  This is a bug. Set KAFKALOG_DEBUG=1 to see where it happened, and report that.")
+    say_traceback(error)
+
+
+def advice_for(error: KafkaLogError) -> str:
+    """What to try: the words for the error's own code where the table of findings has it, else for its class."""
+    entry = FINDING_CODES.get(error.code)
+    if entry is not None:
+        return entry.next_step
+    return next((words for kind, words in _ADVICE.items() if isinstance(error, kind)), "")
+
+
+def _one_line(error: BaseException) -> str:
+    return " ".join(str(error).split())

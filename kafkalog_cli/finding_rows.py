@@ -1,0 +1,32 @@
+"""A finding as a row of the schema FINDING, and the columns that a table of findings shows."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from format.findings import Finding
+
+FINDING_TABLE_COLUMNS = ("severity", "code", "path", "position", "offset", "message", "next_step")
+
+
+def finding_row(finding: Finding) -> tuple[Any, ...]:
+    """The columns of FINDING, in their order."""
+    where = finding.location
+    return (
+        finding.code,
+        finding.severity.label,
+        finding.certainty.value,
+        where.path,
+        where.topic,
+        where.partition,
+        where.base_offset,
+        where.position,
+        where.length,
+        where.offset,
+        finding.message,
+        finding.expected,
+        finding.actual,
+        finding.next_step,
+        None if finding.lost_offsets is None else list(finding.lost_offsets),
+    )

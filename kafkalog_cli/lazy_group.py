@@ -1,0 +1,178 @@
+"""The group of commands, each imported when it runs and not before, and the layout of the help pages.
+
+Names and one-line helps come from a table, so that the help of the whole and shell completion import no command.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from dataclasses import dataclass
+from importlib import import_module
+from typing import Any
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+from typer.main import get_command
+
+from kafkalog_cli.exit_codes import exit_status_rows
+from kafkalog_cli.quick_values import quick
+
+#: -h as well as --help, and lines as wide as the exit codes' meanings need.
+CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
+
+
+@dataclass(frozen=True, slots=True)
+class CommandEntry:
+    """One row of the table of commands: its module holds a function of the command's name, and EXAMPLES."""
+
+    name: str
+    module: str
+    help: str
+    panel: str
+
+
+class HelpfulCommand(TyperCommand):
+    """A command whose help shows examples and the exit status; laid out in plain text."""
+
+    examples: Sequence[tuple[str, str]] = ()
+    function: Callable[..., Any] | None = None
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, --help among them, with the short cut for their values."""
+        return quick(super().get_params(ctx), self.function)
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """``[OPTIONS]`` and the arguments by the names that their help gives them."""
+        arguments = [each for each in self.get_params(ctx) if each.param_type_name == "argument"]
+        return ["[OPTIONS]", *(_argument_name(each) for each in arguments)]
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Usage, what it does, arguments, options, examples, exit status."""
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        _write_parameters(self.get_params(ctx), ctx, formatter)
+        if self.examples:
+            with formatter.section("Examples"):
+                for number, (line, meaning) in enumerate(self.examples):
+                    if number:
+                        formatter.write("\n")
+                    formatter.write(f"  # {meaning}\n  {line}\n")
+        with formatter.section("EXIT STATUS"):
+            formatter.write_dl(exit_status_rows())
+
+
+class LazyCommands(MutableMapping[str, Any]):
+    """The commands by name, in the table's order; a look-up imports the command's module."""
+
+    def __init__(self, entries: Sequence[CommandEntry]) -> None:
+        self._entries = {entry.name: entry for entry in entries}
+        self._loaded: dict[str, Any] = {}
+
+    def __getitem__(self, name: str) -> Any:
+        if name not in self._loaded:
+            self._loaded[name] = load_command(self._entries[name])
+        return self._loaded[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._entries or name in self._loaded
+
+    def __setitem__(self, name: str, command: Any) -> None:
+        self._loaded[name] = command
+
+    def __delitem__(self, name: str) -> None:
+        self._entries.pop(name, None)
+        self._loaded.pop(name, None)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(dict.fromkeys((*self._entries, *self._loaded)))
+
+    def __len__(self) -> int:
+        return len(set(self._entries) | set(self._loaded))
+
+
+class LazyGroup(TyperGroup):
+    """A group whose commands come from ``entries``; subclass it with a table."""
+
+    entries: Sequence[CommandEntry] = ()
+
+    def __init__(self, **keywords: Any) -> None:
+        super().__init__(**keywords)
+        self.commands = LazyCommands(self.entries)
+        self._is_listing = False
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        """The parameters, --help among them, with the short cut for their values."""
+        return quick(super().get_params(ctx))
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names, in the table's order."""
+        return [entry.name for entry in self.entries]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        """The command, imported now; while names are only listed, an empty one with its one-line help."""
+        if cmd_name not in self.commands:
+            return None
+        if self._is_listing:
+            entry = next(entry for entry in self.entries if entry.name == cmd_name)
+            return TyperCommand(name=entry.name, help=entry.help, short_help=entry.help)
+        return self.commands[cmd_name]
+
+    def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
+        """Names and options that begin with what is typed; imports no command."""
+        self._is_listing = True
+        try:
+            return super().shell_complete(ctx, incomplete)
+        finally:
+            self._is_listing = False
+
+    def format_help(self, ctx: Any, formatter: Any) -> None:
+        """Usage, what it is, the commands by panel, options."""
+        self.format_usage(ctx, formatter)
+        self.format_help_text(ctx, formatter)
+        for panel in dict.fromkeys(entry.panel for entry in self.entries):
+            with formatter.section(panel):
+                formatter.write_dl([(entry.name, entry.help) for entry in self.entries if entry.panel == panel])
+        _write_parameters(self.get_params(ctx), ctx, formatter)
+        self.format_epilog(ctx, formatter)
+
+
+def load_command(entry: CommandEntry) -> Any:
+    """The command that typer makes of the function in the entry's module."""
+    module = import_module(entry.module)
+    function = getattr(module, entry.name.replace("-", "_"))
+    app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
+    app.command(name=entry.name, cls=HelpfulCommand, context_settings=CONTEXT_SETTINGS)(function)
+    command: Any = get_command(app)
+    command.examples = tuple(getattr(module, "EXAMPLES", ()))
+    command.function = function
+    return command
+
+
+def _argument_name(parameter: Any) -> str:
+    return str(parameter.metavar or parameter.name.upper())
+
+
+def _write_parameters(parameters: Sequence[Any], ctx: Any, formatter: Any) -> None:
+    shown = [each for each in parameters if not getattr(each, "hidden", False)]
+    arguments = [(_argument_name(each), each.help or "") for each in shown if each.param_type_name == "argument"]
+    options = [_option_row(each) for each in shown if each.param_type_name == "option"]
+    for title, rows in (("Arguments", arguments), ("Options", options)):
+        if rows:
+            with formatter.section(title):
+                formatter.write_dl(rows, col_max=36)
+
+
+def _option_row(option: Any) -> tuple[str, str]:
+    # The short form first, as everywhere; both forms of a pair such as --x/--no-x.
+    names = ", ".join(sorted((*option.opts, *option.secondary_opts), key=lambda name: name.startswith("--")))
+    if not option.is_flag and not option.count:
+        names += f" {option.metavar or 'TEXT'}"
+    default = option.show_default if isinstance(option.show_default, str) else ""
+    if (
+        option.show_default is True
+        and option.default is not None
+        and not option.is_flag
+        and not callable(option.default)
+    ):
+        default = str(option.default)
+    return names, f"{option.help or ''}{f'  [default: {default}]' if default else ''}"

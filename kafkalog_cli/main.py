@@ -1,0 +1,168 @@
+"""The program ``kafkalog``: its table of commands, its own options, and the way it ends.
+
+Nothing here imports numpy, rich, a codec or pyspark; a command's module is imported when that command runs.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+import typer
+from typer.main import get_command
+
+from kafkalog_cli.exit_codes import ExitCode
+from kafkalog_cli.lazy_group import CONTEXT_SETTINGS, CommandEntry, LazyGroup
+
+PROGRAM = "kafkalog"
+_COMPLETION = "_KAFKALOG_COMPLETE"  # the variable by which the shell asks for completions
+
+COMMANDS = (
+    CommandEntry(
+        "ls",
+        "kafkalog_cli.commands.ls",
+        "What is here: partitions, segments, ranges, sizes, checkpoints, strays.",
+        "Read",
+    ),
+    CommandEntry(
+        "dump", "kafkalog_cli.commands.dump", "Any kind of file, decoded; with --records down to the records.", "Read"
+    ),
+    CommandEntry(
+        "find", "kafkalog_cli.commands.find", "Where an offset or a timestamp is, and each step of the search.", "Read"
+    ),
+    CommandEntry(
+        "verify", "kafkalog_cli.commands.verify", "Findings: what is damaged, suspicious or cannot be read.", "Check"
+    ),
+)
+
+
+class KafkalogGroup(LazyGroup):
+    """All commands of the program."""
+
+    entries = COMMANDS
+
+
+app = typer.Typer(
+    name=PROGRAM,
+    cls=KafkalogGroup,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings=CONTEXT_SETTINGS,
+)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        from kafkalog_cli.version import version_text
+
+        typer.echo(version_text())
+        raise typer.Exit()
+
+
+def _debug(wanted: bool) -> None:
+    if wanted:
+        os.environ["KAFKALOG_DEBUG"] = "1"
+
+
+@app.callback(epilog="Every command has its own --help, with examples and its exit status.")
+def kafkalog(
+    version: Annotated[
+        bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the versions and exit.")
+    ] = False,
+    debug: Annotated[
+        bool, typer.Option("--debug", callback=_debug, help="Show a traceback with errors (as KAFKALOG_DEBUG=1).")
+    ] = False,
+) -> None:
+    """Read, verify, search and repair Apache Kafka log directories, straight from the disk and without a broker."""
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the program with these arguments, by default the process's own; its exit code. Never a traceback."""
+    try:
+        code = _run(arguments)
+    except SystemExit as error:  # shell completion ends so, and typer when the reader of a help page has gone
+        is_pipe = isinstance(error.__context__, BrokenPipeError)
+        code = ExitCode.READER_GONE if is_pipe else error.code if isinstance(error.code, int) else ExitCode.CLEAN
+    except BaseException as error:
+        code = _code_of(error)
+    return _closed(code)
+
+
+def _run(arguments: Sequence[str] | None) -> int:
+    _listen_for_termination()
+    command: Any = get_command(app)
+    words = sys.argv[1:] if arguments is None else list(arguments)
+    if not words and not os.environ.get(_COMPLETION):
+        from kafkalog_cli.messages import say
+
+        say(command.get_help(command.make_context(PROGRAM, [], resilient_parsing=True)))
+        return ExitCode.USAGE
+    with _completion_without_rich():
+        result = command.main(args=words, prog_name=PROGRAM, standalone_mode=False)
+    return result if isinstance(result, int) else ExitCode.CLEAN
+
+
+def _code_of(error: BaseException) -> int:
+    """The exit code for an exception that no command has dealt with, and a message."""
+    from kafkalog_cli.failures import UsageError, condition_of, report
+    from kafkalog_cli.output import output_failure
+
+    if isinstance(error, typer.Abort):
+        error = KeyboardInterrupt()
+    if isinstance(error, UsageError):
+        return _usage_error(error)
+    if isinstance(error, OSError) and error.filename is None:  # no command has run: a help page could not be written
+        error = output_failure(error)
+    report(error)
+    return condition_of(error).exit_code
+
+
+def _usage_error(error: Any) -> int:
+    from kafkalog_cli.messages import say, say_traceback
+
+    context = error.ctx
+    if context is not None:
+        say(f"{context.get_usage()}\nTry '{context.command_path} --help' for help.\n")
+    say(f"Error: {error.format_message()}")
+    say_traceback(error)
+    return ExitCode.USAGE
+
+
+def _closed(code: int) -> int:
+    """The code after standard output is flushed: what fails there must not fail behind our back at exit."""
+    from kafkalog_cli.output import close_standard_output
+
+    failure = close_standard_output()
+    has_told = code in (ExitCode.READER_GONE, ExitCode.OUTPUT_FAILED, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
+    return code if failure is None or has_told else _code_of(failure)
+
+
+def _listen_for_termination() -> None:
+    """Turn SIGTERM into an exception, so that what is half done is cleaned up."""
+
+    def terminate(number: int, frame: object) -> None:
+        from kafkalog_cli.failures import Terminated
+
+        raise Terminated
+
+    try:
+        signal.signal(signal.SIGTERM, terminate)
+    except ValueError:
+        return  # not the main thread: whoever runs us there listens
+
+
+@contextmanager
+def _completion_without_rich() -> Iterator[None]:
+    """While the shell asks for completions rich cannot be imported: typer would only strip help texts with it."""
+    if not os.environ.get(_COMPLETION) or "rich" in sys.modules:
+        yield
+        return
+    sys.modules["rich"] = None  # type: ignore[assignment]
+    try:
+        yield
+    finally:
+        del sys.modules["rich"]

@@ -1,0 +1,263 @@
+"""The options that more than one command has, each defined once, as types for the commands' signatures.
+
+Every value is parsed here by a plain function, so that a wrong one is a usage error before any work begins. A
+parser passes on what is no string: a default comes parsed already.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from format.findings import Severity
+from format.log_dir import Kind
+from kafkalog_cli.render import FORMATS
+from kafkalog_cli.render.escape import printable
+from kafkalog_cli.times import parse_time
+
+if TYPE_CHECKING:
+    from format.limits import Limits
+
+LEVELS = ("headers", "crc", "records", "full")
+
+_MAX_INT64 = 2**63 - 1
+_COUNT = re.compile(r"[0-9]{1,19}")
+_SIZE = re.compile(r"([0-9]{1,19}) ?([kmgt]i?b?|b)?", re.IGNORECASE)
+_SIZE_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+
+
+# -- parsers -------------------------------------------------------------------------------------------------
+
+
+def parse_count(text: Any) -> int:
+    """A whole number from 0 to 2^63 - 1."""
+    if not isinstance(text, str):
+        return int(text)
+    if not _COUNT.fullmatch(text) or int(text) > _MAX_INT64:
+        raise typer.BadParameter(f"{_shown(text)} is no whole number from 0 to {_MAX_INT64}")
+    return int(text)
+
+
+def parse_positive(text: Any) -> int:
+    """A whole number from 1 to 2^63 - 1."""
+    number = parse_count(text)
+    if number == 0:
+        raise typer.BadParameter("must be at least 1")
+    return number
+
+
+def parse_size(text: Any) -> int:
+    """Bytes: ``1048576``, ``256MiB`` or ``256M`` (powers of 1024), ``256MB`` (powers of 1000)."""
+    if not isinstance(text, str):
+        return int(text)
+    match = _SIZE.fullmatch(text.strip())
+    if not match:
+        raise typer.BadParameter(f"{_shown(text)} is no size: give bytes, or a number with KiB, MiB, GiB, KB, MB or GB")
+    unit = (match[2] or "").lower()
+    base = 1000 if re.fullmatch("[kmgt]b", unit) else 1024
+    size_bytes: int = int(match[1]) * pow(base, _SIZE_POWERS[unit[:1].replace("b", "")])
+    if not 0 < size_bytes <= _MAX_INT64:
+        raise typer.BadParameter(f"{_shown(text)} is out of range")
+    return size_bytes
+
+
+def parse_moment(text: Any) -> int:
+    """A time, as ``times.parse_time`` takes it, in epoch milliseconds."""
+    if not isinstance(text, str):
+        return int(text)
+    try:
+        return parse_time(text)
+    except ValueError as error:
+        raise typer.BadParameter(printable(str(error))) from None
+
+
+def parse_severity(text: Any) -> Severity:
+    """A severity by its name."""
+    if isinstance(text, Severity):
+        return text
+    for severity in Severity:
+        if text == severity.label:
+            return severity
+    raise typer.BadParameter(f"{_shown(text)} is none of {', '.join(each.label for each in Severity)}")
+
+
+def one_of(*names: str) -> dict[str, Any]:
+    """Keywords for typer.Option: one of these words, also for shell completion."""
+
+    def parse(text: Any) -> str:
+        if text not in names:
+            raise typer.BadParameter(f"{_shown(text)} is none of {', '.join(names)}")
+        return str(text)
+
+    return {"parser": parse, "metavar": "|".join(names), "autocompletion": _completion(names)}
+
+
+def check_paths(paths: list[str] | None) -> list[str] | None:
+    """The paths, when all of them are there: a mistyped one stops everything before the work begins."""
+    for path in paths or ():
+        check_path(path)
+    return paths
+
+
+def check_path(path: str) -> str:
+    """The path, when it is there; what is there but cannot be read is left for the operation to say."""
+    try:
+        os.lstat(path)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
+            raise typer.BadParameter(f"{_shown(path)}: {os.strerror(error.errno)}") from None
+    return path
+
+
+def limits_of(
+    max_decompressed_bytes: int | None = None,
+    max_record_bytes: int | None = None,
+    max_zstd_window_bytes: int | None = None,
+) -> Limits:
+    """The limits with those that were given on the command line put in place of the defaults."""
+    from dataclasses import replace
+
+    from format.limits import DEFAULT_LIMITS
+
+    given = {
+        "max_decompressed_bytes": max_decompressed_bytes,
+        "max_record_bytes": max_record_bytes,
+        "max_zstd_window_bytes": max_zstd_window_bytes,
+    }
+    return replace(DEFAULT_LIMITS, **{name: value for name, value in given.items() if value is not None})
+
+
+def _shown(text: str) -> str:
+    return f"'{printable(text)}'"
+
+
+def _completion(names: tuple[str, ...]) -> Callable[[str], list[str]]:
+    def complete(incomplete: str) -> list[str]:
+        return [name for name in names if name.startswith(incomplete)]
+
+    return complete
+
+
+# -- what is read --------------------------------------------------------------------------------------------
+
+Paths = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PATH...",
+        help="A log directory, a partition directory (TOPIC-PARTITION), or one file of any kind.",
+        callback=check_paths,
+        show_default=False,
+    ),
+]
+PartitionPath = Annotated[
+    str,
+    typer.Argument(
+        metavar="PARTITION",
+        help="A partition directory (TOPIC-PARTITION).",
+        callback=check_path,
+        show_default=False,
+    ),
+]
+AsKind = Annotated[
+    str | None,
+    typer.Option(
+        "--as",
+        help="Read the path as this kind, whatever its name says.",
+        **(one_of(*(kind.value for kind in Kind)) | {"metavar": "KIND"}),
+    ),
+]
+
+# -- what is chosen ------------------------------------------------------------------------------------------
+
+FromOffset = Annotated[
+    int | None, typer.Option("--from-offset", metavar="N", parser=parse_count, help="From this offset on.")
+]
+ToOffset = Annotated[
+    int | None, typer.Option("--to-offset", metavar="N", parser=parse_count, help="Up to this offset, itself included.")
+]
+FromTime = Annotated[
+    int | None,
+    typer.Option(
+        "--from-time",
+        metavar="T",
+        parser=parse_moment,
+        help="From this time on: epoch milliseconds, ISO-8601 (UTC unless it says otherwise), or relative (-2h, now).",
+    ),
+]
+ToTime = Annotated[
+    int | None, typer.Option("--to-time", metavar="T", parser=parse_moment, help="Up to this time, itself included.")
+]
+Limit = Annotated[
+    int | None, typer.Option("--limit", metavar="N", parser=parse_positive, help="Stop after so many rows.")
+]
+
+# -- how deep, how strict ------------------------------------------------------------------------------------
+
+Level = Annotated[
+    str,
+    typer.Option(
+        "--level", help="How deep to check; each level includes those before it.", show_default=True, **one_of(*LEVELS)
+    ),
+]
+FailOn = Annotated[
+    Severity,
+    typer.Option(
+        "--fail-on",
+        metavar="info|warning|error|fatal",
+        parser=parse_severity,
+        autocompletion=_completion(tuple(each.label for each in Severity)),
+        help="The severity from which on a finding makes the exit status 1.",
+        show_default="error",
+    ),
+]
+
+# -- guards --------------------------------------------------------------------------------------------------
+
+MaxDecompressedBytes = Annotated[
+    int | None,
+    typer.Option(
+        "--max-decompressed-bytes",
+        metavar="SIZE",
+        parser=parse_size,
+        help="What one batch may take when decompressed, such as 512MiB.",
+        show_default="256MiB",
+    ),
+]
+MaxRecordBytes = Annotated[
+    int | None,
+    typer.Option(
+        "--max-record-bytes", metavar="SIZE", parser=parse_size, help="What one record may take.", show_default="64MiB"
+    ),
+]
+MaxZstdWindow = Annotated[
+    int | None,
+    typer.Option(
+        "--max-zstd-window",
+        metavar="SIZE",
+        parser=parse_size,
+        help="The window that a zstd frame may ask for.",
+        show_default="8MiB",
+    ),
+]
+
+# -- how it comes out ----------------------------------------------------------------------------------------
+
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format", help="How rows are written.", show_default="table on a terminal, else text", **one_of(*FORMATS)
+    ),
+]
+OutputFile = Annotated[
+    str | None,
+    typer.Option("--output", metavar="FILE", help="Write to a new file instead of standard output."),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary on standard error.")]
+Jobs = Annotated[
+    int | None, typer.Option("--jobs", metavar="N", parser=parse_positive, help="How many threads or processes work.")
+]

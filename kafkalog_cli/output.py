@@ -1,0 +1,220 @@
+"""Where results go: standard output or a new file, as bytes, with every failure to write told apart.
+
+A reader that went away raises ReaderGone. Any other failure raises OutputError, and what was to be a file is never
+half there: it is written beside its name and renamed when it is whole.
+"""
+
+from __future__ import annotations
+
+import os
+import select
+import stat
+import sys
+import time
+from collections.abc import Iterable
+from typing import BinaryIO, Protocol
+
+from format.errors import OutputError, OutputExists, OutputInsideSource
+from format.location import Location
+
+_BUFFER_BYTES = 128 * 1024
+_LATEST_FLUSH_S = 0.5
+
+
+class ReaderGone(Exception):
+    """Whoever read the output closed it, as ``head`` does."""
+
+
+class RawStream(Protocol):
+    """What bytes are written to in the end: may take only a part, or say None where it would block."""
+
+    def write(self, data: memoryview, /) -> int | None: ...
+    def fileno(self) -> int: ...
+
+
+class OutputStream:
+    """Buffered bytes on their way to standard output or a device; ``name`` is for messages."""
+
+    def __init__(self, raw: RawStream, name: str, *, is_terminal: bool = False, encoding: str = "utf-8") -> None:
+        self._raw = raw
+        self.name = name
+        self.is_terminal = is_terminal
+        self.encoding = encoding
+        self._parts: list[bytes] = []
+        self._buffered_bytes = 0
+        self._flushed_at = time.monotonic()
+        self._failed = False
+
+    @property
+    def is_utf8(self) -> bool:
+        return self.encoding.lower().replace("_", "-") in ("utf-8", "utf8")
+
+    def write(self, lines: bytes) -> None:
+        """Take bytes; they are written at once on a terminal, else in larger pieces or after half a second."""
+        self._parts.append(lines)
+        self._buffered_bytes += len(lines)
+        is_full = self._buffered_bytes >= _BUFFER_BYTES
+        if self.is_terminal or is_full or time.monotonic() - self._flushed_at >= _LATEST_FLUSH_S:
+            self.flush()
+
+    def write_text(self, text: str) -> None:
+        """Take text, in the encoding of the stream; what that cannot say is written as a backslash escape."""
+        self.write(text.encode() if self.is_utf8 else text.encode(self.encoding, "backslashreplace"))
+
+    def flush(self) -> None:
+        """Write all; raises ReaderGone or OutputError, and after that writes nothing more."""
+        rest = memoryview(b"".join(self._parts))
+        self._parts.clear()
+        self._buffered_bytes = 0
+        self._flushed_at = time.monotonic()
+        if self._failed:
+            return
+        try:
+            while rest:
+                written = self._raw.write(rest)
+                if written is None:  # somebody made the stream non-blocking
+                    select.select([], [self._raw], [])
+                else:
+                    rest = rest[written:]
+        except (OSError, ValueError) as error:
+            self._failed = True
+            raise output_failure(error, self.name) from error
+
+    def publish(self) -> None:
+        """All is written: make it last."""
+        self.flush()
+
+    def discard(self) -> None:
+        """Drop what is not written yet, and the file if there is one."""
+        self._parts.clear()
+        self._failed = True
+
+
+class FileOutput(OutputStream):
+    """A new file: written beside its name as ``.NAME.partial-RANDOM``, then renamed."""
+
+    def __init__(self, path: str) -> None:
+        """Open the file beside ``path``; OutputError where that fails."""
+        directory, name = os.path.split(path)
+        self._directory = directory or os.curdir
+        self._path = path
+        self._partial = os.path.join(self._directory, f".{name}.partial-{os.urandom(4).hex()}")
+        try:
+            flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+            self._fd = os.open(self._partial, flags, 0o666)
+        except OSError as error:
+            raise OutputError(f"cannot create: {_reason(error)}", Location(path)) from error
+        super().__init__(_Descriptor(self._fd), path)
+
+    def publish(self) -> None:
+        """Flush to the disk, rename, flush the directory; OutputError where one of them fails."""
+        self.flush()
+        try:
+            os.fsync(self._fd)
+            os.rename(self._partial, self._path)
+            self._partial = self._path  # from here on a failure takes that away
+            _sync_directory(self._directory)
+        except OSError as error:
+            raise OutputError(f"cannot publish: {_reason(error)}", Location(self._path)) from error
+        os.close(self._fd)
+        self._fd = -1
+
+    def discard(self) -> None:
+        """Remove what was written and not published."""
+        super().discard()
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+            try:
+                os.unlink(self._partial)
+            except OSError:
+                return  # there is nothing left to do about it
+
+
+class _Descriptor:
+    """A file descriptor with the one method of RawStream."""
+
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def write(self, data: memoryview, /) -> int:
+        return os.write(self._fd, data)
+
+    def fileno(self) -> int:
+        return self._fd
+
+
+def open_output(path: str | None, sources: Iterable[str] = ()) -> OutputStream:
+    """Standard output for None and ``-``; else a new file, or a device or pipe that is there already.
+
+    Raises OutputExists for a file that is not empty, OutputInsideSource for a place inside one of the sources,
+    OutputError for anything else that cannot be opened.
+    """
+    if path is None or path == "-":
+        return _standard_output()
+    real = os.path.realpath(path)
+    for source in sources:
+        source_real = os.path.realpath(source)
+        if real == source_real or real.startswith(source_real.rstrip(os.sep) + os.sep):
+            raise OutputInsideSource("the output lies inside a source, where nothing is ever written", Location(path))
+    try:
+        status = os.stat(real)
+    except FileNotFoundError:
+        return FileOutput(real)
+    except OSError as error:
+        raise OutputError(f"cannot create: {_reason(error)}", Location(path)) from error
+    if stat.S_ISREG(status.st_mode):
+        if status.st_size:
+            raise OutputExists("the file exists and is not empty", Location(path))
+        return FileOutput(real)
+    if stat.S_ISDIR(status.st_mode):
+        raise OutputExists("is a directory", Location(path))
+    try:
+        fd = os.open(real, os.O_WRONLY | os.O_CLOEXEC)
+    except OSError as error:
+        raise OutputError(f"cannot open: {_reason(error)}", Location(path)) from error
+    return OutputStream(_Descriptor(fd), path, is_terminal=os.isatty(fd))
+
+
+def _standard_output() -> OutputStream:
+    stream = sys.stdout
+    if stream is None:
+        raise OutputError("standard output is closed", Location("<stdout>"))
+    stream.flush()
+    binary: BinaryIO = stream.buffer
+    raw: RawStream = getattr(binary, "raw", binary)  # past Python's own buffer, which would be written again at exit
+    return OutputStream(raw, "<stdout>", is_terminal=stream.isatty(), encoding=stream.encoding or "utf-8")
+
+
+def close_standard_output() -> ReaderGone | OutputError | None:
+    """Flush what is left in Python's buffers, so that nothing can fail after this; what failed, if anything."""
+    if sys.stdout is None:
+        return None
+    try:
+        sys.stdout.flush()
+    except OSError as error:
+        # The buffer keeps what it could not write and would try again at exit: give it a place to go.
+        fd = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(fd, sys.stdout.fileno())
+        os.close(fd)
+        return output_failure(error)
+    return None
+
+
+def output_failure(error: OSError | ValueError, name: str = "<stdout>") -> ReaderGone | OutputError:
+    """What a failure to write means."""
+    if isinstance(error, BrokenPipeError):
+        return ReaderGone()
+    return OutputError(f"cannot write: {_reason(error)}", Location(name))
+
+
+def _sync_directory(path: str) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _reason(error: OSError | ValueError) -> str:
+    return os.strerror(error.errno) if isinstance(error, OSError) and error.errno else str(error)

@@ -1,0 +1,71 @@
+"""A short cut for option values: our own parsers do the work, without the validation library typer would load.
+
+typer turns strings into values with pydantic, whose import costs more than all the rest of a short command. What a
+parser of ours, or no parser at all, is enough for is done here; anything else goes the library's own way, so that a
+typer that works otherwise is merely slower. Only ``process_value(context, value)`` is overridden, a method that
+click and typer have always had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Annotated, Any, get_args, get_origin, get_type_hints
+
+import typer
+
+
+def quick(parameters: list[Any], function: Callable[..., Any] | None = None) -> list[Any]:
+    """The parameters of a typer command, made from ``function``, each with the short cut."""
+    new = [each for each in parameters if "process_value" not in vars(each)]
+    hints = get_type_hints(function, include_extras=True) if new and function is not None else {}
+    for parameter in new:
+        convert = _converter(hints.get(parameter.name))
+        parameter.process_value = partial(_process, parameter, parameter.process_value, convert)
+    return parameters
+
+
+def _converter(hint: Any) -> Callable[[str], Any] | None:
+    """What makes the value of one string; None where that is left to typer."""
+    if get_origin(hint) is not Annotated:
+        return None
+    kind, *metadata = get_args(hint)
+    parser = next((each.parser for each in metadata if getattr(each, "parser", None) is not None), None)
+    if parser is not None:
+        return parser  # type: ignore[no-any-return]
+    is_plain = kind in (str, str | None, list[str], list[str] | None)
+    return str if is_plain else None
+
+
+def _process(
+    parameter: Any,
+    library_way: Callable[[Any, Any], Any],
+    convert: Callable[[str], Any] | None,
+    context: Any,
+    value: Any,
+) -> Any:
+    is_multiple = parameter.multiple or parameter.nargs != 1
+    if value is None and parameter.required and context.resilient_parsing:
+        return None  # the shell asks for completions: nothing is complete yet
+    try:
+        if value is None and not parameter.required and (not is_multiple or parameter.nargs in (1, -1)):
+            result: Any = () if is_multiple else None
+        elif convert is None or not value:
+            return library_way(context, value)
+        elif isinstance(value, str) and not is_multiple:
+            result = convert(value)
+        elif (
+            isinstance(value, (list, tuple))
+            and parameter.nargs in (1, -1)
+            and all(isinstance(each, str) for each in value)
+        ):
+            result = tuple(convert(each) for each in value)
+        elif not isinstance(value, (str, list, tuple)):
+            result = value  # a default, which is parsed already
+        else:
+            return library_way(context, value)
+    except typer.BadParameter as error:
+        error.ctx = error.ctx or context
+        error.param = error.param or parameter
+        raise
+    return result if parameter.callback is None else parameter.callback(context, parameter, result)

@@ -1,0 +1,62 @@
+"""Renderers: rows of any schema of ``format.columns`` as a table, text, JSON lines or CSV. They know no Kafka."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol
+
+from format.columns import RowSchema
+from kafkalog_cli.output import OutputStream
+from kafkalog_cli.summary import Summary
+
+FORMATS = ("table", "jsonl", "csv", "text")
+
+
+class Renderer(Protocol):
+    """One document on its way out."""
+
+    def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Render rows, tuples aligned with the schema's columns: any iterable, read once.
+
+        Where it raises, the rows before that are rendered all the same.
+        """
+        ...
+
+    def write_raw(self, lines: bytes) -> None:
+        """Pass on whole lines that are in the renderer's format already, UTF-8, each with its LF."""
+        ...
+
+    def finish(self, summary: Summary, shown: bool) -> None:
+        """The end of the document; ``shown`` says whether the summary belongs to it in text and tables, too."""
+        ...
+
+
+def open_renderer(
+    format_name: str,
+    output: OutputStream,
+    *,
+    main_schema: RowSchema | None = None,
+    table_columns: Mapping[str, Sequence[str]] | None = None,
+    aside: Callable[[str], None],
+) -> Renderer:
+    """The renderer of a format; ``aside`` takes lines for which the format has no place.
+
+    ``main_schema`` is what CSV holds; ``table_columns`` names, by row type, the columns that tables show.
+    """
+    if format_name == "jsonl":
+        from kafkalog_cli.render.jsonl import JsonLinesRenderer
+
+        return JsonLinesRenderer(output)
+    if format_name == "csv":
+        from kafkalog_cli.render.csv import CsvRenderer
+
+        return CsvRenderer(output, main_schema, aside)
+    if format_name == "table":
+        from kafkalog_cli.render.table import TableRenderer
+
+        return TableRenderer(output, table_columns or {})
+    if format_name == "text":
+        from kafkalog_cli.render.text import TextRenderer
+
+        return TextRenderer(output)
+    raise ValueError(f"no such format: {format_name}")

@@ -1,0 +1,206 @@
+"""Tables for people: aligned columns in blocks, long cells folded on a terminal, very long ones cut.
+
+The only format that loses something; times are ISO-8601 in UTC. rich draws it and is imported when it is needed.
+"""
+
+from __future__ import annotations
+
+import io
+import os
+import shutil
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from format.columns import Column, RowSchema
+from kafkalog_cli.output import OutputStream
+from kafkalog_cli.render.escape import escape_bytes, printable
+from kafkalog_cli.render.values import CELL_WRITERS
+from kafkalog_cli.summary import Summary
+from kafkalog_cli.times import iso_time
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+_BLOCK_ROWS = 200
+_LATEST_BLOCK_S = 0.5
+_MAX_CELL = 200
+_MIN_FOLDED_WIDTH = 12
+_GAP = 2
+_RIGHT = ("int", "timestamp")
+_FOLDED = ("string", "bytes", "headers", "any")
+_STYLES: Mapping[str, Mapping[str, str]] = {
+    "severity": {"fatal": "bold red", "error": "red", "warning": "yellow", "info": "cyan"},
+    "crc_valid": {"false": "red"},
+}
+
+
+class TableRenderer:
+    """Rows as tables: a header, then blocks of rows; a new header where the schema or a column's width changes.
+
+    ``columns`` names, by row type, the columns that a table of that type shows; all of them where it has none.
+    """
+
+    def __init__(self, output: OutputStream, columns: Mapping[str, Sequence[str]]) -> None:
+        self._output = output
+        self._columns = columns
+        self._schema: RowSchema | None = None
+        self._shown: list[tuple[int, Column, Callable[[Any], str]]] = []
+        self._rows: list[list[str]] = []
+        self._widths: list[int] = []
+        self._has_output = False
+        self._drawn_at = time.monotonic()
+        dumb = os.environ.get("TERM") == "dumb"
+        self._is_coloured = output.is_terminal and not dumb and not os.environ.get("NO_COLOR")
+        self._terminal_width = shutil.get_terminal_size().columns if output.is_terminal else None
+
+    def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Take rows; they are drawn in blocks."""
+        if schema is not self._schema:
+            self._draw()
+            self._begin(schema)
+        for row in rows:
+            self._rows.append(["-" if row[at] is None else cell(row[at]) for at, _column, cell in self._shown])
+            if len(self._rows) >= _BLOCK_ROWS or time.monotonic() - self._drawn_at >= _LATEST_BLOCK_S:
+                self._draw()
+
+    def write_raw(self, lines: bytes) -> None:
+        """Lines of another maker, as they are."""
+        self._draw()
+        self._output.write(lines)
+
+    def finish(self, summary: Summary, shown: bool) -> None:
+        """What is left; then the summary in words, for commands whose result it is."""
+        self._draw()
+        if shown:
+            text = "\n".join(map(printable, summary.paragraph().split("\n")))
+            self._output.write_text(("\n" if self._has_output else "") + text + "\n")
+
+    def _begin(self, schema: RowSchema) -> None:
+        names = self._columns.get(schema.type) or schema.names
+        at = {name: place for place, name in enumerate(schema.names)}
+        self._schema = schema
+        self._shown = [(at[name], schema.columns[at[name]], _cell_maker(schema.columns[at[name]])) for name in names]
+        self._widths = []
+
+    def _draw(self) -> None:
+        self._drawn_at = time.monotonic()
+        if not self._rows:
+            return
+        columns = [column for _at, column, _cell in self._shown]
+        needed = [max(map(_width, cells)) for cells in zip(*self._rows, strict=True)]
+        known = self._widths or [_width(column.name) for column in columns]
+        widths = self._fitted([max(pair) for pair in zip(known, needed, strict=True)], columns)
+        has_header = widths != self._widths
+        is_plain = not self._is_coloured and all(map(int.__le__, needed, widths))
+        drawn = (self._aligned if is_plain else self._folded)(columns, widths, has_header)
+        self._output.write_text("\n" + drawn if has_header and self._has_output else drawn)
+        self._has_output = True
+        self._widths = widths
+        self._rows = []
+
+    def _aligned(self, columns: list[Column], widths: list[int], has_header: bool) -> str:
+        """The rows where every cell has room and no colour: what rich would draw, without it."""
+        is_right = [column.type in _RIGHT for column in columns]
+        lines = []
+        for row in [[column.name for column in columns], *self._rows] if has_header else self._rows:
+            cells = []
+            for cell, width, right in zip(row, widths, is_right, strict=True):
+                gap = " " * (width - _width(cell))
+                cells.append(gap + cell if right else cell + gap)
+            lines.append((" " * _GAP).join(cells).rstrip() + "\n")
+        return "".join(lines)
+
+    def _folded(self, columns: list[Column], widths: list[int], has_header: bool) -> str:
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(box=None, padding=(0, _GAP, 0, 0), pad_edge=False, show_header=has_header, header_style="bold")
+        for column, width in zip(columns, widths, strict=True):
+            justify: Any = "right" if column.type in _RIGHT else "left"
+            table.add_column(column.name, width=width, overflow="fold", justify=justify)
+        for row in self._rows:
+            pairs = zip(columns, row, strict=True)
+            table.add_row(*(Text(cell, style=_STYLES.get(column.name, {}).get(cell, "")) for column, cell in pairs))
+        buffer = io.StringIO()
+        self._console(buffer, sum(widths) + _GAP * len(widths)).print(table)
+        drawn = buffer.getvalue()
+        if self._is_coloured:
+            return drawn
+        return "".join(f"{line.rstrip()}\n" for line in drawn.split("\n")[:-1])
+
+    def _fitted(self, widths: list[int], columns: list[Column]) -> list[int]:
+        """The widths, those of columns that may fold cut down, the widest first, until all fits the terminal."""
+        if self._terminal_width is None:
+            return widths
+        widths = list(widths)
+        excess = sum(widths) + _GAP * (len(widths) - 1) - self._terminal_width
+        while excess > 0:
+            foldable = [
+                at for at, column in enumerate(columns) if column.type in _FOLDED and widths[at] > _MIN_FOLDED_WIDTH
+            ]
+            if not foldable:
+                break
+            widest = max(foldable, key=lambda at: widths[at])
+            widths[widest] -= 1
+            excess -= 1
+        return widths
+
+    def _console(self, buffer: io.StringIO, width: int) -> Console:
+        from rich.console import Console
+
+        return Console(
+            file=buffer,
+            width=width,
+            force_terminal=self._is_coloured,
+            force_interactive=False,
+            force_jupyter=False,
+            color_system="auto" if self._is_coloured else None,
+            no_color=not self._is_coloured,
+            legacy_windows=False,
+            highlight=False,
+            markup=False,
+            emoji=False,
+        )
+
+
+def _width(cell: str) -> int:
+    """The columns of a terminal that a cell takes; nothing in it is a control character."""
+    if cell.isascii():
+        return len(cell)
+    from rich.cells import cell_len
+
+    return cell_len(cell)
+
+
+def _cell_maker(column: Column) -> Callable[[Any], str]:
+    if column.type == "timestamp":
+        return lambda value: iso_time(int(value))
+    if column.type == "bytes":
+        return _bytes_cell
+    write = CELL_WRITERS[column.type]
+    if column.type not in _FOLDED:
+        return write
+    return lambda value: _cut(write(value))
+
+
+def _bytes_cell(value: bytes) -> str:
+    if len(value) <= _MAX_CELL:
+        return escape_bytes(bytes(value))
+    start = bytes(value[:_MAX_CELL])
+    text = start.decode("utf-8", "ignore") if _is_utf8(bytes(value[: _MAX_CELL + 4])) else None
+    shown = escape_bytes(start) if text is None else escape_bytes(text.encode())
+    return f"{shown}…({len(value):,} bytes)"
+
+
+def _is_utf8(start: bytes) -> bool:
+    """Whether bytes are UTF-8, but for a character that their end may have cut."""
+    try:
+        start.decode()
+    except UnicodeDecodeError as error:
+        return error.reason == "unexpected end of data"
+    return True
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= _MAX_CELL else f"{text[:_MAX_CELL]}…({len(text):,} characters)"

@@ -1,0 +1,181 @@
+"""One run of a command: where its rows go, how its findings and errors end it, and the summary that closes it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+import typer
+
+from format.columns import FINDING, RowSchema
+from format.errors import KafkaLogError
+from format.findings import FINDING_CODES, Finding, Severity, finding_of
+from kafkalog_cli.exit_codes import Condition, conditions_of
+from kafkalog_cli.failures import UsageError, condition_of, report
+from kafkalog_cli.finding_rows import FINDING_TABLE_COLUMNS, finding_row
+from kafkalog_cli.messages import say
+from kafkalog_cli.output import open_output
+from kafkalog_cli.progress import Progress, open_progress
+from kafkalog_cli.render import open_renderer
+from kafkalog_cli.summary import Summary
+
+#: After these nothing more can, or should, be written: a stream without a summary died.
+_SILENT = (Condition.INTERRUPTED, Condition.TERMINATED, Condition.READER_GONE, Condition.OUTPUT_FAILED)
+
+
+class Run:
+    """The context that the body of every command works in.
+
+    Rows, findings and counts go in; leaving the context writes the summary and raises ``typer.Exit`` with the exit
+    code. No exception but a usage error passes it: an error becomes a message on standard error and a condition.
+    """
+
+    def __init__(
+        self,
+        command: str,
+        *,
+        format_name: str | None = None,
+        output: str | None = None,
+        quiet: bool = False,
+        paths: Sequence[str] = (),
+        main_schema: RowSchema | None = None,
+        table_columns: Mapping[str, Sequence[str]] | None = None,
+        fail_on: Severity = Severity.ERROR,
+        shows_summary: bool = False,
+    ) -> None:
+        """Open the output; raises what ``open_output`` raises.
+
+        ``format_name`` None means table on a terminal and text elsewhere. ``paths`` are the sources, into which no
+        output may go. ``shows_summary``: the summary is a result, and in text and tables goes where the rows go.
+        """
+        self.summary = Summary(command)
+        self._fail_on = fail_on
+        self._is_quiet = quiet
+        self._shows_summary = shows_summary
+        self._output = open_output(output, paths)
+        self.format_name = format_name or ("table" if self._output.is_terminal else "text")
+        self._renderer = open_renderer(
+            self.format_name,
+            self._output,
+            main_schema=main_schema,
+            table_columns={FINDING.type: FINDING_TABLE_COLUMNS, **(table_columns or {})},
+            aside=self._say_aside,
+        )
+        self._progress = Progress()
+        if shows_summary or main_schema is FINDING:
+            self.summary.findings.update({severity.label: 0 for severity in Severity})
+
+    # -- what a command puts in --------------------------------------------------------------------------------
+
+    def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
+        """Rows, tuples aligned with the schema's columns; a generator is streamed."""
+        self._make_room()
+        self._renderer.write(schema, self._counted(schema.type, rows))
+
+    def _counted(self, row_type: str, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        number = 0
+        try:
+            for row in rows:
+                number += 1
+                yield row
+        finally:
+            self.summary.count(row_type, number)
+
+    @property
+    def raw_format(self) -> str | None:
+        """``jsonl`` or ``text`` where ``write_raw`` may be used for speed, else None."""
+        if self.format_name == "jsonl" or (self.format_name == "text" and self._output.is_utf8):
+            return self.format_name
+        return None
+
+    def write_raw(self, schema: RowSchema, lines: bytes, row_count: int) -> None:
+        """Whole lines, each with its LF, that are what ``write`` would have made of ``row_count`` rows."""
+        self._make_room()
+        self._renderer.write_raw(lines)
+        self.summary.count(schema.type, row_count)
+
+    def finding(self, finding: Finding) -> None:
+        """One finding: a row, a count, and what it means for the exit code."""
+        self.write(FINDING, (finding_row(finding),))
+        summary = self.summary
+        summary.findings[finding.severity.label] = summary.findings.get(finding.severity.label, 0) + 1
+        summary.conditions |= conditions_of(finding, self._fail_on)
+        if finding.is_incomplete:
+            summary.unchecked_codes[finding.code] = summary.unchecked_codes.get(finding.code, 0) + 1
+
+    def findings(self, findings: Iterable[Finding]) -> None:
+        """All of them, as they come."""
+        for each in findings:
+            self.finding(each)
+
+    def condition(self, condition: Condition) -> None:
+        """Something that the exit code must tell, such as NOTHING_FOUND."""
+        self.summary.conditions.add(condition)
+
+    def not_checked(self, words: str) -> None:
+        """What the result does not speak about, such as a level of checks that was not asked for; changes no code."""
+        self.summary.not_checked.append(words)
+
+    def count(self, name: str, number: int = 1) -> None:
+        """A count for the summary, beside those of the rows."""
+        self.summary.count(name, number)
+
+    def progress(self, total_bytes: int | None = None) -> Progress:
+        """The progress of the whole run, in bytes; call ``advance`` on it. Silent where there is no terminal."""
+        self._progress.close()
+        self._progress = open_progress(self.summary.command, total_bytes, is_wanted=not self._is_quiet)
+        return self._progress
+
+    # -- the end -----------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._progress.close()
+        if isinstance(error, (UsageError, typer.Exit, typer.Abort)):
+            self._output.discard()
+            return
+        if error is not None:
+            self._end_with(error)
+        if not self.summary.conditions.intersection(_SILENT):
+            try:
+                self._finish(error)
+            except BaseException as failure:
+                self._end_with(failure)
+        self._output.discard()
+        raise typer.Exit(int(self.summary.exit_code)) from None
+
+    def _end_with(self, error: BaseException) -> None:
+        report(error)
+        if isinstance(error, KafkaLogError) and error.code in FINDING_CODES:
+            self.summary.conditions |= conditions_of(finding_of(error), self._fail_on) | {Condition.INCOMPLETE}
+            self.summary.not_checked.append(f"what follows {error}")
+        else:
+            self.summary.conditions.add(condition_of(error))
+
+    def _finish(self, error: BaseException | None) -> None:
+        if self.format_name == "jsonl" and isinstance(error, KafkaLogError) and error.code in FINDING_CODES:
+            self.finding(finding_of(error))  # the other formats have the message on standard error
+        self._renderer.finish(self.summary, self._shows_summary)
+        if Condition.BUG in self.summary.conditions:
+            self._output.flush()  # shown as far as it goes, but no file is published
+        else:
+            self._output.publish()
+        if self._is_quiet or self.format_name == "jsonl":
+            return
+        if self._shows_summary and self.format_name in ("table", "text"):
+            return
+        if self.summary.is_remarkable or (self.format_name == "table" and self._output.is_terminal):
+            say(self.summary.paragraph())
+
+    def _make_room(self) -> None:
+        if self._output.is_terminal:
+            self._progress.hide()
+
+    def _say_aside(self, line: str) -> None:
+        self._progress.hide()
+        say(line)

@@ -1,0 +1,61 @@
+"""The table of exit codes: which one wins, and what a finding adds."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import pytest
+
+from format.findings import Severity, finding
+from format.location import Location
+from kafkalog_cli.exit_codes import MEANINGS, PRECEDENCE, Condition, ExitCode, combined, conditions_of, exit_status_rows
+
+WHERE = Location("/data/orders-0/00000000000000000000.log")
+
+
+def test_numbers_are_those_of_the_contract():
+    assert [int(code) for code in ExitCode] == [0, 1, 2, 3, 4, 5, 70, 130, 141, 143]
+    assert set(MEANINGS) == set(ExitCode) == set(PRECEDENCE)
+    assert [number for number, _meaning in exit_status_rows()] == [
+        "0",
+        "1",
+        "2",
+        "3",
+        "4",
+        "5",
+        "70",
+        "130",
+        "141",
+        "143",
+    ]
+
+
+def test_the_contract_order_decides_every_pair():
+    order = [70, 5, 4, 1, 3]
+    by_code = {condition.exit_code: condition for condition in Condition}
+    for stronger, weaker in combinations(order, 2):
+        assert combined([by_code[weaker], by_code[stronger]]) == stronger
+    assert combined([]) == 0
+    assert combined(Condition) == 143
+
+
+def test_a_mistyped_path_neither_hides_damage_nor_is_hidden_by_what_is_missing():
+    assert combined([Condition.USAGE, Condition.DAMAGE]) == 1
+    assert combined([Condition.USAGE, Condition.INCOMPLETE]) == 2
+
+
+@pytest.mark.parametrize("fail_on", list(Severity))
+@pytest.mark.parametrize("severity", list(Severity))
+def test_damage_from_the_threshold_upwards(severity, fail_on):
+    found = finding("batch-invalid", WHERE, "bad", severity=severity)
+    assert conditions_of(found, fail_on) == ({Condition.DAMAGE} if severity >= fail_on else set())
+
+
+@pytest.mark.parametrize("fail_on", list(Severity))
+def test_what_was_not_checked_is_never_damage(fail_on):
+    for code in ("file-unreadable", "live-tail", "codec-unknown"):
+        assert conditions_of(finding(code, WHERE, "not checked"), fail_on) == {Condition.INCOMPLETE}
+
+
+def test_only_damage_and_nothing_found_leave_a_run_complete():
+    assert {each for each in Condition if each.is_complete} == {Condition.DAMAGE, Condition.NOTHING_FOUND}

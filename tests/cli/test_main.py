@@ -1,0 +1,208 @@
+"""The program without its commands: help, version, completion, start-up imports, the table of commands."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tomllib
+from importlib import import_module
+from importlib.util import find_spec
+
+import pytest
+from typer.main import get_command
+
+from kafkalog_cli.exit_codes import MEANINGS
+from kafkalog_cli.main import COMMANDS, app, main
+from kafkalog_cli.version import VERSION, kernel_kind, version_text
+from tests.corpora import REPOSITORY
+
+HEAVY = {
+    "numpy",
+    "rich",
+    "pydantic",
+    "pyspark",
+    "pyarrow",
+    "zstandard",
+    "lz4",
+    "snappy",
+    "cramjam",
+    "isal",
+    "crc32c",
+    "xxhash",
+    "pygments",
+}
+
+# Runs the program, then says which modules it has imported.
+PROBE = """
+import sys
+sys.argv[0] = "kafkalog"
+from kafkalog_cli import main as program
+if "--fake" in sys.argv:
+    sys.argv.remove("--fake")
+    from kafkalog_cli.lazy_group import CommandEntry
+    program.KafkalogGroup.entries = (CommandEntry("fake", "tests.cli.fake_program", "Make rows.", "Test"),)
+try:
+    program.main()
+finally:
+    loaded = sorted(name for name, module in sys.modules.items() if module is not None)
+    print("\\nMODULES", *loaded, file=sys.stderr)
+"""
+
+
+def run(*arguments: str, env: dict[str, str] | None = None) -> tuple[str, str, set[str]]:
+    """Standard output, standard error, and the modules that were imported."""
+    done = subprocess.run(
+        [sys.executable, "-c", PROBE, *arguments],
+        capture_output=True,
+        text=True,
+        cwd=REPOSITORY,
+        env={**os.environ, **(env or {})},
+        check=True,
+    )
+    stderr, _marker, modules = done.stderr.partition("\nMODULES ")
+    return done.stdout, stderr, set(modules.split())
+
+
+def heavy(modules: set[str]) -> set[str]:
+    return {name for name in modules if name.split(".")[0] in HEAVY or name.startswith("kafkalog_cli.commands.")}
+
+
+@pytest.mark.parametrize("arguments", [("--help",), ("--version",), ("-h",), ("no-such-command",)])
+def test_the_program_itself_imports_nothing_heavy(arguments):
+    _stdout, _stderr, modules = run(*arguments)
+    assert "kafkalog_cli.main" in modules
+    assert not heavy(modules)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [("fake", "--help"), ("fake", "/nowhere"), ("fake", "/", "--format", "jsonl"), ("fake", "/", "--format", "text")],
+)
+def test_a_command_imports_only_what_itself_needs(arguments):
+    _stdout, _stderr, modules = run("--fake", *arguments)
+    assert not heavy(modules)
+
+
+COMPLETIONS = {
+    "bash": {"COMP_WORDS": "kafkalog {}", "COMP_CWORD": "{n}"},
+    "zsh": {"_TYPER_COMPLETE_ARGS": "kafkalog {}"},
+    "fish": {"_TYPER_COMPLETE_ARGS": "kafkalog {}", "_TYPER_COMPLETE_FISH_ACTION": "get-args"},
+}
+
+
+def completion(shell: str, typed: str, *arguments: str) -> tuple[str, set[str]]:
+    values = {name: text.format(typed, n=len(typed.split(" "))) for name, text in COMPLETIONS[shell].items()}
+    stdout, _stderr, modules = run(*arguments, env={"_KAFKALOG_COMPLETE": f"complete_{shell}", **values})
+    return stdout, modules
+
+
+@pytest.mark.parametrize("shell", COMPLETIONS)
+def test_completion_of_commands_imports_none_of_them(shell):
+    stdout, modules = completion(shell, "")
+    for entry in COMMANDS:
+        assert entry.name in stdout
+        assert shell == "bash" or entry.help.split(":")[0] in stdout
+    assert not heavy(modules)
+
+
+@pytest.mark.parametrize("shell", COMPLETIONS)
+def test_completion_of_options_and_their_words(shell):
+    stdout, modules = completion(shell, "fake --for", "--fake")
+    assert "--format" in stdout
+    stdout, modules = completion(shell, "fake --format j", "--fake")
+    assert "jsonl" in stdout
+    assert not heavy(modules)
+
+
+def test_help_shows_every_command_with_its_line():
+    stdout, stderr, _modules = run("--help", env={"COLUMNS": "200"})
+    assert stderr == ""
+    for entry in COMMANDS:
+        assert f"  {entry.name} " in stdout
+        assert entry.help in stdout
+    assert "--version" in stdout
+    assert "\x1b" not in stdout
+
+
+def test_help_of_a_command_shows_examples_and_exit_status():
+    stdout, _stderr, _modules = run("--fake", "fake", "--help", env={"COLUMNS": "200"})
+    assert stdout.startswith("Usage: kafkalog fake [OPTIONS] PATH...\n")
+    assert "\nExamples:\n  # everything\n  kafkalog fake /data\n" in stdout
+    table = stdout.partition("\nEXIT STATUS:\n")[2]
+    rows = [line.split(maxsplit=1)[0] for line in table.splitlines() if line[:5].strip()]
+    assert rows == [str(int(code)) for code in sorted(MEANINGS)]
+    assert "[default: 3]" in stdout
+    assert "[default: 8MiB]" in stdout
+
+
+def test_version():
+    with (REPOSITORY / "pyproject.toml").open("rb") as file:
+        assert tomllib.load(file)["project"]["version"] == VERSION
+    stdout, _stderr, _modules = run("--version")
+    assert stdout == version_text() + "\n"
+    first, second, third = version_text().split("\n")
+    assert first == f"kafkalog {VERSION}"
+    assert second == f"kernel: {kernel_kind()}"
+    assert third.startswith("python: ")
+
+
+@pytest.mark.parametrize(
+    ("origin", "kind"),
+    [
+        ("/x/format/kernel.py", "plain Python"),
+        ("/x/format/kernel.cpython-311-x86_64-linux-gnu.so", "compiled"),
+        (None, "missing"),
+    ],
+)
+def test_the_kernel_is_told_by_its_file(monkeypatch, origin, kind):
+    class Spec:
+        pass
+
+    spec = Spec()
+    spec.origin = origin
+    monkeypatch.setattr("kafkalog_cli.version.find_spec", lambda name: spec if name == "format.kernel" else None)
+    assert kernel_kind() == kind
+
+
+def test_a_mistyped_command_is_a_usage_error_with_a_suggestion(capsys):
+    assert main(["verfy"]) == 2
+    assert "Did you mean 'verify'?" in capsys.readouterr().err
+
+
+def test_no_arguments_show_the_help_as_an_error(capsys):
+    assert main([]) == 2
+    captured = capsys.readouterr()
+    assert captured.out == ""
+    assert captured.err.startswith("Usage: kafkalog")
+
+
+@pytest.mark.parametrize("arguments", [["--no\x1b[2Jsuch"], ["no\x1b[2Jsuch"], ["--version=\x9b"]])
+def test_what_was_typed_is_shown_screen_safe(capsys, arguments):
+    assert main(arguments) == 2
+    captured = capsys.readouterr()
+    assert not {"\x1b", "\x9b"} & set(captured.out + captured.err)
+
+
+def test_python_dash_m_is_the_same_program():
+    done = subprocess.run(
+        [sys.executable, "-m", "kafkalog_cli", "--version"], capture_output=True, text=True, cwd=REPOSITORY, check=True
+    )
+    assert done.stdout == version_text() + "\n"
+
+
+@pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
+def test_every_command_of_the_table_keeps_its_promises(entry):
+    if find_spec(entry.module) is None:
+        pytest.skip(f"{entry.module} is not there yet")
+    module = import_module(entry.module)
+    command = get_command(app).get_command(None, entry.name)
+    assert command.help
+    assert module.EXAMPLES
+    for line, meaning in module.EXAMPLES:
+        assert line.startswith(f"kafkalog {entry.name}")
+        assert meaning
+    for parameter in command.params:
+        assert parameter.help, f"{entry.name}: {parameter.name} has no help"
+    _stdout, _stderr, modules = run(entry.name, "--help")
+    assert not {name for name in modules if name.split(".")[0] in HEAVY}

@@ -1,0 +1,74 @@
+"""Progress: silent where nobody looks, there and gone again where somebody does."""
+
+from __future__ import annotations
+
+import io
+from contextlib import redirect_stderr
+
+import pytest
+
+from kafkalog_cli import progress as progress_module
+from kafkalog_cli.progress import Progress, TerminalProgress, open_progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+@pytest.fixture
+def terminal(monkeypatch):
+    """Where standard error goes inside ``redirect_stderr``; pytest would undo a change made here."""
+    stream = Terminal()
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(progress_module, "_DELAY_S", 0)
+    monkeypatch.setattr(progress_module, "_INTERVAL_S", 0)
+    return stream
+
+
+def test_silent_without_a_terminal():
+    with redirect_stderr(io.StringIO()):
+        assert type(open_progress("verify", 10)) is Progress
+
+
+@pytest.mark.parametrize("term", ["dumb", ""])
+def test_silent_on_a_dumb_terminal(terminal, monkeypatch, term):
+    monkeypatch.setenv("TERM", term)
+    with redirect_stderr(terminal):
+        assert type(open_progress("verify", 10)) is Progress
+
+
+def test_silent_when_not_wanted_or_without_standard_error(terminal):
+    with redirect_stderr(terminal):
+        assert type(open_progress("verify", 10, is_wanted=False)) is Progress
+    with redirect_stderr(None):
+        assert type(open_progress("verify", 10)) is Progress
+
+
+def test_bytes_rate_and_time_left(terminal):
+    with redirect_stderr(terminal):
+        with open_progress("ver[red]ify", 4 * 1024 * 1024) as progress:
+            assert isinstance(progress, TerminalProgress)
+            progress.advance(1024 * 1024)
+            progress.advance(1024 * 1024)
+            progress.hide()
+            progress.advance(1)
+        shown = terminal.getvalue()
+        progress.advance(10**9)
+    assert "ver[red]ify" in shown
+    assert "2.0/4.0 MiB" in shown
+    assert shown.endswith("\x1b[2K"), "the bar stays on the screen"
+    assert terminal.getvalue() == shown
+
+
+def test_short_work_shows_nothing(terminal, monkeypatch):
+    monkeypatch.setattr(progress_module, "_DELAY_S", 60)
+    with redirect_stderr(terminal), open_progress("verify", None) as progress:
+        progress.advance(1)
+    assert terminal.getvalue() == ""
+
+
+def test_an_unknown_total(terminal):
+    with redirect_stderr(terminal), open_progress("verify", None) as progress:
+        progress.advance(3)
+    assert "verify" in terminal.getvalue()

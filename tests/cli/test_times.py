@@ -1,0 +1,94 @@
+"""Times as people give and read them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kafkalog_cli.times import iso_time, parse_time
+
+NOW = 1_714_564_800_000
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("0", 0),
+        ("-1", -1),
+        ("-2", -2),
+        ("1714564800000", NOW),
+        ("9223372036854775807", 2**63 - 1),
+        ("-9223372036854775808", -(2**63)),
+        ("2024-05-01", NOW - 12 * 3_600_000),
+        ("2024-05-01T12:00", NOW),
+        ("2024-05-01 12:00:00", NOW),
+        ("2024-05-01T12:00:00Z", NOW),
+        ("2024-05-01T14:00:00+02:00", NOW),
+        ("2024-05-01T12:00:00.123", NOW + 123),
+        ("2024-05-01T12:00:00.123999Z", NOW + 123),
+        ("1969-12-31T23:59:59.999", -1),
+        ("0001-01-01T00:00:00+14:00", -62135596800000 - 14 * 3_600_000),
+        ("now", NOW),
+        ("-2h", NOW - 7_200_000),
+        ("+5m", NOW + 300_000),
+        ("-1d12h", NOW - 129_600_000),
+        ("-1w1s1ms", NOW - 604_801_001),
+        (" -2h ", NOW - 7_200_000),
+    ],
+)
+def test_parse(text, expected):
+    assert parse_time(text, NOW) == expected
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "yesterday", "2h", "-2y", "-h", "--2h", "2024-13-01", "2024-05-01T25:00", "9223372036854775808", "1e3", "٣",
+     "-٣h", "1_000", "-999999999999w", "99999999999999999999999999", "2024-05-01T12:00\x1b[2J"],
+)  # fmt: skip
+def test_no_time(text):
+    with pytest.raises(ValueError, match="is no time"):
+        parse_time(text, NOW)
+
+
+def test_now_is_the_clock():
+    before = datetime.now(UTC).timestamp() * 1000 - 1
+    assert before <= parse_time("now") <= before + 60_000
+
+
+@pytest.mark.parametrize(
+    ("timestamp_ms", "expected"),
+    [
+        (NOW, "2024-05-01T12:00:00.000Z"),
+        (0, "1970-01-01T00:00:00.000Z"),
+        (253402300799999, "9999-12-31T23:59:59.999Z"),
+        (253402300800000, "253402300800000"),
+        (-1, "-1"),
+        (-62135596800001, "-62135596800001"),
+        (2**63 - 1, "9223372036854775807"),
+        (-(2**63), "-9223372036854775808"),
+    ],
+)
+def test_iso(timestamp_ms, expected):
+    assert iso_time(timestamp_ms) == expected
+
+
+@given(st.integers(0, 253402300799999))
+def test_what_is_shown_can_be_given(timestamp_ms):
+    assert parse_time(iso_time(timestamp_ms)) == timestamp_ms
+
+
+@given(st.integers(-(2**63), 2**63 - 1))
+def test_every_timestamp_can_be_shown(timestamp_ms):
+    assert iso_time(timestamp_ms)
+
+
+@given(st.text())
+def test_any_text_is_a_time_or_a_value_error(text):
+    try:
+        timestamp_ms = parse_time(text, NOW)
+    except ValueError:
+        return
+    assert -(2**63) <= timestamp_ms < 2**63
