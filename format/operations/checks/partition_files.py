@@ -1,0 +1,75 @@
+"""The files of a partition directory: what is missing, left over, orphaned or unexpected there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+from format import layout, partition_metadata, quorum_state
+from format.errors import KafkaLogError
+from format.findings import Finding, finding, finding_of
+from format.limits import Limits
+from format.operations.dump_side_files import problem_findings
+from format.partition import Partition
+from format.segment import segment_file_name
+from format.side_file import Problem
+
+
+class _HasProblems(Protocol):
+    @property
+    def problems(self) -> tuple[Problem, ...]: ...
+
+
+_MARKS = {
+    "delete": "the partition was deleted or moved away; the broker removes the directory after file.delete.delay.ms",
+    "future": "a replica that is being moved into this log directory",
+    "stray": "the cluster's metadata does not place this partition here",
+}
+
+
+def check_partition_files(partition: Partition, limits: Limits) -> Iterator[Finding]:
+    """Findings for what lies in the directory, its logs aside."""
+    location = partition.location()
+    if partition.mark is not None:
+        yield finding("partition-dir-marked", location, _MARKS[partition.mark])
+    for leftover in partition.leftovers:
+        for suffix, path in sorted(leftover.files.items()):
+            yield finding(
+                "segment-leftover",
+                partition.location(path, leftover.base_offset),
+                f"a {suffix} file marked .{leftover.leftover}",
+                actual=leftover.leftover,
+            )
+    for orphan in partition.orphans:
+        for suffix, path in sorted(orphan.files.items()):
+            if suffix != layout.PRODUCER_SNAPSHOT_SUFFIX:
+                yield finding(
+                    "index-orphan",
+                    partition.location(path, orphan.base_offset),
+                    f"there is no {segment_file_name(orphan.base_offset, layout.LOG_SUFFIX)} beside this {suffix}",
+                )
+    for segment in partition.segments:
+        for suffix in (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX):
+            if suffix not in segment.files:
+                yield finding(
+                    "index-missing",
+                    partition.location(segment.log, segment.base_offset),
+                    f"the segment has no {suffix}",
+                )
+    for path in partition.unexpected:
+        yield finding("entry-unexpected", partition.location(path), "no Kafka broker writes an entry of this name here")
+    yield from _problems(partition, partition.metadata, partition_metadata.read, limits)
+    yield from _problems(partition, partition.quorum_state, quorum_state.read, limits)
+
+
+def _problems(
+    partition: Partition, path: Path | None, read: Callable[[Path, Limits], _HasProblems], limits: Limits
+) -> Iterator[Finding]:
+    if path is None:
+        return
+    where = partition.location(path)
+    try:
+        yield from problem_findings(read(path, limits).problems, where)
+    except KafkaLogError as error:
+        yield finding_of(error, where)

@@ -1,0 +1,77 @@
+"""What a look-up tells: its steps, and the record that it found or why there is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from format.findings import Finding
+from format.location import Location
+
+
+@dataclass(frozen=True, slots=True)
+class TraceStep:
+    """One step of a look-up; ``stage`` is segment, time_index, offset_index, scan or match.
+
+    The location's position is a byte in the file at its path, its offset the logical offset that the step found.
+    """
+
+    stage: str
+    location: Location
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class Match:
+    """The record that a look-up found: the location of its batch, with the record's own offset.
+
+    ``timestamp`` is ms, None in message format 0; ``leader_epoch`` None in formats without one. ``note`` says what
+    else there is to know about it, ``bytes_read`` is what the look-up read from all files.
+    """
+
+    location: Location
+    timestamp: int | None
+    leader_epoch: int | None
+    note: str = ""
+    bytes_read: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class NotFound:
+    """Why there is no such record, and the one that comes nearest, if any."""
+
+    reason: str
+    nearest: Match | None = None
+    bytes_read: int = 0
+
+
+#: What a look-up tells on its way, and what it ends with.
+Told = TraceStep | Finding
+Result = Match | NotFound
+
+
+def step_row(step: TraceStep) -> tuple[Any, ...]:
+    """A step as a row of columns.STEP."""
+    where = step.location
+    return step.stage, where.path, where.position, where.offset, step.detail
+
+
+def match_row(match: Match) -> tuple[Any, ...]:
+    """A match as a row of columns.MATCH."""
+    where = match.location
+    return (
+        where.topic,
+        where.partition,
+        where.offset,
+        match.timestamp,
+        where.base_offset,
+        where.position,
+        match.leader_epoch,
+    )
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 batch``, ``2 batches``: a number and its noun."""
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number} {noun}{'es' if noun.endswith('ch') else 's'}"

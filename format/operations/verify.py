@@ -1,0 +1,160 @@
+"""verify: everything that the bytes can be held against, as findings; damage never stops the rest."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from enum import IntEnum
+from pathlib import Path
+
+from format.errors import KafkaLogError
+from format.findings import Finding, finding_of
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+from format.log_dir import Kind, LogDir, kind_of, read_log_dir
+from format.operations.checks.log_dir_files import Checkpoints, check_log_dir_files, read_checkpoints
+from format.operations.dump_side_files import side_file_blocks
+from format.operations.verify_log import verify_kraft_snapshot, verify_lone_segment
+from format.operations.verify_partition import verify_partition
+from format.partition import read_partition
+
+#: Findings of one code in one file that are told one by one; the rest are counted in the last of them.
+MOST_ALIKE = 100
+
+
+class Level(IntEnum):
+    """How deep to look: each level does what the one before it does, and more."""
+
+    HEADERS = 0  # every batch header
+    CRC = 1  # and every CRC
+    RECORDS = 2  # and every record
+    FULL = 3  # and everything across files: indexes, checkpoints, snapshots, producers
+
+    @property
+    def label(self) -> str:
+        return self.name.lower()
+
+
+NOT_CHECKED = {
+    Level.HEADERS: ("CRCs", "records", "indexes, checkpoints, producer state"),
+    Level.CRC: ("records", "indexes, checkpoints, producer state"),
+    Level.RECORDS: ("indexes, checkpoints, producer state",),
+    Level.FULL: (),
+}
+
+
+@dataclass(slots=True)
+class Coverage:
+    """What was looked at; filled while verify runs."""
+
+    partitions: int = 0
+    segments: int = 0
+    side_files: int = 0
+    batches: int = 0
+    records: int = 0
+    bytes: int = 0
+
+    def add(self, other: Coverage) -> None:
+        self.partitions += other.partitions
+        self.segments += other.segments
+        self.side_files += other.side_files
+        self.batches += other.batches
+        self.records += other.records
+        self.bytes += other.bytes
+
+
+@dataclass(slots=True)
+class Verification:
+    """The terms of one run: how deep, under which limits, and what was covered so far."""
+
+    level: Level = Level.FULL
+    limits: Limits = DEFAULT_LIMITS
+    coverage: Coverage = field(default_factory=Coverage)
+
+
+def verify(path: Path, verification: Verification | None = None, *, kind: Kind | None = None) -> Iterator[Finding]:
+    """Findings for what lies at ``path``, in a fixed order.
+
+    Raises InputError for a path that is nothing of Kafka's; all else is a finding.
+    """
+    terms = verification or Verification()
+    kind = kind or kind_of(path)
+    if kind is Kind.LOG_DIR:
+        yield from _verify_log_dir(read_log_dir(path), terms)
+    elif kind is Kind.PARTITION:
+        yield from _verify_partition_dir(path, _checkpoints_beside(path, terms), terms)
+    elif kind is Kind.LOG:
+        yield from limited(verify_lone_segment(path, terms))
+    elif kind is Kind.KRAFT_SNAPSHOT:
+        yield from limited(verify_kraft_snapshot(path, terms))
+    else:
+        terms.coverage.side_files += 1
+        for item in side_file_blocks(path, kind, limits=terms.limits):
+            if isinstance(item, Finding):
+                yield item
+
+
+def partition_dirs(path: Path, kind: Kind) -> list[Path]:
+    """The partition directories below a path that can be verified each by itself; none for a single file."""
+    if kind is Kind.LOG_DIR:
+        return read_log_dir(path).partitions
+    return [path] if kind is Kind.PARTITION else []
+
+
+def _verify_log_dir(log_dir: LogDir, terms: Verification) -> Iterator[Finding]:
+    checkpoints, found = read_checkpoints(log_dir, terms.limits)
+    if terms.level is Level.FULL:
+        yield from limited(found)
+        yield from limited(check_log_dir_files(log_dir, checkpoints, terms.limits))
+        terms.coverage.side_files += len(log_dir.checkpoints) + (log_dir.meta_properties is not None)
+        if log_dir.bootstrap_checkpoint is not None:
+            yield from limited(verify_kraft_snapshot(log_dir.bootstrap_checkpoint, terms))
+    for path in log_dir.partitions:
+        yield from _verify_partition_dir(path, checkpoints, terms)
+
+
+def _verify_partition_dir(path: Path, checkpoints: Checkpoints, terms: Verification) -> Iterator[Finding]:
+    try:
+        partition = read_partition(path)
+    except KafkaLogError as error:
+        yield finding_of(error, Location(str(path)))
+        return
+    terms.coverage.partitions += 1
+    yield from limited(verify_partition(partition, checkpoints, terms))
+
+
+def _checkpoints_beside(path: Path, terms: Verification) -> Checkpoints:
+    """The checkpoints of the log directory that a partition directory lies in, if it is one."""
+    try:
+        parent = read_log_dir(path.absolute().parent)
+    except KafkaLogError:
+        return Checkpoints()
+    return read_checkpoints(parent, terms.limits)[0]
+
+
+def limited(found: Iterable[Finding]) -> Iterator[Finding]:
+    """The findings, with at most MOST_ALIKE of one code in one file told one by one.
+
+    The rest of them are counted, in a last finding of the same code that says so.
+    """
+    seen: Counter[tuple[str, str]] = Counter()
+    held: dict[tuple[str, str], Finding] = {}
+    for each in found:
+        key = (each.code, each.location.path)
+        seen[key] += 1
+        if seen[key] <= MOST_ALIKE:
+            yield each
+        else:
+            held[key] = each
+    for key, last in held.items():
+        more = seen[key] - MOST_ALIKE
+        yield Finding(
+            code=last.code,
+            severity=last.severity,
+            location=last.location,
+            message=f"{more} more like it in this file, the last: {last.message}",
+            certainty=last.certainty,
+            next_step=last.next_step,
+            lost_offsets=last.lost_offsets,
+        )
