@@ -37,34 +37,41 @@ def decompress(payload: bytes | memoryview, magic: int, limits: Limits) -> bytes
     out = io.BytesIO()
     position = 0
     for _ in range(MAX_PARTS):
-        frame = view[position:]
-        _check_frame_start(frame)
-        if magic == 0:
-            frame = _with_right_header_checksum(frame)
+        _check_frame_start(view[position:])
         context = lz4.frame.create_decompression_context()
-        whole, used, ended = _decompress_step(context, frame, _first_room(frame, limit_bytes - out.tell()))
-        if ended and used == len(view):
-            if len(whole) > limit_bytes:
-                raise output_over_limit(_NAME, limit_bytes)
-            return whole
+        if magic == 0:
+            header = _repaired_header(view[position:])
+            _decompress_step(context, header, 0)
+            position += len(header)
+        room_bytes = min(_STEP_OUT_BYTES, limit_bytes + 1 - out.tell(), len(view) * _MOST_BYTES_PER_BYTE)
+        whole, used, ended = _decompress_step(context, view[position:], room_bytes)
+        position += used
+        if ended and position == len(view) and not out.tell() and len(whole) <= limit_bytes:
+            return whole  # one frame in one step, as most are
         out.write(whole)
-        while not ended:
-            if out.tell() > limit_bytes:
-                raise output_over_limit(_NAME, limit_bytes)
-            piece, more_used, ended = _decompress_step(
-                context, frame[used:], min(_STEP_OUT_BYTES, limit_bytes + 1 - out.tell())
-            )
-            if not piece and not more_used and not ended:
-                raise failed(_NAME, f"the {len(view)} bytes end inside a frame")
-            out.write(piece)
-            used += more_used
+        if not ended:
+            position = _decompress_rest(context, view, position, out, limit_bytes)
         if out.tell() > limit_bytes:
             raise output_over_limit(_NAME, limit_bytes)
-        position += used
         following = view[position : position + len(_FRAME_MAGIC)]
         if not len(following) or not _FRAME_MAGIC.startswith(following):
             return out.getvalue()
     raise too_many_parts(_NAME, "frames")
+
+
+def _decompress_rest(context: object, view: memoryview, position: int, out: io.BytesIO, limit_bytes: int) -> int:
+    """Write what is left of a frame to ``out``, in steps; the position after the frame."""
+    ended = False
+    while not ended:
+        if out.tell() > limit_bytes:
+            raise output_over_limit(_NAME, limit_bytes)
+        room_bytes = min(_STEP_OUT_BYTES, limit_bytes + 1 - out.tell())
+        piece, used, ended = _decompress_step(context, view[position:], room_bytes)
+        if not piece and not used and not ended:
+            raise failed(_NAME, f"the {len(view)} bytes end inside a frame")
+        out.write(piece)
+        position += used
+    return position
 
 
 def _check_frame_start(frame: memoryview) -> None:
@@ -76,12 +83,7 @@ def _check_frame_start(frame: memoryview) -> None:
         raise failed(_NAME, "the frame needs a dictionary, which Kafka never uses")
 
 
-def _first_room(frame: memoryview, room_bytes: int) -> int:
-    """Room for most frames in one step, and never more than one byte over the limit."""
-    return min(_STEP_OUT_BYTES, room_bytes + 1, len(frame) * _MOST_BYTES_PER_BYTE)
-
-
-def _decompress_step(context: object, source: memoryview, room_bytes: int) -> tuple[bytes, int, bool]:
+def _decompress_step(context: object, source: bytes | memoryview, room_bytes: int) -> tuple[bytes, int, bool]:
     """Decompressed bytes, up to ``room_bytes``; how many source bytes were used; whether the frame ended."""
     try:
         step: tuple[bytes, int, bool] = lz4.frame.decompress_chunk(context, source, max_length=room_bytes)
@@ -90,17 +92,13 @@ def _decompress_step(context: object, source: memoryview, room_bytes: int) -> tu
     return step
 
 
-def _with_right_header_checksum(frame: memoryview) -> memoryview:
-    descriptor_bytes = 10 if frame[_DESCRIPTOR_START] & _CONTENT_SIZE_FLAG else 2
-    checksum_position = _DESCRIPTOR_START + descriptor_bytes
+def _repaired_header(frame: memoryview) -> bytes:
+    """The frame's header with the checksum that the library expects."""
+    checksum_position = _DESCRIPTOR_START + (10 if frame[_DESCRIPTOR_START] & _CONTENT_SIZE_FLAG else 2)
     if len(frame) <= checksum_position:
         raise failed(_NAME, "the bytes end inside a frame's header")
-    right = _header_checksum(bytes(frame[_DESCRIPTOR_START:checksum_position]))
-    if frame[checksum_position] == right:
-        return frame
-    repaired = bytearray(frame)
-    repaired[checksum_position] = right
-    return memoryview(repaired)
+    header = bytes(frame[:checksum_position])
+    return header + bytes((_header_checksum(header[_DESCRIPTOR_START:]),))
 
 
 def _header_checksum(header: bytes) -> int:

@@ -23,6 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from format.codecs import COMPRESSION_LEVELS, compress, decompress, gzip_members
+from format.codecs.failures import failed
 from format.errors import DecompressionFailed, KafkaLogError, LimitExceeded, UnknownCodec
 from format.layout import CODEC_NAMES
 from format.limits import MIB, Limits
@@ -239,6 +240,16 @@ def test_garbage_never_raises_anything_else(garbage: bytes, codec: int, magic: i
     for payload in (garbage, starts[codec] + garbage):
         with contextlib.suppress(DecompressionFailed, LimitExceeded):
             decompress(codec, payload, magic=magic)
+
+
+def test_a_librarys_words_become_one_line_of_printable_ascii() -> None:
+    hostile = ValueError("lz4: bad\x1b[31m\n\tdata \x00 \u202e\ud800 \x9b " + "x" * 500)
+    reason = failed("lz4", hostile).message
+    assert reason.startswith("lz4: bad")
+    assert reason.isascii()
+    assert reason.isprintable()
+    assert len(reason) < 200
+    assert failed("lz4", ValueError()).message == "lz4: ValueError"
 
 
 def test_an_empty_payload() -> None:

@@ -136,6 +136,7 @@ EMPTY_PARTS = 300_000
         pytest.param(ZSTD, struct.pack("<II", 0x184D2A50, 0) * EMPTY_PARTS, id="zstd skippable frames"),
     ],
 )
-def test_parts_without_number_meet_a_limit(codec: int, payload: bytes) -> None:
+@pytest.mark.parametrize("magic", [0, 2])
+def test_parts_without_number_meet_a_limit(codec: int, payload: bytes, magic: int) -> None:
     with pytest.raises(LimitExceeded, match="in one payload"):
-        decompress(codec, payload, magic=2)
+        decompress(codec, payload, magic=magic)
