@@ -1,0 +1,135 @@
+"""What an installation and the README promise."""
+
+from __future__ import annotations
+
+import ast
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.corpora import REPOSITORY
+from tests.running import Run
+
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+
+
+def project() -> dict[str, object]:
+    with (REPOSITORY / "pyproject.toml").open("rb") as file:
+        return tomllib.load(file)["project"]
+
+
+def readme_block(heading: str) -> str:
+    """The first fenced block after a heading, as .ci/run takes it."""
+    found = re.search(rf"^## {re.escape(heading)}\n.*?^```sh\n(.*?)^```", README, re.DOTALL | re.MULTILINE)
+    assert found is not None, heading
+    return found[1]
+
+
+@pytest.mark.parametrize("heading", ["Try it", "Run the tests"])
+def test_each_readme_command_stands_alone(heading: str) -> None:
+    """One line, which needs nothing but Python and begins with an environment of its own."""
+    (line,) = readme_block(heading).splitlines()
+    assert line.startswith("python3 -m venv .venv && .venv/bin/pip install ")
+    words = line.split()
+    for path in (word for word in words if word.startswith("tests/")):
+        assert (REPOSITORY / path).exists()
+
+
+def test_ci_takes_the_commands_from_the_readme() -> None:
+    script = (REPOSITORY / ".ci" / "run").read_text()
+    awk = re.search(r"awk -v heading=.*?README\.md", script, re.DOTALL)
+    assert awk is not None
+    for heading in ("Try it", "Run the tests"):
+        taken = subprocess.run(
+            ["bash", "-c", awk[0].replace("$1", heading, 1)],
+            cwd=REPOSITORY,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        assert taken.stdout == readme_block(heading)
+        assert f'readme_command "{heading}"' in script
+
+
+def test_the_changelog_names_the_version() -> None:
+    assert f"## [{project()['version']}]" in (REPOSITORY / "CHANGELOG.md").read_text(encoding="utf-8")
+
+
+def test_the_program_tells_the_version(run_kafkalog: Callable[..., Run]) -> None:
+    assert str(project()["version"]) in run_kafkalog("--version").check(0).stdout
+
+
+def test_every_package_is_found() -> None:
+    """Each of the three importable from the checkout, and every folder of theirs with Python in it a package."""
+    for top in ("format", "kafkalog_cli", "spark_jobs"):
+        folders = {each.parent for each in (REPOSITORY / top).rglob("*.py")}
+        for folder in folders:
+            assert (folder / "__init__.py").exists(), folder
+    done = subprocess.run(
+        [sys.executable, "-c", "import kafkalog_cli, spark_jobs; from format import layout"],
+        cwd=REPOSITORY,
+        env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
+        capture_output=True,
+    )
+    assert done.returncode == 0, done.stderr.decode()
+
+
+def built_extensions(scratch: Path, environment: dict[str, str], site: Path | None = None) -> str:
+    """The extensions that setup.py would build under these variables, in a copy of what it needs."""
+    (scratch / "format").mkdir()
+    for name in ("setup.py", "format/kernel.py", "format/kernel.pxd"):
+        shutil.copy(REPOSITORY / name, scratch / name)
+    code = (
+        "import os, setuptools; got = []\n"
+        "setuptools.setup = lambda **keywords: got.append(keywords)\n"
+        "import runpy; runpy.run_path('setup.py')\n"
+        "print([(each.name, each.optional) for each in got[0]['ext_modules']])"
+    )
+    path = [str(each) for each in [site] if each is not None]
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        cwd=scratch,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(path), **environment},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return done.stdout.strip().splitlines()[-1]
+
+
+def test_the_kernel_can_be_left_out(tmp_path: Path) -> None:
+    pytest.importorskip("setuptools")
+    assert built_extensions(tmp_path, {"KAFKALOG_NO_KERNEL": "1"}) == "[]"
+
+
+def test_without_a_working_cython(tmp_path: Path) -> None:
+    pytest.importorskip("setuptools")
+    broken = tmp_path / "site" / "Cython"
+    broken.mkdir(parents=True)
+    (broken / "__init__.py").write_text("raise ImportError('broken')\n")
+    assert built_extensions(tmp_path, {}, broken.parent) == "[]"
+
+
+def test_the_kernel_is_optional(tmp_path: Path) -> None:
+    pytest.importorskip("Cython")
+    pytest.importorskip("setuptools")
+    assert built_extensions(tmp_path, {}) == "[('format.kernel', True)]"
+
+
+def functions_of(path: Path) -> dict[str, list[str]]:
+    """The public functions of a Python file or stub, and the names of their arguments."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")]
+    return {node.name: [argument.arg for argument in node.args.args] for node in found}
+
+
+def test_the_stub_of_the_kernel_is_up_to_date() -> None:
+    stub, kernel = (functions_of(REPOSITORY / "format" / name) for name in ("kernel.pyi", "kernel.py"))
+    assert stub == kernel
