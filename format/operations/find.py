@@ -25,6 +25,7 @@ from format.operations.lookup_by_time import max_timestamp_lookup, timestamp_loo
 from format.operations.lookup_segment import LookupSegment
 from format.operations.lookup_trace import Match, Result, Told, TraceStep
 from format.partition import Partition, read_partition
+from format.side_file import INT64_RANGE
 
 #: What looks up in the segments within the bounds.
 _Lookup = Callable[[list[LookupSegment], Bounds], Generator[Told, None, Result]]
@@ -95,15 +96,20 @@ def _bounds(bounds: Bounds, past_high_watermark: bool) -> Bounds:
 
 def _run(partition: Partition, limits: Limits, lookup: _Lookup) -> Iterator[Told | Result]:
     """Look up with the segments' files open, tell each finding once, and close them."""
-    yield from _missing_logs(partition)
+    yield from _not_searched(partition)
     bounds = yield from read_bounds(partition, limits)
-    segments = [LookupSegment(partition, segment, limits) for segment in partition.segments]
+    live = [segment for segment in partition.segments if segment.base_offset <= INT64_RANGE[1]]
+    next_base_offsets = [*(segment.base_offset for segment in live), None][1:]
+    segments = [
+        LookupSegment(partition, segment, next_base_offset, limits)
+        for segment, next_base_offset in zip(live, next_base_offsets, strict=True)
+    ]
     try:
         result = yield from _told_once(lookup(segments, bounds))
-        bytes_read = sum(segment.bytes_read for segment in segments)
     finally:
         for segment in segments:
             segment.close()
+    bytes_read = sum(segment.bytes_read for segment in segments)
     if isinstance(result, Match):
         where, words = result.location, f"offset {result.location.offset}"
         words += f", {result.note}" if result.note else ""
@@ -113,8 +119,8 @@ def _run(partition: Partition, limits: Limits, lookup: _Lookup) -> Iterator[Told
     yield replace(result, bytes_read=bytes_read)
 
 
-def _missing_logs(partition: Partition) -> Iterator[Finding]:
-    """Findings for segments that cannot be searched: an index without its log, a log that is no regular file."""
+def _not_searched(partition: Partition) -> Iterator[Finding]:
+    """Findings for segments that cannot be searched: their log is gone, no regular file, or of an impossible name."""
     for orphan in partition.orphans:
         path = next(iter(orphan.files.values()))
         message = "an index without its log: the offsets of that segment are not searched"
@@ -124,6 +130,10 @@ def _missing_logs(partition: Partition) -> Iterator[Finding]:
         if match is not None and match["suffix"] == layout.LOG_SUFFIX and match["leftover"] is None:
             where = partition.location(path, int(match["base_offset"]))
             yield finding("file-unreadable", where, "not a regular file, so not searched")
+    for segment in partition.segments:
+        if segment.base_offset > INT64_RANGE[1]:
+            where = partition.location(segment.log, segment.base_offset)
+            yield finding("entry-unexpected", where, "the name's offset does not fit in 63 bits; not searched")
 
 
 def _told_once(steps: Generator[Told, None, Result]) -> Generator[Told, None, Result]:

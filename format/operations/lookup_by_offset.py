@@ -86,4 +86,5 @@ def _next_record(segments: list[LookupSegment], offset: int) -> Generator[Told, 
         if found is not None:
             return _Next(segment.match(found), lost)
         log_end_offset = max(log_end_offset, segment.base_offset, scan.end_offset or 0)
+        segment.close()
     return _Next(None, lost, log_end_offset)

@@ -34,6 +34,7 @@ def timestamp_lookup(segments: list[LookupSegment], bounds: Bounds, timestamp: i
         side = "at or after" if is_reached else "before"
         yield segment.segment_step(f", {number + 1} of {len(segments)}: {largest.detail}, {side} {timestamp}")
         if not is_reached:
+            segment.close()  # there may be thousands
             continue
         found, is_whole = yield from first_record_at(segment, timestamp, bounds.log_start_offset)
         if found is not None:
@@ -41,6 +42,7 @@ def timestamp_lookup(segments: list[LookupSegment], bounds: Bounds, timestamp: i
             return _bounded(match, bounds) if stopped_at is None else _stopped(stopped_at, match, bounds, timestamp)
         if is_whole and stopped_at is None:
             stopped_at = segment
+        segment.close()
     if largest_of_all >= timestamp:
         return NotFound(f"no record at or after {timestamp} from the log start offset {bounds.log_start_offset} on")
     largest_words = "the log has none" if largest_of_all == NO_TIMESTAMP else f"the largest is {largest_of_all}"
@@ -55,6 +57,7 @@ def max_timestamp_lookup(segments: list[LookupSegment], bounds: Bounds) -> Gener
             continue
         largest = yield from largest_timestamp(segment)
         yield segment.segment_step(f", {number + 1} of {len(segments)}: {largest.detail}")
+        segment.close()
         if best is None or largest.timestamp > best[1].timestamp:
             best = segment, largest
     if best is None:

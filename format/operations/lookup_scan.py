@@ -91,6 +91,7 @@ class HeaderScan:
         self.is_damaged = False
         self.batch_count = 0
         self.end_offset: int | None = None
+        self._positions = np.empty(0, np.int64)
 
     def __iter__(self) -> Iterator[ScannedBatches]:
         """The batches in log order; one is held back until the header after it is known."""
@@ -139,8 +140,13 @@ class HeaderScan:
             if len(self.findings) < _MAX_ORDER_FINDINGS:
                 self.findings.append(self._order_finding(table, row, int(next_base_offsets[row])))
         self.batch_count += len(table)
+        self._positions = table.position
         self.end_offset = int(last_offset[-1]) + 1
         return ScannedBatches(table, is_ordered)
+
+    def count_before(self, position: int) -> int:
+        """How many of the batches passed start before this position, which must not lie far back."""
+        return self.batch_count - int(np.count_nonzero(self._positions >= position))
 
     def _order_finding(self, table: BatchTable, row: int, next_base_offset: int) -> Finding:
         first, last, end = int(table.base_offset[row]), int(table.last_offset[row]), self._next_base_offset

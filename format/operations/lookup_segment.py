@@ -54,21 +54,25 @@ class FoundRecord:
 class LookupSegment:
     """A live segment's files, opened when they are needed; ``bytes_read`` counts what was read from all of them."""
 
-    def __init__(self, partition: Partition, segment: Segment, limits: Limits) -> None:
+    def __init__(self, partition: Partition, segment: Segment, next_base_offset: int | None, limits: Limits) -> None:
         self.segment = segment
         self.base_offset = segment.base_offset
-        self.next_base_offset = partition.next_base_offset(segment)
+        self.next_base_offset = next_base_offset
         self.location = partition.location(segment.log, segment.base_offset)
         self.limits = limits
         self._sources: dict[Path, FileSource] = {}
+        self._closed_bytes_read = 0
 
     @property
     def bytes_read(self) -> int:
-        return sum(source.bytes_read for source in self._sources.values())
+        return self._closed_bytes_read + sum(source.bytes_read for source in self._sources.values())
 
     def close(self) -> None:
+        """Close the files; they are opened again when they are needed again."""
+        self._closed_bytes_read = self.bytes_read
         for source in self._sources.values():
             source.close()
+        self._sources.clear()
 
     def source(self, path: Path) -> FileSource:
         """One of the segment's files; raises UnreadableFile."""
@@ -213,7 +217,7 @@ class LookupSegment:
     def scan_step(self, scan: HeaderScan, found: FoundRecord | None, goal: str) -> TraceStep:
         """The step that scanned: up to the batch with the record found, or to the end of the log."""
         end_position = self.log.size_bytes if found is None else found.place.end_position
-        detail = f"bytes {scan.start} to {end_position}, {counted(scan.batch_count, 'batch header')}: "
+        detail = f"bytes {scan.start} to {end_position}, {counted(scan.count_before(end_position), 'batch')}: "
         if found is None:
             where = self.location.at(scan.start, end_position - scan.start)
             return TraceStep("scan", where, f"{detail}no record {goal}")

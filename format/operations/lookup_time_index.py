@@ -58,22 +58,22 @@ def largest_timestamp(
             )
         return largest
     words = f"last entry {_shown(segment, entry)}"
+    largest = LargestTimestamp(entry.timestamp, entry.offset, f"{words}: largest timestamp {entry.timestamp}")
+    if is_trimmed and _ends_with(segment, entry):
+        return largest
     place = yield from segment.batch_of(entry.offset)
     if place is None or not _is_of(entry, place):
-        largest = yield from _scanned_largest(segment, f"{words} is not what the log says")
-        if largest.timestamp != entry.timestamp:
-            yield _entry_mismatch(segment, path, entry, f"the segment's largest timestamp is {largest.timestamp}")
-        return largest
-    largest = LargestTimestamp(entry.timestamp, entry.offset, f"{words}: largest timestamp {entry.timestamp}")
+        scanned = yield from _scanned_largest(segment, f"{words} is not what the log says")
+        if scanned.timestamp != entry.timestamp:
+            yield _entry_mismatch(segment, path, entry, f"the segment's largest timestamp is {scanned.timestamp}")
+        return scanned
     if at_least is not None and entry.timestamp >= at_least:
         return largest
-    later = _larger_in(_tail_scan(segment, place, is_trimmed), largest.timestamp)
-    if later is not None and is_trimmed:
-        later = _larger_in(segment.scan(place.end_position), largest.timestamp)
-        if later is not None:
-            yield _entry_mismatch(segment, path, entry, f"a later batch has timestamp {later.max_timestamp}")
+    later = yield from _later_largest(segment, place, is_trimmed)
     if later is None:
         return largest
+    if is_trimmed:
+        yield _entry_mismatch(segment, path, entry, f"a later batch has timestamp {later.max_timestamp}")
     detail = f"{words}, and after it a batch with the largest timestamp {later.max_timestamp}"
     return LargestTimestamp(later.max_timestamp, later.last_offset, detail)
 
@@ -112,26 +112,55 @@ def _larger_in(scan: HeaderScan, timestamp: int) -> BatchPlace | None:
     return found
 
 
-def _tail_scan(segment: LookupSegment, place: BatchPlace, is_trimmed: bool) -> HeaderScan:
-    """The batches after the last time index entry's that may have a larger timestamp.
+def _ends_with(segment: LookupSegment, entry: TimestampOffset) -> bool:
+    """Whether the entry's batch is one of the closed segment's last few, and none of these has a larger timestamp.
 
-    Both indexes get their entries at once. So what lies before the last offset index entry has no larger timestamp
-    than the last time index entry, and of a closed segment only a few batches are left to look at.
+    So it is where timestamps rise: one look at the segment's end is enough.
     """
-    start = place.end_position
+    start = _last_indexed_position(segment)
+    if start is None:
+        return False
+    is_there = False
+    scan = segment.scan(start)
+    for batches in scan:
+        if int(batches.table.max_timestamp.max()) > entry.timestamp:
+            return False
+        row = int(np.argmax(batches.table.last_offset >= entry.offset))
+        is_there = is_there or _is_of(entry, batches.place(row))
+    return is_there and not scan.findings
+
+
+def _later_largest(
+    segment: LookupSegment, place: BatchPlace, is_trimmed: bool
+) -> Generator[Finding, None, BatchPlace | None]:
+    """The first batch with the largest timestamp of all after this one, if that is larger than its own."""
+    start = _last_indexed_position(segment) if is_trimmed else None
+    if start is not None and start > place.end_position:
+        scan = segment.scan(start)
+        if _larger_in(scan, place.max_timestamp) is None and not scan.findings:
+            return None
+    scan = segment.scan(place.end_position)
+    later = _larger_in(scan, place.max_timestamp)
+    yield from scan.findings
+    return later
+
+
+def _last_indexed_position(segment: LookupSegment) -> int | None:
+    """The last position that the offset index names, 0 for an index without entries, None for one of no use.
+
+    Both indexes get their entries at once. So no batch before it has a larger timestamp than the last time index
+    entry, and of a closed segment only a few batches are left to look at.
+    """
     path = segment.segment.offset_index
-    if is_trimmed and path is not None:
-        try:
-            last = offset_index.last_entry(segment.source(path), segment.base_offset)
-        except KafkaLogError:
-            last = None  # whoever looks up an offset in it reports that
-        if last is not None and start < last.position < segment.log.size_bytes:
-            probe = segment.scan(last.position)
-            for _ in probe:
-                pass
-            if not probe.findings:
-                start = last.position
-    return segment.scan(start)
+    if path is None:
+        return None
+    try:
+        last = offset_index.last_entry(segment.source(path), segment.base_offset)
+    except KafkaLogError:
+        return None  # whoever looks up an offset in it reports that
+    if last is None:
+        return 0
+    return last.position if last.position < segment.log.size_bytes else None
 
 
 def first_record_at(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from format.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
+from tests.building import batch
 
 #: offset i64, length i32 of every batch and message; then of a v2 batch what a look-up needs.
 _ENTRY = struct.Struct(">qi")
@@ -108,3 +109,33 @@ def write_indexed(
 def write_checkpoint(log_dir: Path, name: str, topic: str, partition: int, offset: int) -> None:
     """An offset checkpoint of a log directory that names one partition."""
     (log_dir / name).write_text(f"0\n1\n{topic} {partition} {offset}\n")
+
+
+def batch_of_size(base_offset: int, last_offset: int, size_bytes: int) -> bytes:
+    """A batch of exactly so many bytes: the records' values are padded."""
+    count = last_offset - base_offset + 1
+    for padding in range(size_bytes):
+        values = [b"x" * (padding // count + (number < padding % count)) for number in range(count)]
+        content = batch(base_offset, values)
+        if len(content) == size_bytes:
+            return content
+    raise AssertionError("no padding gives that size")
+
+
+def write_first_example(partition: Path) -> Path:
+    """The log of the guide's first example; the path of its segment 368796."""
+    log = [batch_of_size(368796, 368799, 256), *(batch(offset, [b"value"]) for offset in range(368800, 368806))]
+    write_indexed(partition, 368769, [batch(368769, [b"v"] * 27)])
+    path = write_indexed(partition, 368796, log)
+    write_indexed(partition, 368806, [batch(368806)])
+    position = 256 + len(log[1]) + len(log[2])
+    path.with_suffix(".index").write_bytes(struct.pack(">iiii", 4, 256, 6, position))
+    return path
+
+
+def write_second_example(partition: Path) -> Path:
+    """The log of the guide's second example; the path of its only segment."""
+    log = [batch_of_size(170410, 170417, 1325), batch(170418, [b"a"]), batch(170419, [b"b"])]
+    path = write_indexed(partition, 170410, log)
+    path.with_suffix(".index").write_bytes(struct.pack(">ii", 8, 1325))
+    return path

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import shutil
 import struct
 from collections.abc import Iterable, Iterator
@@ -25,7 +26,15 @@ from format.records import record_tables
 from format.source import FileSource
 from tests.building import BASE_TIMESTAMP, batch, wrapper
 from tests.corpora import Corpus
-from tests.format.operations.lookup_logs import batch_of, split, write_checkpoint, write_indexed
+from tests.format.operations.lookup_logs import (
+    batch_of,
+    indexes_of,
+    split,
+    write_checkpoint,
+    write_first_example,
+    write_indexed,
+    write_second_example,
+)
 
 NOTHING = (-1, -1)
 #: The broker went on compacting this topic after it had answered.
@@ -98,13 +107,11 @@ def records_on_disk(partition: Path) -> list[tuple[int, int]]:
     return found
 
 
-def test_answers_of_brokers(corpus: Corpus) -> None:
+def test_answers_of_brokers(witnessed_corpus: Corpus) -> None:
     """Every answer to a look-up by time that was recorded, those for nothing too."""
-    lookups = corpus.truth_json("lookups")
-    if not lookups:
-        pytest.skip("nobody asked these brokers")
+    lookups = witnessed_corpus.truth_json("lookups")
     asked = 0
-    for partition in corpus.partitions():
+    for partition in witnessed_corpus.partitions():
         if partition.name not in lookups:
             continue
         left = {offset for offset, _ in records_on_disk(partition)} if partition.name == COMPACTED else None
@@ -266,53 +273,35 @@ def test_rules(tmp_path: Path, plan: LogPlan, interval_bytes: int, is_closed: bo
 # -- worked examples -------------------------------------------------------------------------------------------
 
 
-def batch_of_size(base_offset: int, last_offset: int, size_bytes: int) -> bytes:
-    """A batch of exactly so many bytes: the records' values are padded."""
-    count = last_offset - base_offset + 1
-    for padding in range(size_bytes):
-        values = [b"x" * (padding // count + (number < padding % count)) for number in range(count)]
-        content = batch(base_offset, values)
-        if len(content) == size_bytes:
-            return content
-    raise AssertionError("no padding gives that size")
-
-
 def test_first_worked_example(tmp_path: Path) -> None:
     """Offset 368801: the segment 368796, the entry (4, 256), then a scan from position 256."""
-    partition = tmp_path / "topic-0"
-    log = [batch_of_size(368796, 368799, 256), *(batch(offset, [b"value"]) for offset in range(368800, 368806))]
-    write_indexed(partition, 368769, [batch(368769, [b"v"] * 27)])
-    path = write_indexed(partition, 368796, log)
-    write_indexed(partition, 368806, [batch(368806)])
-    position = 256 + len(log[1])
-    path.with_suffix(".index").write_bytes(struct.pack(">iiii", 4, 256, 6, position + len(log[2])))
-    lookup = by_offset(partition, 368801)
+    path = write_first_example(tmp_path / "topic-0")
+    lookup = by_offset(path.parent, 368801)
     assert (lookup.offset, lookup.codes) == (368801, [])
+    first, wanted = (len(each.content) for each in split(path.read_bytes())[1:3])
     assert isinstance(lookup.result, Match)
-    assert (lookup.result.location.base_offset, lookup.result.location.position) == (368796, position)
+    assert (lookup.result.location.base_offset, lookup.result.location.position) == (368796, 256 + first)
     assert [each.stage for each in lookup.steps] == ["segment", "offset_index", "scan", "match"]
     assert "segment 368796, 2 of 3" in lookup.detail("segment")
     assert "entry (4, 256)" in lookup.detail("offset_index")
-    assert f"bytes 256 to {position + len(log[2])}" in lookup.detail("scan")
+    assert f"bytes 256 to {256 + first + wanted}, 2 batches" in lookup.detail("scan")
     index_step = lookup.steps[1]
     assert index_step.location.path == str(path.with_suffix(".index"))
     assert (index_step.location.position, index_step.location.offset) == (0, 368800)
-    assert lookup.steps[2].location.position == position
+    assert lookup.steps[2].location.position == 256 + first
 
 
 def test_second_worked_example(tmp_path: Path) -> None:
     """Offset 170418: the segment 170410, the entry (8, 1325), which names the very offset."""
-    partition = tmp_path / "topic-0"
-    first = batch_of_size(170410, 170417, 1325)
-    path = write_indexed(partition, 170410, [first, batch(170418, [b"a"]), batch(170419, [b"b"])])
-    path.with_suffix(".index").write_bytes(struct.pack(">ii", 8, 1325))
-    lookup = by_offset(partition, 170418)
+    path = write_second_example(tmp_path / "topic-0")
+    lookup = by_offset(path.parent, 170418)
     assert (lookup.offset, lookup.codes) == (170418, [])
     assert isinstance(lookup.result, Match)
     assert lookup.result.location.position == 1325
     assert "segment 170410, 1 of 1" in lookup.detail("segment")
     assert "entry (8, 1325)" in lookup.detail("offset_index")
     assert "bytes 1325 to" in lookup.detail("scan")
+    assert "1 batch:" in lookup.detail("scan")
 
 
 def test_steps_by_time(tmp_path: Path) -> None:
@@ -512,6 +501,15 @@ def test_what_is_no_partition(tmp_path: Path) -> None:
         partition_to_search(partition / "other.log")
     with pytest.raises(InputError, match="no such"):
         partition_to_search(tmp_path / "missing-0")
+
+
+def test_a_name_that_no_segment_can_have(tmp_path: Path) -> None:
+    """Twenty digits hold more than an offset."""
+    partition = three_segments(tmp_path)
+    (partition / f"{'9' * 20}.log").write_bytes(batch(0))
+    for lookup in (by_offset(partition, 25), by_max(partition)):
+        assert isinstance(lookup.result, Match)
+        assert lookup.codes == ["entry-unexpected"]
 
 
 # -- indexes that mislead --------------------------------------------------------------------------------------
@@ -725,6 +723,28 @@ def test_little_is_read(tmp_path: Path, values: int, value_bytes: int, count: in
     assert 0 < lookup.result.bytes_read < 64 * 1024 + size_bytes
 
 
+def test_few_files_are_open(tmp_path: Path) -> None:
+    """Of many segments, only that which is looked into has its files open."""
+    partition = tmp_path / "topic-0"
+    for base_offset in range(0, 300, 3):
+        write_indexed(
+            partition,
+            base_offset,
+            [batch_of([], base_offset=base_offset, last_offset=base_offset + 2, max_timestamp=5)],
+        )
+    write_indexed(partition, 300, [batch(300)])
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with (partition / f"{0:020d}.log").open() as next_free:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (next_free.fileno() + 12, hard))
+    try:
+        answers = [by_offset(partition, 0).result, by_time(partition, 6).result, by_max(partition).result]
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert isinstance(answers[0], NotFound)
+    nearest = answers[0].nearest
+    assert [each.location.offset for each in (nearest, *answers[1:]) if isinstance(each, Match)] == [300, 300, 302]
+
+
 def test_nothing_is_written(tmp_path: Path, source_snapshot: Any) -> None:
     partition = three_segments(tmp_path)
     source_snapshot(tmp_path)
@@ -735,8 +755,6 @@ def test_nothing_is_written(tmp_path: Path, source_snapshot: Any) -> None:
 
 def test_the_builder_writes_what_a_broker_writes(data_dir: Path) -> None:
     """The tests' own indexes are those of a real broker where its batches came one by one."""
-    from tests.format.operations.lookup_logs import indexes_of
-
     partition = data_dir / "kafka-4.3-single" / "node-1" / "payments-0"
     log = (partition / f"{0:020d}.log").read_bytes()
     assert b"".join(each.content for each in split(log)) == log

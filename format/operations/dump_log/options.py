@@ -1,0 +1,51 @@
+"""What a run of dump-log was asked for: Kafka's own flags, and which release's mistakes to repeat."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+INT32_MAX = 2**31 - 1
+
+
+class Release(Enum):
+    """A release whose output is repeated to the byte, its defects too."""
+
+    V4_3_1 = "4.3.1"
+    V3_9_1 = "3.9.1"
+
+
+class Contents(Enum):
+    """How keys and values are printed: by decoder classes, or by the decoder of an internal topic."""
+
+    CLASSES = ""
+    OFFSETS = "__consumer_offsets"
+    TRANSACTION_LOG = "__transaction_state"
+    CLUSTER_METADATA = "__cluster_metadata"
+    REMOTE_LOG_METADATA = "__remote_log_metadata"
+    SHARE_GROUP_STATE = "__share_group_state"
+
+
+@dataclass(frozen=True, slots=True)
+class DumpLogOptions:
+    """The flags of kafka-dump-log; ``emulate`` None means the right thing wherever Kafka has a known defect.
+
+    ``max_bytes`` and ``max_message_size`` are int32, as Kafka's are; ``prints_contents`` is --print-data-log or
+    anything that implies it.
+    """
+
+    prints_contents: bool = False
+    is_deep: bool = False
+    skips_record_metadata: bool = False
+    max_bytes: int = INT32_MAX
+    max_message_size: int = 5 * 1024 * 1024
+    checks_sanity_only: bool = False
+    verifies_only: bool = False
+    contents: Contents = Contents.CLASSES
+    key_decoder: str = "org.apache.kafka.tools.api.StringDecoder"
+    value_decoder: str = "org.apache.kafka.tools.api.StringDecoder"
+    emulate: Release | None = None
+
+    @property
+    def reads_records(self) -> bool:
+        return self.is_deep or self.prints_contents

@@ -1,0 +1,156 @@
+"""kafkalog find: where an offset, a time or the largest timestamp is."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from format.findings import Severity
+from kafkalog_cli.options import (
+    FailOn,
+    Format,
+    MaxDecompressedBytes,
+    MaxRecordBytes,
+    MaxZstdWindow,
+    OutputFile,
+    Quiet,
+    check_path,
+    limits_of,
+    parse_count,
+    parse_moment,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from format.limits import Limits
+    from format.operations.lookup_trace import Result, Told
+    from format.partition import Partition
+    from kafkalog_cli.runner import Run
+
+EXAMPLES = (
+    ("kafkalog find /var/kafka/orders-0 --offset 170418", "the batch and the position of an offset"),
+    ("kafkalog find /var/kafka/orders-0 --offset 170418 --explain", "the same, with every step of the search"),
+    ("kafkalog find /var/kafka/orders-0 --timestamp 2024-05-01T12:00", "the first record at or after a time"),
+    ("kafkalog find /var/kafka/orders-0 --max-timestamp", "the record with the largest timestamp"),
+)
+
+
+def find(
+    partition: Annotated[
+        str,
+        typer.Argument(
+            metavar="PARTITION",
+            help="A partition directory (TOPIC-PARTITION), or a .log file of it.",
+            callback=check_path,
+            show_default=False,
+        ),
+    ],
+    offset: Annotated[
+        int | None, typer.Option("--offset", metavar="N", parser=parse_count, help="The record with this offset.")
+    ] = None,
+    timestamp: Annotated[
+        int | None,
+        typer.Option(
+            "--timestamp",
+            metavar="T",
+            parser=parse_moment,
+            help="The first record at or after this time: epoch milliseconds, ISO-8601 (UTC unless it says otherwise), "
+            "or relative (-2h, now).",
+        ),
+    ] = None,
+    max_timestamp: Annotated[
+        bool, typer.Option("--max-timestamp", help="The first record with the largest timestamp.")
+    ] = False,
+    explain: Annotated[
+        bool, typer.Option("--explain", help="Show each step: segment, index entries, bytes scanned, match.")
+    ] = False,
+    past_high_watermark: Annotated[
+        bool,
+        typer.Option(
+            "--past-high-watermark",
+            help="By time, also find what lies at or past the high watermark, which a broker hides from consumers.",
+        ),
+    ] = False,
+    format_name: Format = None,
+    output: OutputFile = None,
+    fail_on: FailOn = Severity.ERROR,
+    max_decompressed_bytes: MaxDecompressedBytes = None,
+    max_record_bytes: MaxRecordBytes = None,
+    max_zstd_window: MaxZstdWindow = None,
+    quiet: Quiet = False,
+) -> None:
+    """Where a record is: its offset, timestamp, segment and position, looked up as a broker looks it up.
+
+    Index entries are checked before they are followed; one that lies is a finding, and the log is scanned instead.
+    """
+    from format.columns import MATCH, STEP
+    from kafkalog_cli.runner import Run
+
+    if (offset is not None) + (timestamp is not None) + max_timestamp != 1:
+        raise typer.BadParameter("give exactly one of --offset, --timestamp and --max-timestamp")
+    limits = limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window)
+    with Run(
+        "find",
+        format_name=format_name,
+        output=output,
+        quiet=quiet,
+        paths=[partition],
+        main_schema=STEP if explain else MATCH,
+        fail_on=fail_on,
+    ) as run:
+        found = _opened(partition)
+        for item in _search(found, offset, timestamp, past_high_watermark, limits):
+            _tell(run, item, explain, quiet)
+
+
+def _opened(path: str) -> Partition:
+    from format.errors import InputError, UnreadableFile
+    from format.operations.find import partition_to_search
+    from kafkalog_cli.render.escape import printable
+
+    try:
+        return partition_to_search(Path(path))
+    except UnreadableFile:
+        raise
+    except InputError as error:
+        raise typer.BadParameter(printable(f"{path}: {error.message}")) from None
+
+
+def _search(
+    partition: Partition, offset: int | None, timestamp: int | None, past_high_watermark: bool, limits: Limits
+) -> Iterator[Told | Result]:
+    from format.operations.find import find_max_timestamp, find_offset, find_timestamp
+
+    if offset is not None:
+        return find_offset(partition, offset, limits=limits)
+    if timestamp is not None:
+        return find_timestamp(partition, timestamp, past_high_watermark=past_high_watermark, limits=limits)
+    return find_max_timestamp(partition, past_high_watermark=past_high_watermark, limits=limits)
+
+
+def _tell(run: Run, item: Told | Result, explain: bool, quiet: bool) -> None:
+    from format.columns import MATCH, STEP
+    from format.findings import Finding
+    from format.operations.lookup_trace import Match, TraceStep, match_row, step_row
+    from kafkalog_cli.exit_codes import Condition
+    from kafkalog_cli.messages import say
+
+    if isinstance(item, TraceStep):
+        if explain:
+            run.write(STEP, (step_row(item),))
+        return
+    if isinstance(item, Finding):
+        run.finding(item)
+        return
+    if isinstance(item, Match):
+        run.write(MATCH, (match_row(item),))
+        words = item.note and f"offset {item.location.offset} is {item.note}"
+    else:
+        run.condition(Condition.NOTHING_FOUND)
+        words = f"not found: {item.reason}"
+    run.count("bytes_read", item.bytes_read)
+    if words and not quiet:
+        say(words)

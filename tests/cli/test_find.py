@@ -1,0 +1,211 @@
+"""``kafkalog find``: what it shows, says and exits with."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from tests.building import BASE_TIMESTAMP, batch
+from tests.cli.reading import read_text_line
+from tests.corpora import REPOSITORY
+from tests.format.operations.lookup_logs import (
+    write_checkpoint,
+    write_first_example,
+    write_indexed,
+    write_second_example,
+)
+from tests.running import Run, Word
+
+RunMany = Callable[[Iterable[Iterable[Word]]], list[Run]]
+JSON = ("--format", "jsonl")
+
+
+def partition_of(tmp_path: Path) -> Path:
+    """Offsets 0 to 59, a record a millisecond, in two segments; an entry for every few batches."""
+    partition = tmp_path / "topic-0"
+    for base_offset in (0, 30):
+        batches = [batch(offset, [b"x" * 50] * 3, leader_epoch=4) for offset in range(base_offset, base_offset + 30, 3)]
+        write_indexed(partition, base_offset, batches, interval_bytes=500)
+    return partition
+
+
+def run_one(run_kafkalog_many: RunMany, *words: Word) -> Run:
+    (run,) = run_kafkalog_many([words])
+    return run
+
+
+def test_a_match(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    """One row with the seven columns, whichever way it was asked for."""
+    partition = partition_of(tmp_path)
+    ways = (("--offset", "37"), ("--timestamp", str(BASE_TIMESTAMP + 37)), ("--timestamp", "2023-11-14T22:13:20.037Z"))
+    runs = run_kafkalog_many(("find", partition, *way, *JSON) for way in ways)
+    for run in runs:
+        (row,) = run.check(0).rows()
+        position = row.pop("position")
+        assert row == {
+            "type": "match",
+            "topic": "topic",
+            "partition": 0,
+            "offset": 37,
+            "timestamp": BASE_TIMESTAMP + 37,
+            "segment_base_offset": 30,
+            "leader_epoch": 4,
+        }
+        assert position > 0
+        assert run.stderr == ""
+        assert run.summary["complete"] is True
+        assert run.summary["exit_code"] == 0
+        assert run.summary["counts"]["match"] == 1
+        assert 0 < run.summary["counts"]["bytes_read"] < 64 * 1024
+
+
+def test_the_largest_timestamp(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    run = run_one(run_kafkalog_many, "find", partition_of(tmp_path), "--max-timestamp", *JSON)
+    (row,) = run.check(0).rows()
+    assert (row["offset"], row["timestamp"]) == (59, BASE_TIMESTAMP + 59)
+
+
+def test_not_found(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    """Exit status 1, no row, and the reason on standard error."""
+    partition = partition_of(tmp_path)
+    for way, words in (
+        (("--offset", "60"), "log end offset 60"),
+        (("--timestamp", str(BASE_TIMESTAMP + 60)), f"the largest is {BASE_TIMESTAMP + 59}"),
+    ):
+        run = run_one(run_kafkalog_many, "find", partition, *way, *JSON).check(1)
+        assert run.rows() == []
+        assert run.summary["conditions"] == ["nothing-found"]
+        assert run.summary["complete"] is True
+        assert run.stderr.startswith("not found: ")
+        assert words in run.stderr
+    quiet = run_one(run_kafkalog_many, "find", partition, "--offset", "60", "--quiet").check(1)
+    assert (quiet.stdout, quiet.stderr) == ("", "")
+
+
+def test_explain(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    """The steps come before the match, and only when they are asked for."""
+    path = write_second_example(tmp_path / "topic-0")
+    words = ("find", path.parent, "--offset", "170418", *JSON)
+    run, without = (each.check(0) for each in run_kafkalog_many([(*words, "--explain"), words]))
+    assert [row["type"] for row in run.rows()] == ["step"] * 4 + ["match"]
+    steps = run.rows("step")
+    assert [row["stage"] for row in steps] == ["segment", "offset_index", "scan", "match"]
+    assert "segment 170410" in steps[0]["detail"]
+    assert "entry (8, 1325)" in steps[1]["detail"]
+    assert steps[1]["path"] == str(path.with_suffix(".index"))
+    assert "bytes 1325 to" in steps[2]["detail"]
+    assert steps[2]["position"] == 1325
+    assert steps[3]["offset"] == 170418
+    assert without.rows() == run.rows("match")
+
+
+def test_the_guide(tmp_path: Path, run_kafkalog: Callable[..., Run]) -> None:
+    """What docs/find.md shows of the worked examples is what the program prints."""
+    write_first_example(tmp_path / "orders-0")
+    write_second_example(tmp_path / "orders-1")
+    guide = (REPOSITORY / "docs" / "find.md").read_text(encoding="utf-8")
+    shown = re.findall(r"```console\n\$ kafkalog (.+)\n((?:.+\n)+?)```", guide)
+    assert len(shown) == 2
+    for command, output in shown:
+        assert run_kafkalog(*command.split(), cwd=tmp_path).check(0).stdout == output
+
+
+def test_explain_of_nothing(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    run = run_one(run_kafkalog_many, "find", partition_of(tmp_path), "--offset", "60", "--explain", *JSON).check(1)
+    assert run.rows("step")[-1]["detail"].startswith("not found: ")
+
+
+def test_every_format(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    partition = partition_of(tmp_path)
+    text, table, csv, csv_steps = run_kafkalog_many(
+        [
+            ("find", partition, "--offset", "37", "--format", "text"),
+            ("find", partition, "--offset", "37", "--format", "table"),
+            ("find", partition, "--offset", "37", "--format", "csv"),
+            ("find", partition, "--offset", "37", "--explain", "--format", "csv"),
+        ]
+    )
+    kind, words = read_text_line(text.check(0).stdout.rstrip("\n"), set())
+    assert (kind, words["offset"], words["segment_base_offset"]) == ("match", b"37", b"30")
+    assert "2023-11-14T22:13:20.037Z" in table.check(0).stdout
+    header, row = csv.check(0).stdout.splitlines()
+    assert header.split(",")[:3] == ["topic", "partition", "offset"]
+    assert row.split(",")[:3] == ["topic", "0", "37"]
+    assert csv_steps.check(0).stdout.splitlines()[0] == "stage,path,position,offset,detail"
+
+
+def test_an_index_that_lies(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    """The answer is right, the index is a finding, and the exit status says so; --fail-on moves that."""
+    partition = partition_of(tmp_path)
+    index = partition / f"{30:020d}.index"
+    content = bytearray(index.read_bytes())
+    content[7] ^= 1
+    index.write_bytes(content)
+    words = ("find", partition, "--offset", "43", *JSON)
+    strict, lenient = run_kafkalog_many([words, (*words, "--fail-on", "fatal")])
+    for run in (strict.check(1), lenient.check(0)):
+        assert [row["offset"] for row in run.rows("match")] == [43]
+        (found,) = run.rows("finding")
+        assert (found["code"], found["path"], found["position"]) == ("offset-index-mismatch", str(index), 0)
+        assert run.summary["findings"] == {"error": 1}
+
+
+def test_high_watermark(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    partition = partition_of(tmp_path)
+    write_checkpoint(tmp_path, "replication-offset-checkpoint", "topic", 0, 50)
+    hidden, shown, by_offset = run_kafkalog_many(
+        [
+            ("find", partition, "--max-timestamp", *JSON),
+            ("find", partition, "--max-timestamp", "--past-high-watermark", *JSON),
+            ("find", partition, "--offset", "55", *JSON),
+        ]
+    )
+    assert hidden.check(1).rows() == []
+    assert "high watermark 50" in hidden.stderr
+    assert [row["offset"] for row in shown.check(0).rows("match")] == [59]
+    assert [row["offset"] for row in by_offset.check(0).rows("match")] == [55]
+    assert "high watermark 50" in by_offset.stderr
+
+
+def test_usage(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    """Exactly one question, and a partition to ask it of; what is wrong is said with what to try."""
+    partition = partition_of(tmp_path)
+    cases = (
+        (("find", partition), "exactly one of"),
+        (("find", partition, "--offset", "1", "--max-timestamp"), "exactly one of"),
+        (("find", partition, "--offset", "-1"), "whole number"),
+        (("find", partition, "--timestamp", "noon"), "is no time"),
+        (("find", tmp_path, "--offset", "1"), "name a partition directory, such as"),
+        (("find", partition / f"{0:020d}.index", "--offset", "1"), "name a partition directory or a .log file"),
+        (("find", tmp_path / "missing-0", "--offset", "1"), "No such file"),
+    )
+    for (_, words), run in zip(cases, run_kafkalog_many(command for command, _ in cases), strict=True):
+        assert run.check(2).stdout == ""
+        assert words in " ".join(run.stderr.split())
+    assert str(partition) in run_one(run_kafkalog_many, "find", tmp_path, "--offset", "1").stderr
+
+
+def test_a_log_that_cannot_be_searched(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    """A log that is gone, or no regular file, is told: the answer may lie there."""
+    partition = partition_of(tmp_path)
+    path = partition / f"{30:020d}.log"
+    path.rename(tmp_path / "moved")
+    gone = run_one(run_kafkalog_many, "find", partition, "--offset", "37", *JSON).check(1)
+    assert [row["code"] for row in gone.rows("finding")] == ["index-orphan"]
+    path.symlink_to(tmp_path / "moved")
+    linked = run_one(run_kafkalog_many, "find", partition, "--offset", "37", *JSON).check(1)
+    assert [(row["code"], row["path"]) for row in linked.rows("finding")] == [
+        ("index-orphan", str(path.with_suffix(".index"))),
+        ("file-unreadable", str(path)),
+    ]
+    assert linked.summary["complete"] is False
+    assert run_one(run_kafkalog_many, "find", partition, "--offset", "7", *JSON).check(3).rows("match")
+
+
+def test_in_a_process_of_its_own(data_dir: Path, run_kafkalog: Callable[..., Run]) -> None:
+    partition = data_dir / "kafka-4.3-single" / "node-1" / "orders-0"
+    run = run_kafkalog("find", partition, "--timestamp", "1793781747356", "--explain", *JSON).check(0)
+    assert [row["stage"] for row in run.rows("step")] == ["segment", "time_index", "offset_index", "scan", "match"]
+    assert run.rows("match")[0]["offset"] == 481
+    assert "EXIT STATUS" in run_kafkalog("find", "--help").check(0).stdout
