@@ -76,7 +76,8 @@ def _on_terminal(command: str, place: Path, programs: Path) -> str:
             break
         printed += part
     os.close(ours)
-    shell.wait()
+    if shell.wait() not in (0, 1):
+        raise RuntimeError(f"{command}: exit {shell.returncode}")
     lines = printed.decode().replace("\r\n", "\n").split("\n")
     return "\n".join(line.rstrip() for line in lines).rstrip("\n") + "\n" * bool(printed)
 
