@@ -1,4 +1,4 @@
-"""A finding as a row of the schema FINDING, and the columns that a table of findings shows."""
+"""A finding as a row of the schema FINDING."""
 
 from __future__ import annotations
 
@@ -6,8 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from format.findings import Finding
-
-FINDING_TABLE_COLUMNS = ("severity", "code", "path", "position", "offset", "message", "next_step")
 
 
 def finding_row(finding: Finding) -> tuple[Any, ...]:

@@ -13,7 +13,7 @@ from format.errors import KafkaLogError
 from format.findings import FINDING_CODES, Finding, Severity, finding_of
 from kafkalog_cli.exit_codes import Condition, conditions_of
 from kafkalog_cli.failures import UsageError, condition_of, report
-from kafkalog_cli.finding_rows import FINDING_TABLE_COLUMNS, finding_row
+from kafkalog_cli.finding_rows import finding_row
 from kafkalog_cli.messages import say
 from kafkalog_cli.output import open_output
 from kafkalog_cli.progress import Progress, open_progress
@@ -59,7 +59,7 @@ class Run:
             self.format_name,
             self._output,
             main_schema=main_schema,
-            table_columns={FINDING.type: FINDING_TABLE_COLUMNS, **(table_columns or {})},
+            table_columns=table_columns or {},
             aside=self._say_aside,
         )
         self._progress = Progress()

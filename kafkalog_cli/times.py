@@ -9,15 +9,14 @@ import re
 import time
 from datetime import UTC, datetime, timedelta
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+from format.timestamps import EPOCH
+
 _MILLISECOND = timedelta(milliseconds=1)
 _DIGITS = re.compile(r"[+-]?[0-9]{1,20}")
 _RELATIVE = re.compile(r"(?P<sign>[+-])(?P<parts>(?:[0-9]{1,12}(?:ms|s|m|h|d|w))+)")
 _PART = re.compile(r"([0-9]+)(ms|s|m|h|d|w)")
 _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
 _MIN, _MAX = -(2**63), 2**63 - 1
-# The last moment that datetime can hold.
-_LAST_MS = (datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC) - _EPOCH) // _MILLISECOND
 
 
 def parse_time(text: str, now_ms: int | None = None) -> int:
@@ -40,21 +39,12 @@ def parse_time(text: str, now_ms: int | None = None) -> int:
         moment = datetime.fromisoformat(text)
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
-        return (moment - _EPOCH) // _MILLISECOND
+        return (moment - EPOCH) // _MILLISECOND
     except (ValueError, OverflowError):
         raise ValueError(
             f"{text!r} is no time: give epoch milliseconds, an ISO-8601 time such as 2024-05-01T12:00 (UTC unless it "
             "says otherwise), a relative one such as -2h (units: ms s m h d w), or now"
         ) from None
-
-
-def iso_time(timestamp_ms: int) -> str:
-    """ISO-8601 in UTC with milliseconds; the number itself where there is no such date, or none is meant (negative)."""
-    if timestamp_ms < 0 or timestamp_ms > _LAST_MS:
-        return str(timestamp_ms)
-    seconds, milliseconds = divmod(timestamp_ms, 1000)
-    moment = _EPOCH + timedelta(seconds=seconds)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds:03d}Z"
 
 
 def _now_ms() -> int:

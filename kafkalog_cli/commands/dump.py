@@ -34,10 +34,11 @@ EXAMPLES = (
     ("kafkalog dump 00000000000000000000.timeindex", "a side file's entries"),
 )
 
+#: What a table shows; a narrow terminal has no room for the last of them.
 _TABLE_COLUMNS = {
     BATCH.type: (
-        "topic", "partition", "position", "size_bytes", "base_offset", "last_offset", "record_count", "magic", "codec",
-        "max_timestamp", "leader_epoch", "producer_id", "producer_epoch", "base_sequence", "crc_valid",
+        "topic", "partition", "base_offset", "last_offset", "position", "size_bytes", "record_count", "codec",
+        "max_timestamp", "crc_valid", "leader_epoch", "producer_id", "base_sequence", "producer_epoch", "magic",
     ),
     RECORD.type: ("topic", "partition", "offset", "timestamp", "codec", "key", "value", "headers"),
 }  # fmt: skip

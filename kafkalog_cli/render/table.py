@@ -12,12 +12,13 @@ import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from format.columns import Column, RowSchema
+from format.columns import FINDING, Column, RowSchema
+from format.timestamps import iso_time
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render.escape import escape_bytes, printable
+from kafkalog_cli.render.finding_list import FindingList
 from kafkalog_cli.render.values import CELL_WRITERS
 from kafkalog_cli.summary import Summary
-from kafkalog_cli.times import iso_time
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -49,13 +50,18 @@ class TableRenderer:
         self._rows: list[list[str]] = []
         self._widths: list[int] = []
         self._has_output = False
+        self._dropped: dict[str, None] = {}
         self._drawn_at = time.monotonic()
         dumb = os.environ.get("TERM") == "dumb"
         self._is_coloured = output.is_terminal and not dumb and not os.environ.get("NO_COLOR")
         self._terminal_width = shutil.get_terminal_size().columns if output.is_terminal else None
+        self._findings = FindingList(self._terminal_width, is_coloured=self._is_coloured)
 
     def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Take rows; they are drawn in blocks."""
+        """Take rows; they are drawn in blocks, findings as paragraphs."""
+        if schema is FINDING and schema.type not in self._columns:
+            self._write_findings(rows)
+            return
         if schema is not self._schema:
             self._draw()
             self._begin(schema)
@@ -72,9 +78,26 @@ class TableRenderer:
     def finish(self, summary: Summary, shown: bool) -> None:
         """What is left; then the summary in words, for commands whose result it is."""
         self._draw()
+        if self._dropped:
+            names = ", ".join(self._dropped)
+            self._output.write_text(f"\nNo room for {names}: widen the terminal, or use --format text.\n")
+        closing = self._findings.closing()
+        if closing:
+            self._output.write_text(("\n" if self._has_output else "") + closing.rstrip("\n") + "\n")
+            self._has_output = True
         if shown:
             text = "\n".join(map(printable, summary.paragraph().split("\n")))
             self._output.write_text(("\n" if self._has_output else "") + text + "\n")
+
+    def _write_findings(self, rows: Iterable[tuple[Any, ...]]) -> None:
+        for row in rows:
+            told = self._findings.paragraphs(row)
+            if told:
+                self._draw()
+                if self._has_output and self._schema is not None:
+                    told = "\n" + told
+                self._schema = None
+                self._output.write_text(told)
 
     def _begin(self, schema: RowSchema) -> None:
         names = self._columns.get(schema.type) or schema.names
@@ -87,6 +110,7 @@ class TableRenderer:
         self._drawn_at = time.monotonic()
         if not self._rows:
             return
+        self._drop_what_has_no_room()
         columns = [column for _at, column, _cell in self._shown]
         needed = [max(map(_width, cells)) for cells in zip(*self._rows, strict=True)]
         known = self._widths or [_width(column.name) for column in columns]
@@ -98,6 +122,23 @@ class TableRenderer:
         self._has_output = True
         self._widths = widths
         self._rows = []
+
+    def _drop_what_has_no_room(self) -> None:
+        """Leave out the last columns of a table that is wider than the terminal even when folded."""
+        if self._terminal_width is None or self._widths:
+            return
+        least = [
+            min(
+                max(_width(column.name), *(_width(row[place]) for row in self._rows)),
+                _MIN_FOLDED_WIDTH if column.type in _FOLDED else self._terminal_width,
+            )
+            for place, (_at, column, _cell) in enumerate(self._shown)
+        ]
+        while len(least) > 1 and sum(least) + _GAP * (len(least) - 1) > self._terminal_width:
+            least.pop()
+        self._dropped.update(dict.fromkeys(column.name for _at, column, _cell in self._shown[len(least) :]))
+        self._shown = self._shown[: len(least)]
+        self._rows = [row[: len(least)] for row in self._rows]
 
     def _aligned(self, columns: list[Column], widths: list[int], has_header: bool) -> str:
         """The rows where every cell has room and no colour: what rich would draw, without it."""

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kafkalog_cli.times import iso_time, parse_time
+from format.timestamps import iso_time
+from kafkalog_cli.times import parse_time
 
 NOW = 1_714_564_800_000
 

@@ -18,6 +18,7 @@ from format.control_records import ControlRecord
 from format.findings import Certainty, Finding, finding
 from format.location import Location
 from format.records import batch_location
+from format.timestamps import iso_time
 
 _SEQUENCE_MASK = 2**31 - 1
 
@@ -223,7 +224,7 @@ def check_open_transactions(state: ProducerState, location: Location) -> Iterato
     """One finding per transaction without an end marker at the log's end, the oldest first."""
     for producer_id, first_offset in sorted(state.open_transactions.items(), key=lambda each: each[1]):
         entry = state.entries.get(producer_id)
-        since = f", last written at {entry.timestamp} ms" if entry is not None else ""
+        since = f", last written at {iso_time(entry.timestamp)}" if entry is not None else ""
         yield finding(
             "transaction-open",
             location.at(offset=first_offset),

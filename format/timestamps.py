@@ -1,0 +1,17 @@
+"""Timestamps in words: epoch milliseconds as ISO-8601, without an error for any number."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_LAST_MS = (datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC) - EPOCH) // timedelta(milliseconds=1)
+
+
+def iso_time(timestamp_ms: int) -> str:
+    """ISO-8601 in UTC with milliseconds; the number itself where there is no such date, or none is meant (negative)."""
+    if timestamp_ms < 0 or timestamp_ms > _LAST_MS:
+        return str(timestamp_ms)
+    seconds, milliseconds = divmod(timestamp_ms, 1000)
+    moment = EPOCH + timedelta(seconds=seconds)
+    return f"{moment:%Y-%m-%dT%H:%M:%S}.{milliseconds:03d}Z"
