@@ -1,0 +1,1 @@
+"""The documentation, and the program that keeps its generated parts true: ``python -m docs.generate``."""

@@ -1,0 +1,123 @@
+"""Tables in Markdown, made from the tables in the code: layouts, row schemas, finding codes, exit codes, limits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import fields
+
+from format.columns import SCHEMAS
+from format.findings import FINDING_CODES, FindingCode, Severity
+from format.layout import LAYOUTS, Layout
+from format.limits import DEFAULT_LIMITS, MIB
+from kafkalog_cli.exit_codes import MEANINGS, PRECEDENCE, Condition
+
+
+def table(head: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
+    """A table in Markdown; a bar inside a cell is escaped."""
+    lines = [head, tuple("---" for _ in head), *rows]
+    return "\n".join("| " + " | ".join(str(cell).replace("|", "\\|") for cell in line) + " |" for line in lines)
+
+
+def sentence(text: str) -> str:
+    """The text with a capital letter and a full stop."""
+    return text[:1].upper() + text[1:] + ("" if text.endswith((".", "?", "!")) else ".")
+
+
+# -- bytes -----------------------------------------------------------------------------------------------------
+
+
+def layout_named(name: str) -> Layout:
+    """The layout of that name; ValueError for none."""
+    found = next((each for each in LAYOUTS if each.name == name), None)
+    if found is None:
+        raise ValueError(f"no layout is called {name!r}; there are {', '.join(each.name for each in LAYOUTS)}")
+    return found
+
+
+def layout_table(name: str) -> str:
+    """The fields of a layout with their byte offsets, what follows them, and the source."""
+    layout = layout_named(name)
+    rows = [
+        (
+            layout.offset_of(each.name),
+            each.size_bytes,
+            each.type,
+            f"`{each.name}`",
+            f"`{each.kafka_name}`",
+            each.meaning,
+        )
+        for each in layout.fields
+    ]
+    if layout.tail:
+        rows.append((layout.size_bytes, "", "", "", "", f"*then:* {layout.tail}"))
+    head = ("byte", "bytes", "type", "field", "Kafka's name", "meaning")
+    return f"{table(head, rows)}\n\n{layout.size_bytes} bytes, big-endian. Source: {layout.source}."
+
+
+# -- rows ------------------------------------------------------------------------------------------------------
+
+
+def schema_tables() -> str:
+    """A section for each row type, with its columns in order."""
+    return "\n\n".join(
+        f"### {schema.type}\n\n"
+        + table(("column", "type", "meaning"), [(f"`{each.name}`", each.type, each.meaning) for each in schema.columns])
+        for schema in SCHEMAS
+    )
+
+
+# -- findings --------------------------------------------------------------------------------------------------
+
+_LEVELS = ("headers", "crc", "records", "full", "any")
+
+
+def finding_code_tables() -> str:
+    """A list of all codes by severity, then a section for each code."""
+    lists = []
+    for severity in reversed(Severity):
+        codes = [f"[{code}](#{code})" for code, entry in FINDING_CODES.items() if entry.severity == severity]
+        if codes:
+            lists.append((f"**{severity.label}**", ", ".join(codes)))
+    sections = [table(("severity", "codes"), lists)]
+    sections += [_finding_section(entry) for entry in FINDING_CODES.values()]
+    return "\n\n".join(sections)
+
+
+def _finding_section(entry: FindingCode) -> str:
+    if entry.level not in _LEVELS:
+        raise ValueError(f"{entry.code}: level {entry.level!r} is none of {', '.join(_LEVELS)}")
+    seen_at = "at every level" if entry.level == "any" else f"from level `{entry.level}` on"
+    kind = "; says that something was **not checked**" if entry.incomplete else ""
+    return (
+        f"### {entry.code}\n\n"
+        f"{sentence(entry.meaning)}\n\n"
+        f"- Severity: **{entry.severity.label}**, seen {seen_at}{kind}.\n"
+        f"- What a broker does: {entry.broker}\n"
+        f"- What to do next: {entry.next_step}"
+    )
+
+
+# -- how a run ends --------------------------------------------------------------------------------------------
+
+
+def exit_status_table() -> str:
+    """Every exit code, its meaning and its rank when several conditions hold."""
+    rank = {code: number for number, code in enumerate(PRECEDENCE, 1)}
+    rows = [(f"**{int(code)}**", MEANINGS[code], rank[code]) for code in sorted(MEANINGS)]
+    return table(("exit status", "meaning", "rank"), rows)
+
+
+def condition_table() -> str:
+    """The conditions that a summary may name, and the exit code of each."""
+    rows = [(f"`{each.value}`", int(each.exit_code), "yes" if each.is_complete else "no") for each in Condition]
+    return table(("condition", "exit status", "the work was done to its end"), rows)
+
+
+def limit_table() -> str:
+    """The guards and their defaults."""
+    rows = []
+    for each in fields(DEFAULT_LIMITS):
+        value = getattr(DEFAULT_LIMITS, each.name)
+        shown = f"{value // MIB} MiB" if value % MIB == 0 else f"{value:,}"
+        rows.append((f"`{each.name}`", shown))
+    return table(("limit", "default"), rows)

@@ -1,0 +1,198 @@
+"""The documentation says what the code does: generated parts, links, and that nothing is left out."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from docs.generate.byte_dumps import Span, batch_spans, message_spans, zigzag_varint
+from docs.generate.help_pages import help_of
+from docs.generate.pages import DOCS, PARTS, RUNS_COMMANDS, pages, rewritten
+from format import layout
+from format.columns import SCHEMAS
+from format.findings import FINDING_CODES
+from kafkalog_cli.exit_codes import exit_status_rows
+from kafkalog_cli.main import COMMANDS, PROGRAM
+from tests.corpora import DATA_DIR, REPOSITORY
+
+REGENERATE = "regenerate with: python -m docs.generate"
+
+_LINK = re.compile(r"\[[^\]\n]+\]\((?!https?://)([^)\s]+)\)")
+_FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
+_MACHINE = re.compile(r"/(?:work|root|home|Users|tmp/venv)/")
+
+
+def name_of(page: Path) -> str:
+    return str(page.relative_to(REPOSITORY))
+
+
+def text_of(page: Path) -> str:
+    return page.read_text(encoding="utf-8")
+
+
+# -- generated parts ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("page", pages(), ids=name_of)
+def test_a_page_is_what_would_be_generated(page: Path) -> None:
+    text = text_of(page)
+    if rewritten(text) != text:
+        pytest.fail(f"{name_of(page)} is out of date; {REGENERATE}", pytrace=False)
+
+
+def test_a_stale_part_is_seen() -> None:
+    """Bytes, tables and outputs of commands are all made anew."""
+    words = '<!-- generated: layout "offset index entry" -->'
+    assert "| 4 | 4 | i32 | `position` |" in rewritten(f"{words}\nold\n<!-- /generated -->\n")
+    block = "```console\n$ kafkalog --version | head -n 1 | cut -d ' ' -f 1\nold\n```\n"
+    assert rewritten(block) == block
+    assert rewritten(f"{RUNS_COMMANDS}\n{block}") == f"{RUNS_COMMANDS}\n{block.replace('old', 'kafkalog')}"
+    with pytest.raises(ValueError, match="no generated part"):
+        rewritten("<!-- generated: nothing -->\n<!-- /generated -->\n")
+
+
+def test_every_part_has_its_end() -> None:
+    for page in pages():
+        text = text_of(page)
+        starts = re.findall(r"^<!-- generated: (\S+).*-->$", text, re.MULTILINE)
+        assert len(starts) == text.count("\n<!-- /generated -->\n"), name_of(page)
+        assert set(starts) <= set(PARTS), name_of(page)
+
+
+# -- nothing left out --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", [entry.name for entry in COMMANDS])
+def test_every_command_is_documented(command: str) -> None:
+    reference = text_of(DOCS / "cli.md")
+    if f"\n## {PROGRAM} {command}\n" not in reference:
+        pytest.fail(f"{command} is not in docs/cli.md; {REGENERATE}", pytrace=False)
+
+
+@pytest.mark.parametrize("command", [entry.name for entry in COMMANDS])
+def test_every_help_page_has_examples_and_exit_status(command: str) -> None:
+    page = help_of(command)
+    _, examples, rest = re.split(r"^Examples:$|^EXIT STATUS:$", page, flags=re.MULTILINE)
+    lines = [line.strip() for line in examples.splitlines() if line.strip()]
+    comments, commands = lines[0::2], lines[1::2]
+    assert lines
+    assert all(each.startswith("# ") for each in comments), comments
+    for each in commands:
+        assert each.startswith(f"{PROGRAM} {command}"), each
+        shlex.split(each)
+    shown = re.sub(r"\s+", " ", rest)
+    for code, meaning in exit_status_rows():
+        assert f" {code} {meaning}" in shown
+
+
+def test_every_finding_code_column_and_layout_has_its_place() -> None:
+    codes, output = text_of(DOCS / "finding-codes.md"), text_of(DOCS / "output.md")
+    missing = [code for code in FINDING_CODES if f"\n### {code}\n" not in codes]
+    missing += [schema.type for schema in SCHEMAS if f"\n### {schema.type}\n" not in output]
+    if missing:
+        pytest.fail(f"not documented: {', '.join(missing)}; {REGENERATE}", pytrace=False)
+    formats = "\n".join(text_of(page) for page in (DOCS / "formats").glob("*.md"))
+    missing = [each.name for each in layout.LAYOUTS if f'<!-- generated: layout "{each.name}" -->' not in formats]
+    assert not missing, f"no page in docs/formats has the byte table of: {', '.join(missing)}"
+
+
+def test_every_kind_of_file_has_a_page() -> None:
+    index = text_of(DOCS / "formats" / "README.md")
+    names = text_of(DOCS / "formats" / "names.md")
+    for suffix in (
+        layout.LOG_SUFFIX,
+        layout.OFFSET_INDEX_SUFFIX,
+        layout.TIME_INDEX_SUFFIX,
+        layout.TRANSACTION_INDEX_SUFFIX,
+        layout.PRODUCER_SNAPSHOT_SUFFIX,
+        layout.CHECKPOINT_SUFFIX,
+    ):
+        assert f"{suffix}`" in index
+    for name in (
+        layout.LEADER_EPOCH_CHECKPOINT,
+        layout.PARTITION_METADATA,
+        layout.META_PROPERTIES,
+        layout.QUORUM_STATE,
+        layout.BOOTSTRAP_CHECKPOINT,
+        layout.CLEAN_SHUTDOWN,
+        layout.LOCK,
+    ):
+        assert f"`{name}`" in index
+    checkpoints = text_of(DOCS / "formats" / "offset-checkpoints.md")
+    assert all(f"`{name}`" in checkpoints for name in layout.OFFSET_CHECKPOINTS)
+    assert all(f"`{suffix}`" in names for suffix in layout.LEFTOVER_SUFFIXES)
+    for page in (DOCS / "formats").glob("*.md"):
+        assert page.name == "README.md" or f"({page.name})" in index, f"{page.name} is not in the index"
+
+
+# -- links and names ---------------------------------------------------------------------------------------------
+
+
+def anchors_of(page: Path) -> set[str]:
+    """The anchors that a page's headings have on GitHub."""
+    headings = re.findall(r"^#+ (.+)$", _FENCE.sub("", text_of(page)), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", each.lower()).strip().replace(" ", "-") for each in headings}
+
+
+@pytest.mark.parametrize("page", pages(), ids=name_of)
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for link in _LINK.findall(_FENCE.sub("", text_of(page))):
+        path, _, anchor = link.partition("#")
+        target = (page.parent / path).resolve() if path else page
+        assert target.exists(), link
+        if anchor:
+            assert anchor in anchors_of(target), link
+
+
+@pytest.mark.parametrize("page", pages(), ids=name_of)
+def test_no_path_of_a_machine(page: Path) -> None:
+    assert not _MACHINE.search(text_of(page))
+
+
+def test_every_page_is_in_an_index() -> None:
+    index = text_of(DOCS / "README.md")
+    for page in DOCS.glob("*.md"):
+        assert page.name == "README.md" or f"({page.name})" in index, f"{page.name} is not there; {REGENERATE}"
+
+
+# -- the dumps themselves ----------------------------------------------------------------------------------------
+
+
+def assert_seamless(spans: list[Span], content: bytes, position: int, end: int) -> None:
+    """Every byte from a position to an end belongs to one span."""
+    for span in spans:
+        assert span.position == position, span
+        assert content[position : position + len(span.content)] == span.content
+        position += len(span.content)
+    assert position == end
+
+
+def test_every_byte_of_a_batch_has_an_owner() -> None:
+    path = DATA_DIR / "kafka-4.3-single" / "node-1" / "edge.cases_1-0" / "00000000000000000000.log"
+    content = path.read_bytes()
+    position = 0
+    while position < len(content):
+        length = layout.LOG_ENTRY.struct.unpack_from(content, position)[1]
+        end = position + layout.LOG_ENTRY.size_bytes + length
+        assert_seamless(list(batch_spans(content, position, 1_000_000)), content, position, end)
+        position = end
+
+
+def test_every_byte_of_a_message_has_an_owner() -> None:
+    content = (DATA_DIR / "kafka-0.8-to-2.8" / "data" / "legacy-0" / "00000000000000000000.log").read_bytes()
+    position = magics = 0
+    while content[position + layout.RECORD_BATCH.offset_of("magic")] < 2 and magics < 1000:
+        length = layout.LOG_ENTRY.struct.unpack_from(content, position)[1]
+        end = position + layout.LOG_ENTRY.size_bytes + length
+        assert_seamless(list(message_spans(content, position)), content, position, end)
+        position, magics = end, magics + 1
+    assert magics > 100
+
+
+@pytest.mark.parametrize(("octets", "value"), [("00", 0), ("01", -1), ("02", 1), ("d8 04", 300), ("80 80 01", 8192)])
+def test_varints(octets: str, value: int) -> None:
+    encoded = bytes.fromhex(octets)
+    assert zigzag_varint(encoded, 0) == (value, len(encoded))
