@@ -10,25 +10,18 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from format import layout
-from format.batches import BatchChunk, BatchTable, Damage, batch_chunks
-from format.control_records import ControlRecord, decode_control_record
-from format.errors import CorruptDataError, KafkaLogError
-from format.findings import Finding, finding_of
-from format.legacy_messages import open_wrappers
-from format.limits import Limits
+from format.batches import BatchTable, Damage
+from format.control_records import ControlRecord
+from format.errors import KafkaLogError
+from format.findings import Finding, finding, finding_of
 from format.location import Location
-from format.operations.checks.batch_headers import check_batch_headers
 from format.operations.checks.kraft_snapshot import KraftSnapshotCheck
 from format.operations.checks.offset_chain import OffsetChain
-from format.operations.checks.record_contents import check_records
-from format.operations.read_log import crc_findings, location_of_file, tail_finding
-from format.records import record_tables
-from format.source import FileSource
+from format.operations.log_walk import Level, LogToWalk, OpenedLog, sound_batches
+from format.operations.read_log import location_of_file
 
 if TYPE_CHECKING:
     from format.operations.verify import Verification
-
-_DAY_MS = 24 * 60 * 60 * 1000
 
 
 @dataclass(slots=True)
@@ -38,6 +31,7 @@ class SegmentOutcome:
     damaged_from: int | None = None
     damaged_after_offset: int | None = None
     is_readable: bool = True
+    is_replaced: bool = False  # the file at the path is not the one that was read, or not there any more
 
     def note(self, damage: Damage) -> None:
         if self.damaged_from is None:
@@ -64,82 +58,63 @@ def verify_log_file(
     across: Callable[[Fed], Iterator[Finding]] | None = None,
 ) -> Iterator[Finding]:
     """Findings for one log file at the run's level; ``across`` gets every table of batches with a valid CRC."""
-    from format.operations.verify import Level
-
-    with_bodies = terms.level >= Level.CRC
+    log = LogToWalk(path, location, terms.level, terms.limits, is_last_segment)
+    before = _identity(path)
     try:
-        with FileSource(path) as source:
-            terms.coverage.segments += 1
-            terms.coverage.bytes += source.size_bytes
-            latest = source.mtime_ns // 1_000_000 + _DAY_MS
-            for chunk in batch_chunks(source, with_bodies=with_bodies, check_crc=with_bodies, limits=terms.limits):
-                if with_bodies:
-                    open_wrappers(chunk, limits=terms.limits)
-                terms.coverage.batches += len(chunk.table)
-                yield from crc_findings(chunk, location)
-                sound = chunk.table.rows(chunk.table.crc_valid != 0)
-                if len(sound) < len(chunk.table):
-                    outcome.note(_first_bad_crc(chunk))
-                yield from check_batch_headers(sound, location, latest_timestamp_ms=latest)
-                yield from chain.feed(chunk.table, location)
-                if terms.level >= Level.RECORDS:
-                    yield from _verify_records(chunk, location, terms)
-                if across is not None:
-                    yield from across(Fed(sound, _markers(chunk, sound, terms.limits)))
-                if chunk.damage is not None:
-                    chain.note_damage(chunk.damage)
-                    outcome.note(chunk.damage)
-                    yield tail_finding(source, chunk, location, is_last_segment)
+        for walked in terms.walks.chunks(log):
+            if isinstance(walked, OpenedLog):
+                terms.coverage.segments += 1
+                terms.coverage.bytes += walked.size_bytes
+                continue
+            terms.coverage.batches += len(walked.table)
+            yield from walked.header_findings
+            if not walked.table.crc_valid.all():
+                outcome.note(_first_bad_crc(walked.table))
+            yield from chain.feed(walked.table, location)
+            yield from walked.record_findings
+            terms.coverage.records += walked.record_count
+            if across is not None:
+                yield from across(Fed(sound_batches(walked.table), walked.markers))
+            if walked.damage is not None:
+                chain.note_damage(walked.damage)
+                outcome.note(walked.damage)
+            if walked.tail_finding is not None:
+                yield walked.tail_finding
     except KafkaLogError as error:
         outcome.is_readable = False
         outcome.note(Damage(error.code, 0, 0, error.message))
         yield finding_of(error, location)
+        return
+    if _identity(path) != before:
+        outcome.is_replaced = True
+        yield finding("file-changed", location, "another file took its place while it was read, or none")
 
 
-def _first_bad_crc(chunk: BatchChunk) -> Damage:
-    row = int(np.flatnonzero(chunk.table.crc_valid == 0)[0])
-    table = chunk.table
+def _identity(path: Path) -> tuple[int, int] | None:
+    """Which file lies at a path, None for none."""
+    try:
+        status = path.lstat()
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _first_bad_crc(table: BatchTable) -> Damage:
+    row = int(np.flatnonzero(table.crc_valid == 0)[0])
     after = int(table.base_offset[row]) - 1
     return Damage("batch-crc-mismatch", int(table.position[row]), int(table.size_bytes[row]), "", after)
-
-
-def _verify_records(chunk: BatchChunk, location: Location, terms: Verification) -> Iterator[Finding]:
-    for table in record_tables(chunk, limits=terms.limits, location=location):
-        terms.coverage.records += len(table)
-        yield from check_records(table, location, terms.limits)
-
-
-def _markers(chunk: BatchChunk, sound: BatchTable, limits: Limits) -> dict[int, ControlRecord]:
-    """The decoded first record of each control batch, by its row among the sound batches."""
-    control = chunk.table.is_control & (chunk.table.crc_valid != 0)
-    if not control.any() or chunk.buffer is None:
-        return {}
-    sound_row = np.cumsum(chunk.table.crc_valid != 0) - 1
-    markers: dict[int, ControlRecord] = {}
-    for table in record_tables(chunk, which=control, limits=limits):
-        for row in range(len(table)):
-            batch = int(sound_row[table.batch[row]])
-            if batch in markers:
-                continue
-            try:
-                markers[batch] = decode_control_record(table.key(row), table.value(row))
-            except CorruptDataError:
-                continue  # check_records tells of it
-    return markers
 
 
 def verify_lone_segment(path: Path, terms: Verification) -> Iterator[Finding]:
     """One ``.log`` file by itself; its neighbours are not looked at, so its end may be a torn tail."""
     location = location_of_file(path)
     chain = OffsetChain()
-    chain.start_segment(0 if location.base_offset is None else location.base_offset, None)
+    chain.start_segment(location.base_offset, None)
     yield from verify_log_file(path, location, chain, terms, SegmentOutcome(), is_last_segment=True)
 
 
 def verify_kraft_snapshot(path: Path, terms: Verification) -> Iterator[Finding]:
     """A KRaft snapshot or bootstrap.checkpoint: batches from offset 0, between a header and a footer record."""
-    from format.operations.verify import Level
-
     location = location_of_file(path)
     chain = OffsetChain()
     chain.start_segment(0, None)

@@ -27,7 +27,7 @@ class OffsetChain:
         self.leader_epoch = layout.NO_LEADER_EPOCH
         self._is_first_of_segment = True
         self._is_after_damage = False
-        self._base_offset = 0
+        self._base_offset: int | None = None
         self._next_base_offset: int | None = None
 
     @property
@@ -35,8 +35,11 @@ class OffsetChain:
         """The offset after the last batch, None while there is none."""
         return None if self.last_offset is None else self.last_offset + 1
 
-    def start_segment(self, base_offset: int, next_base_offset: int | None) -> None:
-        """Go on with the segment of that base offset; the next one's tells where its offsets must end."""
+    def start_segment(self, base_offset: int | None, next_base_offset: int | None) -> None:
+        """Go on with the segment of that base offset; the next one's tells where its offsets must end.
+
+        None is for a file whose name tells no offset: its first batch then does.
+        """
         self._base_offset = base_offset
         self._next_base_offset = next_base_offset
         self._is_first_of_segment = True
@@ -91,6 +94,8 @@ class OffsetChain:
 
     def _check_segment(self, table: BatchTable, location: Location) -> Iterator[Finding]:
         base, last = table.base_offset, table.last_offset
+        if self._base_offset is None:
+            self._base_offset = int(base[0])
         starts_late = self._is_first_of_segment and int(base[0]) > self._base_offset
         if starts_late and not self.is_compacted and table.record_count[0] >= 0:
             yield finding(
