@@ -35,7 +35,31 @@ COMMANDS = (
         "find", "kafkalog_cli.commands.find", "Where an offset or a timestamp is, and each step of the search.", "Read"
     ),
     CommandEntry(
+        "grep",
+        "kafkalog_cli.commands.grep",
+        "Records whose key, value or header matches, or that a producer wrote.",
+        "Read",
+    ),
+    CommandEntry(
         "verify", "kafkalog_cli.commands.verify", "Findings: what is damaged, suspicious or cannot be read.", "Check"
+    ),
+    CommandEntry(
+        "recompress",
+        "kafkalog_cli.commands.recompress",
+        "The same records with another codec, in a new directory; or only what it would save.",
+        "Write",
+    ),
+    CommandEntry(
+        "salvage",
+        "kafkalog_cli.commands.salvage",
+        "Every intact batch, byte for byte, into a new directory, and what is lost.",
+        "Write",
+    ),
+    CommandEntry(
+        "rebuild-index",
+        "kafkalog_cli.commands.rebuild_index",
+        "Fresh indexes from the log, in a new directory.",
+        "Write",
     ),
 )
 

@@ -55,7 +55,7 @@ class FoundRecords:
 
 @dataclass(frozen=True, slots=True)
 class LogSearched:
-    """The end of one log file, and how many of its records were found; of the first ones only, where that was asked."""
+    """The end of one log file, and how many of its records were found before the search of it ended."""
 
     path: Path
     location: Location
@@ -80,8 +80,9 @@ def grep(
 ) -> Iterator[Told]:
     """The records found at ``path`` in the order of the logs, the end of each log, and findings on the way.
 
-    ``first_only`` goes on to the next log once a record was found. Records of a batch with a wrong CRC are not
-    searched; a finding tells of them. Raises InputError for a path that is nothing of Kafka's or holds no records.
+    ``first_only`` goes on to the next log after the first records found in one. Records of a batch with a wrong CRC
+    are not searched; a finding tells of them. Raises InputError for a path that is nothing of Kafka's or holds no
+    records.
     """
     kind = kind or kind_of(path)
     if not is_searchable(kind):
@@ -159,7 +160,7 @@ def _chunk(path: Path, item: LogChunk, criteria: Criteria, limits: Limits) -> It
 def _batches(item: LogChunk, criteria: Criteria) -> NDArray[np.bool_]:
     """The batches that may hold a record to be found: no other one is decompressed."""
     batches = item.chunk.table
-    which = item.selected & (batches.crc_valid != 0)
+    which: NDArray[np.bool_] = item.selected & (batches.crc_valid != 0)
     if criteria.producer_id is not None:
         which &= batches.producer_id == criteria.producer_id
     if criteria.producer_epoch is not None:

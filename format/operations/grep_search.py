@@ -54,123 +54,144 @@ class Hits:
 
 @dataclass(frozen=True, slots=True)
 class _Regions:
-    """Where the fields to search lie in the buffer, in its order: the headers of a record are one region."""
+    """Where the fields to search lie in the buffer, in its order: the headers of a record are one region.
+
+    ``next_rows`` has, for each region, the first one of the next record.
+    """
 
     starts: list[int]
     ends: list[int]
     rows: list[int]
+    next_rows: list[int]
     places: list[int]
+
+
+class _Search:
+    """One search of one table: collects, as it goes, the region of each match and its start and end in the buffer."""
+
+    def __init__(self, table: RecordTable, places: Places, match_of: Callable[[int, int, bytes], Span | None]) -> None:
+        """``match_of`` gets a region's place, the record's row and a key's or value's bytes."""
+        self.table = table
+        self.places = places
+        self.match_of = match_of
+        self.regions: list[int] = []
+        self.starts: list[int] = []
+        self.ends: list[int] = []
+
+    def hits(self, found: _Regions | None) -> Hits:
+        """The matches as columns."""
+        if found is None:
+            return Hits(*(np.empty(0, np.int64) for _ in range(4)))
+        region = np.asarray(self.regions, np.int64)
+        place = np.asarray(found.places, np.int64)[region]
+        field_start = np.asarray(found.starts, np.int64)[region]
+        is_header = place == HEADERS
+        start = np.where(is_header, -1, np.asarray(self.starts, np.int64) - field_start)
+        end = np.where(is_header, -1, np.asarray(self.ends, np.int64) - field_start)
+        return Hits(np.asarray(found.rows, np.int64)[region], place, start, end)
+
+    def by_needle(self, needle: bytes, folds_ascii: bool, is_enough: bool) -> Hits:
+        """Where the needle is; ``is_enough`` says that a key or value that has it matches.
+
+        Every turn leaves a region behind, so that a needle that is everywhere costs no more than one step a field.
+        """
+        table = self.table
+        first, end = int(table.start[0]), int(table.start[-1] + table.size_bytes[-1])
+        content, shift = _content(table.buffer, first, end)
+        haystack = content.lower() if folds_ascii else content
+        at = haystack.find(needle, first - shift, end - shift)
+        if at < 0:
+            return self.hits(None)
+        found = _regions(table, self.places, shift)
+        starts, ends, places, next_rows = found.starts, found.ends, found.places, found.next_rows
+        count, length, last = len(ends), len(needle), end - shift
+        region = 0
+        while at >= 0:
+            region = bisect_right(ends, at, region)
+            if region == count:
+                break
+            start = starts[region]
+            if at >= start:
+                stop = at + length
+                if stop > ends[region]:
+                    region += 1
+                elif is_enough and places[region] != HEADERS:
+                    self._add(region, at, stop)
+                    region = next_rows[region]
+                else:
+                    region = self._try(found, region, content)
+                if region == count:
+                    break
+                start = starts[region]
+            at = haystack.find(needle, start, last)
+        return self.hits(found)
+
+    def by_field(self) -> Hits:
+        """Every field tried, up to the first of a record that matches."""
+        table = self.table
+        first, end = int(table.start[0]), int(table.start[-1] + table.size_bytes[-1])
+        content, shift = _content(table.buffer, first, end)
+        found = _regions(table, self.places, shift)
+        region = 0
+        while region < len(found.ends):
+            region = self._try(found, region, content)
+        return self.hits(found)
+
+    def _try(self, found: _Regions, region: int, content: bytes) -> int:
+        """Ask whether a region matches; the next one to ask about."""
+        start = found.starts[region]
+        span = self.match_of(found.places[region], found.rows[region], content[start : found.ends[region]])
+        if span is None:
+            return region + 1
+        self._add(region, start + span[0], start + span[1])
+        return found.next_rows[region]
+
+    def _add(self, region: int, start: int, end: int) -> None:
+        self.regions.append(region)
+        self.starts.append(start)
+        self.ends.append(end)
 
 
 def search(table: RecordTable, pattern: Pattern, places: Places = EVERYWHERE) -> Hits:
     """The records of a table with a match of the pattern in one of the places."""
 
-    def match_of(regions: _Regions, region: int, _at: int) -> Span | None:
-        row = regions.rows[region]
-        if regions.places[region] == HEADERS:
-            return (-1, -1) if _is_in_headers(table, row, pattern, places) else None
-        if pattern.verifier is None and pattern.needle:  # the hit lies in the field, and that is all it takes
-            return _at - regions.starts[region], _at - regions.starts[region] + len(pattern.needle)
-        return pattern.match_in(bytes(table.buffer[regions.starts[region] : regions.ends[region]]))
+    def match_of(place: int, row: int, field: bytes) -> Span | None:
+        if place == HEADERS:
+            return (0, 0) if _is_in_headers(table, row, pattern, places) else None
+        return pattern.match_in(field)
 
-    return _search(table, pattern.needle, pattern.folds_ascii, places, match_of)
+    searched = _Search(table, places, match_of)
+    if not len(table):
+        return searched.hits(None)
+    if pattern.needle:
+        return searched.by_needle(pattern.needle, pattern.folds_ascii, pattern.verifier is None)
+    return searched.by_field()
 
 
 def search_header_names(table: RecordTable, names: frozenset[bytes]) -> Hits:
     """The records of a table that have a header of one of these names, whatever its value."""
 
-    def match_of(regions: _Regions, region: int, _at: int) -> Span | None:
-        headers = table.headers(regions.rows[region]) or ()
-        return (-1, -1) if any(key in names for key, _ in headers) else None
+    def match_of(_place: int, row: int, _field: bytes) -> Span | None:
+        return (0, 0) if any(key in names for key, _ in table.headers(row) or ()) else None
 
-    needle = next(iter(names)) if len(names) == 1 else None
-    return _search(table, needle, False, Places(key=False, value=False), match_of)
-
-
-def _search(
-    table: RecordTable,
-    needle: bytes | None,
-    folds_ascii: bool,
-    places: Places,
-    match_of: Callable[[_Regions, int, int], Span | None],
-) -> Hits:
-    found: list[tuple[int, int, int, int]] = []
-    if len(table):
-        if needle:
-            _search_for_needle(table, needle, folds_ascii, places, match_of, found)
-        else:
-            _search_each_field(table, places, match_of, found)
-    columns = np.asarray(found, np.int64).reshape(-1, 4)
-    return Hits(columns[:, 0], columns[:, 1], columns[:, 2], columns[:, 3])
+    searched = _Search(table, Places(key=False, value=False), match_of)
+    if not len(table):
+        return searched.hits(None)
+    (name, *others) = names
+    return searched.by_field() if others or not name else searched.by_needle(name, False, False)
 
 
-def _search_for_needle(
-    table: RecordTable,
-    needle: bytes,
-    folds_ascii: bool,
-    places: Places,
-    match_of: Callable[[_Regions, int, int], Span | None],
-    found: list[tuple[int, int, int, int]],
-) -> None:
-    first = int(table.start[0])
-    end = int(table.start[-1] + table.size_bytes[-1])
-    haystack, shift = _haystack(table.buffer, first, end, folds_ascii)
-    at = haystack.find(needle, first - shift, end - shift)
-    if at < 0:
-        return
-    regions = _regions(table, places)
-    starts, ends, rows = regions.starts, regions.ends, regions.rows
-    region = 0
-    # Every turn leaves a region behind, so that a needle that is everywhere costs no more than one step a field.
-    while at >= 0:
-        at += shift
-        region = bisect_right(ends, at, region)
-        if region == len(ends):
-            return
-        if at >= starts[region]:
-            row = rows[region]
-            span = match_of(regions, region, at) if at + len(needle) <= ends[region] else None
-            region += 1
-            if span is not None:
-                found.append((row, regions.places[region - 1], *span))
-                while region < len(rows) and rows[region] == row:
-                    region += 1
-            if region == len(ends):
-                return
-        at = haystack.find(needle, starts[region] - shift, end - shift)
-
-
-def _search_each_field(
-    table: RecordTable,
-    places: Places,
-    match_of: Callable[[_Regions, int, int], Span | None],
-    found: list[tuple[int, int, int, int]],
-) -> None:
-    regions = _regions(table, places)
-    last_row = -1
-    for region, row in enumerate(regions.rows):
-        if row == last_row:
-            continue
-        span = match_of(regions, region, regions.starts[region])
-        if span is not None:
-            found.append((row, regions.places[region], *span))
-            last_row = row
-
-
-def _haystack(buffer: memoryview, first: int, end: int, folds_ascii: bool) -> tuple[bytes, int]:
+def _content(buffer: memoryview, first: int, end: int) -> tuple[bytes, int]:
     """Bytes that hold the buffer from ``first`` to ``end``, and the place in the buffer where they start."""
     whole = buffer.obj
-    if not isinstance(whole, bytes) or len(whole) != len(buffer):
-        whole, shift = bytes(buffer[first:end]), first
-    else:
-        shift = 0
-    if folds_ascii:
-        whole, shift = (whole[first - shift : end - shift]).lower(), first
-    return whole, shift
+    is_most = 2 * (end - first) >= len(buffer)  # several tables may share a buffer: each must cost its own part only
+    if is_most and isinstance(whole, bytes) and len(whole) == len(buffer):
+        return whole, 0
+    return bytes(buffer[first:end]), first
 
 
-def _regions(table: RecordTable, places: Places) -> _Regions:
-    """The regions of all records; a null field has none, an empty one an empty one."""
+def _regions(table: RecordTable, places: Places, shift: int) -> _Regions:
+    """The regions of all records; a null field has none, an empty one an empty one. Positions less ``shift``."""
     starts, ends, kept, numbers = [], [], [], []
     if places.key:
         starts.append(table.key_start)
@@ -187,14 +208,17 @@ def _regions(table: RecordTable, places: Places) -> _Regions:
         ends.append(table.start + table.size_bytes)
         kept.append(table.header_count > 0)
         numbers.append(HEADERS)
+    if not numbers:
+        raise ValueError("there is no place to look in")
     mask = np.stack(kept, axis=1)
-    rows = np.broadcast_to(np.arange(len(table))[:, None], mask.shape)
-    place = np.broadcast_to(np.asarray(numbers)[None, :], mask.shape)
+    rows = np.broadcast_to(np.arange(len(table))[:, None], mask.shape)[mask]
+    place = np.broadcast_to(np.asarray(numbers)[None, :], mask.shape)[mask]
     return _Regions(
-        np.stack(starts, axis=1)[mask].tolist(),
-        np.stack(ends, axis=1)[mask].tolist(),
-        rows[mask].tolist(),
-        place[mask].tolist(),
+        (np.stack(starts, axis=1)[mask] - shift).tolist(),
+        (np.stack(ends, axis=1)[mask] - shift).tolist(),
+        rows.tolist(),
+        np.searchsorted(rows, rows, side="right").tolist(),
+        place.tolist(),
     )
 
 
@@ -202,7 +226,8 @@ def _is_in_headers(table: RecordTable, row: int, pattern: Pattern, places: Place
     for key, value in table.headers(row) or ():
         if places.headers and pattern.match_in(key) is not None:
             return True
-        is_wanted = value is not None and (places.headers or key in places.header_names)
-        if is_wanted and value is not None and pattern.match_in(value) is not None:
+        if value is None or not (places.headers or key in places.header_names):
+            continue
+        if pattern.match_in(value) is not None:
             return True
     return False

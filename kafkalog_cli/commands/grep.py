@@ -1,0 +1,348 @@
+"""kafkalog grep: the records whose key, value or header matches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from format.findings import Severity
+from kafkalog_cli.options import (
+    AsKind,
+    FailOn,
+    Format,
+    FromOffset,
+    FromTime,
+    Limit,
+    MaxDecompressedBytes,
+    MaxRecordBytes,
+    MaxZstdWindow,
+    OutputFile,
+    Quiet,
+    ToOffset,
+    ToTime,
+    check_path,
+    limits_of,
+    one_of,
+    parse_count,
+)
+
+if TYPE_CHECKING:
+    from format.limits import Limits
+    from format.log_dir import Kind
+    from format.operations.grep import Criteria, FoundRecords, LogSearched
+    from format.operations.grep_pattern import Pattern
+    from format.operations.grep_search import Places
+    from kafkalog_cli.runner import Run
+
+EXAMPLES = (
+    ("kafkalog grep 4711 /var/kafka/orders-0", "records with 4711 in the key, the value or a header"),
+    ("kafkalog grep --in key --regex '^user-[0-9]+$' /var/kafka", "by a regular expression that is the whole key"),
+    ("kafkalog grep --header trace-id 5f2c /var/kafka/orders-0", "in the values of one header"),
+    ("kafkalog grep --bytes 00000003 --in value --count /var/kafka/orders-*", "bytes, as hexadecimal digits, counted"),
+    ("kafkalog grep --all --producer-id 4001 --from-time -2h /var/kafka", "all that a producer wrote in two hours"),
+)
+
+PLACES = ("key", "value", "header", "any")
+_TABLE_COLUMNS = {"record": ("topic", "partition", "offset", "timestamp", "codec", "key", "value", "headers")}
+# A table shows a key or value of up to so many bytes as a whole, else what is around the match.
+_WHOLE_BYTES = 200
+_BEFORE_BYTES = 60
+_AFTER_BYTES = 120
+
+
+def parse_hex(text: Any) -> Any:
+    """Bytes from hexadecimal digits, which spaces may part."""
+    if not isinstance(text, str):
+        return text
+    try:
+        found = bytes.fromhex(text.removeprefix("0x"))
+    except ValueError:
+        found = b""
+    if not found:
+        raise typer.BadParameter("give bytes as pairs of hexadecimal digits, such as 00ff or '00 ff'")
+    return found
+
+
+def grep(
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[PATTERN] PATH...",
+            help="What to look for, unless --bytes or --all says it; then log directories, partition directories or "
+            ".log files. Put -- before a pattern that starts with a dash.",
+            show_default=False,
+        ),
+    ],
+    regex: Annotated[
+        bool, typer.Option("--regex", help="PATTERN is a regular expression; ^ and $ are the ends of a field.")
+    ] = False,
+    hex_bytes: Annotated[
+        Any, typer.Option("--bytes", metavar="HEX", parser=parse_hex, help="Look for these bytes instead of a PATTERN.")
+    ] = None,
+    everything: Annotated[
+        bool, typer.Option("--all", help="No PATTERN: every record that the other options choose.")
+    ] = False,
+    ignore_case: Annotated[
+        bool, typer.Option("--ignore-case", "-i", help="Upper and lower case letters are the same.")
+    ] = False,
+    in_places: Annotated[
+        list[str] | None,
+        typer.Option("--in", help="Where to look; may be repeated.", show_default="any", **one_of(*PLACES)),
+    ] = None,
+    header: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--header",
+            metavar="NAME",
+            help="Look in the values of this header, and elsewhere only if --in says so; may be repeated. With --all: "
+            "the records that have it.",
+        ),
+    ] = None,
+    invert: Annotated[bool, typer.Option("--invert", help="The records that do not match.")] = False,
+    tombstones: Annotated[bool, typer.Option("--tombstones", help="Only records whose value is null.")] = False,
+    producer_id: Annotated[
+        int | None,
+        typer.Option("--producer-id", metavar="ID", parser=parse_count, help="Only what this producer wrote."),
+    ] = None,
+    producer_epoch: Annotated[
+        int | None,
+        typer.Option("--producer-epoch", metavar="N", parser=parse_count, help="Only what has this producer epoch."),
+    ] = None,
+    from_offset: FromOffset = None,
+    to_offset: ToOffset = None,
+    from_time: FromTime = None,
+    to_time: ToTime = None,
+    limit: Limit = None,
+    count: Annotated[
+        bool, typer.Option("--count", help="How many records were found in each .log file, instead of the records.")
+    ] = False,
+    files_with_matches: Annotated[
+        bool,
+        typer.Option("--files-with-matches", help="The .log files with a match, each read only up to its first."),
+    ] = False,
+    as_kind: AsKind = None,
+    format_name: Format = None,
+    output: OutputFile = None,
+    fail_on: FailOn = Severity.ERROR,
+    max_decompressed_bytes: MaxDecompressedBytes = None,
+    max_record_bytes: MaxRecordBytes = None,
+    max_zstd_window: MaxZstdWindow = None,
+    quiet: Quiet = False,
+) -> None:
+    """Find records by text, bytes or a regular expression in keys, values and headers, by producer, time and offset.
+
+    All conditions must hold. A match lies within one key, one value, or one header's name or value. Batches whose
+    CRC is wrong are not searched; a finding tells of each.
+    """
+    from format.columns import FILE_MATCH, RECORD
+    from format.log_dir import Kind
+    from format.operations.grep import Criteria
+    from format.operations.selection import Selection
+    from kafkalog_cli.runner import Run
+
+    if count and files_with_matches:
+        raise typer.BadParameter("give one of --count and --files-with-matches")
+    pattern, paths = _pattern_and_paths(words, hex_bytes, everything, regex, ignore_case)
+    if everything and (in_places or (invert and not header)):
+        raise typer.BadParameter("--in and --invert need something to look for, and --all looks for nothing")
+    criteria = Criteria(
+        pattern,
+        _places(in_places or [], header or []),
+        Selection(from_offset, _after(to_offset), from_time, _after(to_time)),
+        producer_id,
+        producer_epoch,
+        tombstones,
+        invert,
+    )
+    kind = None if as_kind is None else Kind(as_kind)
+    for path in paths:
+        _check_searchable(path, kind)
+    with Run(
+        "grep",
+        format_name=format_name,
+        output=output,
+        quiet=quiet,
+        paths=paths,
+        main_schema=FILE_MATCH if count or files_with_matches else RECORD,
+        table_columns=_TABLE_COLUMNS,
+        fail_on=fail_on,
+    ) as run:
+        limits = limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window)
+        if count or files_with_matches:
+            _show_files(run, paths, criteria, kind, files_with_matches, limit, limits)
+        else:
+            _show_records(run, paths, criteria, kind, limit, limits)
+
+
+# -- what was asked ----------------------------------------------------------------------------------------------
+
+
+def _pattern_and_paths(
+    words: list[str], hex_bytes: bytes | None, everything: bool, regex: bool, ignore_case: bool
+) -> tuple[Pattern | None, list[str]]:
+    from format.operations.grep_pattern import bytes_pattern, regex_pattern, text_pattern
+    from kafkalog_cli.render.escape import printable
+
+    if hex_bytes is not None and everything:
+        raise typer.BadParameter("give one of --bytes and --all")
+    if hex_bytes is not None or everything:
+        if regex or ignore_case:
+            raise typer.BadParameter("--regex and --ignore-case go with a PATTERN, not with --bytes or --all")
+        for word in words:
+            check_path(word)
+        return None if hex_bytes is None else bytes_pattern(hex_bytes), words
+    text, *paths = words
+    if not paths:
+        raise typer.BadParameter(f"no PATH after the PATTERN '{printable(text)}'; to list all records, give --all")
+    for path in paths:
+        check_path(path)
+    try:
+        make = regex_pattern if regex else text_pattern
+        return make(text, ignore_case=ignore_case), paths
+    except ValueError as error:
+        raise typer.BadParameter(printable(str(error))) from None
+
+
+def _places(in_places: list[str], headers: list[str]) -> Places:
+    from format.operations.grep_search import Places
+
+    is_any = "any" in in_places or not (in_places or headers)
+    if headers and (is_any or "header" in in_places):
+        raise typer.BadParameter("--header looks in headers of that name, --in header and --in any in all: give one")
+    return Places(
+        is_any or "key" in in_places,
+        is_any or "value" in in_places,
+        is_any or "header" in in_places,
+        frozenset(name.encode("utf-8", "surrogateescape") for name in headers),
+    )
+
+
+def _after(last: int | None) -> int | None:
+    return None if last is None else last + 1
+
+
+def _check_searchable(path: str, kind: Kind | None) -> None:
+    from format.errors import InputError, UnreadableFile
+    from format.log_dir import kind_of
+    from format.operations.grep import is_searchable
+    from kafkalog_cli.render.escape import printable
+
+    try:
+        found = kind or kind_of(Path(path))
+    except UnreadableFile:
+        return  # the search tells of it
+    except InputError as error:
+        raise typer.BadParameter(printable(f"{path}: {error.message}")) from None
+    if not is_searchable(found):
+        raise typer.BadParameter(
+            printable(f"{path}: no records lie in a file of the kind {found.value}; name a .log file or a directory")
+        )
+
+
+# -- what was found ----------------------------------------------------------------------------------------------
+
+
+def _show_records(
+    run: Run, paths: list[str], criteria: Criteria, kind: Kind | None, limit: int | None, limits: Limits
+) -> None:
+    from format.operations.grep import FoundRecords
+    from format.rows import record_block
+    from kafkalog_cli.exit_codes import Condition
+
+    shown = 0
+    for item in _told(run, paths, criteria, kind, False, limits):
+        if not isinstance(item, FoundRecords):
+            continue
+        records = item.records
+        if limit is not None and len(records) > limit - shown:
+            records = records.rows(slice(0, limit - shown))
+        shown += len(records)
+        block = record_block(records, item.location)
+        rows = _excerpts(block.rows, item) if run.format_name == "table" else block.rows
+        run.write(block.schema, rows)
+        if shown == limit:
+            break
+    if not shown:
+        run.condition(Condition.NOTHING_FOUND)
+
+
+def _show_files(
+    run: Run,
+    paths: list[str],
+    criteria: Criteria,
+    kind: Kind | None,
+    only_names: bool,
+    limit: int | None,
+    limits: Limits,
+) -> None:
+    from format.columns import FILE_MATCH
+    from format.operations.grep import LogSearched
+    from kafkalog_cli.exit_codes import Condition
+
+    found = shown = 0
+    for item in _told(run, paths, criteria, kind, only_names, limits):
+        if not isinstance(item, LogSearched):
+            continue
+        found += item.record_count
+        if only_names and not item.record_count:
+            continue
+        place = item.location
+        counted = None if only_names else item.record_count
+        run.write(FILE_MATCH, ((str(item.path), place.topic, place.partition, place.base_offset, counted),))
+        shown += 1
+        if shown == limit:
+            break
+    if not only_names:
+        run.count("found_record", found)
+    if not found:
+        run.condition(Condition.NOTHING_FOUND)
+
+
+def _told(
+    run: Run, paths: list[str], criteria: Criteria, kind: Kind | None, first_only: bool, limits: Limits
+) -> Iterator[FoundRecords | LogSearched]:
+    from format.findings import Finding
+    from format.operations.grep import grep as grep_path
+
+    for path in paths:
+        for item in grep_path(Path(path), criteria, kind=kind, first_only=first_only, limits=limits):
+            if isinstance(item, Finding):
+                run.finding(item)
+            else:
+                yield item
+
+
+def _excerpts(rows: Any, found: FoundRecords) -> Iterator[tuple[Any, ...]]:
+    """The rows for a table: of a long key or value only what is around the match."""
+    from format.columns import RECORD
+    from format.operations.grep_search import KEY, VALUE
+
+    if found.hits is None:
+        yield from rows
+        return
+    hits = zip(found.hits.place.tolist(), found.hits.start.tolist(), found.hits.end.tolist(), strict=True)
+    columns = {KEY: RECORD.names.index("key"), VALUE: RECORD.names.index("value")}
+    for row, (place, start, end) in zip(rows, hits, strict=False):  # a limit may cut the rows
+        column = columns.get(place)
+        if column is None or len(row[column]) <= _WHOLE_BYTES:
+            yield row
+        else:
+            yield (*row[:column], _excerpt(row[column], start, end), *row[column + 1 :])
+
+
+def _excerpt(field: bytes, start: int, end: int) -> bytes:
+    """What is around a match, with a … for what is left out; no character of UTF-8 is cut."""
+    first = _character_start(field, max(0, start - _BEFORE_BYTES))
+    last = _character_start(field, min(len(field), max(min(end, start + _AFTER_BYTES), first + _WHOLE_BYTES - 20)))
+    dots = "…".encode()
+    return (dots if first else b"") + field[first:last] + (dots if last < len(field) else b"")
+
+
+def _character_start(field: bytes, at: int) -> int:
+    for back in range(4):
+        if at - back <= 0 or at >= len(field) or field[at - back] & 0xC0 != 0x80:
+            return at - back
+    return at

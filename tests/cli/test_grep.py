@@ -1,0 +1,221 @@
+"""``kafkalog grep``: how it is asked, what it shows, and what it exits with."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from tests.building import BASE_TIMESTAMP, batch, write_segment
+from tests.cli.reading import assert_screen_safe, from_json, read_text_line
+from tests.running import Run, Word
+
+RunMany = Callable[[Iterable[Iterable[Word]]], list[Run]]
+JSON = ("--format", "jsonl")
+JSON_COLUMNS = {"headers", "is_transactional", "is_control"}
+
+
+def partition_of(tmp_path: Path) -> Path:
+    """Offsets 0 to 5 in two segments: keys, values and headers that differ, a null value, bytes that are no text."""
+    partition = tmp_path / "orders-0"
+    write_segment(
+        partition,
+        0,
+        [
+            batch(0, [b"apple", b"Banana"], key=b"user-1", producer_id=7, producer_epoch=1, base_sequence=0),
+            batch(2, [None], key=b"user-2", headers=((b"trace", b"apple"), (b"other", b"x"))),
+        ],
+    )
+    write_segment(
+        partition,
+        3,
+        [
+            batch(3, [b"\xff\x00\x1b[31mred", b"pineapple"], key=b"-x", codec=4),
+            batch(5, [b"last"], key=None, producer_id=7, producer_epoch=2, base_sequence=2),
+        ],
+    )
+    return partition
+
+
+def offsets(run: Run) -> list[int]:
+    return [row["offset"] for row in run.rows("record")]
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (("apple",), [0, 2, 4]),
+        (("apple", "--in", "value"), [0, 4]),
+        (("apple", "--in", "header"), [2]),
+        (("user", "--in", "key", "--in", "header"), [0, 1, 2]),
+        (("trace", "--in", "any"), [2]),
+        (("-i", "BANANA"), [1]),
+        (("--regex", "^.pple$"), [0, 2]),
+        (("--regex", "-i", "^BAN"), [1]),
+        (("--header", "trace", "apple"), [2]),
+        (("--header", "other", "apple"), []),
+        (("--header", "trace", "--header", "other", "x"), [2]),
+        (("--header", "other", "--in", "value", "pine"), [4]),
+        (("--all", "--header", "trace"), [2]),
+        (("--all", "--header", "trace", "--invert"), [0, 1, 3, 4, 5]),
+        (("--bytes", "ff 00"), [3]),
+        (("--bytes", "0xFF00"), [3]),
+        (("apple", "--invert"), [1, 3, 5]),
+        (("--all", "--tombstones"), [2]),
+        (("user", "--tombstones"), [2]),
+        (("--all", "--producer-id", "7"), [0, 1, 5]),
+        (("--all", "--producer-id", "7", "--producer-epoch", "2"), [5]),
+        (("apple", "--from-offset", "1", "--to-offset", "4"), [2, 4]),
+        (("apple", "--from-time", str(BASE_TIMESTAMP + 1), "--to-time", str(BASE_TIMESTAMP + 2)), [2]),
+        (("apple", "--limit", "2"), [0, 2]),
+        (("",), [0, 1, 2, 3, 4, 5]),
+        (("--all",), [0, 1, 2, 3, 4, 5]),
+        (("nothing of it",), []),
+    ],
+)
+def test_what_is_found(tmp_path: Path, run_kafkalog_many: RunMany, words: tuple[str, ...], expected: list[int]) -> None:
+    """The offsets, 0 or 1 for found or not, and a summary that counts them."""
+    (run,) = run_kafkalog_many([("grep", *JSON, *words, partition_of(tmp_path))])
+    assert offsets(run.check(0 if expected else 1)) == expected
+    assert run.summary["counts"].get("record", 0) == len(expected)
+    assert run.summary["conditions"] == ([] if expected else ["nothing-found"])
+    assert run.summary["complete"] is True
+
+
+def test_rows_are_those_of_dump(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    """Each format writes the very lines that dump writes of the same records."""
+    partition = partition_of(tmp_path)
+    for name in ("jsonl", "text", "csv", "table"):
+        found, dumped = run_kafkalog_many(
+            [
+                ("grep", "--all", "--format", name, partition),
+                ("dump", "--records", "--format", name, partition),
+            ]
+        )
+        assert found.check(0).stdout.replace('"grep"', '"dump"') == dumped.check(0).stdout
+
+
+def test_a_pattern_that_starts_with_a_dash(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    (run,) = run_kafkalog_many([("grep", *JSON, "--", "-x", partition_of(tmp_path))])
+    assert offsets(run.check(0)) == [3, 4]
+
+
+def test_hostile_bytes(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    """What could move a cursor is escaped in every format; JSON and text lose nothing."""
+    partition = partition_of(tmp_path)
+    runs = run_kafkalog_many(
+        ("grep", "[31m", "--format", name, partition) for name in ("table", "text", "jsonl", "csv")
+    )
+    for run in runs:
+        assert_screen_safe(run.check(0).stdout.encode())
+    _, words = read_text_line(runs[1].stdout.rstrip("\n"), JSON_COLUMNS)
+    assert words["value"] == b"\xff\x00\x1b[31mred"
+    assert from_json(runs[2].rows("record")[0]["value"]) == b"\xff\x00\x1b[31mred"
+
+
+def test_a_table_shows_what_is_around_the_match(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    """Of a long value the part with the match, of characters none cut; the other formats have all of it."""
+    partition = tmp_path / "orders-0"
+    long = "é" * 5000 + "needle" + "ü" * 5000
+    write_segment(partition, 0, [batch(0, [long.encode(), b"a short needle"])])
+    table, text = run_kafkalog_many(("grep", "needle", "--format", name, partition) for name in ("table", "text"))
+    shown = table.check(0).stdout
+    assert "…" + "é" * 30 + "needle" + "ü" * 20 in shown
+    assert "é" * 60 not in shown
+    assert "\\x" not in shown
+    assert "a short needle" in shown
+    assert long in text.check(0).stdout
+
+
+def test_files(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    """Counts for each log file, none left out; or only the files with a match."""
+    partition = partition_of(tmp_path)
+    count, files, none, first, text = run_kafkalog_many(
+        [
+            ("grep", "Banana", "--count", *JSON, tmp_path / "orders-0"),
+            ("grep", "Banana", "--files-with-matches", *JSON, partition),
+            ("grep", "nothing of it", "--count", *JSON, partition),
+            ("grep", "e", "--files-with-matches", "--limit", "1", *JSON, partition),
+            ("grep", "Banana", "--count", "--format", "text", partition),
+        ]
+    )
+    paths = [str(partition / f"{base:020d}.log") for base in (0, 3)]
+    place = {"type": "file_match", "topic": "orders", "partition": 0}
+    assert count.check(0).rows() == [
+        {**place, "path": paths[0], "segment_base_offset": 0, "record_count": 1},
+        {**place, "path": paths[1], "segment_base_offset": 3, "record_count": 0},
+    ]
+    assert count.summary["counts"] == {"file_match": 2, "found_record": 1}
+    assert files.check(0).rows() == [{**place, "path": paths[0], "segment_base_offset": 0, "record_count": None}]
+    assert [row["record_count"] for row in none.check(1).rows()] == [0, 0]
+    assert [row["path"] for row in first.check(0).rows()] == paths[:1]
+    assert text.check(0).stdout.splitlines()[0].startswith(f"file_match path={paths[0]} topic=orders partition=0 ")
+
+
+def test_damage(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    """A batch that cannot be trusted is not searched: a finding says so, and 1 wins over found."""
+    partition = tmp_path / "orders-0"
+    broken = bytearray(batch(1, [b"apple"]))
+    broken[17] ^= 1  # of its CRC
+    write_segment(partition, 0, [batch(0, [b"apple"]), bytes(broken), batch(2, [b"apple"])])
+    (run,) = run_kafkalog_many([("grep", "apple", *JSON, partition)])
+    assert offsets(run.check(1)) == [0, 2]
+    (found,) = run.rows("finding")
+    assert (found["code"], found["lost_offsets"]) == ("batch-crc-mismatch", [1, 1])
+    assert run.summary["conditions"] == ["damage"]
+
+
+def test_several_paths(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    """In the order given; the limit is for all of them together."""
+    partition = partition_of(tmp_path)
+    first, second = (partition / f"{base:020d}.log" for base in (0, 3))
+    both, limited = run_kafkalog_many(
+        [("grep", "apple", *JSON, second, first), ("grep", "apple", "--limit", "2", *JSON, second, first)]
+    )
+    assert offsets(both.check(0)) == [4, 0, 2]
+    assert offsets(limited.check(0)) == [4, 0]
+
+
+def test_usage(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    partition = partition_of(tmp_path)
+    index = partition / f"{0:020d}.index"
+    index.write_bytes(b"")
+    (tmp_path / "other.txt").write_text("x")
+    cases: list[tuple[tuple[Word, ...], str]] = [
+        ((), "Missing argument"),
+        ((partition,), "no PATH after the PATTERN"),
+        (("x", tmp_path / "missing-0"), "No such file"),
+        (("--regex", "(", partition), "no regular expression"),
+        (("--regex", "[é]", partition), "single bytes"),
+        (("--bytes", "f", partition), "hexadecimal"),
+        (("--bytes", "", partition), "hexadecimal"),
+        (("--bytes", "ff", "--all", partition), "one of --bytes and --all"),
+        (("--bytes", "ff", "--regex", partition), "go with a PATTERN"),
+        (("--all", "--in", "key", partition), "--all looks for nothing"),
+        (("--all", "--invert", partition), "--all looks for nothing"),
+        (("--in", "body", "x", partition), "none of key, value, header, any"),
+        (("--header", "h", "--in", "header", "x", partition), "give one"),
+        (("--count", "--files-with-matches", "x", partition), "one of --count"),
+        (("--limit", "0", "x", partition), "at least 1"),
+        (("x", index), "no records lie in a file of the kind index"),
+        (("x", tmp_path / "other.txt"), "other.txt"),
+    ]
+    for (_, words), run in zip(cases, run_kafkalog_many(("grep", *each) for each, _ in cases), strict=True):
+        assert run.check(2).stdout == ""
+        assert words in " ".join(run.stderr.split())
+
+
+def test_the_source_stays_as_it_was(
+    tmp_path: Path, run_kafkalog_many: RunMany, source_snapshot: Callable[[Path], None]
+) -> None:
+    source_snapshot(partition_of(tmp_path))
+    run_kafkalog_many([("grep", "apple", tmp_path / "orders-0", "--count")])
+
+
+def test_in_a_process_of_its_own(data_dir: Path, run_kafkalog: Callable[..., Run]) -> None:
+    """A whole log directory, internal topics too, whose records are searched as the bytes that they are."""
+    log_dir = data_dir / "kafka-4.3-single" / "node-1"
+    run = run_kafkalog("grep", "orders", "--in", "key", *JSON, log_dir).check(0)
+    assert {row["topic"] for row in run.rows("record")} == {"__consumer_offsets"}
+    assert "EXIT STATUS" in run_kafkalog("grep", "--help").check(0).stdout
