@@ -1,0 +1,66 @@
+"""What stands in the place of a key, a value or a header: keyed hashes, or filler, always of the same length.
+
+Hashes are BLAKE2b (RFC 7693) under a secret key. The same bytes give the same bytes under the same key, wherever they
+stand, so that joins, compaction and searches for equal keys still work. Up to 64 bytes the hash has the length asked
+for; what is longer is that of 64 bytes, repeated, so that it still compresses well. Few bytes have few hashes: two
+different keys of n bytes become the same with a probability of 1 in 256^n.
+"""
+
+from __future__ import annotations
+
+from enum import Enum
+from functools import lru_cache
+from hashlib import blake2b
+
+LEAST_KEY_BYTES = 16
+_MOST_HASH_BYTES = blake2b.MAX_DIGEST_SIZE
+_FILLER = b"x"
+_CACHED_BYTES = 256
+#: 64 characters that no text format, file name or terminal trips over; the low six bits of a byte pick one.
+_TEXT_OF = bytes(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"[byte & 63] for byte in range(256))
+
+
+class Mode(Enum):
+    """The ways to replace bytes."""
+
+    HASH = "hash"
+    FILL = "fill"
+
+
+class Redactor:
+    """Replaces bytes by others of the same length; nothing stays nothing.
+
+    ``key`` is secret, of any length from LEAST_KEY_BYTES on; filling needs none. Raises ValueError for a short one.
+    """
+
+    def __init__(self, mode: Mode, key: bytes = b"") -> None:
+        if mode is Mode.HASH and len(key) < LEAST_KEY_BYTES:
+            raise ValueError(f"the key has {len(key)} bytes, it needs {LEAST_KEY_BYTES}")
+        self.mode = mode
+        self._key = blake2b(key, digest_size=blake2b.MAX_KEY_SIZE, person=b"kafkalog redact").digest()
+        # Keys and header names come again and again.
+        self._short = lru_cache(4096)(self._hash)
+
+    @property
+    def key_fingerprint(self) -> str | None:
+        """Tells two keys apart without telling the key; None where there is none."""
+        if self.mode is Mode.FILL:
+            return None
+        return blake2b(b"", key=self._key, digest_size=8, person=b"fingerprint").hexdigest()
+
+    def replaced(self, content: bytes) -> bytes:
+        """Other bytes, as many."""
+        if self.mode is Mode.FILL:
+            return _FILLER * len(content)
+        return self._short(content) if len(content) <= _CACHED_BYTES else self._hash(content)
+
+    def replaced_text(self, content: bytes) -> bytes:
+        """As many bytes of ASCII, for what must be text: letters, digits, ``-`` and ``_``."""
+        return self.replaced(content).translate(_TEXT_OF) if self.mode is Mode.HASH else _FILLER * len(content)
+
+    def _hash(self, content: bytes) -> bytes:
+        length = len(content)
+        if not length:
+            return b""
+        digest = blake2b(content, key=self._key, digest_size=min(length, _MOST_HASH_BYTES)).digest()
+        return digest if length <= _MOST_HASH_BYTES else (digest * (length // _MOST_HASH_BYTES + 1))[:length]

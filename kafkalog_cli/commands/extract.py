@@ -1,0 +1,158 @@
+"""kafkalog extract: records to Parquet, JSON lines or CSV, for other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kafkalog_cli.options import (
+    FailOn,
+    Format,
+    FromOffset,
+    FromTime,
+    MaxDecompressedBytes,
+    MaxRecordBytes,
+    MaxZstdWindow,
+    Paths,
+    Quiet,
+    ToOffset,
+    ToTime,
+    limits_of,
+    one_of,
+    parse_positive,
+    parse_size,
+)
+from kafkalog_cli.runner import Run
+from kafkalog_cli.writing import OutputDirectory, say_published
+
+if TYPE_CHECKING:
+    from format.operations.extract_files import FileFormat
+    from format.publish import NewFile
+
+EXAMPLES = (
+    ("kafkalog extract /var/kafka/orders-0 --output orders", "Parquet, for pandas, DuckDB or Spark"),
+    ("kafkalog extract /var/kafka --output records --to jsonl --from-time -2h", "the last two hours as JSON lines"),
+    ("kafkalog extract /var/kafka --output records --records-per-file 1000000", "files of a million records"),
+)
+
+
+def extract(
+    paths: Paths,
+    output: OutputDirectory,
+    to: Annotated[
+        str, typer.Option("--to", help="The format of the files.", **one_of("parquet", "jsonl", "csv"))
+    ] = "parquet",
+    from_offset: FromOffset = None,
+    to_offset: ToOffset = None,
+    from_time: FromTime = None,
+    to_time: ToTime = None,
+    records_per_file: Annotated[
+        int | None,
+        typer.Option(
+            "--records-per-file",
+            metavar="N",
+            parser=parse_positive,
+            help="Begin a new file after so many records.",
+            show_default="one file per partition",
+        ),
+    ] = None,
+    bytes_per_file: Annotated[
+        int | None,
+        typer.Option(
+            "--bytes-per-file",
+            metavar="SIZE",
+            parser=parse_size,
+            help="Begin a new file when one has grown to about this.",
+            show_default="one file per partition",
+        ),
+    ] = None,
+    fail_on: FailOn = None,
+    format_name: Format = None,
+    max_decompressed_bytes: MaxDecompressedBytes = None,
+    max_record_bytes: MaxRecordBytes = None,
+    max_zstd_window: MaxZstdWindow = None,
+    quiet: Quiet = False,
+) -> None:
+    """Write records into a new directory as Parquet, JSON lines or CSV: topic=TOPIC/partition=N/part-00000.parquet.
+
+    The columns are those of `kafkalog dump --records --raw`. Records that cannot be read are left out, with a finding.
+    Parquet needs pyarrow: pip install 'kafkalog[arrow]'.
+    """
+    from pathlib import Path
+
+    from format.columns import EXTRACTED_FILE
+    from format.findings import Finding, Severity
+    from format.operations.extract import Extraction, extract_sources
+    from format.operations.extract import extract as extract_records
+    from format.operations.selection import Selection
+    from format.publish import Publication
+
+    terms = Extraction(
+        _file_format(to, bytes_per_file),
+        Selection(
+            from_offset,
+            None if to_offset is None else to_offset + 1,
+            from_time,
+            None if to_time is None else to_time + 1,
+        ),
+        limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window),
+        records_per_file,
+        bytes_per_file,
+    )
+    with Run(
+        "extract",
+        format_name=format_name,
+        quiet=quiet,
+        main_schema=EXTRACTED_FILE,
+        fail_on=fail_on or Severity.ERROR,
+        shows_summary=True,
+    ) as run:
+        sources = [Path(each) for each in paths]
+        found = extract_sources(sources, terms.left_out)
+        job = {"command": "extract", "to": to, "sources": [str(each) for each in sources]}
+        with Publication(output, sources, job=job) as publication:
+            terms.advance = run.progress(sum(each.size_bytes for each in found)).advance
+            run.count("records", 0)
+            for item in extract_records(found, publication, terms):
+                if isinstance(item, Finding):
+                    run.finding(item)
+                else:
+                    run.write(EXTRACTED_FILE, (item.row(),))
+                    run.count("records", item.record_count)
+                    run.count("written_bytes", item.size_bytes)
+        for words in terms.left_out:
+            run.not_checked(words)
+        say_published(run, publication.target, quiet)
+
+
+def _file_format(to: str, bytes_per_file: int | None) -> FileFormat:
+    """The format of the files; a usage error where it needs a library that is not there."""
+    from dataclasses import replace
+
+    from format.operations.extract_files import ParquetFormat, TextFormat
+
+    if to != "parquet":
+        text = TextFormat(to, _open_writer(to))
+        return text if bytes_per_file is None else replace(text, portion_bytes=min(bytes_per_file, text.portion_bytes))
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError as error:
+        message = f"Parquet needs pyarrow ({error}): pip install 'kafkalog[arrow]', or use --to jsonl or --to csv"
+        raise typer.BadParameter(message, param_hint="--to") from None
+    usual = ParquetFormat()
+    return (
+        usual if bytes_per_file is None else ParquetFormat(row_group_bytes=min(bytes_per_file, usual.row_group_bytes))
+    )
+
+
+def _open_writer(to: str) -> Callable[[NewFile], Any]:
+    from format.columns import RECORD
+    from kafkalog_cli.messages import say
+    from kafkalog_cli.render import open_renderer
+
+    def open_writer(file: NewFile) -> Any:
+        return open_renderer(to, file, main_schema=RECORD, aside=say)  # type: ignore[arg-type]
+
+    return open_writer

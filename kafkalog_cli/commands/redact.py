@@ -1,0 +1,137 @@
+"""kafkalog redact: a copy with keys, values and headers replaced, and its structure kept."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kafkalog_cli.options import (
+    FailOn,
+    Format,
+    MaxDecompressedBytes,
+    MaxRecordBytes,
+    MaxZstdWindow,
+    Quiet,
+    check_path,
+    limits_of,
+    one_of,
+)
+from kafkalog_cli.runner import Run
+from kafkalog_cli.writing import (
+    SEGMENT_TABLE_COLUMNS,
+    IndexInterval,
+    KeepPartial,
+    OutputDirectory,
+    Resume,
+    Sources,
+    say_published,
+    tell_written,
+)
+
+EXAMPLES = (
+    ("kafkalog redact /mnt/kafka/orders-0 --output shared", "hashes under a key that nobody keeps"),
+    ("kafkalog redact /mnt/kafka --output shared --key-file secret", "the same keys give the same hashes next time"),
+    ("kafkalog redact /mnt/kafka/orders-0 --output shared --mode fill --header-names", "nothing but lengths is left"),
+)
+
+_MOST_KEY_BYTES = 1024 * 1024
+
+
+def redact(
+    sources: Sources,
+    output: OutputDirectory,
+    mode: Annotated[
+        str,
+        typer.Option(
+            "--mode", help="What to put in: keyed hashes, equal for equal bytes, or filler.", **one_of("hash", "fill")
+        ),
+    ] = "hash",
+    key_file: Annotated[
+        str | None,
+        typer.Option(
+            "--key-file",
+            metavar="FILE",
+            help="The secret key of the hashes: the whole file, 16 bytes or more.",
+            show_default="a random key, used once",
+        ),
+    ] = None,
+    header_names: Annotated[
+        bool, typer.Option("--header-names", help="Replace the names of headers, too, not only their values.")
+    ] = False,
+    resume: Resume = False,
+    keep_partial: KeepPartial = False,
+    index_interval: IndexInterval = None,
+    fail_on: FailOn = None,
+    format_name: Format = None,
+    max_decompressed_bytes: MaxDecompressedBytes = None,
+    max_record_bytes: MaxRecordBytes = None,
+    max_zstd_window: MaxZstdWindow = None,
+    quiet: Quiet = False,
+) -> None:
+    """Copy logs into a new directory with every key, value and header value replaced by as many other bytes.
+
+    Offsets, timestamps, sizes, nulls, producers and batch boundaries stay, so that the copy can be handed on and still
+    be examined. What cannot be read cannot be redacted: it is left out, with a finding. Topic names stay.
+    """
+    from pathlib import Path
+
+    from format.columns import WRITTEN_SEGMENT
+    from format.findings import Severity
+    from format.operations.index_builder import DEFAULT_INTERVAL_BYTES
+    from format.operations.redact import Redaction
+    from format.operations.redact import redact as redact_sources
+    from format.operations.write_sources import read_write_sources
+    from format.publish import Publication
+    from format.redaction import Mode, Redactor
+
+    if key_file is not None and mode == "fill":
+        raise typer.BadParameter("filler needs no key", param_hint="--key-file")
+    if resume and mode == "hash" and key_file is None:
+        raise typer.BadParameter("a run with a random key cannot be taken up: give --key-file", param_hint="--resume")
+    redactor = Redactor(Mode(mode), b"" if mode == "fill" else _key(key_file))
+    terms = Redaction(
+        redactor,
+        header_names,
+        limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window),
+        index_interval or DEFAULT_INTERVAL_BYTES,
+    )
+    with Run(
+        "redact",
+        format_name=format_name,
+        quiet=quiet,
+        main_schema=WRITTEN_SEGMENT,
+        table_columns={WRITTEN_SEGMENT.type: SEGMENT_TABLE_COLUMNS},
+        fail_on=fail_on or Severity.ERROR,
+        shows_summary=True,
+    ) as run:
+        paths = [Path(each) for each in sources]
+        found = read_write_sources(paths, takes_files=True)
+        job = found.job("redact", **terms.options())
+        with Publication(output, paths, job=job, resume=resume, keep_partial=keep_partial) as publication:
+            terms.advance = run.progress(2 * found.size_bytes).advance
+            tell_written(run, redact_sources(found, publication, terms))
+        run.count("records", terms.records)
+        for words in terms.left_out:
+            run.not_checked(words)
+        say_published(run, publication.target, quiet)
+
+
+def _key(path: str | None) -> bytes:
+    """The key in a file, which may be a pipe; a random one without a file. Raises a usage error."""
+    import os
+
+    from format.redaction import LEAST_KEY_BYTES
+    from format.source import os_reason
+
+    if path is None:
+        return os.urandom(64)
+    try:
+        with open(check_path(path), "rb") as file:
+            key = file.read(_MOST_KEY_BYTES + 1)
+    except OSError as error:
+        raise typer.BadParameter(f"cannot read it: {os_reason(error)}", param_hint="--key-file") from None
+    if not LEAST_KEY_BYTES <= len(key) <= _MOST_KEY_BYTES:
+        size = f"{len(key)} bytes" if len(key) <= _MOST_KEY_BYTES else "more than 1 MiB"
+        raise typer.BadParameter(f"the key has {size}, not 16 bytes to 1 MiB", param_hint="--key-file")
+    return key

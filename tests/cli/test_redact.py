@@ -1,0 +1,90 @@
+"""``kafkalog redact``: what it says and exits with."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+from tests.building import batches
+from tests.running import Run, Word
+
+RunMany = Callable[[Iterable[Iterable[Word]]], list[Run]]
+
+
+def partition_of(tmp_path: Path, content: bytes | None = None) -> Path:
+    partition = tmp_path / "orders-0"
+    partition.mkdir()
+    (partition / f"{0:020d}.log").write_bytes(b"".join(batches(10)) if content is None else content)
+    return partition
+
+
+def run_one(run_many: RunMany, *words: Word) -> Run:
+    (run,) = run_many([("redact", *words, "--format", "jsonl")])
+    return run
+
+
+def test_a_copy(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    """Under a random key, which is not kept: two copies differ."""
+    partition = partition_of(tmp_path)
+    logs = []
+    for name in ("one", "two"):
+        run = run_one(run_kafkalog_many, partition, "--output", tmp_path / name).check(0)
+        assert run.summary["counts"]["records"] == 30
+        assert "published" in run.stderr
+        logs.append((tmp_path / name / "orders-0" / f"{0:020d}.log").read_bytes())
+    assert len(logs[0]) == len(logs[1]) == (partition / f"{0:020d}.log").stat().st_size
+    assert logs[0] != logs[1]
+    (verified,) = run_kafkalog_many([("verify", tmp_path / "one" / "orders-0", "--fail-on", "warning")])
+    verified.check(0)
+
+
+def test_a_key_file(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    partition = partition_of(tmp_path)
+    key = tmp_path / "key"
+    key.write_bytes(b"0123456789abcdef")
+    for name in ("one", "two"):
+        run_one(run_kafkalog_many, partition, "--output", tmp_path / name, "--key-file", key).check(0)
+    manifests = [json.loads((tmp_path / name / "manifest.json").read_text()) for name in ("one", "two")]
+    assert manifests[0] == manifests[1]
+
+
+def test_usage_errors(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    partition = partition_of(tmp_path)
+    short = tmp_path / "short"
+    short.write_bytes(b"0123456789abcde")
+    key = tmp_path / "key"
+    key.write_bytes(b"0123456789abcdef")
+    output = ("--output", tmp_path / "out")
+    for words in (
+        ("--key-file", short),
+        ("--key-file", tmp_path / "nowhere"),
+        ("--key-file", tmp_path),
+        ("--mode", "fill", "--key-file", key),
+        ("--resume",),
+        ("--mode", "shred"),
+    ):
+        run_one(run_kafkalog_many, partition, *output, *words).check(2)
+    assert not (tmp_path / "out").exists()
+    run_one(run_kafkalog_many, partition, "--output", partition / "out").check(5)
+    run_one(run_kafkalog_many, partition / f"{0:020d}.log", *output, "--resume", "--mode", "fill").check(0)
+
+
+def test_damage(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    made = batches(3)
+    broken = bytearray(made[1])
+    broken[-1] ^= 1
+    partition = partition_of(tmp_path, made[0] + bytes(broken) + made[2])
+    run = run_one(run_kafkalog_many, partition, "--output", tmp_path / "out").check(1)
+    assert [row["code"] for row in run.rows("finding")] == ["batch-crc-mismatch"]
+    assert run.summary["counts"]["lost_bytes"] == len(broken)
+    assert (tmp_path / "out" / "orders-0").is_dir()
+
+
+def test_the_metadata_log_is_left_out(data_dir: Path, tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    source = data_dir / "kafka-4.3-single" / "node-1"
+    run = run_one(run_kafkalog_many, source, "--output", tmp_path / "out").check(0)
+    assert any("__cluster_metadata-0" in each for each in run.summary["not_checked"])
+    assert not (tmp_path / "out" / "__cluster_metadata-0").exists()
+    assert not (tmp_path / "out" / "bootstrap.checkpoint").exists()
+    assert (tmp_path / "out" / "__consumer_offsets-0").is_dir()
