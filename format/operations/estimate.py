@@ -1,0 +1,229 @@
+"""recompress --estimate: what each codec would make of a topic's logs, measured on a sample; nothing is written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from format import layout
+from format.batches import BatchChunk, batch_chunks
+from format.codecs import compress, decompress
+from format.columns import ESTIMATE
+from format.errors import InputError, KafkaLogError
+from format.findings import Finding, finding_of
+from format.legacy_messages import is_wrapper, message_table
+from format.limits import DEFAULT_LIMITS, MIB, Limits
+from format.location import Location
+from format.operations.recompress_batches import Target, batch_bytes
+from format.operations.write_sources import WriteSources, is_cluster_metadata
+from format.operations.written_segments import Advance, no_progress
+from format.partition import Partition
+from format.rows import CODEC_NAMES, Row
+from format.segment import Segment
+from format.source import FileSource
+
+DEFAULT_SAMPLE_BYTES = 16 * MIB
+#: A sample is taken in pieces of this size, spread over the topic's segments.
+_PIECE_BYTES = MIB
+_ZSTD = layout.CODEC_NAMES.index("zstd")
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One row of ESTIMATE: a topic under one codec and level; times are of one thread."""
+
+    topic: str
+    codec: str
+    level: int | None
+    log_bytes: int
+    sampled_bytes: int
+    estimated_bytes: int
+    compress_ns: int = 0
+    decompress_ns: int = 0
+    plain_bytes: int = 0  # of the sample, uncompressed
+
+    def row(self) -> Row:
+        """The columns of ESTIMATE in order."""
+        saved = self.log_bytes - self.estimated_bytes
+        scale = self.log_bytes / self.sampled_bytes if self.sampled_bytes else 0
+        values = {
+            "saved_bytes": saved,
+            "saved_percent": round(100 * saved / self.log_bytes) if self.log_bytes else 0,
+            "compress_mb_per_s": _mb_per_s(self.plain_bytes, self.compress_ns),
+            "decompress_mb_per_s": _mb_per_s(self.plain_bytes, self.decompress_ns),
+            "compress_ms": round(self.compress_ns * scale / 1e6) if self.compress_ns else None,
+        }
+        return tuple(values[name] if name in values else getattr(self, name) for name in ESTIMATE.names)
+
+
+@dataclass(slots=True)
+class _Measured:
+    """Sums over one topic's sample for one target: None of it is scaled yet."""
+
+    target: Target
+    size_bytes: int = 0
+    compress_ns: int = 0
+    decompress_ns: int = 0
+
+
+@dataclass(slots=True)
+class _Sample:
+    log_bytes: int = 0
+    sampled_bytes: int = 0
+    plain_bytes: int = 0
+    codec_batches: dict[int, int] = field(default_factory=dict)
+
+
+def targets_of(codec: str | None, level: int | None) -> list[Target]:
+    """The one that was asked for, or every codec at Kafka's default level."""
+    names = [codec] if codec is not None else list(layout.CODEC_NAMES)
+    return [Target(layout.CODEC_NAMES.index(name), level) for name in names]
+
+
+def estimate(
+    sources: WriteSources,
+    targets: Sequence[Target],
+    sample_bytes: int | None = DEFAULT_SAMPLE_BYTES,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    advance: Advance = no_progress,
+) -> Iterator[Estimate | Finding]:
+    """For each topic what it has now and what each target would make of it; ``sample_bytes`` None measures all.
+
+    Batch by batch, as recompress would do it without merging: control and empty batches stay, zstd does nothing for
+    v0 and v1 messages. What cannot be decoded counts as it is.
+    """
+    for target in targets:
+        if target.codec:  # the libraries are loaded before anything is measured
+            decompress(target.codec, compress(target.codec, b"warm", level=target.level), magic=2, limits=limits)
+    topics: dict[str, list[Partition]] = {}
+    for name, partition in sources.partitions.items():
+        if not is_cluster_metadata(partition):
+            topics.setdefault(partition.topic or name, []).append(partition)
+    for topic, partitions in sorted(topics.items()):
+        measured = [_Measured(target) for target in targets]
+        sample = _Sample()
+        segments = [(partition, segment) for partition in partitions for segment in partition.segments if segment.log]
+        for item in _pieces(segments, sample, sample_bytes, limits):
+            if isinstance(item, Finding):
+                yield item
+                continue
+            _measure(item, sample, measured, limits)
+            advance(0 if item.buffer is None else len(item.buffer))
+        yield from _estimates(topic, sample, measured)
+
+
+def _estimates(topic: str, sample: _Sample, measured: list[_Measured]) -> Iterator[Estimate]:
+    pairs = sorted(sample.codec_batches.items())
+    now = ",".join(f"{CODEC_NAMES[codec]}:{count}" for codec, count in pairs) or "none:0"
+    yield Estimate(topic, now, None, sample.log_bytes, sample.sampled_bytes, sample.log_bytes)
+    for each in measured:
+        scale = sample.log_bytes / sample.sampled_bytes if sample.sampled_bytes else 0
+        yield Estimate(
+            topic,
+            layout.CODEC_NAMES[each.target.codec],
+            each.target.level,
+            sample.log_bytes,
+            sample.sampled_bytes,
+            round(each.size_bytes * scale),
+            each.compress_ns,
+            each.decompress_ns,
+            sample.plain_bytes,
+        )
+
+
+def _pieces(
+    segments: list[tuple[Partition, Segment]], sample: _Sample, sample_bytes: int | None, limits: Limits
+) -> Iterator[BatchChunk | Finding]:
+    """Chunks of the segments: all of them, or the beginnings of as many, evenly spread, as make up the sample."""
+    sized = []
+    for partition, segment in segments:
+        path = segment.files[layout.LOG_SUFFIX]
+        try:
+            sized.append((partition, segment, path, path.lstat().st_size))
+        except OSError:
+            continue  # a live broker deleted it
+    sample.log_bytes = sum(size_bytes for _, _, _, size_bytes in sized)
+    if sample_bytes is not None and sample.log_bytes > sample_bytes:
+        count = max(1, min(len(sized), sample_bytes // _PIECE_BYTES))
+        picked = [sized[number] for number in np.linspace(0, len(sized) - 1, count).round().astype(int).tolist()]
+        each_bytes = max(1, sample_bytes // count)
+    else:
+        picked, each_bytes = sized, None
+    for partition, segment, path, size_bytes in picked:
+        end = size_bytes if each_bytes is None else min(size_bytes, each_bytes)
+        yield from _piece(partition.location(path, segment.base_offset), path, end, limits)
+
+
+def _piece(location: Location, path: Path, end: int, limits: Limits) -> Iterator[BatchChunk | Finding]:
+    try:
+        with FileSource(path) as source:
+            yield from batch_chunks(source, 0, end, limits=limits)
+    except InputError as error:
+        yield finding_of(error, location)
+
+
+def _measure(chunk: BatchChunk, sample: _Sample, measured: list[_Measured], limits: Limits) -> None:
+    table = chunk.table
+    wrappers = is_wrapper(table)
+    for row in np.flatnonzero(table.crc_valid == 1).tolist():
+        size_bytes = int(table.size_bytes[row])
+        codec, magic = int(table.codec[row]), int(table.magic[row])
+        sample.sampled_bytes += size_bytes
+        sample.codec_batches[codec] = sample.codec_batches.get(codec, 0) + 1
+        is_fixed = bool(table.is_control[row]) or int(table.record_count[row]) == 0
+        plain = None if is_fixed else _plain(chunk, row, codec, magic, bool(wrappers[row]), limits)
+        if plain is None:
+            for each in measured:
+                each.size_bytes += size_bytes
+            continue
+        sample.plain_bytes += len(plain[0])
+        for each in measured:
+            each.size_bytes += _tried(each, plain, size_bytes, codec, magic, limits)
+
+
+def _plain(
+    chunk: BatchChunk, row: int, codec: int, magic: int, is_wrapped: bool, limits: Limits
+) -> tuple[bytes | memoryview, int] | None:
+    """What a batch holds uncompressed, and the bytes around it; None where it cannot be had."""
+    content = batch_bytes(chunk, row)
+    try:
+        if magic == 2:
+            payload = content[layout.RECORD_BATCH.size_bytes :]
+            plain = decompress(codec, payload, magic=2, limits=limits) if codec else payload
+            return plain, layout.RECORD_BATCH.size_bytes
+        if not is_wrapped:
+            return content, layout.MESSAGE_V0.size_bytes + 2 * 4 + (8 if magic else 0)
+        payload_bytes = message_table(chunk, [row], limits, Location("")).value(0) or b""
+        return decompress(codec, payload_bytes, magic=magic, limits=limits), len(content) - len(payload_bytes)
+    except KafkaLogError:
+        return None
+
+
+def _tried(
+    each: _Measured, plain: tuple[bytes | memoryview, int], size_bytes: int, codec: int, magic: int, limits: Limits
+) -> int:
+    """The batch's size under the target, its times added up."""
+    target = each.target
+    content, around = plain
+    if target.codec == 0:
+        return len(content) + (around if magic == 2 else 0)
+    if magic < 2 and target.codec == _ZSTD:
+        return size_bytes
+    start = time.perf_counter_ns()
+    packed = compress(target.codec, content, level=target.level, magic=magic)
+    middle = time.perf_counter_ns()
+    decompress(target.codec, packed, magic=magic, limits=limits)
+    each.compress_ns += middle - start
+    each.decompress_ns += time.perf_counter_ns() - middle
+    if codec == target.codec and target.level is None:
+        return size_bytes  # copied byte for byte
+    return around + len(packed)
+
+
+def _mb_per_s(plain_bytes: int, nanoseconds: int) -> int | None:
+    return round(plain_bytes / nanoseconds * 1000) if nanoseconds else None

@@ -1,0 +1,59 @@
+"""recompress --explain: what would be done with each batch, and why; nothing is written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from format.batches import BatchTable
+from format.errors import InputError
+from format.findings import Finding, finding_of
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+from format.operations.read_log import crc_findings, tail_finding
+from format.operations.recompress_plan import DECISIONS, PlanTerms, Work, plan
+from format.operations.salvage_scan import salvage_chunks
+from format.operations.write_sources import WriteSources
+from format.operations.written_segments import Advance, no_progress
+from format.rows import CODEC_NAMES, Row
+from format.source import FileSource
+
+
+def explain_recompress(
+    sources: WriteSources, terms: PlanTerms, *, limits: Limits = DEFAULT_LIMITS, advance: Advance = no_progress
+) -> Iterator[list[Row] | Finding]:
+    """Rows of BATCH_DECISION for every intact batch, chunk by chunk, and findings where there is none."""
+    for partition in sources.partitions.values():
+        for segment in partition.segments:
+            if segment.log is None:
+                continue
+            location = partition.location(segment.log, segment.base_offset)
+            try:
+                with FileSource(segment.log) as source:
+                    for chunk in salvage_chunks(source, limits):
+                        yield from crc_findings(chunk, location)
+                        works = plan(chunk.table, chunk.table.crc_valid == 1, terms)
+                        yield [row for work in works for row in _rows(work, chunk.table, location)]
+                        if chunk.damage is not None:
+                            yield tail_finding(source, chunk, location, partition.next_base_offset(segment) is None)
+                        advance(0 if chunk.buffer is None else len(chunk.buffer))
+            except InputError as error:
+                yield finding_of(error, location)
+
+
+def _rows(work: Work, table: BatchTable, location: Location) -> Iterator[Row]:
+    decision, broker = DECISIONS[work.reason]
+    for row in work.rows:
+        yield (
+            location.topic,
+            location.partition,
+            location.base_offset,
+            int(table.position[row]),
+            int(table.base_offset[row]),
+            int(table.last_offset[row]),
+            int(table.size_bytes[row]),
+            int(table.magic[row]),
+            CODEC_NAMES[int(table.codec[row])],
+            decision,
+            work.reason.value,
+            broker,
+        )

@@ -1,0 +1,200 @@
+"""recompress: the same records with another codec, in new segments with new indexes, in a new directory.
+
+Every batch keeps its offsets, timestamps, producer and leader epoch; what goes on inside is in ``recompress_plan`` and
+``recompress_batches``. Once a segment is written it is read back and compared with its source, record by record.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from format import layout
+from format.batches import batch_chunks
+from format.errors import Refused, UnreadableFile
+from format.findings import Finding, Severity, finding_of
+from format.limits import DEFAULT_LIMITS, Limits
+from format.operations.carry_files import LogRange, carry_log_dir_files, carry_partition_files, copy_file
+from format.operations.finding_json import finding_as_json, finding_from_json
+from format.operations.index_builder import DEFAULT_INTERVAL_BYTES, TransactionIndexBuilder
+from format.operations.partition_surroundings import surroundings_findings
+from format.operations.recompress_plan import PlanTerms
+from format.operations.recompress_segment import SegmentRecompression
+from format.operations.write_sources import WriteSources, is_cluster_metadata
+from format.operations.written_segments import Advance, WrittenSegment, no_progress, written_segment
+from format.partition import Partition
+from format.publish import Publication
+from format.source import FileSource
+
+_WHAT_TO_RUN = (
+    "run 'kafkalog salvage SRC --output DIR' first and recompress its output, or leave out what is damaged with "
+    "--skip-damaged"
+)
+
+
+@dataclass(slots=True)
+class Recompression:
+    """The terms of one run; ``segment_bytes`` None keeps the source's segments up to 2 GiB each."""
+
+    plan: PlanTerms
+    segment_bytes: int | None = None
+    skip_damaged: bool = False
+    jobs: int = 1
+    limits: Limits = DEFAULT_LIMITS
+    interval_bytes: int = DEFAULT_INTERVAL_BYTES
+    advance: Advance = no_progress
+
+
+def recompress(
+    sources: WriteSources, publication: Publication, terms: Recompression
+) -> Iterator[Finding | WrittenSegment]:
+    """Write the recompressed sources into the open publication and finish it; yields segments and findings.
+
+    Raises Refused for damage (after a finding that tells it) unless it is to be skipped, and for v0/v1 messages under
+    zstd; UnreadableFile; OutputError, also where what was read back differs from the source.
+    """
+    with ThreadPoolExecutor(terms.jobs) if terms.jobs > 1 else InlineExecutor() as pool:
+        run = _Run(sources, publication, terms, pool)
+        yield from run.everything()
+    publication.finish(run.manifest())
+
+
+class InlineExecutor(Executor):
+    """Does the work at once where it is submitted: one thread needs no other."""
+
+    def submit(self, work: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Future[Any]:
+        """A future that is done."""
+        future: Future[Any] = Future()
+        try:
+            future.set_result(work(*arguments, **keywords))
+        except Exception as error:
+            future.set_exception(error)
+        return future
+
+
+@dataclass(slots=True)
+class _Run:
+    sources: WriteSources
+    publication: Publication
+    terms: Recompression
+    pool: Executor
+    segments: list[WrittenSegment] = field(default_factory=list)
+    damage: list[Finding] = field(default_factory=list)
+    ranges: dict[tuple[str, int], LogRange] = field(default_factory=dict)
+
+    def manifest(self) -> dict[str, Any]:
+        return {
+            "segments": [each.as_json() for each in self.segments],
+            "skipped": [finding_as_json(each) for each in self.damage],
+        }
+
+    def everything(self) -> Iterator[Finding | WrittenSegment]:
+        yield from self.sources.left_out
+        for name, partition in self.sources.partitions.items():
+            yield from surroundings_findings(partition)
+            self._check_leftovers(partition)
+            self.publication.redo_step(f"{name} side files")
+            self.publication.create_directory(name)
+            if is_cluster_metadata(partition):
+                yield from self._copied_partition(name, partition)
+            else:
+                yield from self._partition(name, partition)
+            yield from carry_partition_files(
+                self.publication, partition, name, limits=self.terms.limits, snapshots=not self.damage
+            )
+            self.publication.finish_step(f"{name} side files")
+        if self.sources.log_dir is not None:
+            self.publication.redo_step("log directory")
+            yield from carry_log_dir_files(
+                self.publication,
+                self.sources.log_dir,
+                self.ranges,
+                is_whole=not self.damage,
+                limits=self.terms.limits,
+            )
+            self.publication.finish_step("log directory")
+
+    def _check_leftovers(self, partition: Partition) -> None:
+        swaps = [each for each in partition.leftovers if each.leftover == "swap"]
+        if swaps and not self.terms.skip_damaged:
+            raise Refused(
+                "a .swap file of an unfinished clean-up lies here, which a broker would put in place of segments: let "
+                "a broker start on a copy first, or leave it out with --skip-damaged",
+                partition.location(),
+            )
+
+    def _copied_partition(self, name: str, partition: Partition) -> Iterator[WrittenSegment]:
+        """KRaft's metadata log, byte for byte: it is read before any broker setting, and is never compressed."""
+        for segment in partition.segments:
+            for path in segment.files.values():
+                if path.suffix != layout.PRODUCER_SNAPSHOT_SUFFIX:
+                    copy_file(self.publication, path, f"{name}/{path.name}")
+            written = written_segment(name, partition.topic, partition.number, segment.base_offset)
+            with FileSource(segment.files[layout.LOG_SUFFIX]) as source:
+                for chunk in batch_chunks(source, with_bodies=False):
+                    written.batch_count += len(chunk.table)
+                written.source_bytes = written.size_bytes = source.size_bytes
+            written.copied_count = written.batch_count
+            self.terms.advance(2 * written.size_bytes)
+            self.segments.append(written)
+            yield written
+        self._note_range(partition, None)
+
+    def _partition(self, name: str, partition: Partition) -> Iterator[Finding | WrittenSegment]:
+        transactions = TransactionIndexBuilder(self.terms.limits)
+        transactions.seed(partition)
+        last_offset: int | None = None
+        for segment in partition.segments:
+            step = f"{name}/{segment.base_offset}"
+            if not self.publication.is_step_finished(step):
+                work = SegmentRecompression(
+                    self.publication, self.terms, self.pool, name, partition, segment, transactions, last_offset
+                )
+                yield from self._done(work, step)
+            else:
+                self.terms.advance(2 * _size_of(segment.log))
+            result = self.publication.step_result(step)
+            transactions.open_transactions = {int(producer): first for producer, first in result["open"].items()}
+            last_offset = result["last_offset"]
+            for each in map(finding_from_json, result["findings"]):
+                if each.severity >= Severity.ERROR or each.lost_offsets is not None:
+                    self.damage.append(each)
+                yield each
+            for values in result["segments"]:
+                written = WrittenSegment(**values)
+                self.segments.append(written)
+                yield written
+        self._note_range(partition, last_offset)
+
+    def _done(self, work: SegmentRecompression, step: str) -> Iterator[Finding]:
+        """Do one segment; where it is damaged, tell what is and refuse."""
+        try:
+            written = work.write()
+        except UnreadableFile as error:
+            yield finding_of(error)
+            raise Refused(f"a segment cannot be read whole: {_WHAT_TO_RUN}", error.location) from error
+        if work.damage and not self.terms.skip_damaged:
+            yield from work.damage
+            raise Refused(f"the source is damaged: {_WHAT_TO_RUN}", work.damage[0].location)
+        self.publication.finish_step(
+            step,
+            {
+                "last_offset": work.last_offset,
+                "open": work.transactions.open_transactions,
+                "findings": [finding_as_json(each) for each in (*work.damage, *work.notes)],
+                "segments": [each.as_json() for each in written],
+            },
+        )
+
+    def _note_range(self, partition: Partition, last_offset: int | None) -> None:
+        if partition.topic is None or partition.number is None or partition.mark is not None or not partition.segments:
+            return
+        end = partition.segments[-1].base_offset if last_offset is None else last_offset + 1
+        self.ranges[partition.topic, partition.number] = LogRange(partition.segments[0].base_offset, end)
+
+
+def _size_of(path: Path | None) -> int:
+    return 0 if path is None else path.lstat().st_size

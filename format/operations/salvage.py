@@ -1,0 +1,377 @@
+"""salvage: every intact batch into a new directory, byte for byte, and a list of what is lost.
+
+A batch is intact when its CRC is right. Its base offset lies outside the CRC; one whose offsets cannot be where it lies
+goes into a file of its own beside the partitions (``NAME.BASE_OFFSET.quarantine``) and its offsets count as lost.
+Indexes are built anew. Producer snapshots and the clean-shutdown mark are left out: a broker that starts on the output
+checks every batch and builds the producers' state from what is there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from format import layout
+from format.errors import FileChanged, KafkaLogError
+from format.findings import Certainty, Finding, Severity, finding, finding_of
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+from format.operations.carry_files import LogRange, carry_log_dir_files, carry_partition_files
+from format.operations.checkpoint_offsets import CheckpointOffsets, checkpoints_beside, read_checkpoint_offsets
+from format.operations.finding_json import finding_as_json, finding_from_json
+from format.operations.index_builder import DEFAULT_INTERVAL_BYTES, TransactionIndexBuilder, end_markers
+from format.operations.partition_surroundings import surroundings_findings
+from format.operations.patched_source import PatchedSource
+from format.operations.salvage_scan import BadBytes, SegmentScan, salvage_chunks, scan_segment
+from format.operations.write_sources import WriteSources
+from format.operations.written_segments import Advance, SegmentWriter, WrittenSegment, no_progress, written_segment
+from format.partition import Partition
+from format.publish import Publication
+from format.segment import Segment
+from format.source import FileSource
+
+_LOOK_ELSEWHERE = "Look for these offsets in another replica, a backup, or where the records came from."
+#: Topics that brokers compact whatever the checkpoints say, so that offsets between segments may be missing.
+_COMPACTED_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+
+
+@dataclass(slots=True)
+class Salvage:
+    """The terms of one run, and what it lost: findings that say so, in order, and the bytes they cover."""
+
+    limits: Limits = DEFAULT_LIMITS
+    interval_bytes: int = DEFAULT_INTERVAL_BYTES
+    advance: Advance = no_progress
+    losses: list[Finding] = field(default_factory=list)
+    lost_bytes: int = 0
+
+
+def salvage(
+    sources: WriteSources, publication: Publication, terms: Salvage | None = None
+) -> Iterator[Finding | WrittenSegment]:
+    """Write what is intact into the open publication and finish it; yields each segment, and findings on the way.
+
+    Raises OutputError; what cannot be read of the sources is a finding.
+    """
+    run = _Run(sources, publication, terms or Salvage())
+    yield from run.everything()
+    publication.finish(run.manifest())
+
+
+class _Run:
+    def __init__(self, sources: WriteSources, publication: Publication, terms: Salvage) -> None:
+        self.sources = sources
+        self.publication = publication
+        self.terms = terms
+        self.segments: list[WrittenSegment] = []
+        self.ranges: dict[tuple[str, int], LogRange] = {}
+
+    def manifest(self) -> dict[str, Any]:
+        return {
+            "segments": [each.as_json() for each in self.segments],
+            "lost_bytes": self.terms.lost_bytes,
+            "losses": [finding_as_json(each) for each in self.terms.losses],
+        }
+
+    def everything(self) -> Iterator[Finding | WrittenSegment]:
+        yield from self.sources.left_out
+        for name, partition in self.sources.partitions.items():
+            paths = checkpoints_beside(partition.path)
+            checkpoints = yield from read_checkpoint_offsets(paths, self.terms.limits)
+            yield from self._partition(name, partition, checkpoints)
+        if self.sources.log_dir is not None:
+            self.publication.redo_step("log directory")
+            yield from carry_log_dir_files(
+                self.publication, self.sources.log_dir, self.ranges, is_whole=False, limits=self.terms.limits
+            )
+            self.publication.finish_step("log directory")
+
+    def _partition(
+        self, name: str, partition: Partition, checkpoints: CheckpointOffsets
+    ) -> Iterator[Finding | WrittenSegment]:
+        yield from surroundings_findings(partition)
+        self.publication.create_directory(name)
+        key = None if partition.topic is None or partition.number is None else (partition.topic, partition.number)
+        cleaned = checkpoints.offset(layout.CLEANER_OFFSET_CHECKPOINT, key)
+        is_compacted = partition.topic in _COMPACTED_TOPICS or bool(cleaned)
+        transactions = TransactionIndexBuilder(self.terms.limits)
+        transactions.seed(partition)
+        last_offset: int | None = None
+        for segment in partition.segments:
+            for item in self._step(name, partition, segment, last_offset, transactions, is_compacted):
+                if isinstance(item, int):
+                    last_offset = item
+                else:
+                    yield item
+        if partition.segments:
+            yield from self._missing_end(partition, last_offset, checkpoints, key)
+            start = partition.segments[0].base_offset
+            end = partition.segments[-1].base_offset if last_offset is None else last_offset + 1
+            if key is not None and partition.mark is None:
+                self.ranges[key] = LogRange(start, max(start, end))
+        self.publication.redo_step(f"{name} side files")
+        yield from carry_partition_files(self.publication, partition, name, limits=self.terms.limits, snapshots=False)
+        self.publication.finish_step(f"{name} side files")
+
+    def _step(
+        self,
+        name: str,
+        partition: Partition,
+        segment: Segment,
+        last_offset: int | None,
+        transactions: TransactionIndexBuilder,
+        is_compacted: bool,
+    ) -> Iterator[Finding | WrittenSegment | int]:
+        """One segment, done now or by the run that is taken up; yields last the last offset so far."""
+        step = f"{name}/{segment.base_offset}"
+        if not self.publication.is_step_finished(step):
+            done = _SegmentResult(last_offset)
+            self._segment(name, partition, segment, transactions, done, is_compacted)
+            self.publication.finish_step(step, done.as_json(transactions))
+        else:
+            self.terms.advance(2 * _size_of(segment))
+        result = self.publication.step_result(step)
+        transactions.open_transactions = {int(producer): first for producer, first in result["open"].items()}
+        for each in result["findings"]:
+            found = finding_from_json(each["finding"])
+            if each["is_loss"]:
+                self.terms.losses.append(found)
+            yield found
+        if result["segment"] is not None:
+            written = WrittenSegment(**result["segment"])
+            self.terms.lost_bytes += written.lost_bytes
+            self.segments.append(written)
+            yield written
+        if result["last_offset"] is not None:
+            yield int(result["last_offset"])
+
+    def _segment(
+        self,
+        name: str,
+        partition: Partition,
+        segment: Segment,
+        transactions: TransactionIndexBuilder,
+        done: _SegmentResult,
+        is_compacted: bool,
+    ) -> None:
+        location = partition.location(segment.log, segment.base_offset)
+        if segment.log is None:
+            return
+        try:
+            file = FileSource(segment.log)
+        except KafkaLogError as error:
+            lost = _range(_after(done.last_offset, segment), partition.next_base_offset(segment))
+            found = finding_of(error, location)
+            done.add(finding(found.code, location, f"nothing could be read: {found.message}", lost_offsets=lost), True)
+            return
+        with file:
+            source = PatchedSource(file)
+            next_base_offset = partition.next_base_offset(segment)
+            try:
+                scan = scan_segment(
+                    source,
+                    first_possible=_after(done.last_offset, segment),
+                    next_base_offset=next_base_offset,
+                    base_offset=segment.base_offset,
+                    limits=self.terms.limits,
+                )
+                self.terms.advance(source.size_bytes)
+                is_live = next_base_offset is None and file.current_size_bytes() != file.size_bytes
+                teller = _LossTeller(location, scan, source, next_base_offset, is_live, is_compacted)
+                teller.tell(done)
+                done.segment = self._write(name, partition, segment, source, scan, transactions)
+            except FileChanged as error:
+                raise FileChanged(f"{error.message}; salvage needs a source that stands still", location) from error
+        done.segment.lost_bytes = teller.lost_bytes
+
+    def _write(
+        self,
+        name: str,
+        partition: Partition,
+        segment: Segment,
+        source: PatchedSource,
+        scan: SegmentScan,
+        transactions: TransactionIndexBuilder,
+    ) -> WrittenSegment:
+        """The second walk: copy the kept batches in runs, the others that are intact into quarantine."""
+        location = partition.location(segment.log, segment.base_offset)
+        written = written_segment(
+            name, partition.topic, partition.number, segment.base_offset, source_bytes=source.size_bytes
+        )
+        writer = SegmentWriter(self.publication, name, written, self.terms.interval_bytes, mtime_ns=source.mtime_ns)
+        quarantine = None
+        first = 0
+        for chunk in salvage_chunks(source, self.terms.limits):
+            table = chunk.table
+            rows = slice(first, first + len(table))
+            first += len(table)
+            if chunk.buffer is None or not np.array_equal(scan.position[rows], table.position):
+                raise FileChanged("the file changed while it was read", location)
+            is_kept = scan.is_kept[rows]
+            if (table.crc_valid[is_kept] != 1).any():
+                raise FileChanged("the file changed while it was read", location)
+            kept = table.rows(is_kept)
+            transactions.feed(kept, end_markers(chunk, is_kept, self.terms.limits), location)
+            new_position = writer.size_bytes
+            for start, end in _runs(kept.position, kept.end_position):
+                writer.write(chunk.buffer[start - chunk.buffer_position : end - chunk.buffer_position])
+            kept.position[:] = new_position + np.cumsum(kept.size_bytes) - kept.size_bytes
+            writer.index(kept)
+            for row in np.flatnonzero(scan.is_intact[rows] & ~is_kept).tolist():
+                if quarantine is None:
+                    quarantine = self.publication.create(f"{name}.{segment.base_offset:020d}.quarantine")
+                start = int(table.position[row]) - chunk.buffer_position
+                quarantine.write(chunk.buffer[start : start + int(table.size_bytes[row])])
+            self.terms.advance(len(chunk.buffer))
+        if quarantine is not None:
+            quarantine.close()
+        written.copied_count = written.batch_count
+        return writer.close(transactions.take(segment))
+
+    def _missing_end(
+        self, partition: Partition, last_offset: int | None, checkpoints: CheckpointOffsets, key: tuple[str, int] | None
+    ) -> Iterator[Finding]:
+        """Offsets that the log once had after its end: a checkpoint or a snapshot is past it."""
+        end = partition.segments[-1].base_offset if last_offset is None else last_offset + 1
+        claims = {"a producer snapshot": max(partition.snapshots, default=0)}
+        for checkpoint in (layout.REPLICATION_OFFSET_CHECKPOINT, layout.RECOVERY_POINT_CHECKPOINT):
+            claims[f"the {checkpoint}"] = checkpoints.offset(checkpoint, key) or 0
+        what, offset = max(claims.items(), key=lambda each: each[1])
+        if offset > end:
+            lost = finding(
+                "checkpoint-mismatch",
+                partition.location(),
+                f"{what} says that the log reached offset {offset}; what is left ends at {end}: offsets {end} to "
+                f"{offset - 1} are lost",
+                severity=Severity.FATAL,
+                certainty=Certainty.LIKELY,
+                lost_offsets=(end, offset - 1),
+            )
+            self.terms.losses.append(lost)
+            yield lost
+
+
+@dataclass(slots=True)
+class _SegmentResult:
+    """What one segment gave, so that a run that is taken up can tell it again."""
+
+    last_offset: int | None
+    segment: WrittenSegment | None = None
+    findings: list[tuple[Finding, bool]] = field(default_factory=list)
+
+    def add(self, found: Finding, is_loss: bool) -> None:
+        self.findings.append((found, is_loss))
+
+    def as_json(self, transactions: TransactionIndexBuilder) -> dict[str, Any]:
+        return {
+            "last_offset": self.last_offset,
+            "segment": None if self.segment is None else self.segment.as_json(),
+            "findings": [{"finding": finding_as_json(found), "is_loss": is_loss} for found, is_loss in self.findings],
+            "open": transactions.open_transactions,
+        }
+
+
+@dataclass(slots=True)
+class _LossTeller:
+    """Tells what a segment lost: every byte between kept batches, and the offsets that those bytes may have held."""
+
+    location: Location
+    scan: SegmentScan
+    source: PatchedSource
+    next_base_offset: int | None
+    is_live: bool
+    is_compacted: bool
+    lost_bytes: int = 0
+
+    def tell(self, done: _SegmentResult) -> None:
+        """Add a finding for each gap to ``done``, and the last offset kept."""
+        scan = self.scan
+        kept = np.flatnonzero(scan.is_kept)
+        starts = np.concatenate(([0], scan.end_position[kept]))
+        ends = np.concatenate((scan.position[kept], [self.source.size_bytes]))
+        first_lost = np.concatenate(([self._first_possible(done)], scan.last_offset[kept] + 1))
+        next_kept = scan.base_offset[kept].tolist()
+        for gap in np.flatnonzero(ends > starts).tolist():
+            until = next_kept[gap] if gap < len(kept) else self.next_base_offset
+            self._gap(int(starts[gap]), int(ends[gap]), int(first_lost[gap]), until, done)
+        if len(kept):
+            done.last_offset = int(scan.last_offset[kept[-1]])
+        end_offset = int(first_lost[-1])
+        is_told = int(ends[-1]) > int(starts[-1])
+        if is_told or self.is_compacted or self.next_base_offset is None:
+            return
+        if end_offset < self.next_base_offset:
+            done.add(self._missing_before_next(end_offset, self.next_base_offset), True)
+
+    def _first_possible(self, done: _SegmentResult) -> int:
+        base_offset = self.location.base_offset or 0
+        return base_offset if done.last_offset is None else max(base_offset, done.last_offset + 1)
+
+    def _missing_before_next(self, first: int, next_base_offset: int) -> Finding:
+        return finding(
+            "log-truncated",
+            self.location.at(position=self.source.size_bytes, offset=first),
+            f"the segment ends at offset {first}, the next one starts at {next_base_offset}: offsets {first} to "
+            f"{next_base_offset - 1} are lost, unless compaction removed them",
+            certainty=Certainty.LIKELY,
+            lost_offsets=(first, next_base_offset - 1),
+        )
+
+    def _gap(self, start: int, end: int, first_lost: int, until: int | None, done: _SegmentResult) -> None:
+        """One range of bytes that is not kept; ``until`` is the next offset that is there, None for unknown."""
+        reasons = [each for each in self.scan.bad if each.position < end and each.position + each.length > start]
+        worst = reasons[0] if reasons else BadBytes(start, end - start, "log-framing-broken", "no batch is here")
+        code = worst.code
+        if worst.reaches_end:
+            if self.is_live:
+                done.add(finding("live-tail", self.location.at(start, end - start), "the end is being written"), False)
+                return
+            if code == "tail-torn" and self.next_base_offset is not None:
+                code = "log-truncated"
+        is_padding = code == "tail-zeros" and self.next_base_offset is None
+        if not is_padding:
+            self.lost_bytes += end - start
+        unreadable = sum(start <= block < end for block in self.source.unreadable)
+        message = f"{end - start} bytes are not kept: {worst.reason}"
+        if unreadable:
+            message += f" ({unreadable} blocks of it could not be read from the disk)"
+        if len(reasons) > 1:
+            message += f", and {len(reasons) - 1} more such places in it"
+        lost = _range(first_lost, until)
+        if lost is not None:
+            message += (
+                f"; offset {lost[0]} is lost" if lost[0] == lost[1] else f"; offsets {lost[0]} to {lost[1]} are lost"
+            )
+        elif until is None and not is_padding:
+            message += f"; what offsets from {first_lost} on it held is lost"
+        place = self.location.at(start, end - start, first_lost)
+        next_step = "Nothing." if is_padding else _LOOK_ELSEWHERE
+        done.add(finding(code, place, message, lost_offsets=lost, next_step=next_step), not is_padding)
+
+
+def _range(first: int, until: int | None) -> tuple[int, int] | None:
+    return None if until is None or until <= first else (first, until - 1)
+
+
+def _after(last_offset: int | None, segment: Segment) -> int:
+    return segment.base_offset if last_offset is None else max(segment.base_offset, last_offset + 1)
+
+
+def _runs(starts: Any, ends: Any) -> Iterator[tuple[int, int]]:
+    """Neighbouring batches joined: first byte and the byte after the last one of each run."""
+    if not len(starts):
+        return
+    breaks = np.flatnonzero(starts[1:] != ends[:-1])
+    firsts, lasts = np.concatenate(([0], breaks + 1)), np.concatenate((breaks, [len(starts) - 1]))
+    for first, last in zip(firsts.tolist(), lasts.tolist(), strict=True):
+        yield int(starts[first]), int(ends[last])
+
+
+def _size_of(segment: Segment) -> int:
+    try:
+        return 0 if segment.log is None else segment.log.lstat().st_size
+    except OSError:
+        return 0

@@ -1,0 +1,73 @@
+"""kafkalog rebuild-index: fresh indexes from the log, in a new directory."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from kafkalog_cli.options import Format, MaxDecompressedBytes, MaxRecordBytes, MaxZstdWindow, Quiet, limits_of
+from kafkalog_cli.runner import Run
+from kafkalog_cli.writing import (
+    IndexInterval,
+    KeepPartial,
+    OutputDirectory,
+    Resume,
+    Sources,
+    say_published,
+    tell_written,
+)
+
+EXAMPLES = (
+    ("kafkalog rebuild-index /var/kafka/orders-0 --output fresh", "fresh/orders-0/*.index, *.timeindex, *.txnindex"),
+    ("kafkalog rebuild-index /mnt/copy --output /mnt/fresh --with-log", "a whole log directory that a broker can use"),
+)
+_TABLE_COLUMNS = ("path", "source_bytes", "batch_count", "index_entries", "time_index_entries", "aborted_txns")
+
+
+def rebuild_index(
+    sources: Sources,
+    output: OutputDirectory,
+    with_log: Annotated[
+        bool, typer.Option("--with-log", help="Copy the logs and all other files too, byte for byte.")
+    ] = False,
+    resume: Resume = False,
+    keep_partial: KeepPartial = False,
+    index_interval: IndexInterval = None,
+    format_name: Format = None,
+    max_decompressed_bytes: MaxDecompressedBytes = None,
+    max_record_bytes: MaxRecordBytes = None,
+    max_zstd_window: MaxZstdWindow = None,
+    quiet: Quiet = False,
+) -> None:
+    """Build .index, .timeindex and .txnindex anew from the log, as a broker does when it recovers a segment.
+
+    They go into DIR/TOPIC-PARTITION; to use them, stop the broker and put them in the place of the old ones.
+    """
+    from pathlib import Path
+
+    from format.columns import WRITTEN_SEGMENT
+    from format.operations.index_builder import DEFAULT_INTERVAL_BYTES
+    from format.operations.rebuild_index import IndexRebuilding
+    from format.operations.rebuild_index import rebuild_index as rebuild_sources
+    from format.operations.write_sources import read_write_sources
+    from format.publish import Publication
+
+    with Run(
+        "rebuild-index",
+        format_name=format_name,
+        quiet=quiet,
+        main_schema=WRITTEN_SEGMENT,
+        table_columns={WRITTEN_SEGMENT.type: _TABLE_COLUMNS},
+        shows_summary=True,
+    ) as run:
+        paths = [Path(each) for each in sources]
+        found = read_write_sources(paths)
+        interval_bytes = index_interval or DEFAULT_INTERVAL_BYTES
+        job = found.job("rebuild-index", index_interval_bytes=interval_bytes, with_log=with_log)
+        limits = limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window)
+        with Publication(output, paths, job=job, resume=resume, keep_partial=keep_partial) as publication:
+            progress = run.progress((2 if with_log else 1) * found.size_bytes)
+            terms = IndexRebuilding(with_log, limits, interval_bytes, progress.advance)
+            tell_written(run, rebuild_sources(found, publication, terms))
+        say_published(run, publication.target, quiet)
