@@ -7,22 +7,47 @@ from __future__ import annotations
 
 import struct
 import zlib
-
-import crc32c
+from functools import cache
 
 _MURMUR2_SEED = 0x9747B28C
 _MURMUR2_MULTIPLIER = 0x5BD1E995
 _U32 = 0xFFFFFFFF
+_CRC32C_POLYNOMIAL = 0x82F63B78  # bits reversed, as the tables are
+_CRC32_POLYNOMIAL = 0xEDB88320
+_TABLES = 16  # the kernel takes sixteen bytes at a step
 
 
-def crc32c_of(buffer: bytes | bytearray | memoryview) -> int:
-    """The CRC-32C (Castagnoli) of the bytes, unsigned."""
-    return crc32c.crc32c(buffer)
+def crc32c_of(buffer: bytes | bytearray | memoryview, before: int = 0) -> int:
+    """The CRC-32C (Castagnoli) of the bytes, unsigned; ``before`` is that of the bytes in front of them."""
+    from crc32c import crc32c  # here, as its import takes 15 ms: it reads the metadata of what is installed
+
+    crc: int = crc32c(buffer, before)
+    return crc
 
 
-def crc32_of(buffer: bytes | bytearray | memoryview) -> int:
-    """The CRC-32 (of zip and gzip) of the bytes, unsigned."""
-    return zlib.crc32(buffer)
+def crc32_of(buffer: bytes | bytearray | memoryview, before: int = 0) -> int:
+    """The CRC-32 (of zip and gzip) of the bytes, unsigned; ``before`` is that of the bytes in front of them."""
+    return zlib.crc32(buffer, before)
+
+
+@cache
+def crc_tables() -> memoryview:
+    """What the kernel computes CRCs with: 16 tables of 256 uint32 for CRC-32C, then as many for CRC-32.
+
+    Table ``n`` gives what a byte does to the CRC when ``n`` more bytes follow it.
+    """
+    import numpy as np
+
+    tables = np.empty((2, _TABLES, 256), np.uint32)
+    for table, polynomial in zip(tables, (_CRC32C_POLYNOMIAL, _CRC32_POLYNOMIAL), strict=True):
+        crc = np.arange(256, dtype=np.uint32)
+        for _ in range(8):
+            crc = crc >> np.uint32(1) ^ (crc & np.uint32(1)) * np.uint32(polynomial)
+        table[0] = crc
+        for number in range(1, _TABLES):
+            crc = crc >> np.uint32(8) ^ table[0][crc & np.uint32(0xFF)]
+            table[number] = crc
+    return memoryview(tables.reshape(-1))
 
 
 def murmur2(key: bytes | bytearray | memoryview) -> int:

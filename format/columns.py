@@ -340,7 +340,7 @@ BATCH_DECISION = RowSchema(
         Column("size_bytes", "int", "bytes on disk"),
         Column("magic", "int", "0, 1 or 2"),
         Column("codec", "string", "the codec it has"),
-        Column("decision", "string", "copied, recompressed or rebuilt"),
+        Column("decision", "string", "copied, recompressed, rebuilt or refused"),
         Column("reason", "string", "stable word for why"),
         Column("broker", "string", "what a broker with that compression.type would do with it when a producer sends it"),
     ),

@@ -136,6 +136,12 @@ class LimitExceeded(KafkaLogError):
     code = "limit-exceeded"
 
 
+class WorkerDied(KafkaLogError):
+    """A process that did part of the work died or was killed; what it had to do is not done."""
+
+    code = "worker-died"
+
+
 class OutputError(KafkaLogError):
     """The result could not be written; nothing was published."""
 
@@ -152,3 +158,9 @@ class OutputInsideSource(OutputError):
     """The target equals, contains or lies inside the source."""
 
     code = "output-inside-source"
+
+
+class Refused(KafkaLogError):
+    """What was asked for would lose or falsify something; nothing was written."""
+
+    code = "refused"

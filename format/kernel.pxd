@@ -1,7 +1,7 @@
 # The C types of kernel.py, for Cython; the Python file runs without them.
 cimport cython
 
-cdef long long _STOP_END, _STOP_MORE, _STOP_FULL, _STOP_BAD_LENGTH, _STOP_BAD_MAGIC
+cdef long long _STOP_END, _STOP_MORE, _STOP_FULL, _STOP_BAD_LENGTH, _STOP_BAD_MAGIC, _STOP_SUSPICIOUS
 
 cdef int _LENGTH_AT, _OVERHEAD, _MAGIC_AT, _EPOCH_AT, _CRC_AT, _ATTRIBUTES_AT, _LAST_DELTA_AT
 cdef int _BASE_TIMESTAMP_AT, _MAX_TIMESTAMP_AT, _PRODUCER_ID_AT, _PRODUCER_EPOCH_AT, _BASE_SEQUENCE_AT, _COUNT_AT
@@ -12,10 +12,23 @@ cdef int _B_BASE_TIMESTAMP, _B_MAX_TIMESTAMP, _B_PRODUCER_ID, _B_PRODUCER_EPOCH,
 cdef int _R_BATCH, _R_OFFSET, _R_TIMESTAMP, _R_ATTRIBUTES, _R_START, _R_SIZE, _R_KEY_START, _R_KEY_LENGTH
 cdef int _R_VALUE_START, _R_VALUE_LENGTH, _R_HEADERS_START, _R_HEADER_COUNT
 cdef int _S_BATCH, _S_START, _S_END, _S_COUNT, _S_BASE_OFFSET, _S_BASE_TIMESTAMP, _S_APPEND_TIMESTAMP, _S_IS_APPEND_TIME
+cdef unsigned int _U32_MAX
 cdef long long _MAX_I64, _MIN_I64, _TWO_31, _TWO_32
 cdef int _ERROR_LENGTH_VARINT, _ERROR_LENGTH, _ERROR_PAST_BATCH, _ERROR_VARINT, _ERROR_VARINT_OVERFLOW, _ERROR_KEY
 cdef int _ERROR_VALUE, _ERROR_HEADER_COUNT, _ERROR_HEADER_KEY, _ERROR_HEADER_VALUE, _ERROR_LEFT_OVER, _ERROR_OFFSET
 cdef int _ERROR_TIMESTAMP, _ERROR_MESSAGE_CUT, _ERROR_MESSAGE_SIZE, _ERROR_MESSAGE_MAGIC
+
+cdef int _CONTROL_KEY_BYTES, _CONTROL_TYPE_AT, _END_MARKER_BYTES, _LAST_END_MARKER_TYPE, _CRC_START_V2, _CRC_START_LEGACY
+cdef int _LEGACY_TABLES
+cdef long long _CODEC_MASK, _TIMESTAMP_TYPE_BIT, _CONTROL_BIT, _KNOWN_V0, _KNOWN_V1, _KNOWN_V2
+
+cdef int _F_END, _F_V2, _F_TIMED, _F_COUNT, _F_LAST_OFFSET, _F_BASE_TIMESTAMP, _F_DELETE_HORIZON, _F_CODEC
+cdef int _F_TIMESTAMP_TYPE, _F_BIT, _F_CRC_VALID, _F_RECORD, _F_RECORD_TIMESTAMP, _F_RECORD_SEQUENCE, _F_RECORD_BYTES
+cdef int _F_RECORD_HEADERS
+cdef int _L_NULL, _L_JSON_NULL, _L_FALSE, _L_BASE64_START, _L_BASE64_END, _L_BASE64, _L_TIMESTAMP_TYPES, _L_CODECS
+cdef int _TEXT_CLASSES, _BARE_CLASSES
+cdef unsigned char _LETTER_U, _LETTER_X
+cdef long long _DELETE_HORIZON_BIT, _MAX_SEQUENCE, _MOST_NUMBERS, _MOST_PER_BYTE, _MOST_PER_HEADER, _NINE_E18
 
 @cython.locals(value=cython.longlong)
 cdef long long _u32(const unsigned char[::1] buffer, Py_ssize_t at) noexcept nogil
@@ -29,9 +42,15 @@ cdef long long _i64(const unsigned char[::1] buffer, Py_ssize_t at) noexcept nog
 cdef long long _i16(const unsigned char[::1] buffer, Py_ssize_t at) noexcept nogil
 
 @cython.locals(at=cython.Py_ssize_t, row=cython.Py_ssize_t, capacity=cython.Py_ssize_t, stop=cython.longlong,
-               magic=cython.int, length=cython.longlong, attributes=cython.longlong, timestamp=cython.longlong)
+               magic=cython.int, length=cython.longlong, attributes=cython.longlong, timestamp=cython.longlong,
+               base_offset=cython.longlong, least_offset=cython.longlong)
 cpdef Py_ssize_t hop(const unsigned char[::1] buffer, Py_ssize_t start, Py_ssize_t end, long long file_position,
                      long long[:, ::1] table, Py_ssize_t first_row, long long[::1] status)
+
+@cython.locals(at=cython.Py_ssize_t, before=cython.Py_ssize_t, outcome=cython.int, magic=cython.int,
+               length=cython.longlong, header_bytes=cython.Py_ssize_t, least=cython.longlong)
+cpdef int skip_batches(const unsigned char[::1] buffer, Py_ssize_t start, Py_ssize_t end, long long room,
+                       long long target, long long[::1] status)
 
 @cython.locals(at=cython.Py_ssize_t, last=cython.Py_ssize_t, magic=cython.int, length=cython.longlong,
                base_offset=cython.longlong, attributes=cython.longlong)
@@ -61,6 +80,11 @@ cpdef Py_ssize_t index_records(const unsigned char[::1] buffer, const long long[
 cpdef Py_ssize_t index_headers(const unsigned char[::1] buffer, Py_ssize_t start, Py_ssize_t end, Py_ssize_t count,
                                long long[:, ::1] table)
 
+@cython.locals(end=cython.Py_ssize_t, row=cython.Py_ssize_t, record=cython.Py_ssize_t, at=cython.Py_ssize_t,
+               length=cython.longlong)
+cpdef Py_ssize_t index_record_headers(const unsigned char[::1] buffer, const long long[:, ::1] records,
+                                      long long[:, ::1] table)
+
 @cython.locals(row=cython.Py_ssize_t, capacity=cython.Py_ssize_t, at=cython.Py_ssize_t, error=cython.int,
                error_at=cython.Py_ssize_t, length=cython.longlong, magic=cython.int, stop=cython.Py_ssize_t,
                timestamp=cython.longlong, field=cython.Py_ssize_t, key_length=cython.longlong,
@@ -71,6 +95,142 @@ cpdef Py_ssize_t index_messages(const unsigned char[::1] buffer, Py_ssize_t star
 @cython.locals(byte=cython.int, second=cython.int, more=cython.int)
 cdef bint _is_utf8(const unsigned char[::1] buffer, Py_ssize_t at, Py_ssize_t end) noexcept nogil
 
-@cython.locals(end=cython.Py_ssize_t, row=cython.Py_ssize_t, at=cython.Py_ssize_t, count=cython.longlong,
-               header=cython.longlong, length=cython.longlong)
-cpdef Py_ssize_t find_bad_header_key(const unsigned char[::1] buffer, long long[:, ::1] table, Py_ssize_t first)
+@cython.locals(crc=cython.uint)
+cdef long long _crc(const unsigned char[::1] buffer, Py_ssize_t at, Py_ssize_t end, const unsigned int[::1] tables,
+                    Py_ssize_t first) noexcept nogil
+
+@cython.locals(left=cython.Py_ssize_t, row=cython.Py_ssize_t, at=cython.Py_ssize_t, size_bytes=cython.longlong,
+               crc=cython.longlong)
+cpdef Py_ssize_t check_crcs(const unsigned char[::1] buffer, long long buffer_position, const long long[:, ::1] table,
+                            long long largest_bytes, const unsigned int[::1] tables, signed char[::1] valid)
+
+@cython.locals(row=cython.Py_ssize_t, magic=cython.longlong, attributes=cython.longlong, base_offset=cython.longlong,
+               last_delta=cython.longlong, timestamp=cython.longlong)
+cpdef Py_ssize_t find_doubtful_header(const long long[:, ::1] table, long long latest_timestamp)
+
+@cython.locals(row=cython.Py_ssize_t, end=cython.Py_ssize_t, count=cython.Py_ssize_t, first=cython.Py_ssize_t,
+               batch=cython.longlong, magic=cython.longlong, attributes=cython.longlong, base_offset=cython.longlong,
+               last_delta=cython.longlong, is_control=cython.bint, is_inner=cython.bint, previous=cython.longlong,
+               largest=cython.longlong, at=cython.Py_ssize_t, crc=cython.longlong)
+cpdef Py_ssize_t find_doubtful_record(const unsigned char[::1] buffer, const long long[:, ::1] records,
+                                      const long long[:, ::1] batches, long long max_record_bytes,
+                                      const unsigned int[::1] tables)
+
+@cython.locals(at=cython.Py_ssize_t)
+cdef bint _is_control_record(const unsigned char[::1] buffer, const long long[:, ::1] records, Py_ssize_t row) noexcept nogil
+
+@cython.locals(header=cython.longlong, length=cython.longlong)
+cdef bint _are_header_keys_utf8(const unsigned char[::1] buffer, Py_ssize_t at, Py_ssize_t end, long long count) noexcept nogil
+
+@cython.locals(end=cython.Py_ssize_t, row=cython.Py_ssize_t)
+cpdef Py_ssize_t find_bad_header_key(const unsigned char[::1] buffer, const long long[:, ::1] table, Py_ssize_t first)
+
+@cython.locals(index=cython.Py_ssize_t)
+cdef Py_ssize_t _copy(unsigned char[::1] out, Py_ssize_t at, const unsigned char[::1] source, Py_ssize_t start,
+                      Py_ssize_t end) noexcept nogil
+
+@cython.locals(rest=cython.longlong, stop=cython.Py_ssize_t, two=cython.int, four=cython.int)
+cdef Py_ssize_t _put_number(unsigned char[::1] out, Py_ssize_t at, long long value) noexcept nogil
+
+@cython.locals(shift=cython.int, nibble=cython.int)
+cdef Py_ssize_t _put_hex(unsigned char[::1] out, Py_ssize_t at, long long value, int digits) noexcept nogil
+
+@cython.locals(byte=cython.longlong, after=cython.Py_ssize_t, point=cython.longlong)
+cdef (long long, Py_ssize_t) _code_point(const unsigned char[::1] buffer, Py_ssize_t at, Py_ssize_t end) noexcept nogil
+
+@cython.locals(at=cython.Py_ssize_t, index=cython.Py_ssize_t, byte=cython.int, escape=cython.int,
+               point=cython.longlong, after=cython.Py_ssize_t)
+cdef Py_ssize_t _put_json(unsigned char[::1] out, Py_ssize_t first, const unsigned char[::1] buffer, Py_ssize_t start,
+                          Py_ssize_t end, const unsigned char[::1] classes, const unsigned char[::1] unsafe,
+                          const long long[:, ::1] literals, const unsigned char[::1] pieces) noexcept nogil
+
+@cython.locals(bits=cython.int)
+cdef Py_ssize_t _put_base64(unsigned char[::1] out, Py_ssize_t at, const unsigned char[::1] buffer, Py_ssize_t start,
+                            Py_ssize_t end, const unsigned char[::1] alphabet, Py_ssize_t first) noexcept nogil
+
+@cython.locals(index=cython.Py_ssize_t, byte=cython.int, escape=cython.int, point=cython.longlong,
+               after=cython.Py_ssize_t)
+cdef Py_ssize_t _put_quoted(unsigned char[::1] out, Py_ssize_t at, const unsigned char[::1] buffer, Py_ssize_t start,
+                          Py_ssize_t end, const unsigned char[::1] classes,
+                          const unsigned char[::1] unsafe) noexcept nogil
+
+@cython.locals(end=cython.Py_ssize_t, header=cython.longlong, length=cython.longlong)
+cdef Py_ssize_t _put_headers(unsigned char[::1] out, Py_ssize_t at, const unsigned char[::1] buffer, Py_ssize_t start,
+                             long long count, const unsigned char[::1] classes, const unsigned char[::1] unsafe,
+                             const long long[:, ::1] literals, const unsigned char[::1] pieces) noexcept nogil
+
+cdef Py_ssize_t _put_literal(unsigned char[::1] out, Py_ssize_t at, const unsigned char[::1] pieces,
+                             const long long[:, ::1] literals, Py_ssize_t number) noexcept nogil
+
+@cython.locals(magic=cython.longlong, attributes=cython.longlong, segment=cython.Py_ssize_t, field=cython.Py_ssize_t,
+               kind=cython.longlong, column=cython.Py_ssize_t, literal=cython.Py_ssize_t)
+cdef Py_ssize_t _put_batch_fields(unsigned char[::1] out, Py_ssize_t at, const long long[:, ::1] fields,
+                                  const long long[:, ::1] literals, const unsigned char[::1] pieces,
+                                  const long long[:, ::1] batches, const signed char[::1] crc_valid, Py_ssize_t batch,
+                                  long long[::1] bounds) noexcept nogil
+
+@cython.locals(at=cython.Py_ssize_t, row=cython.Py_ssize_t)
+cpdef Py_ssize_t put_batches(unsigned char[::1] out, const long long[:, ::1] fields, const long long[:, ::1] literals,
+                             const unsigned char[::1] pieces, const long long[:, ::1] batches,
+                             const signed char[::1] crc_valid, Py_ssize_t first, Py_ssize_t most_bytes,
+                             long long[::1] bounds, long long[::1] status)
+
+@cython.locals(at=cython.Py_ssize_t, row=cython.Py_ssize_t, known=cython.longlong, fixed=cython.longlong,
+               magic=cython.longlong, batch=cython.longlong, count=cython.longlong,
+               field=cython.Py_ssize_t, kind=cython.longlong, column=cython.Py_ssize_t, start=cython.Py_ssize_t,
+               length=cython.longlong, sequence=cython.longlong)
+cpdef Py_ssize_t put_records(unsigned char[::1] out, const long long[:, ::1] fields,
+                             const long long[:, ::1] record_fields, const long long[:, ::1] literals,
+                             const unsigned char[::1] pieces, const unsigned char[::1] classes,
+                             const unsigned char[::1] unsafe, bint is_json, const unsigned char[::1] buffer,
+                             const long long[:, ::1] records, const long long[:, ::1] batches,
+                             const signed char[::1] crc_valid, Py_ssize_t first, unsigned char[::1] scratch,
+                             long long[::1] bounds, long long[::1] status)
+
+# The lines of kafka-dump-log.
+cdef const unsigned char[::1] _WORDS
+cdef int _WORD_BYTES
+cdef int _W_BASE_OFFSET, _W_LAST_OFFSET, _W_COUNT, _W_BASE_SEQUENCE, _W_LAST_SEQUENCE, _W_PRODUCER_ID, _W_PRODUCER_EPOCH
+cdef int _W_LEADER_EPOCH, _W_IS_TRANSACTIONAL, _W_IS_CONTROL, _W_HORIZON, _W_EMPTY, _W_POSITION, _W_SIZE, _W_MAGIC, _W_CODEC
+cdef int _W_CRC, _W_IS_VALID_BATCH, _W_TRUE, _W_FALSE, _W_OFFSET, _W_BAR, _W_KEY_SIZE, _W_VALUE_SIZE, _W_SEQUENCE
+cdef int _W_HEADER_KEYS, _W_IS_VALID_RECORD, _W_KEY, _W_PAYLOAD, _W_SPACE, _W_CREATE_TIME, _W_APPEND_TIME, _W_NO_TIME
+cdef int _W_CODEC_NONE
+cdef long long _WANTS_METADATA, _WANTS_CONTENTS, _WANTS_3_9_1
+cdef int _DUMP_DONE, _DUMP_FULL, _DUMP_ODD_BATCH, _DUMP_ODD_RECORD
+cdef int _LINE_BYTES
+cdef long long _TRANSACTIONAL_BIT, _HORIZON_BIT, _CODEC_COUNT, _MAX_I32
+
+@cython.locals(start=cython.Py_ssize_t, length=cython.Py_ssize_t, number=cython.Py_ssize_t)
+cdef Py_ssize_t _put_word(int word, unsigned char[::1] out, Py_ssize_t at) noexcept nogil
+
+@cython.locals(digits=cython.int, rest=cython.ulonglong, left=cython.ulonglong, place=cython.Py_ssize_t)
+cdef Py_ssize_t _put_int(long long value, unsigned char[::1] out, Py_ssize_t at) noexcept nogil
+
+@cython.locals(seen=cython.uchar, byte=cython.uchar, number=cython.Py_ssize_t)
+cdef Py_ssize_t _put_text(const unsigned char[::1] buffer, Py_ssize_t start, Py_ssize_t length, unsigned char[::1] out,
+                          Py_ssize_t at) noexcept nogil
+
+@cython.locals(end=cython.Py_ssize_t, number=cython.Py_ssize_t, length=cython.longlong)
+cdef Py_ssize_t _put_header_keys(const unsigned char[::1] buffer, Py_ssize_t start, Py_ssize_t count,
+                                 unsigned char[::1] out, Py_ssize_t at) noexcept nogil
+
+cdef Py_ssize_t _put_time(long long magic, long long attributes, unsigned char[::1] out, Py_ssize_t at) noexcept nogil
+
+cdef Py_ssize_t _put_boolean(int word, bint value, unsigned char[::1] out, Py_ssize_t at) noexcept nogil
+
+@cython.locals(magic=cython.longlong, attributes=cython.longlong, sequence=cython.longlong)
+cdef Py_ssize_t _put_batch(const long long[:, ::1] batches, Py_ssize_t row, bint is_valid, unsigned char[::1] out,
+                           Py_ssize_t at) noexcept nogil
+
+@cython.locals(magic=cython.longlong, is_first=cython.bint, sequence=cython.longlong, start=cython.Py_ssize_t,
+               stop=cython.Py_ssize_t, crc=cython.longlong, is_valid=cython.bint)
+cdef Py_ssize_t _put_record(const unsigned char[::1] buffer, const long long[:, ::1] records, Py_ssize_t row,
+                            const long long[:, ::1] batches, Py_ssize_t batch, const unsigned int[::1] tables,
+                            long long wants, unsigned char[::1] out, Py_ssize_t at) noexcept nogil
+
+@cython.locals(batch=cython.Py_ssize_t, is_begun=cython.bint, row=cython.Py_ssize_t, count=cython.Py_ssize_t,
+               room=cython.Py_ssize_t, at=cython.Py_ssize_t, end=cython.Py_ssize_t, stop=cython.int)
+cpdef Py_ssize_t write_dump_log(const long long[:, ::1] batches, const signed char[::1] crc_valid,
+                                const unsigned char[::1] buffer, const long long[:, ::1] records,
+                                const unsigned int[::1] tables, Py_ssize_t last, long long wants, long long[::1] state,
+                                unsigned char[::1] out)

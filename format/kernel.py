@@ -58,7 +58,7 @@ SPAN_COLUMNS = (
 RESULT_COLUMNS = ("error", "position", "records", "end")
 
 #: Why hopping from header to header stopped, by number.
-STOPS = ("end", "more-bytes", "table-full", "bad-length", "bad-magic")
+STOPS = ("end", "more-bytes", "table-full", "bad-length", "bad-magic", "suspicious")
 #: What is wrong with a record or message, by number; 0 is nothing.
 ERRORS = (
     "",
@@ -80,11 +80,49 @@ ERRORS = (
     "the message's magic is neither 0 nor 1",
 )
 
+#: Kinds of fields of a row of text, by number: of its batch, then of the record.
+FIELDS = (
+    "end",
+    "number",
+    "v2",  # a number, null before v2
+    "timed",  # null in v0
+    "count",
+    "last-offset",
+    "base-timestamp",
+    "delete-horizon",
+    "codec",
+    "timestamp-type",
+    "bit",
+    "crc-valid",
+    "record-number",
+    "record-timestamp",
+    "record-sequence",
+    "record-bytes",
+    "record-headers",
+)
+#: Words in a row of text, by number.
+LITERALS = (
+    "null",
+    "json-null",  # that inside of headers, which are JSON in every style
+    "false",
+    "true",
+    "base64-start",
+    "base64-end",
+    "base64-alphabet",
+    layout.NO_TIMESTAMP_TYPE,
+    *layout.TIMESTAMP_TYPE_NAMES,
+    *layout.CODEC_NAMES,
+    "unknown-5",
+    "unknown-6",
+    "unknown-7",
+)
+
 _STOP_END = 0
 _STOP_MORE = 1
 _STOP_FULL = 2
 _STOP_BAD_LENGTH = 3
 _STOP_BAD_MAGIC = 4
+_STOP_SUSPICIOUS = 5
 
 _LENGTH_AT = layout.LOG_ENTRY.offset_of("length")
 _OVERHEAD = layout.LOG_ENTRY.size_bytes
@@ -146,8 +184,59 @@ _S_BASE_TIMESTAMP = SPAN_COLUMNS.index("base_timestamp")
 _S_APPEND_TIMESTAMP = SPAN_COLUMNS.index("append_timestamp")
 _S_IS_APPEND_TIME = SPAN_COLUMNS.index("is_append_time")
 
+_CONTROL_KEY_BYTES = layout.CONTROL_KEY.size_bytes
+_CONTROL_TYPE_AT = layout.CONTROL_KEY.offset_of("type")
+_END_MARKER_BYTES = layout.END_TRANSACTION_MARKER.size_bytes
+_LAST_END_MARKER_TYPE = layout.CONTROL_TYPES.index("COMMIT")  # ABORT, the other one, is 0
+_CRC_START_V2 = layout.RECORD_BATCH.offset_of("attributes")
+_CRC_START_LEGACY = layout.MESSAGE_V0.offset_of("magic")
+_LEGACY_TABLES = 16 * 256  # where checksums.crc_tables() has those of CRC-32, after those of CRC-32C
+
+_CODEC_MASK = layout.CODEC_MASK
+_TIMESTAMP_TYPE_BIT = layout.TIMESTAMP_TYPE_BIT
+_CONTROL_BIT = layout.CONTROL_BIT
+_KNOWN_V0 = layout.KNOWN_ATTRIBUTES_V0
+_KNOWN_V1 = layout.KNOWN_ATTRIBUTES_V1
+_KNOWN_V2 = layout.KNOWN_ATTRIBUTES_V2
+
+_F_END = FIELDS.index("end")
+_F_V2 = FIELDS.index("v2")
+_F_TIMED = FIELDS.index("timed")
+_F_COUNT = FIELDS.index("count")
+_F_LAST_OFFSET = FIELDS.index("last-offset")
+_F_BASE_TIMESTAMP = FIELDS.index("base-timestamp")
+_F_DELETE_HORIZON = FIELDS.index("delete-horizon")
+_F_CODEC = FIELDS.index("codec")
+_F_TIMESTAMP_TYPE = FIELDS.index("timestamp-type")
+_F_BIT = FIELDS.index("bit")
+_F_CRC_VALID = FIELDS.index("crc-valid")
+_F_RECORD = FIELDS.index("record-number")
+_F_RECORD_TIMESTAMP = FIELDS.index("record-timestamp")
+_F_RECORD_SEQUENCE = FIELDS.index("record-sequence")
+_F_RECORD_BYTES = FIELDS.index("record-bytes")
+_F_RECORD_HEADERS = FIELDS.index("record-headers")
+_L_NULL = LITERALS.index("null")
+_L_JSON_NULL = LITERALS.index("json-null")
+_L_FALSE = LITERALS.index("false")
+_L_BASE64_START = LITERALS.index("base64-start")
+_L_BASE64_END = LITERALS.index("base64-end")
+_L_BASE64 = LITERALS.index("base64-alphabet")
+_L_TIMESTAMP_TYPES = LITERALS.index(layout.NO_TIMESTAMP_TYPE)
+_L_CODECS = LITERALS.index(layout.CODEC_NAMES[0])
+_TEXT_CLASSES = 128
+_BARE_CLASSES = 256
+_LETTER_U = 0x75
+_LETTER_X = 0x78
+_DELETE_HORIZON_BIT = layout.DELETE_HORIZON_BIT
+_MAX_SEQUENCE = layout.MAX_RELATIVE_OFFSET
+_MOST_NUMBERS = 256  # bytes of a record's numbers, quotes and brackets
+_MOST_PER_BYTE = 6  # what one byte of a key, value or header may become
+_MOST_PER_HEADER = 48  # what a header takes besides
+
+_NINE_E18 = 9000000000000000000
 _TWO_31 = 0x80000000
 _TWO_32 = 0x100000000
+_U32_MAX = 0xFFFFFFFF
 _MAX_I64 = 0x7FFFFFFFFFFFFFFF
 _MIN_I64 = -0x7FFFFFFFFFFFFFFF - 1
 
@@ -197,11 +286,16 @@ def hop(buffer, start, end, file_position, table, first_row, status):
     ``file_position`` is where buffer[0] lies in the file. Returns the number of the row after the last one
     written; ``status[0]`` says why it stopped (STOPS), ``status[1]`` where: the index of the next header, which
     lies past ``end`` when the last row's batch does.
+
+    ``status[2]`` is the least base offset that the next batch may have, kept up from batch to batch: where no CRC
+    is looked at, a header below it, or of v0 or v1 with attributes that no version knows, stops the hopping as
+    suspicious. A negative one takes every header that leads on.
     """
     at = start
     row = first_row
     capacity = table.shape[0]
     stop = _STOP_END
+    least_offset = status[2]
     while at < end:
         if row >= capacity:
             stop = _STOP_FULL
@@ -215,6 +309,13 @@ def hop(buffer, start, end, file_position, table, first_row, status):
             # A zero or negative length says more about the place than the byte where a magic would be.
             stop = _STOP_BAD_MAGIC if length >= _MIN_V0 else _STOP_BAD_LENGTH
             break
+        base_offset = _i64(buffer, at)
+        if least_offset >= 0:
+            if base_offset < least_offset or (
+                magic < 2 and end - at > _LEGACY_ATTRIBUTES_AT and buffer[at + _LEGACY_ATTRIBUTES_AT] > 0x0F
+            ):
+                stop = _STOP_SUSPICIOUS if length >= _MIN_V0 else _STOP_BAD_LENGTH
+                break
         if magic == 2:
             if length < _MIN_V2:
                 stop = _STOP_BAD_LENGTH
@@ -256,19 +357,61 @@ def hop(buffer, start, end, file_position, table, first_row, status):
         table[row, _B_POSITION] = file_position + at
         table[row, _B_SIZE] = _OVERHEAD + length
         table[row, _B_MAGIC] = magic
-        table[row, _B_BASE_OFFSET] = _i64(buffer, at)
+        table[row, _B_BASE_OFFSET] = base_offset
+        if least_offset >= 0 and base_offset < _MAX_I64:
+            least_offset = base_offset + 1
         row += 1
         at += _OVERHEAD + length
     status[0] = stop
     status[1] = at
+    status[2] = least_offset
     return row
+
+
+def skip_batches(buffer, start, end, room, target, status):
+    """Hop as ``hop`` does from ``start`` to the first batch that ends after ``target``, writing no rows.
+
+    A batch counts whose header ``hop`` would accept and which ends at or before ``room``, where the file does.
+    Returns 0 when such a batch is found, 1 when the next header is not whole in ``buffer[:end]``, 2 when something
+    else than such a batch comes. ``status`` gets the index where it stopped, that of the last batch before it (-1 for
+    none), and the size of the batch that was found.
+    """
+    at = start
+    before = -1
+    outcome = 1
+    length = -_OVERHEAD
+    while end - at > _MAGIC_AT:
+        magic = buffer[at + _MAGIC_AT]
+        length = _i32(buffer, at + _LENGTH_AT)
+        header_bytes = _HEADER_V2
+        least = _MIN_V2
+        if magic == 0:
+            header_bytes = _HEADER_V0
+            least = _MIN_V0
+        elif magic == 1:
+            header_bytes = _HEADER_V1
+            least = _MIN_V1
+        if magic > 2 or length < least or length > room - at - _OVERHEAD:
+            outcome = 2
+            break
+        if end - at < header_bytes:
+            break
+        if length > target - at - _OVERHEAD:
+            outcome = 0
+            break
+        before = at
+        at += _OVERHEAD + length
+    status[0] = at
+    status[1] = before
+    status[2] = _OVERHEAD + length
+    return outcome
 
 
 def find_candidate(buffer, start, end, min_base_offset, max_size_bytes):
     """The first index in ``buffer[start:end]`` where a plausible batch or message header lies, else -1.
 
-    Plausible: a magic and attributes that exist, a base offset of at least ``min_base_offset``, a size of at
-    most ``max_size_bytes`` from there, counts that are not negative. The caller then checks the CRC.
+    Plausible: a magic that exists (and attributes, in v0 and v1), a base offset of at least ``min_base_offset``, a
+    size of at most ``max_size_bytes`` from ``start`` on. The caller then checks the CRC.
     """
     at = start
     last = end - _HEADER_V0
@@ -280,15 +423,8 @@ def find_candidate(buffer, start, end, min_base_offset, max_size_bytes):
                 base_offset = _i64(buffer, at)
                 if base_offset >= min_base_offset:
                     if magic == 2:
-                        if (
-                            length >= _MIN_V2
-                            and end - at >= _HEADER_V2
-                            and _i16(buffer, at + _ATTRIBUTES_AT) & 0x7FFF < 0x80
-                            and (buffer[at + _ATTRIBUTES_AT + 1] & 7) <= 4
-                            and _i32(buffer, at + _LAST_DELTA_AT) >= 0
-                            and _i32(buffer, at + _COUNT_AT) >= 0
-                            and _i32(buffer, at + _EPOCH_AT) >= -1
-                        ):
+                        # Under a right CRC fields that contradict each other are damage of another kind.
+                        if length >= _MIN_V2 and end - at >= _HEADER_V2:
                             return at
                     else:
                         attributes = buffer[at + _LEGACY_ATTRIBUTES_AT]
@@ -334,6 +470,163 @@ def _varlong(buffer, at, end):
             return (-half - 1 if low & 1 else half), at
         shift += 7
     return 0, -1
+
+
+def _crc(buffer, at, end, tables, first):
+    """The CRC of ``buffer[at:end]`` by the sixteen tables of 256 from ``tables[first]`` on: sixteen bytes a step."""
+    crc = _U32_MAX
+    while end - at >= 16:
+        crc ^= buffer[at] | buffer[at + 1] << 8 | buffer[at + 2] << 16 | (buffer[at + 3] << 24)
+        crc = (
+            tables[first + 3840 + (crc & 0xFF)]
+            ^ tables[first + 3584 + (crc >> 8 & 0xFF)]
+            ^ tables[first + 3328 + (crc >> 16 & 0xFF)]
+            ^ tables[first + 3072 + (crc >> 24)]
+            ^ tables[first + 2816 + buffer[at + 4]]
+            ^ tables[first + 2560 + buffer[at + 5]]
+            ^ tables[first + 2304 + buffer[at + 6]]
+            ^ tables[first + 2048 + buffer[at + 7]]
+            ^ tables[first + 1792 + buffer[at + 8]]
+            ^ tables[first + 1536 + buffer[at + 9]]
+            ^ tables[first + 1280 + buffer[at + 10]]
+            ^ tables[first + 1024 + buffer[at + 11]]
+            ^ tables[first + 768 + buffer[at + 12]]
+            ^ tables[first + 512 + buffer[at + 13]]
+            ^ tables[first + 256 + buffer[at + 14]]
+            ^ tables[first + buffer[at + 15]]
+        )
+        at += 16
+    while at < end:
+        crc = crc >> 8 ^ tables[first + (crc & 0xFF ^ buffer[at])]
+        at += 1
+    return crc ^ _U32_MAX
+
+
+def check_crcs(buffer, buffer_position, table, largest_bytes, tables, valid):
+    """Fill ``valid``, a byte a row, for the batches of at most ``largest_bytes``: 1 for a right CRC, else 0.
+
+    The batches lie whole in ``buffer``. ``tables`` is checksums.crc_tables(). Returns how many rows are left, those
+    of larger batches, which stay as they are.
+    """
+    left = 0
+    for row in range(table.shape[0]):
+        at = table[row, _B_POSITION] - buffer_position
+        size_bytes = table[row, _B_SIZE]
+        if size_bytes > largest_bytes:
+            left += 1
+        elif table[row, _B_MAGIC] == 2:
+            valid[row] = _crc(buffer, at + _CRC_START_V2, at + size_bytes, tables, 0) == table[row, _B_CRC]
+        else:
+            crc = _crc(buffer, at + _CRC_START_LEGACY, at + size_bytes, tables, _LEGACY_TABLES)
+            valid[row] = crc == table[row, _B_CRC]
+    return left
+
+
+def find_doubtful_header(table, latest_timestamp):
+    """The first batch row whose header's fields deserve a closer look, else -1.
+
+    Quick, and strict: a row that it passes would get no finding from ``check_batch_headers``, which looks closer.
+    """
+    for row in range(table.shape[0]):
+        magic = table[row, _B_MAGIC]
+        attributes = table[row, _B_ATTRIBUTES]
+        base_offset = table[row, _B_BASE_OFFSET]
+        last_delta = table[row, _B_LAST_DELTA]
+        timestamp = table[row, _B_MAX_TIMESTAMP]
+        if last_delta < 0 or base_offset < 0 or base_offset > _MAX_I64 - last_delta:
+            return row
+        if timestamp < -1 or timestamp > latest_timestamp:
+            return row
+        if magic != 2:
+            if attributes & ~(_KNOWN_V1 if magic else _KNOWN_V0):
+                return row
+            continue
+        if attributes & ~_KNOWN_V2 or (attributes & _CONTROL_BIT and attributes & _CODEC_MASK):
+            return row
+        if table[row, _B_COUNT] < 0 or table[row, _B_COUNT] > last_delta + 1 or table[row, _B_EPOCH] < -1:
+            return row
+        if table[row, _B_PRODUCER_ID] < -1 or table[row, _B_BASE_SEQUENCE] < -1:
+            return row
+        if (table[row, _B_PRODUCER_ID] >= 0) != (table[row, _B_PRODUCER_EPOCH] >= 0):
+            return row
+    return -1
+
+
+def find_doubtful_record(buffer, records, batches, max_record_bytes, tables):
+    """The first record row that deserves a closer look, or the first of a batch that does, else -1.
+
+    ``records`` is an indexed record table, ``batches`` the batch table that its batch column points into. Quick, and
+    strict: a batch that it passes would get no finding from ``check_records``, which looks closer.
+    """
+    row = 0
+    end = buffer.shape[0]
+    count = records.shape[0]
+    while row < count:
+        first = row
+        batch = records[row, _R_BATCH]
+        magic = batches[batch, _B_MAGIC]
+        attributes = batches[batch, _B_ATTRIBUTES]
+        base_offset = batches[batch, _B_BASE_OFFSET]
+        last_delta = batches[batch, _B_LAST_DELTA]
+        if last_delta < 0 or base_offset < 0 or base_offset > _MAX_I64 - last_delta:
+            return row
+        is_control = magic == 2 and attributes & _CONTROL_BIT
+        is_inner = magic != 2 and attributes & _CODEC_MASK
+        previous = -1
+        if magic == 2:
+            previous = base_offset - 1
+        largest = records[row, _R_TIMESTAMP]
+        while row < count and records[row, _R_BATCH] == batch:
+            if records[row, _R_OFFSET] <= previous or records[row, _R_SIZE] > max_record_bytes:
+                return row
+            previous = records[row, _R_OFFSET]
+            if records[row, _R_TIMESTAMP] > largest:
+                largest = records[row, _R_TIMESTAMP]
+            if magic == 2:
+                if records[row, _R_ATTRIBUTES]:
+                    return row
+                if records[row, _R_HEADER_COUNT] and not _are_header_keys_utf8(
+                    buffer, records[row, _R_HEADERS_START], end, records[row, _R_HEADER_COUNT]
+                ):
+                    return row
+                if is_control and not _is_control_record(buffer, records, row):
+                    return row
+            elif is_inner:
+                at = records[row, _R_START]
+                crc = _crc(buffer, at + _CRC_START_LEGACY, at + records[row, _R_SIZE], tables, _LEGACY_TABLES)
+                if crc != _u32(buffer, at + _LEGACY_CRC_AT):
+                    return row
+            row += 1
+        if magic == 2 and previous > base_offset + last_delta:
+            return first
+        if magic and not attributes & _TIMESTAMP_TYPE_BIT and largest != batches[batch, _B_MAX_TIMESTAMP]:
+            return first
+    return -1
+
+
+def _is_control_record(buffer, records, row):
+    """Whether the key, and the value of an end transaction marker, are long enough and of a version that exists."""
+    at = records[row, _R_KEY_START]
+    if records[row, _R_KEY_LENGTH] < _CONTROL_KEY_BYTES or buffer[at] & 0x80:
+        return False
+    if _i16(buffer, at + _CONTROL_TYPE_AT) < 0 or _i16(buffer, at + _CONTROL_TYPE_AT) > _LAST_END_MARKER_TYPE:
+        return True
+    at = records[row, _R_VALUE_START]
+    return records[row, _R_VALUE_LENGTH] >= _END_MARKER_BYTES and not buffer[at] & 0x80
+
+
+def _are_header_keys_utf8(buffer, at, end, count):
+    header = 0
+    while header < count:
+        length, at = _varint(buffer, at, end)
+        if not _is_utf8(buffer, at, at + length):
+            return False
+        at += length
+        length, at = _varint(buffer, at, end)
+        if length > 0:
+            at += length
+        header += 1
+    return True
 
 
 def index_records(buffer, spans, first, last, table, first_row, results):
@@ -495,6 +788,29 @@ def index_headers(buffer, start, end, count, table):
     return at
 
 
+def index_record_headers(buffer, records, table):
+    """Index the headers of all rows of an indexed record table, one row each as ``index_headers`` makes them.
+
+    ``table`` must have a row for every header of ``records``; returns how many were written.
+    """
+    end = buffer.shape[0]
+    row = 0
+    for record in range(records.shape[0]):
+        at = records[record, _R_HEADERS_START]
+        for _ in range(records[record, _R_HEADER_COUNT]):
+            length, at = _varint(buffer, at, end)
+            table[row, 0] = at
+            table[row, 1] = length
+            at += length
+            length, at = _varint(buffer, at, end)
+            table[row, 2] = at
+            table[row, 3] = length
+            if length > 0:
+                at += length
+            row += 1
+    return row
+
+
 def index_messages(buffer, start, end, table, first_row, result):
     """Index the v0 and v1 messages of a message set in ``buffer[start:end]``, one record row each.
 
@@ -608,16 +924,708 @@ def find_bad_header_key(buffer, table, first):
     """The first row at or after ``first`` of an indexed record table with a header key that is not UTF-8, else -1."""
     end = buffer.shape[0]
     for row in range(first, table.shape[0]):
-        at = table[row, _R_HEADERS_START]
-        count = table[row, _R_HEADER_COUNT]
-        header = 0
-        while header < count:
-            length, at = _varint(buffer, at, end)
-            if not _is_utf8(buffer, at, at + length):
-                return row
-            at += length
-            length, at = _varint(buffer, at, end)
-            if length > 0:
-                at += length
-            header += 1
+        if not _are_header_keys_utf8(buffer, table[row, _R_HEADERS_START], end, table[row, _R_HEADER_COUNT]):
+            return row
     return -1
+
+
+def _copy(out, at, source, start, end):
+    for index in range(start, end):
+        out[at] = source[index]
+        at += 1
+    return at
+
+
+def _put_number(out, at, value):
+    """The decimal digits of a number of 64 bits."""
+    if value < 0:
+        out[at] = 0x2D
+        at += 1
+        if value == _MIN_I64:  # which has no positive twin: its first digit, then the rest
+            out[at] = 0x39
+            at += 1
+            value = -(value + _NINE_E18)
+        else:
+            value = -value
+    rest = value
+    stop = at + 1
+    while rest >= 10000:
+        rest = rest // 10000
+        stop += 4
+    while rest >= 10:
+        rest = rest // 10
+        stop += 1
+    at = stop
+    while value >= 10000:
+        rest = value // 10000
+        four = value - rest * 10000
+        value = rest
+        two = four // 100
+        four -= two * 100
+        at -= 4
+        out[at] = 0x30 + two // 10
+        out[at + 1] = 0x30 + two % 10
+        out[at + 2] = 0x30 + four // 10
+        out[at + 3] = 0x30 + four % 10
+    while value >= 10:
+        rest = value // 10
+        at -= 1
+        out[at] = 0x30 + (value - rest * 10)
+        value = rest
+    out[at - 1] = 0x30 + value
+    return stop
+
+
+def _put_hex(out, at, value, digits):
+    shift = 4 * digits
+    while shift > 0:
+        shift -= 4
+        nibble = value >> shift & 0xF
+        out[at] = nibble + (0x30 if nibble < 10 else 0x57)
+        at += 1
+    return at
+
+
+def _code_point(buffer, at, end):
+    """The character past ASCII that starts at ``at``, and the index after it; -1 for bytes that are no UTF-8."""
+    byte = buffer[at]
+    if byte < 0xC2:
+        return -1, at
+    after = at + (2 if byte < 0xE0 else (3 if byte < 0xF0 else 4))
+    if after > end or not _is_utf8(buffer, at, after):
+        return -1, at
+    if byte < 0xE0:
+        return (byte & 0x1F) << 6 | buffer[at + 1] & 0x3F, after
+    if byte < 0xF0:
+        return (byte & 0x0F) << 12 | (buffer[at + 1] & 0x3F) << 6 | buffer[at + 2] & 0x3F, after
+    point = (byte & 0x07) << 18 | (buffer[at + 1] & 0x3F) << 12
+    return point | (buffer[at + 2] & 0x3F) << 6 | buffer[at + 3] & 0x3F, after
+
+
+def _put_json(out, first, buffer, start, end, classes, unsafe, literals, pieces):
+    """Bytes as JSON: a string where they are UTF-8, else an object with the key base64."""
+    out[first] = 0x22
+    at = first + 1
+    index = start
+    while index < end:
+        byte = buffer[index]
+        if byte < 0x80:
+            escape = classes[byte]
+            if escape == 0:
+                out[at] = byte
+                at += 1
+            else:
+                out[at] = 0x5C
+                out[at + 1] = escape
+                at += 2
+                if escape == _LETTER_U:
+                    at = _put_hex(out, at, byte, 4)
+            index += 1
+            continue
+        point, after = _code_point(buffer, index, end)
+        if point < 0:
+            at = _put_literal(out, first, pieces, literals, _L_BASE64_START)
+            at = _put_base64(out, at, buffer, start, end, pieces, literals[_L_BASE64, 0])
+            return _put_literal(out, at, pieces, literals, _L_BASE64_END)
+        if unsafe[point >> 3] >> (point & 7) & 1 == 0:
+            at = _copy(out, at, buffer, index, after)
+        else:
+            if point > 0xFFFF:
+                point -= 0x10000
+                out[at] = 0x5C
+                out[at + 1] = _LETTER_U
+                at = _put_hex(out, at + 2, 0xD800 + (point >> 10), 4)
+                point = 0xDC00 + (point & 0x3FF)
+            out[at] = 0x5C
+            out[at + 1] = _LETTER_U
+            at = _put_hex(out, at + 2, point, 4)
+        index = after
+    out[at] = 0x22
+    return at + 1
+
+
+def _put_base64(out, at, buffer, start, end, alphabet, first):
+    while end - start >= 3:
+        bits = buffer[start] << 16 | buffer[start + 1] << 8 | buffer[start + 2]
+        out[at] = alphabet[first + (bits >> 18)]
+        out[at + 1] = alphabet[first + (bits >> 12 & 0x3F)]
+        out[at + 2] = alphabet[first + (bits >> 6 & 0x3F)]
+        out[at + 3] = alphabet[first + (bits & 0x3F)]
+        at += 4
+        start += 3
+    if start < end:
+        bits = buffer[start] << 16
+        if end - start == 2:
+            bits |= buffer[start + 1] << 8
+        out[at] = alphabet[first + (bits >> 18)]
+        out[at + 1] = alphabet[first + (bits >> 12 & 0x3F)]
+        out[at + 2] = 0x3D
+        if end - start == 2:
+            out[at + 2] = alphabet[first + (bits >> 6 & 0x3F)]
+        out[at + 3] = 0x3D
+        at += 4
+    return at
+
+
+def _put_quoted(out, at, buffer, start, end, classes, unsafe):
+    """Bytes as a word of the text format: as they are where that is clear, else in double quotes with escapes."""
+    index = start
+    while index < end and buffer[index] < 0x80 and classes[_BARE_CLASSES + buffer[index]]:
+        index += 1
+    if index == end and start < end and not (end - start == 1 and buffer[start] == 0x2D):
+        return _copy(out, at, buffer, start, end)
+    out[at] = 0x22
+    at += 1
+    index = start
+    while index < end:
+        byte = buffer[index]
+        if byte < 0x80:
+            escape = classes[_TEXT_CLASSES + byte]
+            if escape == 0:
+                out[at] = byte
+                at += 1
+            else:
+                out[at] = 0x5C
+                out[at + 1] = escape
+                at += 2
+                if escape == _LETTER_X:
+                    at = _put_hex(out, at, byte, 2)
+            index += 1
+            continue
+        point, after = _code_point(buffer, index, end)
+        if point < 0:
+            out[at] = 0x5C
+            out[at + 1] = _LETTER_X
+            at = _put_hex(out, at + 2, byte, 2)
+            index += 1
+            continue
+        if unsafe[point >> 3] >> (point & 7) & 1 == 0:
+            at = _copy(out, at, buffer, index, after)
+        else:
+            out[at] = 0x5C
+            out[at + 1] = _LETTER_U if point <= 0xFFFF else _LETTER_U - 0x20
+            at = _put_hex(out, at + 2, point, 4 if point <= 0xFFFF else 8)
+        index = after
+    out[at] = 0x22
+    return at + 1
+
+
+def _put_headers(out, at, buffer, start, count, classes, unsafe, literals, pieces):
+    """Record headers as a JSON array of [key, value]."""
+    end = buffer.shape[0]
+    out[at] = 0x5B
+    at += 1
+    header = 0
+    while header < count:
+        if header > 0:
+            out[at] = 0x2C
+            at += 1
+        out[at] = 0x5B
+        length, start = _varint(buffer, start, end)
+        at = _put_json(out, at + 1, buffer, start, start + length, classes, unsafe, literals, pieces)
+        start += length
+        out[at] = 0x2C
+        at += 1
+        length, start = _varint(buffer, start, end)
+        if length < 0:
+            at = _put_literal(out, at, pieces, literals, _L_JSON_NULL)
+        else:
+            at = _put_json(out, at, buffer, start, start + length, classes, unsafe, literals, pieces)
+            start += length
+        out[at] = 0x5D
+        at += 1
+        header += 1
+    out[at] = 0x5D
+    return at + 1
+
+
+def _put_literal(out, at, pieces, literals, number):
+    return _copy(out, at, pieces, literals[number, 0], literals[number, 1])
+
+
+def _put_batch_fields(out, at, fields, literals, pieces, batches, crc_valid, batch, bounds):
+    """Write a row as far as its batch tells it: the constant pieces, and the fields of the batch.
+
+    A field of the record ends a segment: ``bounds`` gets where each segment starts, and where the last one ends.
+    Returns the index after it.
+    """
+    magic = batches[batch, _B_MAGIC]
+    attributes = batches[batch, _B_ATTRIBUTES]
+    segment = 0
+    bounds[0] = at
+    for field in range(fields.shape[0]):
+        at = _copy(out, at, pieces, fields[field, 0], fields[field, 1])
+        kind = fields[field, 2]
+        column = fields[field, 3]
+        if kind >= _F_RECORD:
+            segment += 1
+            bounds[segment] = at
+        elif kind == _F_END:
+            break
+        elif kind == _F_CRC_VALID:
+            literal = _L_NULL if crc_valid[batch] < 0 else _L_FALSE + crc_valid[batch]
+            at = _put_literal(out, at, pieces, literals, literal)
+        elif kind == _F_CODEC:
+            at = _put_literal(out, at, pieces, literals, _L_CODECS + (attributes & _CODEC_MASK))
+        elif kind == _F_TIMESTAMP_TYPE:
+            literal = _L_TIMESTAMP_TYPES
+            if magic > 0:
+                literal += 2 if attributes & _TIMESTAMP_TYPE_BIT else 1
+            at = _put_literal(out, at, pieces, literals, literal)
+        elif kind == _F_BIT:
+            literal = _L_NULL
+            if magic == 2:
+                literal = _L_FALSE + (1 if attributes & column else 0)
+            at = _put_literal(out, at, pieces, literals, literal)
+        elif (
+            (kind == _F_V2 and magic != 2)
+            or (kind == _F_TIMED and magic == 0)
+            or (kind == _F_COUNT and magic != 2 and batches[batch, column] < 0)
+            or (kind == _F_BASE_TIMESTAMP and (magic == 0 or (magic == 2 and attributes & _DELETE_HORIZON_BIT)))
+            or (kind == _F_DELETE_HORIZON and (magic != 2 or not attributes & _DELETE_HORIZON_BIT))
+        ):
+            at = _put_literal(out, at, pieces, literals, _L_NULL)
+        elif kind == _F_LAST_OFFSET:
+            at = _put_number(out, at, batches[batch, _B_BASE_OFFSET] + batches[batch, _B_LAST_DELTA])
+        else:
+            at = _put_number(out, at, batches[batch, column])
+    bounds[segment + 1] = at
+    return at
+
+
+def put_batches(out, fields, literals, pieces, batches, crc_valid, first, most_bytes, bounds, status):
+    """Write lines of batches from row ``first`` on into ``out``, as many as fit of ``most_bytes`` each.
+
+    ``fields`` has a row for each field: where the piece of ``pieces`` before it starts and ends, its kind (FIELDS),
+    and a column or, for a bit, a mask; the last one's kind is "end". ``literals`` has a start and end in ``pieces``
+    for each of LITERALS. Sums must fit in 64 bits. Returns the row after the last one written; ``status[0]`` is the
+    index after its line.
+    """
+    at = 0
+    row = first
+    while row < batches.shape[0] and out.shape[0] - at >= most_bytes:
+        at = _put_batch_fields(out, at, fields, literals, pieces, batches, crc_valid, row, bounds)
+        row += 1
+    status[0] = at
+    return row
+
+
+def put_records(
+    out,
+    fields,
+    record_fields,
+    literals,
+    pieces,
+    classes,
+    unsafe,
+    is_json,
+    buffer,
+    records,
+    batches,
+    crc_valid,
+    first,
+    scratch,
+    bounds,
+    status,
+):
+    """Write lines of records from row ``first`` on into ``out``, as many as surely fit.
+
+    ``fields``, ``literals`` and ``pieces`` are as for ``put_batches``; ``record_fields`` are kind and column of those
+    fields that come from the record, "record-number" and what follows it in FIELDS. ``classes`` tells for each ASCII
+    character how it is escaped in JSON (0 for not), then how in text, then whether a word of it needs no quotes;
+    ``unsafe`` has a bit for each character that is escaped. ``scratch`` has room for what a row's batch tells.
+    Returns the row after the last one written; ``status[0]`` is the index after its line.
+    """
+    at = 0
+    row = first
+    known = -1
+    fixed = 0
+    magic = 0
+    while row < records.shape[0]:
+        batch = records[row, _R_BATCH]
+        if batch != known:
+            known = batch
+            magic = batches[batch, _B_MAGIC]
+            fixed = _MOST_NUMBERS + _put_batch_fields(
+                scratch, 0, fields, literals, pieces, batches, crc_valid, batch, bounds
+            )
+        count = records[row, _R_HEADER_COUNT]
+        if fixed + _MOST_PER_BYTE * records[row, _R_SIZE] + _MOST_PER_HEADER * max(count, 0) > out.shape[0] - at:
+            break
+        for field in range(record_fields.shape[0]):
+            at = _copy(out, at, scratch, bounds[field], bounds[field + 1])
+            kind = record_fields[field, 0]
+            column = record_fields[field, 1]
+            if kind == _F_RECORD_BYTES:
+                start = records[row, column]
+                length = records[row, column + 1]
+                if length < 0:
+                    at = _put_literal(out, at, pieces, literals, _L_NULL)
+                elif is_json:
+                    at = _put_json(out, at, buffer, start, start + length, classes, unsafe, literals, pieces)
+                else:
+                    at = _put_quoted(out, at, buffer, start, start + length, classes, unsafe)
+            elif kind == _F_RECORD_HEADERS and magic == 2:
+                start = records[row, column]
+                at = _put_headers(out, at, buffer, start, count, classes, unsafe, literals, pieces)
+            elif (
+                kind == _F_RECORD_HEADERS
+                or (kind == _F_RECORD_TIMESTAMP and magic == 0)
+                or (kind == _F_RECORD_SEQUENCE and magic != 2)
+            ):
+                at = _put_literal(out, at, pieces, literals, _L_NULL)
+            elif kind == _F_RECORD_SEQUENCE:
+                sequence = batches[batch, _B_BASE_SEQUENCE]
+                if sequence < 0:
+                    sequence = -1
+                else:
+                    sequence += records[row, _R_OFFSET] - batches[batch, _B_BASE_OFFSET]
+                    sequence &= _MAX_SEQUENCE
+                at = _put_number(out, at, sequence)
+            else:
+                at = _put_number(out, at, records[row, column])
+        at = _copy(out, at, scratch, bounds[record_fields.shape[0]], bounds[record_fields.shape[0] + 1])
+        row += 1
+    status[0] = at
+    return row
+
+
+# -- lines of kafka-dump-log ---------------------------------------------------------------------------------
+
+#: The fixed text of the lines, each in a slot of _WORD_BYTES: a byte for its length, then the text.
+_WORD_TEXTS = (
+    b"baseOffset: ",
+    b" lastOffset: ",
+    b" count: ",
+    b" baseSequence: ",
+    b" lastSequence: ",
+    b" producerId: ",
+    b" producerEpoch: ",
+    b" partitionLeaderEpoch: ",
+    b" isTransactional: ",
+    b" isControl: ",
+    b" deleteHorizonMs: OptionalLong",
+    b".empty",
+    b" position: ",
+    b" size: ",
+    b" magic: ",
+    b" compresscodec: ",
+    b" crc: ",
+    b" isvalid: ",
+    b"true",
+    b"false",
+    b"offset: ",
+    b"| ",
+    b" keySize: ",
+    b" valueSize: ",
+    b" sequence: ",
+    b" headerKeys: [",
+    b" isValid: ",
+    b"key: ",
+    b"payload: ",
+    b" ",
+    b" CreateTime: ",
+    b" LogAppendTime: ",
+    b" NoTimestampType: ",
+    *(name.encode() for name in layout.CODEC_NAMES),
+)
+_WORD_BYTES = 32
+_WORDS = memoryview(b"".join((bytes((len(text),)) + text).ljust(_WORD_BYTES, b"\0") for text in _WORD_TEXTS))
+_W_BASE_OFFSET = _WORD_TEXTS.index(b"baseOffset: ")
+_W_LAST_OFFSET = _WORD_TEXTS.index(b" lastOffset: ")
+_W_COUNT = _WORD_TEXTS.index(b" count: ")
+_W_BASE_SEQUENCE = _WORD_TEXTS.index(b" baseSequence: ")
+_W_LAST_SEQUENCE = _WORD_TEXTS.index(b" lastSequence: ")
+_W_PRODUCER_ID = _WORD_TEXTS.index(b" producerId: ")
+_W_PRODUCER_EPOCH = _WORD_TEXTS.index(b" producerEpoch: ")
+_W_LEADER_EPOCH = _WORD_TEXTS.index(b" partitionLeaderEpoch: ")
+_W_IS_TRANSACTIONAL = _WORD_TEXTS.index(b" isTransactional: ")
+_W_IS_CONTROL = _WORD_TEXTS.index(b" isControl: ")
+_W_HORIZON = _WORD_TEXTS.index(b" deleteHorizonMs: OptionalLong")
+_W_EMPTY = _WORD_TEXTS.index(b".empty")
+_W_POSITION = _WORD_TEXTS.index(b" position: ")
+_W_SIZE = _WORD_TEXTS.index(b" size: ")
+_W_MAGIC = _WORD_TEXTS.index(b" magic: ")
+_W_CODEC = _WORD_TEXTS.index(b" compresscodec: ")
+_W_CRC = _WORD_TEXTS.index(b" crc: ")
+_W_IS_VALID_BATCH = _WORD_TEXTS.index(b" isvalid: ")
+_W_TRUE = _WORD_TEXTS.index(b"true")
+_W_FALSE = _WORD_TEXTS.index(b"false")
+_W_OFFSET = _WORD_TEXTS.index(b"offset: ")
+_W_BAR = _WORD_TEXTS.index(b"| ")
+_W_KEY_SIZE = _WORD_TEXTS.index(b" keySize: ")
+_W_VALUE_SIZE = _WORD_TEXTS.index(b" valueSize: ")
+_W_SEQUENCE = _WORD_TEXTS.index(b" sequence: ")
+_W_HEADER_KEYS = _WORD_TEXTS.index(b" headerKeys: [")
+_W_IS_VALID_RECORD = _WORD_TEXTS.index(b" isValid: ")
+_W_KEY = _WORD_TEXTS.index(b"key: ")
+_W_PAYLOAD = _WORD_TEXTS.index(b"payload: ")
+_W_SPACE = _WORD_TEXTS.index(b" ")
+_W_CREATE_TIME = _WORD_TEXTS.index(b" CreateTime: ")
+_W_APPEND_TIME = _WORD_TEXTS.index(b" LogAppendTime: ")
+_W_NO_TIME = _WORD_TEXTS.index(b" NoTimestampType: ")
+_W_CODEC_NONE = _WORD_TEXTS.index(b"none")
+
+#: What write_dump_log is asked to print of records, as bits; the last: as release 3.9.1 prints it.
+DUMP_LOG_METADATA = 1
+DUMP_LOG_CONTENTS = 2
+DUMP_LOG_3_9_1 = 4
+_WANTS_METADATA = DUMP_LOG_METADATA
+_WANTS_CONTENTS = DUMP_LOG_CONTENTS
+_WANTS_3_9_1 = DUMP_LOG_3_9_1
+#: Why write_dump_log stopped, by number.
+DUMP_LOG_STOPS = ("done", "full", "odd-batch", "odd-record")
+_DUMP_DONE = 0
+_DUMP_FULL = 1
+_DUMP_ODD_BATCH = 2
+_DUMP_ODD_RECORD = 3
+#: More than the fixed text and the numbers of one line can take.
+_LINE_BYTES = 1024
+
+_TRANSACTIONAL_BIT = layout.TRANSACTIONAL_BIT
+_HORIZON_BIT = layout.DELETE_HORIZON_BIT
+_CODEC_COUNT = len(layout.CODEC_NAMES)
+_MAX_I32 = layout.MAX_RELATIVE_OFFSET
+
+
+def _put_word(word, out, at):
+    start = word * _WORD_BYTES + 1
+    length = _WORDS[start - 1]
+    for number in range(length):
+        out[at + number] = _WORDS[start + number]
+    return at + length
+
+
+def _put_int(value, out, at):
+    """The number in decimal."""
+    left = value if value >= 0 else -(value + 1)  # the lowest of 64 bits has no negative of its own
+    if value < 0:
+        left += 1
+        out[at] = 45
+        at += 1
+    digits = 1
+    rest = left
+    while rest >= 10:
+        rest = rest // 10
+        digits += 1
+    place = at + digits
+    while place > at:
+        place -= 1
+        rest = left // 10
+        out[place] = 48 + (left - rest * 10)
+        left = rest
+    return at + digits
+
+
+def _put_text(buffer, start, length, out, at):
+    """Copy text that must be UTF-8; -1 where it is not."""
+    seen = 0
+    for number in range(length):
+        byte = buffer[start + number]
+        seen |= byte
+        out[at + number] = byte
+    if seen & 0x80 and not _is_utf8(buffer, start, start + length):
+        return -1
+    return at + length
+
+
+def _put_header_keys(buffer, start, count, out, at):
+    """The keys of a record's headers, with commas between them; -1 where one is not UTF-8."""
+    end = buffer.shape[0]
+    for number in range(count):
+        if number:
+            out[at] = 44
+            at += 1
+        length, start = _varint(buffer, start, end)
+        at = _put_text(buffer, start, length, out, at)
+        if at < 0:
+            return -1
+        length, start = _varint(buffer, start + length, end)
+        if length > 0:
+            start += length
+    return at
+
+
+def _put_time(magic, attributes, out, at):
+    if magic == 0:
+        return _put_word(_W_NO_TIME, out, at)
+    return _put_word(_W_APPEND_TIME if attributes & _TIMESTAMP_TYPE_BIT else _W_CREATE_TIME, out, at)
+
+
+def _put_boolean(word, value, out, at):
+    at = _put_word(word, out, at)
+    return _put_word(_W_TRUE if value else _W_FALSE, out, at)
+
+
+def _put_batch(batches, row, is_valid, out, at):
+    """The line of a batch with plain fields."""
+    magic = batches[row, _B_MAGIC]
+    attributes = batches[row, _B_ATTRIBUTES]
+    if magic == 2:
+        at = _put_word(_W_BASE_OFFSET, out, at)
+        at = _put_int(batches[row, _B_BASE_OFFSET], out, at)
+        at = _put_word(_W_LAST_OFFSET, out, at)
+        at = _put_int(batches[row, _B_BASE_OFFSET] + batches[row, _B_LAST_DELTA], out, at)
+        at = _put_word(_W_COUNT, out, at)
+        at = _put_int(batches[row, _B_COUNT], out, at)
+        at = _put_word(_W_BASE_SEQUENCE, out, at)
+        sequence = batches[row, _B_BASE_SEQUENCE]
+        at = _put_int(sequence, out, at)
+        at = _put_word(_W_LAST_SEQUENCE, out, at)
+        if sequence >= 0:
+            sequence += batches[row, _B_LAST_DELTA]
+            if sequence > _MAX_I32:
+                sequence -= _TWO_31
+        at = _put_int(sequence, out, at)
+        at = _put_word(_W_PRODUCER_ID, out, at)
+        at = _put_int(batches[row, _B_PRODUCER_ID], out, at)
+        at = _put_word(_W_PRODUCER_EPOCH, out, at)
+        at = _put_int(batches[row, _B_PRODUCER_EPOCH], out, at)
+        at = _put_word(_W_LEADER_EPOCH, out, at)
+        at = _put_int(batches[row, _B_EPOCH], out, at)
+        at = _put_boolean(_W_IS_TRANSACTIONAL, attributes & _TRANSACTIONAL_BIT, out, at)
+        at = _put_boolean(_W_IS_CONTROL, attributes & _CONTROL_BIT, out, at)
+        at = _put_word(_W_HORIZON, out, at)
+        if attributes & _HORIZON_BIT:
+            out[at] = 91
+            at = _put_int(batches[row, _B_BASE_TIMESTAMP], out, at + 1)
+            out[at] = 93
+            at += 1
+        else:
+            at = _put_word(_W_EMPTY, out, at)
+    else:
+        at = _put_word(_W_OFFSET, out, at)
+        at = _put_int(batches[row, _B_BASE_OFFSET], out, at)
+    at = _put_word(_W_POSITION, out, at)
+    at = _put_int(batches[row, _B_POSITION], out, at)
+    at = _put_time(magic, attributes, out, at)
+    at = _put_int(batches[row, _B_MAX_TIMESTAMP], out, at)
+    at = _put_word(_W_SIZE, out, at)
+    at = _put_int(batches[row, _B_SIZE], out, at)
+    at = _put_word(_W_MAGIC, out, at)
+    at = _put_int(magic, out, at)
+    at = _put_word(_W_CODEC, out, at)
+    at = _put_word(_W_CODEC_NONE + (attributes & _CODEC_MASK), out, at)
+    at = _put_word(_W_CRC, out, at)
+    at = _put_int(batches[row, _B_CRC], out, at)
+    at = _put_boolean(_W_IS_VALID_BATCH, is_valid, out, at)
+    out[at] = 10
+    return at + 1
+
+
+def _put_record(buffer, records, row, batches, batch, tables, wants, out, at):
+    """The line of a record; -1 where a text in it is not UTF-8 or its sequence cannot be told so simply."""
+    magic = batches[batch, _B_MAGIC]
+    is_first = True
+    if wants & _WANTS_METADATA:
+        is_first = False
+        at = _put_word(_W_BAR, out, at)
+        at = _put_word(_W_OFFSET, out, at)
+        at = _put_int(records[row, _R_OFFSET], out, at)
+        at = _put_time(magic, batches[batch, _B_ATTRIBUTES], out, at)
+        at = _put_int(records[row, _R_TIMESTAMP], out, at)
+        at = _put_word(_W_KEY_SIZE, out, at)
+        at = _put_int(records[row, _R_KEY_LENGTH], out, at)
+        at = _put_word(_W_VALUE_SIZE, out, at)
+        at = _put_int(records[row, _R_VALUE_LENGTH], out, at)
+        if magic == 2:
+            sequence = batches[batch, _B_BASE_SEQUENCE]
+            if sequence >= 0:
+                if records[row, _R_OFFSET] < batches[batch, _B_BASE_OFFSET]:
+                    return -1
+                sequence += records[row, _R_OFFSET] - batches[batch, _B_BASE_OFFSET]
+                if sequence > _MAX_I32:
+                    sequence -= _TWO_31
+            at = _put_word(_W_SEQUENCE, out, at)
+            at = _put_int(sequence, out, at)
+            at = _put_word(_W_HEADER_KEYS, out, at)
+            if records[row, _R_HEADER_COUNT] > 0:
+                at = _put_header_keys(buffer, records[row, _R_HEADERS_START], records[row, _R_HEADER_COUNT], out, at)
+                if at < 0:
+                    return -1
+            out[at] = 93
+            at += 1
+        else:
+            start = records[row, _R_START]
+            stop = start + records[row, _R_SIZE]
+            crc = _u32(buffer, start + _LEGACY_CRC_AT)
+            is_valid = _crc(buffer, start + _CRC_START_LEGACY, stop, tables, _LEGACY_TABLES) == crc
+            at = _put_boolean(_W_IS_VALID_RECORD, is_valid, out, at)
+            at = _put_word(_W_CRC, out, at)
+            at = _put_int(crc, out, at)
+            if wants & _WANTS_3_9_1:
+                out[at] = 125
+                at += 1
+    if wants & _WANTS_CONTENTS:
+        if records[row, _R_KEY_LENGTH] >= 0:
+            at = _put_word(_W_BAR if is_first else _W_SPACE, out, at)
+            is_first = False
+            at = _put_word(_W_KEY, out, at)
+            at = _put_text(buffer, records[row, _R_KEY_START], records[row, _R_KEY_LENGTH], out, at)
+            if at < 0:
+                return -1
+        if records[row, _R_VALUE_LENGTH] >= 0:
+            at = _put_word(_W_BAR if is_first and not wants & _WANTS_3_9_1 else _W_SPACE, out, at)
+            at = _put_word(_W_PAYLOAD, out, at)
+            at = _put_text(buffer, records[row, _R_VALUE_START], records[row, _R_VALUE_LENGTH], out, at)
+            if at < 0:
+                return -1
+    out[at] = 10
+    return at + 1
+
+
+def write_dump_log(batches, crc_valid, buffer, records, tables, last, wants, state, out):
+    """Write what kafka-dump-log prints for the batch rows up to ``last`` and for their records.
+
+    ``batches`` is a batch table, ``crc_valid`` a byte for each of its rows; ``records`` an indexed record table over
+    ``buffer``, without rows where records are not printed; ``tables`` is checksums.crc_tables(). ``wants`` is made of
+    the DUMP_LOG bits.
+
+    ``state`` says where to begin, and then where it stopped: the batch row, whether that batch's line is written, the
+    record row, and why (DUMP_LOG_STOPS). The caller does what is odd: control batches, unknown codecs, sums that may
+    leave their 32 or 64 bits, text that is not UTF-8. Returns how many bytes of ``out`` are filled; a line that
+    ``out`` has no room for stops it, and takes at most 1 KiB and twice the record's size.
+    """
+    batch = state[0]
+    is_begun = state[1] != 0
+    row = state[2]
+    count = records.shape[0]
+    room = out.shape[0]
+    at = 0
+    stop = _DUMP_DONE
+    while batch < last:
+        if not is_begun:
+            if room - at < _LINE_BYTES:
+                stop = _DUMP_FULL
+                break
+            if (
+                (batches[batch, _B_ATTRIBUTES] & _CODEC_MASK) >= _CODEC_COUNT
+                or batches[batch, _B_BASE_OFFSET] < 0
+                or batches[batch, _B_LAST_DELTA] < 0
+                or batches[batch, _B_BASE_OFFSET] > _MAX_I64 - batches[batch, _B_LAST_DELTA]
+                or batches[batch, _B_BASE_SEQUENCE] < -1
+                or (batches[batch, _B_MAGIC] == 2 and batches[batch, _B_ATTRIBUTES] & _CONTROL_BIT)
+            ):
+                stop = _DUMP_ODD_BATCH
+                break
+            at = _put_batch(batches, batch, crc_valid[batch] == 1, out, at)
+            is_begun = True
+        while row < count and records[row, _R_BATCH] == batch:
+            if room - at < _LINE_BYTES + 2 * records[row, _R_SIZE]:
+                stop = _DUMP_FULL
+                break
+            end = _put_record(buffer, records, row, batches, batch, tables, wants, out, at)
+            if end < 0:
+                stop = _DUMP_ODD_RECORD
+                break
+            at = end
+            row += 1
+        if stop != _DUMP_DONE:
+            break
+        batch += 1
+        is_begun = False
+    state[0] = batch
+    state[1] = 1 if is_begun else 0
+    state[2] = row
+    state[3] = stop
+    return at

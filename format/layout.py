@@ -261,6 +261,18 @@ OFFSET_CHECKPOINTS = (
     CLEANER_OFFSET_CHECKPOINT,
 )
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+#: Where a broker with tiered storage keeps indexes that it fetched (storage RemoteIndexCache); no partition.
+REMOTE_INDEX_CACHE = "remote-log-index-cache"
+#: Files that a broker writes under a name with ``.tmp`` behind it and then renames (CheckpointFile and its kin).
+TEMPORARY_SUFFIX = ".tmp"
+ATOMICALLY_WRITTEN = (
+    *OFFSET_CHECKPOINTS,
+    LEADER_EPOCH_CHECKPOINT,
+    PARTITION_METADATA,
+    META_PROPERTIES,
+    QUORUM_STATE,
+    CLEAN_SHUTDOWN,
+)
 
 #: A segment's file: base offset in 20 digits, a suffix, at most one leftover mark.
 SEGMENT_FILE = re.compile(

@@ -10,7 +10,7 @@ from pathlib import Path
 from format import layout
 from format.errors import InputError, NotALogDir, UnreadableFile
 from format.location import Location
-from format.partition import Partition, looks_like_partition, parse_partition_dir, read_partition
+from format.partition import Partition, is_temporary, looks_like_partition, parse_partition_dir, read_partition
 from format.source import os_reason
 
 
@@ -64,6 +64,8 @@ class LogDir:
     clean_shutdown: Path | None = None
     lock: Path | None = None
     bootstrap_checkpoint: Path | None = None
+    remote_index_cache: Path | None = None
+    interrupted_writes: list[Path] = field(default_factory=list)  # a checkpoint's .tmp file that was never renamed
     unexpected: list[Path] = field(default_factory=list)
 
     def partition(self, path: Path) -> Partition:
@@ -158,6 +160,10 @@ def read_log_dir(path: str | os.PathLike[str]) -> LogDir:
             found.lock = place
         elif name == layout.BOOTSTRAP_CHECKPOINT and not is_dir:
             found.bootstrap_checkpoint = place
+        elif name == layout.REMOTE_INDEX_CACHE and is_dir:
+            found.remote_index_cache = place
+        elif is_temporary(name) and not is_dir:
+            found.interrupted_writes.append(place)
         else:
             found.unexpected.append(place)
     found.partitions = [place for _, _, _, place in sorted(partitions)]

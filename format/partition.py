@@ -7,9 +7,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from format import layout
-from format.errors import UnreadableFile
+from format.errors import FileChanged, UnreadableFile
 from format.location import Location
 from format.segment import Segment
+from format.side_file import INT64_RANGE
 from format.source import os_reason
 
 
@@ -43,6 +44,7 @@ class Partition:
     leader_epoch_checkpoint: Path | None = None
     metadata: Path | None = None
     quorum_state: Path | None = None
+    interrupted_writes: list[Path] = field(default_factory=list)  # a checkpoint's .tmp file that was never renamed
     unexpected: list[Path] = field(default_factory=list)
 
     @property
@@ -67,11 +69,23 @@ def parse_partition_dir(name: str) -> tuple[str, int, str | None] | None:
     return match["topic"], int(match["partition"]), match["mark"]
 
 
+def is_offset(number: int) -> bool:
+    """Whether a number from a file's name can be an offset: 20 digits hold more than 63 bits."""
+    return number <= INT64_RANGE[1]
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a broker writes a file under this name before it renames it."""
+    return name.endswith(layout.TEMPORARY_SUFFIX) and (
+        name.removesuffix(layout.TEMPORARY_SUFFIX) in layout.ATOMICALLY_WRITTEN
+    )
+
+
 def read_partition(path: str | os.PathLike[str]) -> Partition:
     """What lies in a partition directory, from its file names alone.
 
     A directory of any name is taken; one that is not ``TOPIC-PARTITION`` has neither topic nor number.
-    Raises UnreadableFile when the directory cannot be listed.
+    Raises UnreadableFile when the directory cannot be listed, FileChanged when it is not there.
     """
     directory = Path(path)
     # A path like "." has no name of its own until it is made absolute.
@@ -83,6 +97,8 @@ def read_partition(path: str | os.PathLike[str]) -> Partition:
     try:
         with os.scandir(directory) as entries:
             listed = sorted((entry.name, entry.is_file(follow_symlinks=False)) for entry in entries)
+    except FileNotFoundError as error:
+        raise FileChanged("cannot list: the directory is not there, or not any more", Location(str(directory))) from error
     except OSError as error:
         raise UnreadableFile(f"cannot list: {os_reason(error)}", Location(str(directory))) from error
     grouped: dict[tuple[str, int], Segment] = {}
@@ -90,8 +106,12 @@ def read_partition(path: str | os.PathLike[str]) -> Partition:
         file_path = directory / name
         match = layout.SEGMENT_FILE.match(name)
         kraft = layout.KRAFT_SNAPSHOT_FILE.match(name)
-        if not is_file:
+        if not is_file or (match is not None and not is_offset(int(match["base_offset"]))):
             partition.unexpected.append(file_path)
+        elif kraft is not None and not is_offset(int(kraft["end_offset"])):
+            partition.unexpected.append(file_path)
+        elif is_temporary(name):
+            partition.interrupted_writes.append(file_path)
         elif match is not None:
             base_offset, leftover = int(match["base_offset"]), (match["leftover"] or "").lstrip(".") or None
             if match["suffix"] == layout.PRODUCER_SNAPSHOT_SUFFIX and leftover is None:

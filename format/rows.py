@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 from format import layout
@@ -20,12 +21,24 @@ CODEC_NAMES = (*layout.CODEC_NAMES, "unknown-5", "unknown-6", "unknown-7")
 
 @dataclass(frozen=True, slots=True)
 class RowBlock:
-    """Rows of one schema, in order, to be read once; ``records`` are the columns behind record rows."""
+    """Rows of one schema, in order, to be read once; ``records``, ``batches`` are the columns behind such rows."""
 
     schema: RowSchema
     rows: Iterable[Row]
     location: Location | None = None
     records: RecordTable | None = None
+    batches: BatchTable | None = None
+
+    def first(self, count: int) -> tuple[RowBlock, int]:
+        """The first rows, at most so many, and how many they are."""
+        if self.records is not None:
+            records = self.records.rows(slice(0, count))
+            return replace(self, rows=islice(self.rows, count), records=records), len(records)
+        if self.batches is not None:
+            batches = self.batches.rows(slice(0, count))
+            return replace(self, rows=islice(self.rows, count), batches=batches), len(batches)
+        rows = list(islice(self.rows, count))
+        return replace(self, rows=rows), len(rows)
 
 
 def timestamp_type_name(magic: int, attributes: int) -> str:
@@ -144,7 +157,7 @@ def record_rows(table: RecordTable, location: Location) -> Iterator[Row]:
 
 
 def batch_block(table: BatchTable, location: Location) -> RowBlock:
-    return RowBlock(BATCH, batch_rows(table, location), location)
+    return RowBlock(BATCH, batch_rows(table, location), location, batches=table)
 
 
 def record_block(table: RecordTable, location: Location) -> RowBlock:

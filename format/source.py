@@ -8,9 +8,11 @@ from __future__ import annotations
 import errno
 import os
 import stat
+from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol
 
+from format import read_policy
 from format.errors import FileChanged, UnreadableFile
 from format.location import Location
 
@@ -32,17 +34,32 @@ class Source(Protocol):
     def close(self) -> None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """A file as it was when it was opened: which one, how long, and when it was last written."""
+
+    size_bytes: int
+    mtime_ns: int
+    device_inode: tuple[int, int]
+
+
 class FileSource:
     """A local regular file, opened O_RDONLY and never through a final symlink."""
 
     __slots__ = ("_fd", "bytes_read", "device_inode", "mtime_ns", "path", "size_bytes")
 
-    def __init__(self, path: str | os.PathLike[str]) -> None:
-        """Open; raises UnreadableFile for anything that is not a readable regular file."""
+    def __init__(self, path: str | os.PathLike[str], state: FileState | None = None) -> None:
+        """Open; raises UnreadableFile for anything that is not a readable regular file, FileChanged for nothing.
+
+        ``state`` is that of another source of this file, whose size stays the frozen one; raises FileChanged where
+        another file has taken its place.
+        """
         self.path = os.fspath(path)
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
             self._fd = os.open(self.path, flags)
+        except FileNotFoundError as error:
+            raise FileChanged("cannot open: the file is not there, or not any more", Location(self.path)) from error
         except OSError as error:
             reason = "is a symbolic link, which is not followed" if error.errno == errno.ELOOP else os_reason(error)
             raise UnreadableFile(f"cannot open: {reason}", Location(self.path)) from error
@@ -55,6 +72,18 @@ class FileSource:
         self.mtime_ns = status.st_mtime_ns
         self.device_inode = (status.st_dev, status.st_ino)
         self.bytes_read = 0
+        if read_policy.current is not None:
+            read_policy.current.opened(self._fd)
+        if state is not None:
+            if state.device_inode != self.device_inode:
+                self.close()
+                raise FileChanged("another file has taken its place while it was read", Location(self.path))
+            self.size_bytes, self.mtime_ns = state.size_bytes, state.mtime_ns
+
+    @property
+    def state(self) -> FileState:
+        """What another process needs to read the same file as far as this source does."""
+        return FileState(self.size_bytes, self.mtime_ns, self.device_inode)
 
     def read_at(self, position: int, length: int) -> bytes:
         length = min(length, self.size_bytes - position)
@@ -78,7 +107,11 @@ class FileSource:
 
     def _pread(self, position: int, length: int) -> bytes:
         try:
-            got = os.pread(self._fd, length, position)
+            policy = read_policy.current
+            if policy is None:
+                got = os.pread(self._fd, length, position)
+            else:
+                got = policy.read(self._fd, length, position)
         except OSError as error:
             raise UnreadableFile(
                 f"read failed: {os_reason(error)}", Location(self.path, position=position, length=length)

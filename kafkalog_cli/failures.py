@@ -15,6 +15,7 @@ from format.errors import (
     OutputError,
     OutputExists,
     OutputInsideSource,
+    Refused,
     UnsupportedError,
 )
 from format.findings import FINDING_CODES
@@ -49,7 +50,7 @@ def condition_of(error: BaseException) -> Condition:
         return Condition.TERMINATED
     if isinstance(error, ReaderGone):
         return Condition.READER_GONE
-    if isinstance(error, (OutputExists, OutputInsideSource)):
+    if isinstance(error, (OutputExists, OutputInsideSource, Refused)):
         return Condition.REFUSED
     if isinstance(error, OutputError):
         return Condition.OUTPUT_FAILED

@@ -141,7 +141,8 @@ def load_command(entry: CommandEntry) -> Any:
     module = import_module(entry.module)
     function = getattr(module, entry.name.replace("-", "_"))
     app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
-    app.command(name=entry.name, cls=HelpfulCommand, context_settings=CONTEXT_SETTINGS)(function)
+    kind = getattr(module, "COMMAND_CLASS", HelpfulCommand)
+    app.command(name=entry.name, cls=kind, context_settings=CONTEXT_SETTINGS)(function)
     command: Any = get_command(app)
     command.examples = tuple(getattr(module, "EXAMPLES", ()))
     command.function = function

@@ -61,6 +61,30 @@ COMMANDS = (
         "Fresh indexes from the log, in a new directory.",
         "Write",
     ),
+    CommandEntry(
+        "extract",
+        "kafkalog_cli.commands.extract",
+        "Records to Parquet, JSON lines or CSV, for other programs.",
+        "Write",
+    ),
+    CommandEntry(
+        "redact",
+        "kafkalog_cli.commands.redact",
+        "A copy with keys and values replaced and its structure kept, to hand on.",
+        "Write",
+    ),
+    CommandEntry(
+        "scan",
+        "kafkalog_cli.commands.scan",
+        "verify, inventory, grep and extract as Spark jobs, on all cores or on a cluster.",
+        "Scale",
+    ),
+    CommandEntry(
+        "dump-log",
+        "kafkalog_cli.commands.dump_log",
+        "The flags and the output of Kafka's own kafka-dump-log.",
+        "Compatibility",
+    ),
 )
 
 

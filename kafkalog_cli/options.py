@@ -10,6 +10,7 @@ import errno
 import os
 import re
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -28,6 +29,7 @@ LEVELS = ("headers", "crc", "records", "full")
 _MAX_INT64 = 2**63 - 1
 _COUNT = re.compile(r"[0-9]{1,19}")
 _SIZE = re.compile(r"([0-9]{1,19}) ?([kmgt]i?b?|b)?", re.IGNORECASE)
+_RATE = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")
 _SIZE_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
@@ -64,6 +66,16 @@ def parse_size(text: Any) -> int:
     if not 0 < size_bytes <= _MAX_INT64:
         raise typer.BadParameter(f"{_shown(text)} is out of range")
     return size_bytes
+
+
+def parse_rate(text: Any) -> int:
+    """A rate in bytes per second: a number of megabytes (of 1000 * 1000 bytes), or any size."""
+    if isinstance(text, str) and _RATE.fullmatch(text):
+        rate = int(float(text) * 1_000_000)
+        if rate > 0:
+            return rate
+        raise typer.BadParameter(f"{_shown(text)} is no rate")
+    return parse_size(text)
 
 
 def parse_moment(text: Any) -> int:
@@ -130,6 +142,26 @@ def limits_of(
         "max_zstd_window_bytes": max_zstd_window_bytes,
     }
     return replace(DEFAULT_LIMITS, **{name: value for name, value in given.items() if value is not None})
+
+
+def jobs_of(jobs: int | None, max_rate: int | None = None) -> int:
+    """How many processes to use: what was asked for, else as many as there are processors for this one.
+
+    One keeps to a rate that was set.
+    """
+    if max_rate is not None:
+        return 1
+    if jobs is not None:
+        return jobs
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def reading(max_rate: int | None, cache_friendly: bool) -> AbstractContextManager[None]:
+    """The context in which files are read as it was asked for."""
+    from format.read_policy import ReadPolicy, reading_by
+
+    policy = ReadPolicy(max_rate, spares_cache=cache_friendly) if max_rate is not None or cache_friendly else None
+    return reading_by(policy)
 
 
 def _shown(text: str) -> str:
@@ -245,6 +277,24 @@ MaxZstdWindow = Annotated[
     ),
 ]
 
+# -- beside a broker that runs -------------------------------------------------------------------------------
+
+MaxRate = Annotated[
+    int | None,
+    typer.Option(
+        "--max-rate",
+        metavar="MB/S",
+        parser=parse_rate,
+        help="Read no more than so many megabytes in a second, by one process.",
+    ),
+]
+CacheFriendly = Annotated[
+    bool,
+    typer.Option(
+        "--cache-friendly", help="Leave the page cache as it was: let go at once of what was not in it before."
+    ),
+]
+
 # -- how it comes out ----------------------------------------------------------------------------------------
 
 Format = Annotated[
@@ -259,5 +309,12 @@ OutputFile = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary on standard error.")]
 Jobs = Annotated[
-    int | None, typer.Option("--jobs", metavar="N", parser=parse_positive, help="How many threads or processes work.")
+    int | None,
+    typer.Option(
+        "--jobs",
+        metavar="N",
+        parser=parse_positive,
+        help="How many processes share large work.",
+        show_default="the number of processors",
+    ),
 ]

@@ -49,8 +49,14 @@ class OutputStream:
     def is_utf8(self) -> bool:
         return self.encoding.lower().replace("_", "-") in ("utf-8", "utf8")
 
-    def write(self, lines: bytes) -> None:
+    def write(self, lines: bytes | memoryview) -> None:
         """Take bytes; they are written at once on a terminal, else in larger pieces or after half a second."""
+        if len(lines) >= _BUFFER_BYTES:  # large enough by itself, and not to be copied
+            self.flush()
+            self._write_out(memoryview(lines))
+            return
+        if isinstance(lines, memoryview):
+            lines = bytes(lines)  # whose it is may change it before it is written
         self._parts.append(lines)
         self._buffered_bytes += len(lines)
         is_full = self._buffered_bytes >= _BUFFER_BYTES
@@ -67,6 +73,9 @@ class OutputStream:
         self._parts.clear()
         self._buffered_bytes = 0
         self._flushed_at = time.monotonic()
+        self._write_out(rest)
+
+    def _write_out(self, rest: memoryview) -> None:
         if self._failed:
             return
         try:

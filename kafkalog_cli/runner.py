@@ -89,7 +89,7 @@ class Run:
             return self.format_name
         return None
 
-    def write_raw(self, schema: RowSchema, lines: bytes, row_count: int) -> None:
+    def write_raw(self, schema: RowSchema, lines: bytes | memoryview, row_count: int) -> None:
         """Whole lines, each with its LF, that are what ``write`` would have made of ``row_count`` rows."""
         self._make_room()
         self._renderer.write_raw(lines)

@@ -23,6 +23,7 @@ PRIMITIVES = frozenset(
         "json_object",
         "kafka_uuid",
         "kernel",
+        "read_policy",
         "side_file",
         "source",
         "timestamps",

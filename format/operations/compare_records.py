@@ -36,18 +36,12 @@ class ReadBackMismatch(OutputError):
 
 
 class PlacedBatch(NamedTuple):
-    """One batch: its chunk, its row in it, and its last offset."""
+    """One batch: its chunk, its row in it, its last offset and its bytes."""
 
     chunk: BatchChunk
     row: int
     last_offset: int
-
-    @property
-    def content(self) -> memoryview:
-        if self.chunk.buffer is None:
-            raise ValueError("the chunk was read without bodies")
-        start = int(self.chunk.table.position[self.row]) - self.chunk.buffer_position
-        return self.chunk.buffer[start : start + int(self.chunk.table.size_bytes[self.row])]
+    content: memoryview
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,9 +54,13 @@ class Pair:
 
 def placed_batches(chunk: BatchChunk, which: NDArray[np.bool_]) -> Iterator[PlacedBatch]:
     """The batches of a chunk among the rows ``which``, in order."""
+    if chunk.buffer is None:
+        raise ValueError("the chunk was read without bodies")
     last = chunk.table.last_offset.tolist()
+    starts = (chunk.table.position - chunk.buffer_position).tolist()
+    ends = (chunk.table.end_position - chunk.buffer_position).tolist()
     for row in np.flatnonzero(which).tolist():
-        yield PlacedBatch(chunk, row, last[row])
+        yield PlacedBatch(chunk, row, last[row], chunk.buffer[starts[row] : ends[row]])
 
 
 def paired(source: Iterator[PlacedBatch], output: Iterator[PlacedBatch], location: Location) -> Iterator[Pair]:

@@ -19,6 +19,9 @@ def damage_finding(damage: Damage, location: Location, *, is_last_segment: bool)
         lost = (first, last) if first <= last else None
     if damage.reaches_end and not is_last_segment and code == "tail-torn":
         code = "log-truncated"
+    if damage.code == "limit-exceeded":
+        where = location.at(position=damage.position, length=damage.length)
+        return finding(code, where, f"{damage.reason}: {damage.length} bytes")
     message = f"{damage.reason}; {damage.length} bytes are not readable"
     if damage.next_base_offset is not None:
         message += f", the next intact batch starts at offset {damage.next_base_offset}"

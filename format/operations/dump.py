@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from format.findings import Finding, finding_of
-from format.limits import DEFAULT_LIMITS, Limits
+from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.log_dir import Kind, kind_of, read_log_dir
 from format.operations.dump_side_files import side_file_blocks
@@ -19,7 +20,32 @@ from format.records import record_tables
 from format.rows import RowBlock, batch_block, record_block
 from format.segment import Segment
 
-_LOG_KINDS = (Kind.LOG, Kind.KRAFT_SNAPSHOT)
+LOG_KINDS = (Kind.LOG_DIR, Kind.PARTITION, Kind.LOG, Kind.KRAFT_SNAPSHOT)
+#: What is read of a log at once, and given out together.
+DUMP_CHUNK_BYTES = MIB
+
+
+@dataclass(frozen=True, slots=True)
+class DumpTerms:
+    """What was asked for: batches or records, of which offsets and times, under which limits.
+
+    ``decodes_internal`` is for ``dump_lines``: keys and values of internal topics and control records decoded.
+    """
+
+    records: bool = False
+    selection: Selection = EVERYTHING
+    limits: Limits = DEFAULT_LIMITS
+    decodes_internal: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class LogToDump:
+    """A log file, and what its partition tells of it; ``segment`` is None for one that is no segment's."""
+
+    path: Path
+    segment: Segment | None
+    location: Location
+    is_last_segment: bool
 
 
 def dump(
@@ -36,31 +62,35 @@ def dump(
     is nothing of Kafka's.
     """
     kind = kind or kind_of(path)
+    if kind not in LOG_KINDS:
+        yield from side_file_blocks(path, kind, limits=limits)
+        return
+    terms = DumpTerms(records, selection, limits)
+    for log in logs_to_dump(path, kind, selection):
+        yield from log_blocks(log, terms)
+
+
+def logs_to_dump(path: Path, kind: Kind, selection: Selection) -> Iterator[LogToDump]:
+    """The log files below a path that may hold what is selected, in order."""
     if kind is Kind.LOG_DIR:
         for directory in read_log_dir(path).partitions:
-            yield from _partition_blocks(read_partition(directory), records, selection, limits)
+            yield from _logs_of_partition(read_partition(directory), selection)
     elif kind is Kind.PARTITION:
-        yield from _partition_blocks(read_partition(path), records, selection, limits)
-    elif kind in _LOG_KINDS:
-        yield from _file_blocks(path, kind, records, selection, limits)
+        yield from _logs_of_partition(read_partition(path), selection)
     else:
-        yield from side_file_blocks(path, kind, limits=limits)
+        yield _lone_log(path, kind)
 
 
-def _partition_blocks(
-    partition: Partition, records: bool, selection: Selection, limits: Limits
-) -> Iterator[RowBlock | Finding]:
+def _logs_of_partition(partition: Partition, selection: Selection) -> Iterator[LogToDump]:
     for segment in partition.segments:
         next_base_offset = partition.next_base_offset(segment)
         if segment.log is None or selection.excludes_segment(segment.base_offset, next_base_offset):
             continue
         location = partition.location(segment.log, segment.base_offset)
-        yield from _log_blocks(segment.log, segment, location, next_base_offset is None, records, selection, limits)
+        yield LogToDump(segment.log, segment, location, next_base_offset is None)
 
 
-def _file_blocks(
-    path: Path, kind: Kind, records: bool, selection: Selection, limits: Limits
-) -> Iterator[RowBlock | Finding]:
+def _lone_log(path: Path, kind: Kind) -> LogToDump:
     """One log file by itself: its siblings tell its indexes and whether later segments follow."""
     location = location_of_file(path)
     segment = None
@@ -70,23 +100,32 @@ def _file_blocks(
         for each in partition.segments:
             if each.log is not None and each.log.name == path.name:
                 segment, is_last = each, partition.next_base_offset(each) is None
-    yield from _log_blocks(path, segment, location, is_last, records, selection, limits)
+    return LogToDump(path, segment, location, is_last)
 
 
-def _log_blocks(
-    path: Path,
-    segment: Segment | None,
-    location: Location,
-    is_last: bool,
-    records: bool,
-    selection: Selection,
-    limits: Limits,
+def log_blocks(log: LogToDump, terms: DumpTerms) -> Iterator[RowBlock | Finding]:
+    """Rows of one log, and findings."""
+    items = log_chunks(
+        log.path,
+        log.segment,
+        log.location,
+        selection=terms.selection,
+        is_last_segment=log.is_last_segment,
+        limits=terms.limits,
+        chunk_bytes=DUMP_CHUNK_BYTES,
+    )
+    return blocks_of_chunks(items, log.location, terms)
+
+
+def blocks_of_chunks(
+    items: Iterable[LogChunk | Finding], location: Location, terms: DumpTerms
 ) -> Iterator[RowBlock | Finding]:
-    for item in log_chunks(path, segment, location, selection=selection, is_last_segment=is_last, limits=limits):
+    """Rows of a log's chunks, and findings."""
+    for item in items:
         if isinstance(item, Finding):
             yield item
-        elif records:
-            yield from _record_blocks(item, selection, limits)
+        elif terms.records:
+            yield from _record_blocks(item, terms.selection, terms.limits)
         elif item.selected.any():
             table = item.chunk.table
             yield batch_block(table if item.selected.all() else table.rows(item.selected), location)

@@ -24,8 +24,7 @@ from format.operations.lookup_by_offset import offset_lookup
 from format.operations.lookup_by_time import max_timestamp_lookup, timestamp_lookup
 from format.operations.lookup_segment import LookupSegment
 from format.operations.lookup_trace import Match, Result, Told, TraceStep
-from format.partition import Partition, read_partition
-from format.side_file import INT64_RANGE
+from format.partition import Partition, is_offset, read_partition
 
 #: What looks up in the segments within the bounds.
 _Lookup = Callable[[list[LookupSegment], Bounds], Generator[Told, None, Result]]
@@ -98,7 +97,7 @@ def _run(partition: Partition, limits: Limits, lookup: _Lookup) -> Iterator[Told
     """Look up with the segments' files open, tell each finding once, and close them."""
     yield from _not_searched(partition)
     bounds = yield from read_bounds(partition, limits)
-    live = [segment for segment in partition.segments if segment.base_offset <= INT64_RANGE[1]]
+    live = partition.segments
     next_base_offsets = [*(segment.base_offset for segment in live), None][1:]
     segments = [
         LookupSegment(partition, segment, next_base_offset, limits)
@@ -128,12 +127,12 @@ def _not_searched(partition: Partition) -> Iterator[Finding]:
     for path in partition.unexpected:
         match = layout.SEGMENT_FILE.match(path.name)
         if match is not None and match["suffix"] == layout.LOG_SUFFIX and match["leftover"] is None:
-            where = partition.location(path, int(match["base_offset"]))
-            yield finding("file-unreadable", where, "not a regular file, so not searched")
-    for segment in partition.segments:
-        if segment.base_offset > INT64_RANGE[1]:
-            where = partition.location(segment.log, segment.base_offset)
-            yield finding("entry-unexpected", where, "the name's offset does not fit in 63 bits; not searched")
+            if not is_offset(int(match["base_offset"])):
+                message = "the name's offset does not fit in 63 bits; not searched"
+                yield finding("entry-unexpected", partition.location(path), message)
+            else:
+                where = partition.location(path, int(match["base_offset"]))
+                yield finding("file-unreadable", where, "not a regular file, so not searched")
 
 
 def _told_once(steps: Generator[Told, None, Result]) -> Generator[Told, None, Result]:

@@ -18,7 +18,12 @@ from format.operations.checkpoint_offsets import CheckpointOffsets, checkpoints_
 from format.operations.directory_sizes import DirectorySizes, read_directory_sizes
 from format.operations.dump_side_files import problem_findings
 from format.operations.partition_listing import ListedPartition, PartitionListing, list_partition
-from format.operations.partition_surroundings import MAX_BASE_OFFSET, unexpected_finding, unexpected_note
+from format.operations.partition_surroundings import (
+    MAX_BASE_OFFSET,
+    interrupted_finding,
+    unexpected_finding,
+    unexpected_note,
+)
 from format.operations.read_log import location_of_file
 from format.operations.segment_listing import SegmentListing, joined_notes, list_log, list_segment
 from format.partition import Partition, parse_partition_dir, read_partition
@@ -188,6 +193,8 @@ def _log_dir_listing(
         notes.append("in use by a running broker" + (f", process {lock.pid}" if lock.pid else ""))
     notes += yield from _shutdown(found, location)
     notes += yield from _checkpointed_but_absent(found, checkpoints)
+    for entry in found.interrupted_writes:
+        yield interrupted_finding(entry, Location(str(entry)))
     for entry in found.unexpected:
         yield unexpected_finding(entry, Location(str(entry)))
     if found.unexpected:

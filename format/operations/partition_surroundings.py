@@ -9,7 +9,7 @@ from pathlib import Path
 from format import layout
 from format.findings import Finding, finding
 from format.location import Location
-from format.partition import Partition, parse_partition_dir
+from format.partition import Partition, is_offset, parse_partition_dir
 from format.segment import Segment
 
 #: The largest base offset that a segment can have; 20 digits of a file's name can say more.
@@ -47,13 +47,10 @@ def surroundings_findings(partition: Partition) -> Generator[Finding, None, list
         yield _group_finding("index-orphan", partition, segment, "but there is no .log")
     if partition.orphans:
         notes.append(f"{_counted(len(partition.orphans), 'base offset')} without .log")
-    for segment in partition.segments:
-        if segment.base_offset > MAX_BASE_OFFSET:
-            message = f"the base offset {segment.base_offset} does not fit in 63 bits; the segment is not read"
-            yield finding("entry-unexpected", partition.location(segment.log), message)
-            notes.append("a base offset past 63 bits")
     for path in partition.unexpected:
         yield unexpected_finding(path, partition.location(path))
+    for path in partition.interrupted_writes:
+        yield interrupted_finding(path, partition.location(path))
     if partition.unexpected:
         notes.append(unexpected_note(partition.unexpected))
     return notes
@@ -73,14 +70,23 @@ def unexpected_finding(path: Path, location: Location) -> Finding:
         mode = path.lstat().st_mode
     except OSError:
         return finding("file-changed", location, "the file vanished, or cannot be looked at")
+    segment = layout.SEGMENT_FILE.match(path.name)
+    if segment is not None and not is_offset(int(segment["base_offset"])):
+        message = f"the base offset {segment['base_offset']} does not fit in 63 bits; the file is not read"
+        return finding("entry-unexpected", location, message)
     known_name = layout.SEGMENT_FILE.match(path.name) or parse_partition_dir(path.name)
     if stat.S_ISLNK(mode) and known_name:
         return finding("file-unreadable", location, "is a symbolic link, which is not followed")
     if known_name and layout.SEGMENT_FILE.match(path.name):
         return finding("file-unreadable", location, f"is {_type_words(mode)} under the name of a segment's file")
-    if path.name.endswith(".tmp"):
-        return finding("entry-unexpected", location, "a temporary file, perhaps of a write that was cut off")
     return finding("entry-unexpected", location, f"{_type_words(mode)} that no Kafka broker writes here")
+
+
+def interrupted_finding(path: Path, location: Location) -> Finding:
+    """The finding for the temporary file of a checkpoint; the checkpoint itself is the one before it."""
+    whole = path.name.removesuffix(layout.TEMPORARY_SUFFIX)
+    message = f"a write of {whole} was cut off before it took effect; the next one overwrites this file"
+    return finding("segment-leftover", location, message)
 
 
 def unexpected_note(paths: list[Path]) -> str:

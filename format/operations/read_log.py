@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
-from format.batches import BatchChunk, batch_chunks
+from format.batches import BatchChunk, BatchTable, Damage, batch_chunks
 from format.errors import KafkaLogError
 from format.findings import Finding, Severity, finding, finding_of
 from format.legacy_messages import open_wrappers
@@ -19,9 +19,12 @@ from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.operations.damage import damage_finding
 from format.operations.selection import EVERYTHING, Selection, start_position
-from format.partition import parse_partition_dir
+from format.partition import is_offset, parse_partition_dir
+from format.resynchronise import has_right_crc, read_header
 from format.segment import Segment
 from format.source import FileSource
+
+_MAX_OFFSET = 2**63 - 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +45,7 @@ def log_chunks(
     is_last_segment: bool = True,
     with_bodies: bool = True,
     limits: Limits = DEFAULT_LIMITS,
+    chunk_bytes: int | None = None,
 ) -> Iterator[LogChunk | Finding]:
     """The selected chunks of one log file (or KRaft snapshot), and findings where it is damaged or unreadable.
 
@@ -49,47 +53,115 @@ def log_chunks(
     """
     try:
         with FileSource(path) as source:
-            start = 0 if segment is None or selection.is_everything else start_position(segment, source, selection)
-            for chunk in batch_chunks(source, start, with_bodies=with_bodies, check_crc=with_bodies, limits=limits):
-                if with_bodies:
-                    open_wrappers(chunk, limits=limits)
-                yield from crc_findings(chunk, location)
-                yield LogChunk(chunk, location, selection.batches(chunk.table))
-                if chunk.damage is not None:
-                    yield tail_finding(source, chunk, location, is_last_segment)
-                if selection.is_past(chunk.table):
-                    return
+            chunks = batch_chunks(
+                source,
+                first_position(segment, source, selection),
+                with_bodies=with_bodies,
+                check_crc=with_bodies,
+                limits=limits,
+                chunk_bytes=chunk_bytes,
+            )
+            yield from opened_chunks(
+                source, chunks, location, selection, is_last_segment=is_last_segment, limits=limits
+            )
     except KafkaLogError as error:
         yield finding_of(error, location)
 
 
-def crc_findings(chunk: BatchChunk, location: Location) -> Iterator[Finding]:
-    """One finding per batch of the chunk whose CRC is wrong."""
+def first_position(segment: Segment | None, source: FileSource, selection: Selection) -> int:
+    """Where in a log to begin to read what is selected: a batch boundary."""
+    return 0 if segment is None or selection.is_everything else start_position(segment, source, selection)
+
+
+def opened_chunks(
+    source: FileSource,
+    chunks: Iterable[BatchChunk],
+    location: Location,
+    selection: Selection,
+    *,
+    is_last_segment: bool,
+    limits: Limits,
+) -> Iterator[LogChunk | Finding]:
+    """Chunks of a log, one behind the other, compressed v0/v1 messages opened, and findings where it is damaged."""
+    for chunk in chunks:
+        if chunk.buffer is not None:
+            open_wrappers(chunk, limits=limits)
+        yield from crc_findings(chunk, location, source)
+        yield LogChunk(chunk, location, selection.batches(chunk.table))
+        if chunk.damage is not None:
+            yield tail_finding(source, chunk, location, is_last_segment)
+        if selection.is_past(chunk.table):
+            return
+
+
+def crc_findings(chunk: BatchChunk, location: Location, source: FileSource | None = None) -> Iterator[Finding]:
+    """One finding per batch of the chunk whose CRC is wrong.
+
+    With a source its bytes are read once more: bytes that differ then are those of a file that is being changed.
+    """
     table = chunk.table
     for row in np.flatnonzero(table.crc_valid == 0).tolist():
+        position, size_bytes = int(table.position[row]), int(table.size_bytes[row])
         first, last = int(table.base_offset[row]), int(table.last_offset[row])
+        where = location.at(position=position, length=size_bytes, offset=first)
+        if source is not None and chunk.buffer is not None:
+            start = position - chunk.buffer_position
+            if source.read_at(position, size_bytes) != chunk.buffer[start : start + size_bytes]:
+                yield finding("file-changed", where, "the batch's bytes changed while they were read")
+                continue
+        lost = _lost_offsets(table, row)
+        words = "its offsets" if lost is None else f"offsets {lost[0]} to {lost[1]}"
         yield finding(
             "batch-crc-mismatch",
-            location.at(position=int(table.position[row]), length=int(table.size_bytes[row]), offset=first),
-            f"the batch's CRC is not that of its bytes: offsets {first} to {last} cannot be trusted",
+            where,
+            f"the batch's CRC is not that of its bytes: {words} cannot be trusted",
             actual=int(table.crc[row]),
-            lost_offsets=(first, last) if first <= last else None,
+            lost_offsets=lost,
         )
 
 
+def _lost_offsets(table: BatchTable, row: int) -> tuple[int, int] | None:
+    """The offsets of a batch with a wrong CRC: what its header claims, as far as sound neighbours leave room for it."""
+    first, last = int(table.base_offset[row]), int(table.last_offset[row])
+    least, most = 0, _MAX_OFFSET
+    if row > 0 and table.crc_valid[row - 1] != 0:
+        least = int(table.last_offset[row - 1]) + 1
+    if row + 1 < len(table) and table.crc_valid[row + 1] != 0:
+        # The first offset of a compressed v0/v1 message is known once it was opened, the last one always.
+        most = int(table.base_offset[row + 1]) - 1
+    if table.is_wrapper[row] and row > 0:
+        first = least
+    if not least <= first <= last <= most:
+        first, last = least, most
+    return (first, last) if first <= last < _MAX_OFFSET else None
+
+
 def tail_finding(source: FileSource, chunk: BatchChunk, location: Location, is_last_segment: bool) -> Finding:
-    """The finding for a chunk's damage; a file that grew meanwhile is not damaged but still being written."""
+    """The finding for a chunk's damage; an end that is being written, as a second look shows, is no damage."""
     if chunk.damage is None:
         raise ValueError("the chunk has no damage")
     found = damage_finding(chunk.damage, location, is_last_segment=is_last_segment)
-    if chunk.damage.reaches_end and is_last_segment:
-        try:
-            grown = source.current_size_bytes() != source.size_bytes
-        except OSError:
-            grown = False
-        if grown:
-            return finding("live-tail", found.location, "the file is being written: its end was cut off by this read")
+    if not (chunk.damage.reaches_end and is_last_segment):
+        return found
+    try:
+        with FileSource(source.path) as again:
+            if again.size_bytes < source.size_bytes:
+                return finding("file-changed", found.location, "the file was cut while it was read")
+            if _is_being_written(again, chunk.damage, again.size_bytes > source.size_bytes):
+                return finding("live-tail", found.location, "the file is being written: its end was not there yet")
+    except KafkaLogError as error:
+        return finding_of(error, found.location)
     return found
+
+
+def _is_being_written(source: FileSource, damage: Damage, has_grown: bool) -> bool:
+    """Whether a batch has come to stand where none did, or more of one."""
+    header = read_header(source, damage.position)
+    if header is None:
+        return has_grown and source.size_bytes - damage.position < layout.RECORD_BATCH.size_bytes
+    if header.end_position > source.size_bytes:
+        return has_grown
+    return has_right_crc(source, header.position, header.size_bytes, header.magic)
 
 
 def location_of_file(path: str | os.PathLike[str]) -> Location:
@@ -101,7 +173,7 @@ def location_of_file(path: str | os.PathLike[str]) -> Location:
     location = Location(str(place))
     if parsed is not None:
         location = replace(location, topic=parsed[0], partition=parsed[1])
-    if match is not None:
+    if match is not None and is_offset(int(match["base_offset"])):
         location = replace(location, base_offset=int(match["base_offset"]))
     return location
 

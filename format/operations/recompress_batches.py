@@ -7,12 +7,14 @@ Source: clients record/internal/MemoryRecordsBuilder, storage LogValidator.
 
 from __future__ import annotations
 
+import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from format import layout
 from format.batches import BatchChunk
+from format.checksums import crc32c_of
 from format.codecs import compress, decompress
 from format.encode_batches import (
     BatchHeader,
@@ -21,7 +23,6 @@ from format.encode_batches import (
     encode_message,
     encode_record,
     encode_wrapper,
-    seal_batch,
 )
 from format.legacy_messages import message_table, wrapper_table
 from format.limits import Limits
@@ -30,12 +31,16 @@ from format.records import RecordTable, record_tables
 
 _HEADER_BYTES = layout.RECORD_BATCH.size_bytes
 _OFFSET_BYTES = 8
+_LENGTH, _LENGTH_AT = struct.Struct(">i"), layout.RECORD_BATCH.offset_of("length")
+_CRC, _CRC_AT = struct.Struct(">I"), layout.RECORD_BATCH.offset_of("crc")
+_ATTRIBUTES_AT = layout.RECORD_BATCH.offset_of("attributes")
+_CODEC_AT = _ATTRIBUTES_AT + 1  # the codec bits are in the low byte of the attributes
 
 
 class NewBatch(NamedTuple):
     """A whole batch for the output, and its first and last offset."""
 
-    content: bytes | memoryview
+    content: bytes | bytearray | memoryview
     first_offset: int
     last_offset: int
 
@@ -76,20 +81,13 @@ def recompressed(chunk: BatchChunk, row: int, target: Target, limits: Limits) ->
 
 
 def _sealed(chunk: BatchChunk, row: int, payload: bytes, codec: int) -> NewBatch:
-    table = chunk.table
-    header = BatchHeader(
-        int(table.base_offset[row]),
-        int(table.last_offset_delta[row]),
-        int(table.record_count[row]),
-        int(table.base_timestamp[row]),
-        int(table.max_timestamp[row]),
-        int(table.leader_epoch[row]),
-        int(table.attributes[row]),
-        int(table.producer_id[row]),
-        int(table.producer_epoch[row]),
-        int(table.base_sequence[row]),
-    )
-    return NewBatch(seal_batch(header, payload, codec=codec), header.base_offset, int(table.last_offset[row]))
+    """The v2 batch with another payload: its header stays but for length, codec and CRC."""
+    batch = bytearray(batch_bytes(chunk, row)[:_HEADER_BYTES])
+    batch += payload
+    _LENGTH.pack_into(batch, _LENGTH_AT, len(batch) - layout.LOG_ENTRY.size_bytes)
+    batch[_CODEC_AT] = batch[_CODEC_AT] & ~layout.CODEC_MASK | codec
+    _CRC.pack_into(batch, _CRC_AT, crc32c_of(memoryview(batch)[_ATTRIBUTES_AT:]))
+    return NewBatch(batch, int(chunk.table.base_offset[row]), int(chunk.table.last_offset[row]))
 
 
 def _rewrapped(chunk: BatchChunk, row: int, target: Target, limits: Limits) -> NewBatch:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
-from enum import IntEnum
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from format.errors import KafkaLogError
@@ -15,25 +14,15 @@ from format.location import Location
 from format.log_dir import Kind, LogDir, kind_of, read_log_dir
 from format.operations.checks.log_dir_files import Checkpoints, check_log_dir_files, read_checkpoints
 from format.operations.dump_side_files import side_file_blocks
+from format.operations.log_walk import Level, LogToWalk, OwnWalks, Walks
+from format.operations.read_log import location_of_file
+from format.operations.shared_walks import SharedWalks, are_worth_sharing
 from format.operations.verify_log import verify_kraft_snapshot, verify_lone_segment
-from format.operations.verify_partition import verify_partition
+from format.operations.verify_partition import logs_of_partition, verify_partition
 from format.partition import read_partition
 
 #: Findings of one code in one file that are told one by one; the rest are counted in the last of them.
 MOST_ALIKE = 100
-
-
-class Level(IntEnum):
-    """How deep to look: each level does what the one before it does, and more."""
-
-    HEADERS = 0  # every batch header
-    CRC = 1  # and every CRC
-    RECORDS = 2  # and every record
-    FULL = 3  # and everything across files: indexes, checkpoints, snapshots, producers
-
-    @property
-    def label(self) -> str:
-        return self.name.lower()
 
 
 NOT_CHECKED = {
@@ -71,6 +60,8 @@ class Verification:
     level: Level = Level.FULL
     limits: Limits = DEFAULT_LIMITS
     coverage: Coverage = field(default_factory=Coverage)
+    walks: Walks = field(default_factory=OwnWalks)
+    jobs: int = 1  # processes that share the work
 
 
 def verify(path: Path, verification: Verification | None = None, *, kind: Kind | None = None) -> Iterator[Finding]:
@@ -80,10 +71,19 @@ def verify(path: Path, verification: Verification | None = None, *, kind: Kind |
     """
     terms = verification or Verification()
     kind = kind or kind_of(path)
+    logs = list(logs_to_walk(path, kind, terms)) if terms.jobs > 1 else []
+    if not are_worth_sharing(logs):
+        yield from _verify(path, kind, terms)
+        return
+    with SharedWalks(logs, terms.jobs) as walks:
+        yield from _verify(path, kind, replace(terms, walks=walks))
+
+
+def _verify(path: Path, kind: Kind, terms: Verification) -> Iterator[Finding]:
     if kind is Kind.LOG_DIR:
         yield from _verify_log_dir(read_log_dir(path), terms)
     elif kind is Kind.PARTITION:
-        yield from _verify_partition_dir(path, _checkpoints_beside(path, terms), terms)
+        yield from verify_partition_dir(path, checkpoints_beside(path, terms), terms)
     elif kind is Kind.LOG:
         yield from limited(verify_lone_segment(path, terms))
     elif kind is Kind.KRAFT_SNAPSHOT:
@@ -95,6 +95,18 @@ def verify(path: Path, verification: Verification | None = None, *, kind: Kind |
                 yield item
 
 
+def logs_to_walk(path: Path, kind: Kind, terms: Verification) -> Iterator[LogToWalk]:
+    """The logs that will be walked over, in order; those of partitions that cannot be listed are left out."""
+    if kind is Kind.LOG:
+        yield LogToWalk(path, location_of_file(path), terms.level, terms.limits, is_last_segment=True)
+    for directory in partition_dirs(path, kind):
+        try:
+            partition = read_partition(directory)
+        except KafkaLogError:
+            continue
+        yield from logs_of_partition(partition, terms)
+
+
 def partition_dirs(path: Path, kind: Kind) -> list[Path]:
     """The partition directories below a path that can be verified each by itself; none for a single file."""
     if kind is Kind.LOG_DIR:
@@ -104,17 +116,26 @@ def partition_dirs(path: Path, kind: Kind) -> list[Path]:
 
 def _verify_log_dir(log_dir: LogDir, terms: Verification) -> Iterator[Finding]:
     checkpoints, found = read_checkpoints(log_dir, terms.limits)
-    if terms.level is Level.FULL:
-        yield from limited(found)
-        yield from limited(check_log_dir_files(log_dir, checkpoints, terms.limits))
-        terms.coverage.side_files += len(log_dir.checkpoints) + (log_dir.meta_properties is not None)
-        if log_dir.bootstrap_checkpoint is not None:
-            yield from limited(verify_kraft_snapshot(log_dir.bootstrap_checkpoint, terms))
+    yield from verify_log_dir_files(log_dir, checkpoints, found, terms)
     for path in log_dir.partitions:
-        yield from _verify_partition_dir(path, checkpoints, terms)
+        yield from verify_partition_dir(path, checkpoints, terms)
 
 
-def _verify_partition_dir(path: Path, checkpoints: Checkpoints, terms: Verification) -> Iterator[Finding]:
+def verify_log_dir_files(
+    log_dir: LogDir, checkpoints: Checkpoints, found: list[Finding], terms: Verification
+) -> Iterator[Finding]:
+    """Findings for a log directory's own files; ``checkpoints`` and ``found`` are what ``read_checkpoints`` gave."""
+    if terms.level is not Level.FULL:
+        return
+    yield from limited(found)
+    yield from limited(check_log_dir_files(log_dir, checkpoints, terms.limits))
+    terms.coverage.side_files += len(log_dir.checkpoints) + (log_dir.meta_properties is not None)
+    if log_dir.bootstrap_checkpoint is not None:
+        yield from limited(verify_kraft_snapshot(log_dir.bootstrap_checkpoint, terms))
+
+
+def verify_partition_dir(path: Path, checkpoints: Checkpoints, terms: Verification) -> Iterator[Finding]:
+    """Findings for one partition directory; of ``checkpoints`` only what they say of this partition is used."""
     try:
         partition = read_partition(path)
     except KafkaLogError as error:
@@ -124,7 +145,7 @@ def _verify_partition_dir(path: Path, checkpoints: Checkpoints, terms: Verificat
     yield from limited(verify_partition(partition, checkpoints, terms))
 
 
-def _checkpoints_beside(path: Path, terms: Verification) -> Checkpoints:
+def checkpoints_beside(path: Path, terms: Verification) -> Checkpoints:
     """The checkpoints of the log directory that a partition directory lies in, if it is one."""
     try:
         parent = read_log_dir(path.absolute().parent)

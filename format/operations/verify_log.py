@@ -12,7 +12,7 @@ import numpy as np
 from format import layout
 from format.batches import BatchTable, Damage
 from format.control_records import ControlRecord
-from format.errors import KafkaLogError
+from format.errors import KafkaLogError, WorkerDied
 from format.findings import Finding, finding, finding_of
 from format.location import Location
 from format.operations.checks.kraft_snapshot import KraftSnapshotCheck
@@ -80,6 +80,8 @@ def verify_log_file(
                 outcome.note(walked.damage)
             if walked.tail_finding is not None:
                 yield walked.tail_finding
+    except WorkerDied:
+        raise
     except KafkaLogError as error:
         outcome.is_readable = False
         outcome.note(Damage(error.code, 0, 0, error.message))

@@ -22,6 +22,7 @@ from format.operations.checks.producer_state import ProducerState, check_open_tr
 from format.operations.checks.time_index import TimeIndexCheck
 from format.operations.checks.transaction_index import check_transaction_index
 from format.operations.dump_side_files import problem_findings
+from format.operations.log_walk import Level, LogToWalk
 from format.operations.verify_log import Fed, SegmentOutcome, verify_kraft_snapshot, verify_log_file
 from format.partition import Partition
 from format.segment import Segment
@@ -35,8 +36,6 @@ _COMPACTED_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group
 
 def verify_partition(partition: Partition, checkpoints: Checkpoints, terms: Verification) -> Iterator[Finding]:
     """Findings for one partition directory."""
-    from format.operations.verify import Level
-
     if terms.level is Level.FULL:
         yield from check_partition_files(partition, terms.limits)
     yield from _PartitionRun(partition, checkpoints, terms).findings()
@@ -46,12 +45,19 @@ def verify_partition(partition: Partition, checkpoints: Checkpoints, terms: Veri
                 yield from verify_kraft_snapshot(snapshot.path, terms)
 
 
+def logs_of_partition(partition: Partition, terms: Verification) -> Iterator[LogToWalk]:
+    """The segments' logs, in the order in which they are walked over."""
+    last = len(partition.segments) - 1
+    for number, segment in enumerate(partition.segments):
+        if segment.log is not None:
+            location = partition.location(segment.log, segment.base_offset)
+            yield LogToWalk(segment.log, location, terms.level, terms.limits, number == last)
+
+
 class _PartitionRun:
     """One walk over a partition: what is carried from segment to segment."""
 
     def __init__(self, partition: Partition, checkpoints: Checkpoints, terms: Verification) -> None:
-        from format.operations.verify import Level
-
         self.partition = partition
         self.checkpoints = checkpoints
         self.terms = terms
@@ -121,7 +127,7 @@ class _PartitionRun:
         yield from found
         if outcome.damaged_from is not None:
             self.log_is_whole = False
-        if outcome.is_readable:
+        if outcome.is_readable and not outcome.is_replaced:
             if offset_check is not None:
                 yield from offset_check.findings(outcome.damaged_from)
             if time_check is not None:

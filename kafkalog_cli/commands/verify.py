@@ -10,16 +10,21 @@ from format.columns import FINDING
 from kafkalog_cli.options import (
     LEVELS,
     AsKind,
+    CacheFriendly,
     FailOn,
     Format,
+    Jobs,
     MaxDecompressedBytes,
+    MaxRate,
     MaxRecordBytes,
     MaxZstdWindow,
     OutputFile,
     Paths,
     Quiet,
+    jobs_of,
     limits_of,
     one_of,
+    reading,
 )
 from kafkalog_cli.runner import Run
 
@@ -47,6 +52,9 @@ def verify(
     max_decompressed_bytes: MaxDecompressedBytes = None,
     max_record_bytes: MaxRecordBytes = None,
     max_zstd_window: MaxZstdWindow = None,
+    jobs: Jobs = None,
+    max_rate: MaxRate = None,
+    cache_friendly: CacheFriendly = False,
     quiet: Quiet = False,
 ) -> None:
     """Check logs and what lies beside them; every finding says what it means and what to do next.
@@ -60,20 +68,22 @@ def verify(
     from format.operations.verify import NOT_CHECKED, Coverage, Level, Verification
     from format.operations.verify import verify as verify_path
 
-    terms = Verification(
-        Level[level.upper()], limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window), Coverage()
-    )
+    limits = limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window)
+    terms = Verification(Level[level.upper()], limits, Coverage(), jobs=jobs_of(jobs, max_rate))
     kind = None if as_kind is None else Kind(as_kind)
-    with Run(
-        "verify",
-        format_name=format_name,
-        output=output,
-        quiet=quiet,
-        paths=paths,
-        main_schema=FINDING,
-        fail_on=fail_on or Severity.ERROR,
-        shows_summary=True,
-    ) as run:
+    with (
+        reading(max_rate, cache_friendly),
+        Run(
+            "verify",
+            format_name=format_name,
+            output=output,
+            quiet=quiet,
+            paths=paths,
+            main_schema=FINDING,
+            fail_on=fail_on or Severity.ERROR,
+            shows_summary=True,
+        ) as run,
+    ):
         for path in paths:
             run.findings(verify_path(Path(path), terms, kind=kind))
         for name in ("partitions", "segments", "side_files", "batches", "records", "bytes"):

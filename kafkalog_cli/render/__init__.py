@@ -22,7 +22,7 @@ class Renderer(Protocol):
         """
         ...
 
-    def write_raw(self, lines: bytes) -> None:
+    def write_raw(self, lines: bytes | memoryview) -> None:
         """Pass on whole lines that are in the renderer's format already, UTF-8, each with its LF."""
         ...
 

@@ -52,7 +52,7 @@ class CsvRenderer:
         for lines in self._maker.blocks(rows):
             self._output.write(lines.encode())
 
-    def write_raw(self, lines: bytes) -> None:
+    def write_raw(self, lines: bytes | memoryview) -> None:
         """Hand over whole lines of the main schema that are CSV already."""
         self._write_header()
         self._output.write(lines)

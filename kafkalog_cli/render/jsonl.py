@@ -34,7 +34,7 @@ class JsonLinesRenderer:
         for lines in maker.blocks(rows):
             self._output.write(lines.encode())
 
-    def write_raw(self, lines: bytes) -> None:
+    def write_raw(self, lines: bytes | memoryview) -> None:
         """Hand over whole lines that are JSON already."""
         self._output.write(lines)
 

@@ -70,7 +70,7 @@ class TableRenderer:
             if len(self._rows) >= _BLOCK_ROWS or time.monotonic() - self._drawn_at >= _LATEST_BLOCK_S:
                 self._draw()
 
-    def write_raw(self, lines: bytes) -> None:
+    def write_raw(self, lines: bytes | memoryview) -> None:
         """Lines of another maker, as they are."""
         self._draw()
         self._output.write(lines)

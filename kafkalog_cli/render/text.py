@@ -27,7 +27,7 @@ class TextRenderer:
         for lines in maker.blocks(rows):
             self._output.write_text(lines)
 
-    def write_raw(self, lines: bytes) -> None:
+    def write_raw(self, lines: bytes | memoryview) -> None:
         """Hand over whole lines in this format; they are UTF-8 already."""
         self._output.write(lines)
 

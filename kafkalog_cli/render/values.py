@@ -28,12 +28,17 @@ def json_string(text: str) -> str:
     return escape_json(encode_basestring(text))
 
 
-def json_bytes(value: bytes) -> str:
-    """Bytes as a JSON string when they are valid UTF-8, else as an object with the key ``base64``."""
+def json_bytes(value: bytes | Mapping[str, Any]) -> str:
+    """Bytes as a JSON string when they are valid UTF-8, else as an object with the key ``base64``.
+
+    Bytes that are decoded already, such as a key of an internal topic, are the object that they were decoded to.
+    """
     try:
-        return json_string(str(value, "utf-8"))
+        return json_string(str(value, "utf-8"))  # type: ignore[arg-type]
     except UnicodeDecodeError:
-        return f'{{"base64":"{b64encode(value).decode("ascii")}"}}'
+        return f'{{"base64":"{b64encode(value).decode("ascii")}"}}'  # type: ignore[arg-type]
+    except TypeError:
+        return json_value(value)
 
 
 def json_headers(headers: Sequence[tuple[bytes, bytes | None]]) -> str:
@@ -96,9 +101,14 @@ def text_string(text: str) -> str:
     return _quoted(escape_text(text))
 
 
-def text_bytes(value: bytes) -> str:
-    """Bytes as a word of the text format."""
-    return _quoted(escape_bytes(bytes(value)))
+def text_bytes(value: bytes | Mapping[str, Any]) -> str:
+    """Bytes as a word of the text format; decoded ones as JSON."""
+    return json_value(value) if isinstance(value, Mapping) else _quoted(escape_bytes(bytes(value)))
+
+
+def cell_bytes(value: bytes | Mapping[str, Any]) -> str:
+    """Bytes for a cell; decoded ones as JSON."""
+    return json_value(value) if isinstance(value, Mapping) else escape_bytes(bytes(value))
 
 
 TEXT_WRITERS: dict[str, Callable[[Any], str]] = {
@@ -113,6 +123,6 @@ TEXT_WRITERS: dict[str, Callable[[Any], str]] = {
 CELL_WRITERS: dict[str, Callable[[Any], str]] = {
     **JSON_WRITERS,
     "string": escape_text,
-    "bytes": lambda value: escape_bytes(bytes(value)),
+    "bytes": cell_bytes,
     "any": lambda value: escape_text(value) if isinstance(value, str) else json_value(value),
 }

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import zipfile
+from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
@@ -38,15 +39,35 @@ class KafkaLab:
             return f"Kafka {version} is absent from {self.home}: run shared/kafka-lab/get_kafka.sh {version}"
         return None
 
+    def java_command(
+        self, version: str, options: Sequence[str] = _JAVA_OPTIONS, *, extra: Sequence[Path] = ()
+    ) -> list[str]:
+        """The words that run a main class of a release, which comes after them; ``extra`` jars come first."""
+        path = os.pathsep.join([*map(str, extra), f"{self.home / f'kafka-{version}' / 'libs'}/*"])
+        return [str(self.java), *options, "-cp", path]
+
+    def logging_jars(self) -> list[Path]:
+        """A logger for slf4j, which the jars of the 4.x releases come without; that of any 3.x release fits."""
+        for libraries in sorted(self.home.glob("kafka-3.*/libs")):
+            found = [*libraries.glob("slf4j-reload4j-1.7.*.jar"), *libraries.glob("reload4j-1.2.*.jar")]
+            if len(found) == 2:
+                return found
+        return []
+
     def dump_log(
-        self, version: str, *arguments: str | Path, timeout: float = 300
+        self, version: str, *arguments: str | Path, timeout: float = 300, cwd: Path | None = None
     ) -> subprocess.CompletedProcess[bytes]:
-        """One run of kafka-dump-log; its output is bytes, as a value may hold anything."""
+        """One run of kafka-dump-log, in a folder; its output is bytes, as a value may hold anything."""
         libraries = self.home / f"kafka-{version}" / "libs"
         command = [str(self.java), *_JAVA_OPTIONS, "-cp", f"{libraries}/*", _dump_log_class(libraries)]
         words = [os.fspath(each) for each in arguments]
         return subprocess.run(
-            [*command, *words], capture_output=True, stdin=subprocess.DEVNULL, timeout=timeout, check=False
+            [*command, *words],
+            capture_output=True,
+            stdin=subprocess.DEVNULL,
+            timeout=timeout,
+            cwd=cwd,
+            check=False,
         )
 
 

@@ -7,8 +7,8 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from format import layout
-from format.batches import BatchTable
+from format import kernel, layout
+from format.batches import KERNEL_IS_COMPILED, BatchTable, Int64Column
 from format.findings import Finding, finding
 from format.location import Location
 from format.records import batch_location
@@ -20,6 +20,10 @@ def check_batch_headers(
     table: BatchTable, location: Location, *, latest_timestamp_ms: int | None = None
 ) -> Iterator[Finding]:
     """Findings for headers of one table; ``latest_timestamp_ms`` is past what an honest clock wrote, if known."""
+    if KERNEL_IS_COMPILED:
+        latest = _MAX_I64 if latest_timestamp_ms is None else latest_timestamp_ms
+        if kernel.find_doubtful_header(memoryview(np.ascontiguousarray(table.columns)), latest) < 0:
+            return
     is_v2 = table.magic == 2
     delta, count, base_offset = table.last_offset_delta, table.record_count, table.base_offset
     yield from _each(
@@ -67,6 +71,23 @@ def check_batch_headers(
         lambda row: f"max timestamp {timestamp[row]} is "
                     + ("negative" if timestamp[row] < 0 else "more than a day after the file was last written"),
     )  # fmt: skip
+
+
+def check_wrapper_offsets(table: BatchTable, stored: Int64Column, location: Location) -> Iterator[Finding]:
+    """Opened v0 messages whose own offset, which no CRC covers, is not that of their last inner message.
+
+    ``stored`` are the base offsets of the headers. In v1 the inner offsets are told by the wrapper's own.
+    """
+    last_offset = table.last_offset
+    wrong = table.is_wrapper & (table.record_count >= 0) & (table.magic == 0) & (stored != last_offset)
+    for row in np.flatnonzero(wrong).tolist():
+        yield finding(
+            "record-offset-invalid",
+            batch_location(location, table, row),
+            f"the compressed message has offset {stored[row]}, the last message in it {last_offset[row]}",
+            expected=int(last_offset[row]),
+            actual=int(stored[row]),
+        )
 
 
 def _each(

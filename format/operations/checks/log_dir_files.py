@@ -12,6 +12,7 @@ from format.limits import Limits
 from format.location import Location
 from format.log_dir import LogDir
 from format.operations.dump_side_files import problem_findings
+from format.operations.partition_surroundings import interrupted_finding, unexpected_finding
 from format.partition import parse_partition_dir
 
 
@@ -70,8 +71,10 @@ def check_log_dir_files(log_dir: LogDir, checkpoints: Checkpoints, limits: Limit
             yield finding_of(error, location)
     elif log_dir.meta_properties is not None:
         yield _unclean(log_dir, checkpoints)
+    for path in log_dir.interrupted_writes:
+        yield interrupted_finding(path, Location(str(path)))
     for path in log_dir.unexpected:
-        yield finding("entry-unexpected", Location(str(path)), "no Kafka broker writes an entry of this name here")
+        yield unexpected_finding(path, Location(str(path)))
     yield from _stale_entries(log_dir, checkpoints)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
@@ -11,8 +12,9 @@ from format.errors import KafkaLogError
 from format.findings import Finding, finding, finding_of
 from format.limits import Limits
 from format.operations.dump_side_files import problem_findings
+from format.operations.partition_surroundings import interrupted_finding, unexpected_finding
 from format.partition import Partition
-from format.segment import segment_file_name
+from format.segment import Segment, segment_file_name
 from format.side_file import Problem
 
 
@@ -52,15 +54,22 @@ def check_partition_files(partition: Partition, limits: Limits) -> Iterator[Find
     for segment in partition.segments:
         for suffix in (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX):
             if suffix not in segment.files:
-                yield finding(
-                    "index-missing",
-                    partition.location(segment.log, segment.base_offset),
-                    f"the segment has no {suffix}",
-                )
+                yield _missing(partition, segment, suffix)
+    for path in partition.interrupted_writes:
+        yield interrupted_finding(path, partition.location(path))
     for path in partition.unexpected:
-        yield finding("entry-unexpected", partition.location(path), "no Kafka broker writes an entry of this name here")
+        yield unexpected_finding(path, partition.location(path))
     yield from _problems(partition, partition.metadata, partition_metadata.read, limits)
     yield from _problems(partition, partition.quorum_state, quorum_state.read, limits)
+
+
+def _missing(partition: Partition, segment: Segment, suffix: str) -> Finding:
+    """The finding for a segment without an index: one that is renamed while it is listed may be on its way."""
+    location = partition.location(segment.log, segment.base_offset)
+    index = segment.directory / segment_file_name(segment.base_offset, suffix)
+    if os.path.lexists(index) or segment.log is None or not os.path.lexists(segment.log):
+        return finding("file-changed", location, "the segment's files came or went while they were listed")
+    return finding("index-missing", location, f"the segment has no {suffix}")
 
 
 def _problems(

@@ -1,0 +1,85 @@
+"""How files are read beside a broker that is running: not too fast, and without pushing its data out of memory."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+_SLICE_BYTES = 128 * 1024
+_PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
+_SLICES_PER_S = 16  # at which a rate is kept even
+_NOT_AT_ONCE = (errno.EAGAIN, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
+
+
+class ReadPolicy:
+    """Reads of all files of a process together.
+
+    ``max_bytes_per_s`` bounds their rate. With ``spares_cache`` what was in memory stays there, and what was not goes
+    as soon as it was read: another process finds the page cache as it was.
+    """
+
+    def __init__(self, max_bytes_per_s: int | None = None, *, spares_cache: bool = False) -> None:
+        self._rate = max_bytes_per_s
+        self._spares_cache = spares_cache and hasattr(os, "posix_fadvise") and hasattr(os, "preadv")
+        self._free_at = 0.0
+
+    def opened(self, fd: int) -> None:
+        """A file was opened, of which nothing was read so far."""
+        if self._spares_cache:
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)  # nothing is read ahead that nobody would let go
+
+    def read(self, fd: int, length: int, position: int) -> bytes:
+        """As ``os.pread``, though less at a time."""
+        if self._rate is not None:
+            length = min(length, max(_PAGE_BYTES, self._rate // _SLICES_PER_S))
+        got = self._read_sparing(fd, length, position) if self._spares_cache else os.pread(fd, length, position)
+        if self._rate is not None:
+            self._wait(len(got), self._rate)
+        return got
+
+    def _wait(self, length: int, rate: int) -> None:
+        now = time.monotonic()
+        self._free_at = max(self._free_at, now) + length / rate
+        if self._free_at > now:
+            time.sleep(self._free_at - now)
+
+    def _read_sparing(self, fd: int, length: int, position: int) -> bytes:
+        in_memory = _read_at_once(fd, length, position)
+        if in_memory:
+            return in_memory
+        got = os.pread(fd, min(length, _SLICE_BYTES), position)
+        start = position - position % _PAGE_BYTES  # the page that the slice before it ended in, too
+        os.posix_fadvise(fd, start, position + len(got) - start, os.POSIX_FADV_DONTNEED)
+        return got
+
+
+def _read_at_once(fd: int, length: int, position: int) -> bytes:
+    """As much as is in memory already; nothing where that cannot be told."""
+    buffer = bytearray(length)
+    try:
+        count = os.preadv(fd, [buffer], position, os.RWF_NOWAIT)
+    except OSError as error:
+        if error.errno in _NOT_AT_ONCE:
+            return b""
+        raise
+    except AttributeError:
+        return b""
+    return bytes(memoryview(buffer)[:count])
+
+
+current: ReadPolicy | None = None
+
+
+@contextmanager
+def reading_by(policy: ReadPolicy | None) -> Iterator[None]:
+    """All files are read by this policy while the context lasts; None is as the system does it."""
+    global current
+    before = current
+    current = policy
+    try:
+        yield
+    finally:
+        current = before

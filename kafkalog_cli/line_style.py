@@ -1,0 +1,13 @@
+"""What the raw lines of ``Run.write_raw`` look like, for whoever makes them elsewhere."""
+
+from __future__ import annotations
+
+from format.row_text import LineStyle
+from kafkalog_cli.render.escape import UNSAFE_RANGES
+from kafkalog_cli.render.values import json_string, text_string
+
+
+def line_style(format_name: str) -> LineStyle:
+    """The style of ``jsonl`` or ``text``."""
+    is_json = format_name == "jsonl"
+    return LineStyle(is_json, json_string if is_json else text_string, UNSAFE_RANGES)

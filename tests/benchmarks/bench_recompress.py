@@ -1,0 +1,203 @@
+"""recompress against the codec libraries themselves: the same bytes, and reading and writing them.
+
+Run by hand: ``python -m tests.benchmarks.bench_recompress [--mib 64] [--batch-kib 16] [--table]``. Without --table it
+compares the whole command's work, reading back included, with the time that the codec library alone needs plus that
+of reading the source and writing and flushing the result. With --table it measures size and speed of each codec and
+level, for docs/recompress.md.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import shutil
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+from format.codecs import compress, decompress
+from format.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
+from format.layout import CODEC_NAMES
+from format.operations.recompress import Recompression, recompress
+from format.operations.recompress_batches import Target
+from format.operations.recompress_plan import PlanTerms
+from format.operations.write_sources import read_write_sources
+from format.publish import Publication
+
+BASE_TIMESTAMP = 1_700_000_000_000
+_DISTINCT_BATCHES = 256
+LEVELS: tuple[tuple[str, int | None], ...] = (
+    ("none", None),
+    ("gzip", 1), ("gzip", 6), ("gzip", 9),
+    ("snappy", None),
+    ("lz4", 1), ("lz4", 9), ("lz4", 17),
+    ("zstd", 1), ("zstd", 3), ("zstd", 6), ("zstd", 9), ("zstd", 15), ("zstd", 19),
+)  # fmt: skip
+
+
+def order_event(rng: random.Random) -> bytes:
+    """A JSON document as a shop's service sends it: repeated names, random ids, a little text."""
+    return json.dumps(
+        {
+            "eventId": f"{rng.getrandbits(128):032x}",
+            "eventType": rng.choice(("OrderPlaced", "OrderShipped", "PaymentAuthorised", "CartUpdated")),
+            "occurredAt": BASE_TIMESTAMP + rng.randrange(10**9),
+            "customer": {"id": rng.randrange(10**7), "segment": rng.choice(("b2c", "b2b")), "country": rng.choice(
+                ("DE", "FR", "US", "GB", "PL", "NL"))},
+            "items": [
+                {"sku": f"SKU-{rng.randrange(50_000):06d}", "quantity": rng.randrange(1, 5),
+                 "price": round(rng.uniform(1, 300), 2), "currency": "EUR"}
+                for _ in range(rng.randrange(1, 4))
+            ],
+            "session": f"{rng.getrandbits(64):016x}",
+            "userAgent": rng.choice(("Mozilla/5.0 (X11; Linux x86_64)", "okhttp/4.12.0", "shop-ios/7.3.1")),
+        }
+    ).encode()  # fmt: skip
+
+
+def payloads(batch_bytes: int) -> list[tuple[bytes, int]]:
+    """Encoded records of about ``batch_bytes`` for some distinct batches, and how many records each holds."""
+    rng = random.Random(1)
+    found = []
+    for _ in range(_DISTINCT_BATCHES):
+        parts: list[bytes] = []
+        size_bytes = 0
+        while size_bytes < batch_bytes:
+            key = f"customer-{rng.randrange(10**6)}".encode()
+            parts.append(encode_record(NewRecord(len(parts), len(parts) * 3, key, order_event(rng))))
+            size_bytes += len(parts[-1])
+        found.append((b"".join(parts), len(parts)))
+    return found
+
+
+def write_source(directory: Path, total_bytes: int, batch_bytes: int, codec: str) -> list[bytes]:
+    """A partition of one segment with these batches under a codec; its payloads, uncompressed, in order."""
+    pool = payloads(batch_bytes)
+    number = CODEC_NAMES.index(codec)
+    plain: list[bytes] = []
+    offset = written = 0
+    directory.mkdir(parents=True)
+    packed = [encode_batch(BatchHeader(0, n - 1, n, BASE_TIMESTAMP, BASE_TIMESTAMP + 3 * n), p, codec=number)
+              for p, n in pool]  # fmt: skip
+    with (directory / f"{0:020d}.log").open("wb") as log:
+        while written < total_bytes:
+            at = len(plain) % len(pool)
+            log.write(offset.to_bytes(8, "big") + packed[at][8:])  # the base offset lies outside the CRC
+            plain.append(pool[at][0])
+            offset += pool[at][1]
+            written += len(pool[at][0])
+    return plain
+
+
+#: Of the process: wall time tells little on a machine that others use too.
+clock = time.process_time
+
+
+def seconds(work: Callable[[], object]) -> float:
+    start = clock()
+    work()
+    return clock() - start
+
+
+def codec_alone(plain: list[bytes], codec: str, level: int | None) -> tuple[float, float, list[bytes]]:
+    """Seconds of compressing and of decompressing, one thread, and what came out."""
+    number = CODEC_NAMES.index(codec)
+    packed: list[bytes] = []
+    if not number:
+        return 0.0, 0.0, plain
+    compressing = seconds(lambda: packed.extend(compress(number, each, level=level) for each in plain))
+    decompressing = seconds(lambda: [decompress(number, each, magic=2) for each in packed])
+    return compressing, decompressing, packed
+
+
+def reading_and_writing(source: Path, packed: list[bytes], work: Path) -> float:
+    def run() -> None:
+        with source.open("rb", buffering=0) as log:
+            while log.read(4 << 20):
+                pass
+        with (work / "written").open("wb", buffering=1 << 20) as file:
+            for each in packed:
+                file.write(each)
+            file.flush()
+            os.fsync(file.fileno())
+
+    taken = seconds(run)
+    (work / "written").unlink()
+    return taken
+
+
+def whole_command(partition: Path, target: Path, codec: str, level: int | None, jobs: int) -> float:
+    def run() -> None:
+        sources = read_write_sources([partition])
+        terms = Recompression(PlanTerms(Target(CODEC_NAMES.index(codec), level), force=True), jobs=jobs)
+        with Publication(target, [partition], job=sources.job("recompress")) as publication:
+            for _ in recompress(sources, publication, terms):
+                pass
+
+    taken = seconds(run)
+    shutil.rmtree(target)
+    return taken
+
+
+def compare(mib: int, batch_kib: int, work: Path) -> None:
+    """The ratio for each codec, from uncompressed and from lz4."""
+    cores = len(os.sched_getaffinity(0))
+    print(
+        f"{mib} MiB in batches of {batch_kib} KiB; seconds of {'processor' if clock is time.process_time else 'wall'}"
+    )
+    print("from    to      level  compress  decompress  read+write  1 thread  ratio  threads  ratio")
+    for old in ("none", "lz4"):
+        partition = work / old / "t-0"
+        plain = write_source(partition, mib << 20, batch_kib << 10, old)
+        unpacking = codec_alone(plain, old, None)[1]
+        for codec, level in (("zstd", 3), ("lz4", 9), ("snappy", None), ("gzip", 6), ("none", None)):
+            if codec == old == "none":
+                continue
+            compressing, decompressing, packed = codec_alone(plain, codec, level)
+            moving = reading_and_writing(partition / f"{0:020d}.log", packed, work)
+            one = min(whole_command(partition, work / "out", codec, level, 1) for _ in range(2))
+            many = min(whole_command(partition, work / "out", codec, level, cores) for _ in range(2))
+            # Once to make it; then the source and the output again, to compare them.
+            alone = 2 * unpacking + compressing + decompressing + moving
+            print(
+                f"{old:7} {codec:7} {level or '-':>5}  {compressing:8.2f}  {unpacking + decompressing:10.2f}  "
+                f"{moving:10.2f}  {one:8.2f}  {one / alone:5.2f}  {many:7.2f}  {many / alone:5.2f}"
+            )
+
+
+def table(mib: int, batch_kib: int) -> None:
+    """Size and speed of every codec and level, as a Markdown table."""
+    pool = [payload for payload, _ in payloads(batch_kib << 10)]
+    plain = (pool * ((mib << 20) // sum(map(len, pool)) + 1))[: (mib << 20) // (batch_kib << 10)]
+    total = sum(map(len, plain))
+    print("| codec | level | size | compress MB/s | decompress MB/s |\n| --- | --- | --- | --- | --- |")
+    for codec, level in LEVELS:
+        compressing, decompressing, packed = codec_alone(plain, codec, level)
+        size = f"{100 * sum(map(len, packed)) / total:.1f} %"
+        speeds = [f"{total / each / 1e6:.0f}" if each else "–" for each in (compressing, decompressing)]
+        print(f"| {codec} | {level if level is not None else '–'} | {size} | {speeds[0]} | {speeds[1]} |")
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--mib", type=int, default=64)
+    parser.add_argument("--batch-kib", type=int, default=16)
+    parser.add_argument("--table", action="store_true")
+    parser.add_argument("--wall", action="store_true", help="wall time instead of processor time")
+    arguments = parser.parse_args()
+    if arguments.wall:
+        global clock
+        clock = time.perf_counter
+    if arguments.table:
+        table(arguments.mib, arguments.batch_kib)
+        return
+    with tempfile.TemporaryDirectory() as work:
+        compare(arguments.mib, arguments.batch_kib, Path(work))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

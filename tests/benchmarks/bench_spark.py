@@ -1,0 +1,116 @@
+"""How fast ``scan verify`` is after its session has started, against ``kafkalog verify`` on the same directory.
+
+``python -m tests.benchmarks.bench_spark PATH [--rounds N] [--cores N]`` runs them in turn (A B A B …) and prints the
+median ratio of their rates, the start of the session, and the memory of the driver, the JVM and the workers.
+``--plan N`` instead plans for N synthetic segments, and says how long that took.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import resource
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from spark_jobs.jobs.verify import VerifyOptions
+from spark_jobs.planning import plan
+from spark_jobs.session import close_session, open_session
+from spark_jobs.submit import Scan, run
+
+
+def _children_rss_bytes() -> dict[str, int]:
+    """Resident bytes of this process's descendants, by the kind of process."""
+    parents: dict[int, list[tuple[int, str, int]]] = {}
+    for each in Path("/proc").iterdir():
+        if each.name.isdigit():
+            try:
+                fields = (each / "stat").read_text().rsplit(") ", 1)[1].split()
+                name = (each / "comm").read_text().strip()
+            except OSError:
+                continue
+            parents.setdefault(int(fields[1]), []).append((int(each.name), name, int(fields[21]) * 4096))
+    found: dict[str, int] = {}
+    waiting = [os.getpid()]
+    while waiting:
+        for pid, name, rss in parents.get(waiting.pop(), ()):
+            found[name] = max(found.get(name, 0), rss)
+            waiting.append(pid)
+    return found
+
+
+class _Peaks(threading.Thread):
+    """The largest resident size of each kind of descendant, looked at again and again."""
+
+    def __init__(self) -> None:
+        super().__init__(daemon=True)
+        self.peaks: dict[str, int] = {}
+        self.is_done = False
+
+    def run(self) -> None:
+        while not self.is_done:
+            for name, rss in _children_rss_bytes().items():
+                self.peaks[name] = max(self.peaks.get(name, 0), rss)
+            time.sleep(0.2)
+
+
+def _plan_synthetic(count: int) -> None:
+    with tempfile.TemporaryDirectory() as root:
+        for partition in range(count // 100):
+            directory = Path(root) / f"topic-{partition}"
+            directory.mkdir()
+            for segment in range(100):
+                with open(directory / f"{segment * 1000:020d}.log", "wb") as log:
+                    log.truncate(1 << 30)
+        (Path(root) / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
+        started = time.perf_counter()
+        made = plan([Path(root)], parallelism=1000)
+        seconds = time.perf_counter() - started
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        print(
+            f"{count} segments of 1 GiB: planned in {seconds:.1f} s, {len(made.tasks)} tasks, driver {peak:.0f} MiB"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("path", type=Path, nargs="?")
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--cores", type=int, default=2)
+    parser.add_argument("--plan", type=int)
+    given = parser.parse_args()
+    if given.plan:
+        _plan_synthetic(given.plan)
+        return
+    command = [sys.executable, "-m", "kafkalog_cli", "verify", "--quiet", "--jobs", str(given.cores), str(given.path)]
+    started = time.perf_counter()
+    session = open_session(f"local[{given.cores}]")
+    print(f"session started in {time.perf_counter() - started:.1f} s")
+    peaks = _Peaks()
+    peaks.start()
+    scan = Scan("verify", [given.path], VerifyOptions())
+    ratios = []
+    for _ in range(given.rounds + 1):
+        started = time.perf_counter()
+        subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
+        by_command = time.perf_counter() - started
+        started = time.perf_counter()
+        count = sum(1 for _ in run(scan))
+        by_spark = time.perf_counter() - started
+        ratios.append(by_command / by_spark)
+        print(f"verify {by_command:.2f} s, scan verify {by_spark:.2f} s ({count} results), rate ratio {ratios[-1]:.2f}")
+    peaks.is_done = True
+    print(f"median ratio without the first round: {statistics.median(ratios[1:]):.2f}")
+    print(f"driver {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
+    for name, rss in sorted(peaks.peaks.items()):
+        print(f"largest {name}: {rss / 1048576:.0f} MiB")
+    close_session(session)
+
+
+if __name__ == "__main__":
+    main()
