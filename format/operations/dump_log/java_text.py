@@ -6,7 +6,7 @@ Source: OpenJDK String (decoding with replacement), HashMap; Scala 2.13 mutable.
 from __future__ import annotations
 
 import codecs
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 _AS_JAVA = "kafkalog-java-replacement"
 
@@ -99,17 +99,26 @@ def string_hash(text: str) -> int:
 def hash_map_order(keys: Iterable[str], *, is_scala: bool = False) -> list[str]:
     """Keys in the order in which a java.util.HashMap, or a Scala mutable.HashMap, iterates over them.
 
-    Both have a table of a power of two, doubled at three quarters; Scala keeps each bucket sorted by hash.
+    Both have a table of a power of two that doubles at three quarters. Java's computeIfAbsent doubles it two keys
+    later, and puts a new key before the others of its bucket; Scala keeps each bucket sorted by hash.
     """
     names = list(keys)
+    if is_scala:
+        return [name for _, name in sorted(zip(scala_places([string_hash(each) for each in names]), names, strict=True))]
     capacity = 16
-    while len(names) > capacity * 3 // 4:
+    while len(names) - 1 > capacity * 3 // 4:
         capacity *= 2
-    spread = {name: (number := string_hash(name)) ^ number >> 16 for name in names}
+    places = []
+    for number, name in enumerate(names):
+        own = string_hash(name)
+        places.append(((own ^ own >> 16) & (capacity - 1), -number, name))
+    return [name for _, _, name in sorted(places)]
 
-    def place(name: str) -> tuple[int, int]:
-        number = spread[name]
-        within = (number + 2**31) % 2**32 if is_scala else 0
-        return number & (capacity - 1), within
 
-    return sorted(names, key=place)
+def scala_places(hashes: Sequence[int]) -> list[tuple[int, int]]:
+    """Where elements of these hash codes (unsigned) stand in a Scala mutable.HashMap or HashSet, to sort them by."""
+    capacity = 16
+    while len(hashes) >= capacity * 3 // 4:
+        capacity *= 2
+    spreads = [own ^ own >> 16 for own in hashes]
+    return [(spread & (capacity - 1), int32(spread)) for spread in spreads]

@@ -1,0 +1,23 @@
+"""Where Kafka's own tool dies, and what it prints on standard error on the way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from format.errors import CorruptDataError
+
+
+class KafkaStops(CorruptDataError):
+    """Kafka's tool ends here with an exception; the message is near that of the exception, and begins with its class.
+
+    While a release is emulated this ends the run; otherwise only the record, batch or file that it is about.
+    """
+
+    code = "record-invalid"
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorLine:
+    """A line that Kafka's tool writes to standard error."""
+
+    text: str

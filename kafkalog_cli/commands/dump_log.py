@@ -1,0 +1,277 @@
+"""kafkalog dump-log: the flags and the output of Kafka's own kafka-dump-log."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kafkalog_cli.exit_codes import Condition, combined, conditions_of
+from kafkalog_cli.failures import UsageError, condition_of, report
+from kafkalog_cli.kafka_flags import FlagError, Takes, parse_flags
+from kafkalog_cli.lazy_group import HelpfulCommand
+from kafkalog_cli.messages import say
+from kafkalog_cli.options import (
+    FailOn,
+    MaxDecompressedBytes,
+    MaxRecordBytes,
+    MaxZstdWindow,
+    check_path,
+    limits_of,
+    one_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from format.findings import Finding, Severity
+    from format.operations.dump_log import DumpLogOptions, ErrorLine
+
+EXAMPLES = (
+    ("kafkalog dump-log --files 00000000000000000000.log", "every batch of a segment"),
+    ("kafkalog dump-log --print-data-log --files 00000000000000000000.log", "and every record, with key and value"),
+    ("kafkalog dump-log --offsets-decoder --files 00000000000000000000.log", "committed offsets, decoded"),
+    ("kafkalog dump-log --index-sanity-check --files 0000.index,0000.timeindex", "would a broker keep these indexes?"),
+    ("kafkalog dump-log --emulate 3.9.1 --print-data-log --files 0000.log", "exactly what that release prints"),
+)
+
+RELEASES = ("4.3.1", "3.9.1")
+STRING_DECODER = "org.apache.kafka.tools.api.StringDecoder"
+
+#: Kafka's flags, and kafkalog's own after them.
+_FLAGS = {
+    "files": Takes.VALUE,
+    "print-data-log": Takes.NOTHING,
+    "deep-iteration": Takes.NOTHING,
+    "skip-record-metadata": Takes.NOTHING,
+    "max-bytes": Takes.VALUE,
+    "max-message-size": Takes.VALUE,
+    "index-sanity-check": Takes.NOTHING,
+    "verify-index-only": Takes.NOTHING,
+    "key-decoder-class": Takes.OPTIONAL_VALUE,
+    "value-decoder-class": Takes.OPTIONAL_VALUE,
+    "offsets-decoder": Takes.NOTHING,
+    "transaction-log-decoder": Takes.NOTHING,
+    "cluster-metadata-decoder": Takes.NOTHING,
+    "remote-log-metadata-decoder": Takes.NOTHING,
+    "share-group-state-decoder": Takes.NOTHING,
+    "help": Takes.NOTHING,
+    "version": Takes.NOTHING,
+    "h": Takes.NOTHING,
+    "emulate": Takes.VALUE,
+    "fail-on": Takes.VALUE,
+    "max-decompressed-bytes": Takes.VALUE,
+    "max-record-bytes": Takes.VALUE,
+    "max-zstd-window": Takes.VALUE,
+}
+_LATER_THAN_3_9 = "share-group-state-decoder"
+
+
+class DumpLogCommand(HelpfulCommand):
+    """The command with Kafka's way of reading flags."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Read the words as Kafka does, and hand them on as click wants them."""
+        emulates = next((after for word, after in zip(args, args[1:], strict=False) if word == "--emulate"), None)
+        try:
+            return super().parse_args(ctx, _as_click_reads(args, emulates))
+        except (FlagError, UsageError) as error:
+            message = error.format_message() if isinstance(error, UsageError) else str(error)  # type: ignore[attr-defined]
+            if emulates in RELEASES:
+                say(f'Exception in thread "main" joptsimple.OptionException: {message}')
+                raise typer.Exit(1) from None
+            if isinstance(error, FlagError):
+                raise typer.BadParameter(message, ctx=ctx) from None
+            raise
+
+
+COMMAND_CLASS = DumpLogCommand
+
+
+def _as_click_reads(words: list[str], emulates: str | None) -> list[str]:
+    """The flags, each with two dashes and its value after ``=``; words that are none are told of and left out."""
+    known = {name: takes for name, takes in _FLAGS.items() if emulates != "3.9.1" or name != _LATER_THAN_3_9}
+    parsed = parse_flags(words, known)
+    if parsed.other_words and emulates is None:
+        say(f"kafkalog: ignored, as Kafka does: {' '.join(parsed.other_words)} (files go into --files A,B,C)")
+    if emulates is not None and len(parsed.values("files")) > 1:
+        raise FlagError("Found multiple arguments for option files, but you asked for only one")
+    shown = []
+    for name, value in parsed.flags:
+        if _FLAGS[name] is Takes.NOTHING:
+            shown.append(f"-{name}" if len(name) == 1 else f"--{name}")
+        else:
+            shown.append(f"--{name}={STRING_DECODER if value is None else value}")
+    return shown
+
+
+def _int32(text: Any) -> int:
+    if not isinstance(text, str):
+        return int(text)
+    if not text.removeprefix("-").removeprefix("+").isdecimal() or not -(2**31) <= int(text) < 2**31:
+        raise typer.BadParameter(f"Cannot parse argument '{text}' as a 32-bit number")
+    return int(text)
+
+
+_CLASS_HELP = "Print it with this class of Kafka's: org.apache.kafka.tools.api.{String,Integer,Long,Default}Decoder."
+
+
+def dump_log(
+    files: Annotated[
+        list[str] | None, typer.Option("--files", metavar="FILE,FILE,…", help="What to dump: logs and their side files.")
+    ] = None,
+    print_data_log: Annotated[
+        bool, typer.Option("--print-data-log", help="Print records with their keys and values.")
+    ] = False,
+    deep_iteration: Annotated[bool, typer.Option("--deep-iteration", help="Print records, without contents.")] = False,
+    skip_record_metadata: Annotated[
+        bool, typer.Option("--skip-record-metadata", help="Of records print keys and values only.")
+    ] = False,
+    max_bytes: Annotated[
+        int, typer.Option("--max-bytes", metavar="N", parser=_int32, help="Read so many bytes of a log.")
+    ] = 2**31 - 1,
+    max_message_size: Annotated[
+        int,
+        typer.Option(
+            "--max-message-size", metavar="N", parser=_int32, help="The largest batch; matters with --emulate only."
+        ),
+    ] = 5 * 1024 * 1024,
+    index_sanity_check: Annotated[
+        bool, typer.Option("--index-sanity-check", help="Of an index, say whether a broker would keep it.")
+    ] = False,
+    verify_index_only: Annotated[
+        bool, typer.Option("--verify-index-only", help="Compare an index with its log without printing it.")
+    ] = False,
+    key_decoder_class: Annotated[
+        str | None, typer.Option("--key-decoder-class", metavar="[CLASS]", help=f"Keys. {_CLASS_HELP}")
+    ] = None,
+    value_decoder_class: Annotated[
+        str | None, typer.Option("--value-decoder-class", metavar="[CLASS]", help=f"Values. {_CLASS_HELP}")
+    ] = None,
+    offsets_decoder: Annotated[
+        bool, typer.Option("--offsets-decoder", help="Decode records of __consumer_offsets.")
+    ] = False,
+    transaction_log_decoder: Annotated[
+        bool, typer.Option("--transaction-log-decoder", help="Decode records of __transaction_state.")
+    ] = False,
+    cluster_metadata_decoder: Annotated[
+        bool, typer.Option("--cluster-metadata-decoder", help="Decode records of __cluster_metadata.")
+    ] = False,
+    remote_log_metadata_decoder: Annotated[
+        bool, typer.Option("--remote-log-metadata-decoder", help="Decode records of __remote_log_metadata.")
+    ] = False,
+    share_group_state_decoder: Annotated[
+        bool, typer.Option("--share-group-state-decoder", help="Decode records of __share_group_state.")
+    ] = False,
+    emulate: Annotated[
+        str | None,
+        typer.Option(
+            "--emulate",
+            help="Print exactly what this release prints, its mistakes too; the exit status is Kafka's (0 or 1).",
+            **one_of(*RELEASES),
+        ),
+    ] = None,
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
+    fail_on: FailOn = None,  # type: ignore[assignment]
+    max_decompressed_bytes: MaxDecompressedBytes = None,
+    max_record_bytes: MaxRecordBytes = None,
+    max_zstd_window: MaxZstdWindow = None,
+) -> None:
+    """What kafka-dump-log prints, to the byte, from the same flags; for scripts that parse it.
+
+    Where Kafka's tool has a known mistake this one has not; docs/dump-log.md lists them. Text is written as UTF-8.
+    """
+    if version:
+        from kafkalog_cli.version import version_text
+
+        typer.echo(emulate or version_text())
+        return
+    from format.operations.dump_log import Contents, DumpLogOptions, Release
+    from format.operations.dump_log.contents import decoder_class
+
+    paths = _paths(files, emulate)
+    decoders = {
+        Contents.OFFSETS: offsets_decoder,
+        Contents.TRANSACTION_LOG: transaction_log_decoder,
+        Contents.CLUSTER_METADATA: cluster_metadata_decoder,
+        Contents.REMOTE_LOG_METADATA: remote_log_metadata_decoder,
+        Contents.SHARE_GROUP_STATE: share_group_state_decoder,
+    }
+    has_class = key_decoder_class is not None or value_decoder_class is not None
+    options = DumpLogOptions(
+        prints_contents=print_data_log or has_class or any(decoders.values()),
+        is_deep=deep_iteration,
+        skips_record_metadata=skip_record_metadata,
+        max_bytes=max_bytes,
+        max_message_size=max_message_size,
+        checks_sanity_only=index_sanity_check,
+        verifies_only=verify_index_only,
+        contents=next((contents for contents, wanted in decoders.items() if wanted), Contents.CLASSES),
+        key_decoder=key_decoder_class or STRING_DECODER,
+        value_decoder=value_decoder_class or STRING_DECODER,
+        emulate=None if emulate is None else Release(emulate),
+    )
+    if emulate is None:
+        for name in (options.key_decoder, options.value_decoder):
+            if decoder_class(name, None) is None:
+                raise typer.BadParameter(f"{name} is none of Kafka's own decoders, and no Java class can be loaded here")
+        if max_bytes < 0:
+            raise typer.BadParameter("--max-bytes must not be negative")
+    limits = limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window)
+    _print(paths, options, limits, fail_on)
+
+
+def _paths(files: list[str] | None, emulate: str | None) -> list[str]:
+    from format.operations.dump_log.file_names import split_files
+
+    if not files:
+        if emulate is not None:
+            say('Missing required argument "[files]"')
+            raise typer.Exit(1)
+        raise typer.BadParameter("Missing option '--files'.")
+    paths = [path for value in files for path in split_files(value)]
+    if emulate is None:
+        for path in paths:
+            check_path(path)
+    return paths
+
+
+def _print(paths: list[str], options: DumpLogOptions, limits: Any, fail_on: Severity | None) -> None:
+    """Everything to standard output and error; raises typer.Exit with the exit code."""
+    from format.findings import Finding, Severity
+    from format.operations.dump_log import KafkaStops, dump_log
+    from kafkalog_cli.output import open_output
+
+    threshold = Severity.ERROR if fail_on is None else fail_on
+    conditions: set[Condition] = set()
+    output = open_output(None)
+
+    def pass_on(items: Iterator[bytes | ErrorLine | Finding]) -> None:
+        for item in items:
+            if isinstance(item, bytes):
+                output.write(item)
+            elif isinstance(item, Finding):
+                conditions.update(conditions_of(item, threshold))
+                if item.severity > Severity.INFO:
+                    say(f"kafkalog: {item.severity.label}: {item.location}: {item.message} ({item.code})")
+            else:
+                say(item.text)
+
+    kafkas_code = 0
+    try:
+        try:
+            pass_on(dump_log(paths, options, limits))
+        except KafkaStops as stop:
+            kafkas_code = 1
+            output.flush()
+            say(f'Exception in thread "main" {stop.message}')
+        output.publish()
+    except BaseException as error:
+        report(error)
+        conditions.add(condition_of(error))
+    if conditions and Condition.READER_GONE not in conditions:
+        try:
+            output.flush()
+        except Exception as error:  # what came before a failure is shown as far as it goes
+            conditions.add(condition_of(error))
+    raise typer.Exit(int(combined(conditions)) or kafkas_code)
