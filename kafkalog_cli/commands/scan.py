@@ -1,0 +1,190 @@
+"""kafkalog scan: the operations of other commands as Spark jobs, over whole directories or on a cluster."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from format.findings import Severity
+from kafkalog_cli.options import (
+    LEVELS,
+    AsKind,
+    FailOn,
+    Format,
+    FromOffset,
+    FromTime,
+    MaxDecompressedBytes,
+    MaxRecordBytes,
+    MaxZstdWindow,
+    Quiet,
+    ToOffset,
+    ToTime,
+    check_path,
+    limits_of,
+    one_of,
+    parse_size,
+)
+
+if TYPE_CHECKING:
+    from kafkalog_cli.runner import Run
+
+JOBS = ("verify", "inventory", "grep", "extract")
+
+EXAMPLES = (
+    ("kafkalog scan verify /var/kafka", "the findings of kafkalog verify, on all cores"),
+    ("kafkalog scan inventory /var/kafka --output report", "every partition and segment, as Parquet tables too"),
+    ("kafkalog scan grep order-4711 /var/kafka", "the records that kafkalog grep finds"),
+    ("kafkalog scan extract /var/kafka --output out", "every record to Parquet, written by the workers"),
+    ("kafkalog scan verify /mnt/store --master spark://head:7077", "on a cluster that sees the same files"),
+)
+
+
+def scan(
+    job: Annotated[str, typer.Argument(show_default=False, **(one_of(*JOBS) | {"metavar": "JOB"}))],
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[PATTERN] PATH...",
+            help="Log directories, partition directories or files; for grep, after the text to look for.",
+            show_default=False,
+        ),
+    ],
+    master: Annotated[
+        str | None,
+        typer.Option("--master", metavar="URL", help="Where Spark runs.", show_default="local[*]: this machine"),
+    ] = None,
+    output: Annotated[
+        str | None,
+        typer.Option("--output", metavar="DIR", help="A directory for Parquet tables; extract needs it."),
+    ] = None,
+    broker_id: Annotated[
+        int | None,
+        typer.Option(
+            "--broker-id", metavar="N", help="Who the rows of the tables are from.", show_default="meta.properties"
+        ),
+    ] = None,
+    range_size: Annotated[
+        int | None,
+        typer.Option(
+            "--range-size",
+            metavar="SIZE",
+            parser=parse_size,
+            help="How much of a large log one task reads.",
+            show_default="64MiB, more where there are terabytes",
+        ),
+    ] = None,
+    level: Annotated[
+        str, typer.Option("--level", help="For verify: how deep.", **one_of(*LEVELS))
+    ] = "full",
+    regex: Annotated[bool, typer.Option("--regex", help="For grep: PATTERN is a regular expression.")] = False,
+    ignore_case: Annotated[bool, typer.Option("--ignore-case", help="For grep: upper and lower case alike.")] = False,
+    from_offset: FromOffset = None,
+    to_offset: ToOffset = None,
+    from_time: FromTime = None,
+    to_time: ToTime = None,
+    as_kind: AsKind = None,
+    format_name: Format = None,
+    fail_on: FailOn = Severity.ERROR,
+    max_decompressed_bytes: MaxDecompressedBytes = None,
+    max_record_bytes: MaxRecordBytes = None,
+    max_zstd_window: MaxZstdWindow = None,
+    quiet: Quiet = False,
+) -> None:
+    """Run verify, ls (as inventory), grep or extract as a Spark job; the results are those of these commands.
+
+    Needs Java 17 and pip install 'kafkalog[spark]'. A start takes a few seconds: for one partition, use the command.
+    """
+    from pathlib import Path
+
+    from format.log_dir import Kind
+    from format.operations.log_walk import Level
+    from format.operations.selection import Selection
+    from kafkalog_cli.runner import Run
+    from spark_jobs.submit import Scan, job_options
+
+    pattern, paths = (words[0], words[1:]) if job == "grep" else (None, words)
+    if not paths:
+        raise typer.BadParameter("no PATH after the PATTERN")
+    for path in paths:
+        check_path(path)
+    if job == "extract" and output is None:
+        raise typer.BadParameter("extract needs --output DIR")
+    limits = limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window)
+    selection = Selection(
+        from_offset, None if to_offset is None else to_offset + 1, from_time, None if to_time is None else to_time + 1
+    )
+    if not selection.is_everything and job not in ("grep", "extract"):
+        raise typer.BadParameter("ranges of offsets and times are for grep and extract")
+    from format.columns import FINDING, PARTITION, RECORD
+
+    criteria = None if pattern is None else _criteria(pattern, regex, ignore_case, selection)
+    schema = {"inventory": PARTITION, "grep": RECORD}.get(job, FINDING)
+    with Run(
+        "scan",
+        format_name=format_name,
+        quiet=quiet,
+        paths=paths,
+        main_schema=schema,
+        fail_on=fail_on,
+        shows_summary=job == "verify",
+    ) as run:
+        wanted = Scan(
+            job,
+            [Path(path) for path in paths],
+            job_options(job, level=Level[level.upper()], criteria=criteria, selection=selection, limits=limits),
+            master,
+            None if as_kind is None else Kind(as_kind),
+            output,
+            broker_id,
+            range_size,
+        )
+        _show(run, wanted, level)
+
+
+def _criteria(pattern: str, regex: bool, ignore_case: bool, selection: Any) -> Any:
+    from format.operations.grep import Criteria
+    from format.operations.grep_pattern import regex_pattern, text_pattern
+
+    make = regex_pattern if regex else text_pattern
+    try:
+        return Criteria(make(pattern, ignore_case=ignore_case), selection=selection)
+    except ValueError as error:
+        raise typer.BadParameter(str(error)) from None
+
+
+def _show(run: Run, wanted: Any, level: str) -> None:
+    from format.findings import Finding
+    from format.operations.log_walk import Level
+    from format.operations.verify import NOT_CHECKED, Coverage
+    from kafkalog_cli.exit_codes import Condition
+    from spark_jobs.submit import run as run_scan
+
+    progress: Any = None
+    done_bytes = 0
+
+    def told(so_far_bytes: int, total_bytes: int) -> None:
+        nonlocal progress, done_bytes
+        if progress is None:
+            progress = run.progress(total_bytes)
+        progress.advance(max(so_far_bytes - done_bytes, 0))
+        done_bytes = max(so_far_bytes, done_bytes)
+
+    coverage = Coverage()
+    found = 0
+    for item in run_scan(wanted, told):
+        if isinstance(item, Finding):
+            run.finding(item)
+        elif isinstance(item, Coverage):
+            coverage.add(item)
+        else:
+            rows = list(item.rows)
+            found += len(rows)
+            run.write(item.schema, rows)
+    if wanted.job == "verify":
+        for name in ("partitions", "segments", "side_files", "batches", "records", "bytes"):
+            run.count(name, getattr(coverage, name))
+        for words in NOT_CHECKED[Level[level.upper()]]:
+            run.not_checked(words)
+    elif wanted.job == "grep" and not found:
+        run.condition(Condition.NOTHING_FOUND)

@@ -1,0 +1,112 @@
+"""inventory on Spark: the rows of ``kafkalog ls --segments``, a task for each few partitions.
+
+Run as ``kafkalog scan inventory PATH…`` or ``spark-submit spark_jobs/jobs/inventory.py PATH…``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from format import layout
+from format.columns import LOG_DIR, PARTITION, SEGMENT, RowSchema
+from format.errors import KafkaLogError, NotALogDir
+from format.findings import Finding, finding_of
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+from format.log_dir import Kind
+from format.operations.checkpoint_offsets import CheckpointOffsets
+from format.operations.checks.log_dir_files import Checkpoints
+from format.operations.ls import Listing, LogDirListing, ls
+from format.operations.partition_listing import PartitionListing, list_partition
+from format.rows import Row
+from spark_jobs.planning import Item, Plan, Splits, Unit, UnitKind
+from spark_jobs.tasks import Result, results_frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """One row of a listing and its schema."""
+
+    schema: RowSchema
+    row: Row
+
+
+@dataclass(frozen=True, slots=True)
+class InventoryOptions:
+    """Whether the logs' headers are read, or names and sizes are enough."""
+
+    scan: bool = True
+    limits: Limits = DEFAULT_LIMITS
+
+    @property
+    def splits(self) -> Splits:
+        return Splits.NEVER
+
+
+def frame(session: SparkSession, plan: Plan, options: InventoryOptions) -> DataFrame:
+    """Results whose values are lists of Listed rows and findings, in the order in which ls tells them."""
+
+    def work(item: Item) -> Iterator[Result]:
+        if isinstance(item, Unit):
+            yield Result(item.number, 0, 0, 0, 0, list(items(item, options)))
+
+    return results_frame(session, plan, work)
+
+
+def items(unit: Unit, options: InventoryOptions) -> Iterator[Listed | Finding]:
+    """The rows and findings about one unit, in the order in which ls tells them."""
+    path = Path(unit.path)
+    try:
+        for item in _listings(unit, path, options):
+            yield item if isinstance(item, Finding) else Listed(_schema(item), item.row())
+    except NotALogDir:
+        raise
+    except KafkaLogError as error:
+        yield finding_of(error, Location(unit.path))
+
+
+def _schema(listing: Listing) -> RowSchema:
+    if isinstance(listing, LogDirListing):
+        return LOG_DIR
+    return PARTITION if isinstance(listing, PartitionListing) else SEGMENT
+
+
+def _listings(unit: Unit, path: Path, options: InventoryOptions) -> Iterator[Listing | Finding]:
+    if unit.kind is UnitKind.LOG_DIR_FILES:
+        for item in ls(path, kind=Kind.LOG_DIR, scan=False, limits=options.limits):
+            yield item
+            if isinstance(item, LogDirListing):
+                return  # the partitions are units of their own
+    elif unit.is_in_log_dir:
+        checkpoints = _offsets(unit.checkpoints or Checkpoints())
+        listed = yield from list_partition(path, checkpoints, scan=options.scan, segments=True, limits=options.limits)
+        yield listed.listing
+        yield from listed.segments
+    else:
+        kind = unit.file_kind or Kind.PARTITION
+        yield from ls(path, kind=kind, scan=options.scan, segments=True, limits=options.limits)
+
+
+def _offsets(checkpoints: Checkpoints) -> CheckpointOffsets:
+    return CheckpointOffsets(
+        {
+            layout.REPLICATION_OFFSET_CHECKPOINT: checkpoints.high_watermark,
+            layout.RECOVERY_POINT_CHECKPOINT: checkpoints.recovery_point,
+            layout.LOG_START_OFFSET_CHECKPOINT: checkpoints.log_start_offset,
+            layout.CLEANER_OFFSET_CHECKPOINT: checkpoints.cleaner_offset,
+        }
+    )
+
+
+if __name__ == "__main__":
+    import sys
+
+    from spark_jobs.submit import main
+
+    sys.exit(main("inventory"))

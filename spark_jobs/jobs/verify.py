@@ -1,0 +1,147 @@
+"""verify on Spark: the findings of ``kafkalog verify``, the same set, over tasks of about equal bytes.
+
+Run as ``kafkalog scan verify PATH…`` or ``spark-submit spark_jobs/jobs/verify.py PATH…``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from itertools import groupby
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from format.findings import Finding, finding
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+from format.log_dir import Kind, read_log_dir
+from format.operations.checks.log_dir_files import Checkpoints, read_checkpoints
+from format.operations.log_walk import Level
+from format.operations.verify import (
+    Coverage,
+    Verification,
+    limited,
+    verify,
+    verify_log_dir_files,
+    verify_partition_dir,
+)
+from spark_jobs.planning import (
+    Item,
+    Part,
+    Plan,
+    Splits,
+    Unit,
+    UnitKind,
+    state_of_files,
+    state_of_partition,
+    words_for_change,
+)
+from spark_jobs.replay import CHUNKS, FINISHED, STATUS, PartStatus, ReplayedWalks, walk_part
+from spark_jobs.tasks import Result, merged_frame, results_frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_FINDINGS_IN_A_RESULT = 500
+_MERGERS_FOR_EACH_CORE = 2
+
+
+@dataclass(frozen=True, slots=True)
+class VerifyOptions:
+    """How deep, and under which limits."""
+
+    level: Level = Level.FULL
+    limits: Limits = DEFAULT_LIMITS
+
+    @property
+    def splits(self) -> Splits:
+        """Whether large logs are worth reading in parts: headers alone are read in no time."""
+        return Splits.RANGES if self.level >= Level.CRC else Splits.NEVER
+
+
+def frame(session: SparkSession, plan: Plan, options: VerifyOptions) -> DataFrame:
+    """Results whose values are lists of findings and, last for each unit, its Coverage."""
+
+    def work(item: Item) -> Iterator[Result]:
+        if isinstance(item, Part):
+            yield from walk_part(item, options.level, options.limits)
+        else:
+            yield from verified(item, options)
+
+    results = results_frame(session, plan, work)
+    if not plan.has_parts:
+        return results
+    split = [unit for unit in plan.units if unit.segments]
+    shared = session.sparkContext.broadcast({unit.number: unit for unit in split})
+
+    def merge(rows: Iterator[Result]) -> Iterator[Result]:
+        for number, of_unit in groupby(rows, key=lambda each: each.unit):
+            unit = shared.value.get(number)
+            yield from of_unit if unit is None else _merged(unit, of_unit, options)
+
+    mergers = min(len(split), _MERGERS_FOR_EACH_CORE * session.sparkContext.defaultParallelism)
+    return merged_frame(results, merge, mergers)
+
+
+def _merged(unit: Unit, rows: Iterator[Result], options: VerifyOptions) -> Iterator[Result]:
+    """A unit whose parts were walked over by other tasks."""
+    statuses: dict[int, list[PartStatus]] = {}
+    first_chunk = None
+    for each in rows:
+        if each.phase != STATUS:
+            first_chunk = each
+            break
+        statuses.setdefault(each.segment, []).append(each.value)
+    walks = ReplayedWalks(unit.segments, statuses, (each for each in rows if each.phase == CHUNKS), first_chunk)
+    terms = Verification(options.level, options.limits, Coverage(), walks)
+    changes = []
+    for segment in unit.segments:
+        words = {each.change for each in statuses.get(segment.number, ()) if each.change}
+        changes += [finding("file-changed", segment.location, each) for each in sorted(words)]
+    yield from _told(unit, _findings(unit, terms, changes), terms.coverage)
+
+
+def verified(unit: Unit, options: VerifyOptions) -> Iterator[Result]:
+    """A unit that one task does alone."""
+    terms = Verification(options.level, options.limits, Coverage())
+    changes = []
+    if unit.kind is not UnitKind.LOG_DIR_FILES:
+        is_partition = unit.kind is UnitKind.PARTITION
+        now = state_of_partition(unit.path) if is_partition else state_of_files([unit.path])
+        if unit.state.went_back(now) and os.path.lexists(unit.path):
+            changes = [finding("file-changed", Location(unit.path), words_for_change(unit.state, now))]
+    yield from _told(unit, _findings(unit, terms, changes), terms.coverage)
+
+
+def _findings(unit: Unit, terms: Verification, changes: list[Finding]) -> Iterator[Finding]:
+    path = Path(unit.path)
+    yield from limited(changes)
+    if unit.kind is UnitKind.LOG_DIR_FILES:
+        log_dir = read_log_dir(path)
+        yield from verify_log_dir_files(log_dir, *read_checkpoints(log_dir, terms.limits), terms)
+    elif unit.kind is UnitKind.PARTITION:
+        yield from verify_partition_dir(path, unit.checkpoints or Checkpoints(), terms)
+    else:
+        yield from verify(path, terms, kind=unit.file_kind or Kind.LOG)
+
+
+def _told(unit: Unit, findings: Iterator[Finding], coverage: Coverage) -> Iterator[Result]:
+    step = 0
+    held: list[Finding] = []
+    for each in findings:
+        held.append(each)
+        if len(held) >= _FINDINGS_IN_A_RESULT:
+            yield Result(unit.number, FINISHED, 0, 0, step, held)
+            step, held = step + 1, []
+    if held:
+        yield Result(unit.number, FINISHED, 0, 0, step, held)
+    yield Result(unit.number, FINISHED, 0, 0, step + 1, replace(coverage))
+
+
+if __name__ == "__main__":
+    import sys
+
+    from spark_jobs.submit import main
+
+    sys.exit(main("verify"))

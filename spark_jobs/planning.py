@@ -1,0 +1,392 @@
+"""Plans: what lies below the paths, cut into tasks of about equal bytes, so that one large segment is many tasks.
+
+Only names, sizes and times are looked at here; where a range of a segment begins is found by the task that reads it,
+from the segment's index (``bounds_of``), so that a plan of a hundred thousand segments takes seconds.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field, replace
+from enum import Enum
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format import offset_index
+from format.batch_ranges import batch_ranges
+from format.errors import KafkaLogError
+from format.limits import DEFAULT_LIMITS, MIB, Limits
+from format.location import Location
+from format.log_dir import Kind, LogDir, kind_of, read_log_dir
+from format.operations.checks.log_dir_files import Checkpoints, read_checkpoints
+from format.operations.read_log import location_of_file
+from format.partition import Partition, parse_partition_dir, read_partition
+from format.resynchronise import has_right_crc, read_header
+from format.segment import Segment
+from format.source import FileSource, Source
+
+#: A range is at least this large, and at most that: a hundred terabytes must not become millions of tasks.
+SMALLEST_RANGE_BYTES = 64 * MIB
+LARGEST_RANGE_BYTES = 1024 * MIB
+_WANTED_RANGES = 50_000
+#: Small things are put together until a task has this much to read, or so many things: a task costs some 50 ms.
+SMALLEST_TASK_BYTES = 4 * MIB
+_MOST_ITEMS_IN_A_TASK = 2000
+_TASKS_FOR_EACH_CORE = 8
+_ENDLESS = 2**62
+_MOST_TRIES = 16  # index entries that are tried for a sound batch
+
+
+class UnitKind(Enum):
+    """What a unit of a plan is."""
+
+    LOG_DIR_FILES = "log-dir-files"  # the files of a log directory itself
+    PARTITION = "partition"
+    FILE = "file"
+
+
+class Splits(Enum):
+    """Into what a large partition is cut."""
+
+    NEVER = "never"
+    SEGMENTS = "segments"
+    RANGES = "ranges"
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """Size and time of a file, or the sums of several, when the plan was made."""
+
+    size_bytes: int
+    mtime_ns: int
+
+    def went_back(self, now: FileState) -> bool:
+        """Whether what was found later is no continuation of this: it shrank, or is older. A live log only grows."""
+        return now.size_bytes < self.size_bytes or now.mtime_ns < self.mtime_ns
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedSegment:
+    """A ``.log`` file of a unit that is read in ``part_count`` parts; ``number`` is its place in the unit."""
+
+    unit: int
+    number: int
+    path: str
+    location: Location
+    index_path: str | None
+    state: FileState
+    part_count: int
+    next_base_offset: int | None
+
+    @property
+    def is_last(self) -> bool:
+        """Whether no segment follows it."""
+        return self.next_base_offset is None
+
+
+@dataclass(frozen=True, slots=True)
+class Unit:
+    """What is worked on as a whole in the end: a partition, a file, or a log directory's own files.
+
+    ``segments`` are there when its logs are read in parts. ``checkpoints`` are those that speak of this partition.
+    """
+
+    number: int
+    kind: UnitKind
+    path: str
+    state: FileState
+    file_kind: Kind | None = None
+    segments: tuple[PlannedSegment, ...] = ()
+    checkpoints: Checkpoints | None = None
+    is_in_log_dir: bool = False  # found below a log directory that was asked for, not asked for itself
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """One part of a segment: the work of (a piece of) a task."""
+
+    segment: PlannedSegment
+    part: int
+
+    @property
+    def size_bytes(self) -> int:
+        return self.segment.state.size_bytes // self.segment.part_count
+
+
+Item = Unit | Part
+
+
+@dataclass(slots=True)
+class Plan:
+    """All units in the order of the paths, and the tasks that they make."""
+
+    units: list[Unit] = field(default_factory=list)
+    tasks: list[list[Item]] = field(default_factory=list)
+    total_bytes: int = 0
+
+    @property
+    def has_parts(self) -> bool:
+        return any(unit.segments for unit in self.units)
+
+
+def plan(
+    paths: Iterable[Path],
+    *,
+    kind: Kind | None = None,
+    parallelism: int = 2,
+    range_bytes: int | None = None,
+    splits: Splits = Splits.RANGES,
+    splits_small: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Plan:
+    """A plan for these paths, each a log directory, a partition or a file; raises InputError for anything else.
+
+    Partitions with more than two ranges' bytes, or all with ``splits_small``, are read in parts, as ``splits`` says.
+    """
+    made = Plan()
+    for path in paths:
+        is_what = kind or kind_of(path)
+        if is_what is Kind.LOG_DIR:
+            _add_log_dir(made, read_log_dir(path), limits)
+        elif is_what is Kind.PARTITION:
+            _add_partition(made, path, _beside(path, limits))
+        else:
+            state = state_of_files([str(path)])
+            made.units.append(Unit(len(made.units), UnitKind.FILE, str(path), state, is_what))
+    made.total_bytes = sum(unit.state.size_bytes for unit in made.units)
+    wanted = range_bytes or min(max(made.total_bytes // _WANTED_RANGES, SMALLEST_RANGE_BYTES), LARGEST_RANGE_BYTES)
+    if splits is not Splits.NEVER:
+        made.units = [_split(unit, wanted, splits, splits_small) for unit in made.units]
+    share = max(made.total_bytes // (_TASKS_FOR_EACH_CORE * parallelism), SMALLEST_TASK_BYTES)
+    task_bytes = min(share, max(wanted, SMALLEST_TASK_BYTES))
+    made.tasks = list(_tasks(made.units, task_bytes))
+    return made
+
+
+def _add_log_dir(made: Plan, log_dir: LogDir, limits: Limits) -> None:
+    checkpoints, _ = read_checkpoints(log_dir, limits)
+    files = [*log_dir.checkpoints.values(), *filter(None, (log_dir.meta_properties, log_dir.bootstrap_checkpoint))]
+    state = FileState(sum(_status(str(path)).size_bytes for path in files), 0)  # they are rewritten all the time
+    made.units.append(Unit(len(made.units), UnitKind.LOG_DIR_FILES, str(log_dir.path), state))
+    for path in log_dir.partitions:
+        _add_partition(made, path, checkpoints, is_in_log_dir=True)
+
+
+def _add_partition(made: Plan, path: Path, checkpoints: Checkpoints, *, is_in_log_dir: bool = False) -> None:
+    unit = Unit(
+        len(made.units),
+        UnitKind.PARTITION,
+        str(path),
+        state_of_partition(str(path)),
+        checkpoints=_of_partition(checkpoints, path),
+        is_in_log_dir=is_in_log_dir,
+    )
+    made.units.append(unit)
+
+
+def _beside(path: Path, limits: Limits) -> Checkpoints:
+    """The checkpoints of the log directory that a partition directory lies in, if it is one."""
+    try:
+        return read_checkpoints(read_log_dir(path.absolute().parent), limits)[0]
+    except KafkaLogError:
+        return Checkpoints()
+
+
+def _of_partition(checkpoints: Checkpoints, path: Path) -> Checkpoints:
+    """What checkpoints say of one partition: a task needs no more, and there may be thousands of them."""
+    parsed = parse_partition_dir(path.absolute().name)
+    if parsed is None:
+        return Checkpoints(
+            is_clean_shutdown=checkpoints.is_clean_shutdown, is_lock_held=checkpoints.is_lock_held
+        )
+    key = parsed[:2]
+
+    def only(entries: dict[tuple[str, int], int]) -> dict[tuple[str, int], int]:
+        return {key: entries[key]} if key in entries else {}
+
+    return Checkpoints(
+        only(checkpoints.high_watermark),
+        only(checkpoints.recovery_point),
+        only(checkpoints.log_start_offset),
+        only(checkpoints.cleaner_offset),
+        checkpoints.is_clean_shutdown,
+        checkpoints.is_lock_held,
+    )
+
+
+# -- sizes ---------------------------------------------------------------------------------------------------
+
+
+def _status(path: str) -> FileState:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return FileState(0, 0)  # whoever reads it tells why it cannot be had
+    return FileState(status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else FileState(0, 0)
+
+
+def state_of_files(paths: Iterable[str]) -> FileState:
+    """Bytes of all files together and the time of the newest; a file that is not there has none."""
+    states = [_status(path) for path in paths]
+    return FileState(sum(each.size_bytes for each in states), max((each.mtime_ns for each in states), default=0))
+
+
+def state_of_partition(path: str) -> FileState:
+    """The bytes of a partition directory's ``.log`` files, and the time of the newest of them."""
+    size_bytes = newest = 0
+    try:
+        with os.scandir(path) as entries:
+            for entry in entries:
+                if entry.name.endswith(".log"):
+                    status = entry.stat(follow_symlinks=False)
+                    size_bytes += status.st_size
+                    newest = max(newest, status.st_mtime_ns)
+    except OSError:
+        pass
+    return FileState(size_bytes, newest)
+
+
+# -- parts ---------------------------------------------------------------------------------------------------
+
+
+def _split(unit: Unit, range_bytes: int, splits: Splits, splits_small: bool) -> Unit:
+    """The unit with its segments, where it is too large for one task."""
+    is_log = unit.kind is UnitKind.PARTITION or unit.file_kind is Kind.LOG
+    if not is_log or (unit.state.size_bytes <= 2 * range_bytes and not splits_small):
+        return unit
+    return replace(unit, segments=tuple(_planned_segments(unit, range_bytes if splits is Splits.RANGES else _ENDLESS)))
+
+
+def _planned_segments(unit: Unit, range_bytes: int) -> Iterator[PlannedSegment]:
+    path = Path(unit.path)
+    if unit.kind is UnitKind.FILE:
+        # By itself a log is the last one of its partition, as far as its reader knows.
+        segment = segment_of_file(path)
+        yield _planned(unit.number, 0, path, location_of_file(path), segment, unit.state, range_bytes, None)
+        return
+    try:
+        partition = read_partition(path)
+    except KafkaLogError:
+        return  # whoever verifies the unit tells
+    for number, segment in enumerate(partition.segments):
+        if segment.log is not None:
+            is_last = number == len(partition.segments) - 1
+            next_base_offset = None if is_last else partition.segments[number + 1].base_offset
+            location = partition.location(segment.log, segment.base_offset)
+            state = _status(str(segment.log))
+            yield _planned(unit.number, number, segment.log, location, segment, state, range_bytes, next_base_offset)
+
+
+def _planned(
+    unit: int,
+    number: int,
+    path: Path,
+    location: Location,
+    segment: Segment | None,
+    state: FileState,
+    range_bytes: int,
+    next_base_offset: int | None,
+) -> PlannedSegment:
+    index = None if segment is None or segment.offset_index is None else str(segment.offset_index)
+    part_count = max(1, round(state.size_bytes / range_bytes))
+    return PlannedSegment(unit, number, str(path), location, index, state, part_count, next_base_offset)
+
+
+def segment_of_file(path: Path) -> Segment | None:
+    """The live segment that a log file belongs to by its siblings, None where it is none."""
+    try:
+        partition: Partition = read_partition(path.absolute().parent)
+    except KafkaLogError:
+        return None
+    return next((each for each in partition.segments if each.log is not None and each.log.name == path.name), None)
+
+
+def bounds_of(segment: PlannedSegment, source: Source, part: int, limits: Limits) -> tuple[int, int | None]:
+    """Where a part of a segment begins and ends, None for the end of the log; both where batches begin.
+
+    The same for every task that asks: a part ends at the first index entry past its share, where the next begins.
+    An index that leads astray makes parts that do not fit together, which whoever puts them together sees.
+    """
+    if segment.part_count == 1:
+        return 0, None
+    share = -(-segment.state.size_bytes // segment.part_count)
+    try:
+        if segment.index_path is None:
+            raise FileNotFoundError
+        index = offset_index.read(segment.index_path, segment.location.base_offset or 0, limits)
+        positions = np.sort(index.positions)
+    except (KafkaLogError, OSError):
+        positions = np.empty(0, np.int64)
+    if len(positions) and int(positions[-1]) > share:
+
+        def bound(number: int) -> int | None:
+            at = int(np.searchsorted(positions, number * share))
+            return _first_sound(source, positions[at : at + _MOST_TRIES]) if number < segment.part_count else None
+    else:
+        starts = [each.start for each in batch_ranges(source, share)]
+
+        def bound(number: int) -> int | None:
+            return starts[number] if number < len(starts) and number < segment.part_count else None
+
+    start = 0 if part == 0 else bound(part)
+    return (source.size_bytes, None) if start is None else (start, bound(part + 1))
+
+
+def _first_sound(source: Source, positions: NDArray[np.int64]) -> int | None:
+    """The first of these positions where a batch with a right CRC lies."""
+    for position in positions.tolist():
+        header = read_header(source, position)
+        if (
+            header is not None
+            and header.end_position <= source.size_bytes
+            and has_right_crc(source, position, header.size_bytes, header.magic)
+        ):
+            return int(position)
+    return None
+
+
+def opened(segment: PlannedSegment) -> tuple[FileSource, str | None]:
+    """The segment's log, and what is wrong with it against the plan: on another host it may be another broker's.
+
+    Raises UnreadableFile where it cannot be opened.
+    """
+    source = FileSource(segment.path)
+    now = FileState(source.size_bytes, source.mtime_ns)
+    return source, words_for_change(segment.state, now) if segment.state.went_back(now) else None
+
+
+def words_for_change(planned: FileState, now: FileState) -> str:
+    """What to say of files that are not those of the plan."""
+    if now.size_bytes < planned.size_bytes:
+        return f"{now.size_bytes} bytes are there, {planned.size_bytes} were planned: it shrank, or is another host's"
+    return "it is older than when the work was planned: it was replaced, or is another host's"
+
+
+# -- tasks ---------------------------------------------------------------------------------------------------
+
+
+def _tasks(units: Iterable[Unit], task_bytes: int) -> Iterator[list[Item]]:
+    task: list[Item] = []
+    held_bytes = 0
+    for item in _items(units):
+        size_bytes = item.size_bytes if isinstance(item, Part) else item.state.size_bytes
+        if task and (held_bytes + size_bytes > task_bytes or len(task) >= _MOST_ITEMS_IN_A_TASK):
+            yield task
+            task, held_bytes = [], 0
+        task.append(item)
+        held_bytes += size_bytes
+    if task:
+        yield task
+
+
+def _items(units: Iterable[Unit]) -> Iterator[Item]:
+    for unit in units:
+        if not unit.segments:
+            yield unit
+        for segment in unit.segments:
+            for part in range(segment.part_count):
+                yield Part(segment, part)

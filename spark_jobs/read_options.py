@@ -1,0 +1,189 @@
+"""The options of the data source ``kafkalog``, parsed: names and values as Spark's own sources have them."""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from format.errors import InputError
+from format.location import Location
+from format.log_dir import kind_of
+from format.operations.selection import Selection
+from format.partition import looks_like_partition, parse_partition_dir
+
+MODES = ("PERMISSIVE", "FAILFAST", "DROPMALFORMED")
+VIEW_NAMES = ("records", "batches", "segments", "index_entries", "findings")
+#: Every option, in lower case as Spark hands them over, and what it means.
+OPTIONS: dict[str, str] = {
+    "view": "records, batches, segments, index_entries or findings; default records",
+    "path": "a log directory, a partition directory or a file",
+    "paths": "several of them, as a JSON list",
+    "recursivefilelookup": "true: look for partitions and log files at any depth below the path",
+    "pathglobfilter": "only .log files whose name fits, such as 0000000000000*.log",
+    "ignorecorruptfiles": "true: leave out files that cannot be read",
+    "ignoremissingfiles": "true: leave out files that vanished since the work was planned",
+    "mode": "PERMISSIVE, FAILFAST or DROPMALFORMED",
+    "topics": "only these topics, separated by commas",
+    "partitions": "only these partition numbers, separated by commas",
+    "startingoffsets": 'earliest, an offset, or JSON as {"topic": {"0": 23}}; -2 is earliest',
+    "endingoffsets": "latest, an offset, or JSON likewise; not included; -1 is latest",
+    "startingtimestamp": "only records with at least this timestamp, in ms",
+    "endingtimestamp": "only records with a smaller timestamp, in ms",
+    "includevalue": "false: no column value, and no bytes of it from the worker",
+    "includeheaders": "true: a column headers",
+    "includedetails": "true: columns about the record's batch and place",
+    "includecontrol": "true: control records (transaction markers) too, which clients never see",
+    "columnnameofcorruptrecord": "a STRING column of this name that says what is damaged, in rows of their own",
+    "rangebytes": "how much of a large log one task reads",
+}
+
+
+class BadOption(InputError):
+    """An option of the data source that is unknown, or whose value cannot be."""
+
+
+@dataclass(frozen=True, slots=True)
+class ReadOptions:
+    """The options of one read. ``starting`` and ``ending`` are by topic and partition, ("", -1) standing for all."""
+
+    paths: tuple[str, ...]
+    view: str = "records"
+    recursive: bool = False
+    glob: str | None = None
+    ignore_corrupt: bool = False
+    ignore_missing: bool = False
+    mode: str = "PERMISSIVE"
+    topics: frozenset[str] | None = None
+    partitions: frozenset[int] | None = None
+    starting: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    ending: Mapping[tuple[str, int], int] = field(default_factory=dict)
+    starting_timestamp: int | None = None
+    ending_timestamp: int | None = None
+    value: bool = True
+    headers: bool = False
+    details: bool = False
+    control: bool = False
+    corrupt_column: str | None = None
+    range_bytes: int | None = None
+
+    def wants(self, location: Location) -> bool:
+        """Whether a file is asked for, by its topic, partition and name."""
+        if self.topics is not None and location.topic not in self.topics:
+            return False
+        if self.partitions is not None and location.partition not in self.partitions:
+            return False
+        return self.glob is None or fnmatch.fnmatchcase(os.path.basename(location.path), self.glob)
+
+    def selection(self, location: Location) -> Selection:
+        """The offsets and times wanted of a partition."""
+        key = (location.topic or "", -1 if location.partition is None else location.partition)
+        return Selection(
+            self.starting.get(key, self.starting.get(("", -1))),
+            self.ending.get(key, self.ending.get(("", -1))),
+            self.starting_timestamp,
+            self.ending_timestamp,
+        )
+
+
+def parse_options(options: Mapping[str, str]) -> ReadOptions:
+    """The options as Spark gives them; raises BadOption, which says what is wrong and what may be."""
+    given = {name.lower(): value for name, value in options.items()}
+    for name in given:
+        if name not in OPTIONS:
+            raise BadOption(f"there is no option {name}; the options are {', '.join(OPTIONS)}")
+    paths = [given["path"]] if given.get("path") else []
+    if given.get("paths"):
+        paths += json.loads(given["paths"])
+    if not paths:
+        raise BadOption("no path: give it to load(), or as the option path")
+    return ReadOptions(
+        tuple(each.removeprefix("file://").removeprefix("file:") for each in paths),
+        _one_of(given, "view", VIEW_NAMES, "records", str.lower),
+        _is_true(given, "recursivefilelookup", False),
+        given.get("pathglobfilter"),
+        _is_true(given, "ignorecorruptfiles", False),
+        _is_true(given, "ignoremissingfiles", False),
+        _one_of(given, "mode", MODES, "PERMISSIVE", str.upper),
+        _listed(given.get("topics")),
+        _numbers(given, "partitions"),
+        _offsets(given, "startingoffsets", "earliest", -2),
+        _offsets(given, "endingoffsets", "latest", -1),
+        _number(given, "startingtimestamp"),
+        _number(given, "endingtimestamp"),
+        _is_true(given, "includevalue", True),
+        _is_true(given, "includeheaders", False),
+        _is_true(given, "includedetails", False),
+        _is_true(given, "includecontrol", False),
+        given.get("columnnameofcorruptrecord"),
+        _number(given, "rangebytes"),
+    )
+
+
+def _one_of(given: Mapping[str, str], name: str, words: tuple[str, ...], default: str, form: type | object) -> str:
+    value = form(given.get(name, default))  # type: ignore[operator]
+    if value not in words:
+        raise BadOption(f"the option {name} is {given[name]}; it may be {', '.join(words)}")
+    return str(value)
+
+
+def _is_true(given: Mapping[str, str], name: str, default: bool) -> bool:
+    return _one_of(given, name, ("true", "false"), str(default).lower(), str.lower) == "true"
+
+
+def _number(given: Mapping[str, str], name: str) -> int | None:
+    if name not in given:
+        return None
+    try:
+        return int(given[name])
+    except ValueError:
+        raise BadOption(f"the option {name} is {given[name]}; it must be a whole number") from None
+
+
+def _listed(value: str | None) -> frozenset[str] | None:
+    return None if value is None else frozenset(each.strip() for each in value.split(",") if each.strip())
+
+
+def _numbers(given: Mapping[str, str], name: str) -> frozenset[int] | None:
+    words = _listed(given.get(name))
+    try:
+        return None if words is None else frozenset(map(int, words))
+    except ValueError:
+        raise BadOption(f"the option {name} is {given[name]}; it must be numbers separated by commas") from None
+
+
+def _offsets(given: Mapping[str, str], name: str, everything: str, code: int) -> dict[tuple[str, int], int]:
+    value = given.get(name, everything).strip()
+    if value == everything:
+        return {}
+    try:
+        if not value.startswith("{"):
+            return {("", -1): int(value)}
+        by_topic = json.loads(value)
+        found = {(topic, int(n)): int(offset) for topic, each in by_topic.items() for n, offset in each.items()}
+    except (ValueError, AttributeError, TypeError):
+        raise BadOption(f'the option {name} is {value}; it may be {everything}, a number, or {{"t": {{"0": 1}}}}') from None
+    return {key: offset for key, offset in found.items() if offset != code}
+
+
+def resolved_paths(options: ReadOptions) -> list[Path]:
+    """The log directories, partitions and files that the paths stand for."""
+    if not options.recursive:
+        return [Path(each) for each in options.paths]
+    found: list[Path] = []
+    for each in options.paths:
+        if not os.path.isdir(each):
+            found.append(Path(each))
+            continue
+        for directory, names, _ in os.walk(each):
+            names.sort()
+            place = Path(directory)
+            if looks_like_partition(place) or parse_partition_dir(place.name) is not None:
+                if looks_like_partition(place):
+                    kind_of(place)
+                    found.append(place)
+                names.clear()
+    return found

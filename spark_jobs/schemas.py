@@ -1,0 +1,141 @@
+"""Schemas for Spark from the row schemas of ``format.columns``; a timestamp there is epoch milliseconds, a BIGINT."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from format.arrow_columns import arrow_schema
+from format.columns import (
+    BATCH,
+    FINDING,
+    LOG_DIR,
+    OFFSET_INDEX_ENTRY,
+    PARTITION,
+    RECORD,
+    SEGMENT,
+    Column,
+    RowSchema,
+)
+
+if TYPE_CHECKING:
+    from pyspark.sql.types import StructType
+
+#: Who a row of a report is from: reports of several brokers are put into one directory.
+BROKER_ID = Column("broker_id", "int", "node or broker id of the log directory that the row is from")
+
+_SQL_TYPES = {
+    "int": "BIGINT",
+    "bool": "BOOLEAN",
+    "string": "STRING",
+    "timestamp": "BIGINT",
+    "bytes": "BINARY",
+    "headers": "ARRAY<STRUCT<key: BINARY NOT NULL, value: BINARY>>",
+    "any": "STRING",
+}
+
+
+def ddl(schema: RowSchema) -> str:
+    """The columns as Spark's DDL, such as ``topic STRING, partition BIGINT``."""
+    return ", ".join(f"`{column.name}` {_SQL_TYPES[column.type]}" for column in schema.columns)
+
+
+def struct_type(schema: RowSchema) -> StructType:
+    """The columns as a StructType, with their meanings as comments."""
+    from pyspark.sql.types import StructType
+
+    made = StructType.fromDDL(ddl(schema))
+    for field, column in zip(made.fields, schema.columns, strict=True):
+        field.metadata = {"comment": column.meaning}
+    return made
+
+
+# -- the views of the data source ----------------------------------------------------------------------------
+
+#: The records view begins with the columns of Spark's own Kafka source, in its order and with its types.
+KAFKA_COLUMNS = (
+    ("key", "BINARY", pa.binary(), "the key"),
+    ("value", "BINARY", pa.binary(), "the value; absent with includeValue=false"),
+    ("topic", "STRING", pa.string(), "topic, from the directory's name"),
+    ("partition", "INT", pa.int32(), "partition, from the directory's name"),
+    ("offset", "BIGINT", pa.int64(), "the record's offset"),
+    ("timestamp", "TIMESTAMP", pa.timestamp("us", "UTC"), "the record's timestamp; null where the format has none"),
+    ("timestampType", "INT", pa.int32(), "0 CreateTime, 1 LogAppendTime; null where the format has none"),
+)
+_KAFKA_HEADER = pa.struct([pa.field("key", pa.string()), pa.field("value", pa.binary())])
+KAFKA_HEADERS = (
+    "headers",
+    "ARRAY<STRUCT<key: STRING, value: BINARY>>",
+    pa.list_(_KAFKA_HEADER),
+    "the headers with includeHeaders=true; null when there are none; keys that are no UTF-8 have replacement marks",
+)
+#: With includeDetails=true; named as on the command line.
+_DETAILS = (
+    "magic",
+    "codec",
+    "leader_epoch",
+    "producer_id",
+    "producer_epoch",
+    "sequence",
+    "is_transactional",
+    "is_control",
+    "batch_base_offset",
+    "segment_base_offset",
+    "position",
+    "size_bytes",
+)
+DETAILS = RowSchema(
+    "record_details",
+    (
+        Column("path", "string", "the file"),
+        *(column for column in RECORD.columns if column.name in _DETAILS),
+        Column("raw_headers", "headers", "the headers with their keys as bytes"),
+    ),
+)
+INDEX_ENTRY = RowSchema(
+    "index_entry",
+    (
+        Column("path", "string", "the file"),
+        Column("topic", "string", "topic, from the directory's name"),
+        Column("partition", "int", "partition number, from the directory's name"),
+        Column("kind", "string", "offset_index_entry or time_index_entry"),
+        *(column for column in OFFSET_INDEX_ENTRY.columns if column.name != "position"),
+        Column("position", "int", "byte position in the segment; null in a time index"),
+        Column("timestamp", "timestamp", "ms; null in an offset index"),
+    ),
+)
+
+#: Views of the data source with the row schema of each; that of records is put together from options.
+VIEWS: dict[str, RowSchema | None] = {
+    "records": None,
+    "batches": BATCH,
+    "segments": SEGMENT,
+    "index_entries": INDEX_ENTRY,
+    "findings": FINDING,
+}
+#: The tables of a report, by name.
+REPORT_TABLES: dict[str, RowSchema] = {
+    "log_dirs": LOG_DIR,
+    "partitions": PARTITION,
+    "segments": SEGMENT,
+    "batches": BATCH,
+    "findings": FINDING,
+}
+
+
+def records_view(*, value: bool, headers: bool, details: bool) -> tuple[str, pa.Schema]:
+    """The records view's DDL and Arrow schema under its options."""
+    columns = [each for each in KAFKA_COLUMNS if value or each[0] != "value"] + ([KAFKA_HEADERS] if headers else [])
+    text = ", ".join(f"`{name}` {sql}" for name, sql, _, _ in columns)
+    fields = [pa.field(name, kind) for name, _, kind, _ in columns]
+    if details:
+        text += ", " + ddl(DETAILS)
+        fields += list(arrow_schema(DETAILS))
+    return text, pa.schema(fields)
+
+
+def plain_arrow_schema(schema: RowSchema, more: Sequence[Column] = ()) -> pa.Schema:
+    """The Arrow schema without metadata, as Spark compares it."""
+    return arrow_schema(RowSchema(schema.type, (*schema.columns, *more))).remove_metadata()

@@ -1,0 +1,205 @@
+"""Spark sessions: what they need, lean settings for one machine, and the JVM's chatter kept off the terminal."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from format.errors import InputError
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+LOCAL_MASTER = "local[*, 3]"  # a task whose worker died is tried twice more
+_LEAST_JAVA = 17
+_NEEDED = ("pyspark", "pyarrow", "pandas")
+#: What the log of the JVM is called, in the directory for temporary files.
+_LOG_NAME = "kafkalog-spark-%d.log"
+
+_EVERYWHERE = {
+    "spark.app.name": "kafkalog",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "16",  # a row may hold the tables of a 4 MiB chunk
+    "spark.ui.showConsoleProgress": "false",
+}
+_ON_ONE_MACHINE = {
+    "spark.ui.enabled": "false",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.memory": "1g",
+    "spark.sql.shuffle.partitions": "4",
+    "spark.sql.artifact.isolation.enabled": "false",
+    "spark.shuffle.compress": "true",
+    "spark.io.compression.codec": "lz4",
+}
+
+
+class SparkMissing(InputError):
+    """Spark cannot start here; the message says what to install."""
+
+
+def require_spark() -> None:
+    """Raise SparkMissing where pyspark, one of its companions or Java is missing."""
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise SparkMissing(
+            f"Spark jobs need {', '.join(missing)}, not installed here; install with: pip install 'kafkalog[spark]'"
+        )
+    java = _java()
+    if java is None:
+        raise SparkMissing(
+            f"Spark jobs need Java {_LEAST_JAVA} or later: there is none in JAVA_HOME or on the path; "
+            "install one (Debian: apt install openjdk-17-jre-headless) or set JAVA_HOME"
+        )
+    version = _java_version(java)
+    if version is not None and version < _LEAST_JAVA:
+        raise SparkMissing(
+            f"Spark jobs need Java {_LEAST_JAVA} or later; {java} is Java {version}: set JAVA_HOME to a later one"
+        )
+
+
+def _java() -> Path | None:
+    home = os.environ.get("JAVA_HOME")
+    if home:
+        inside = Path(home) / "bin" / "java"
+        return inside if os.access(inside, os.X_OK) else None
+    found = shutil.which("java")
+    return None if found is None else Path(found)
+
+
+def _java_version(java: Path) -> int | None:
+    """The major version, from the file ``release`` of the installation or from the program; None if neither says."""
+    release = Path(os.path.realpath(java)).parent.parent / "release"
+    try:
+        text = release.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        try:
+            text = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=30).stderr
+        except (OSError, subprocess.SubprocessError):
+            return None
+    match = re.search(r'(?:JAVA_VERSION=|version )"(?:1\.)?(\d+)', text)
+    return None if match is None else int(match[1])
+
+
+def spark_log_path() -> Path:
+    """Where the JVM of this process writes what it has to say."""
+    return Path(tempfile.gettempdir()) / (_LOG_NAME % os.getpid())
+
+
+def is_session_running() -> bool:
+    """Whether this process has a session already."""
+    from pyspark.sql import SparkSession
+
+    return SparkSession.getActiveSession() is not None
+
+
+def is_submitted() -> bool:
+    """Whether spark-submit started this process: it has made the JVM, and chosen the master."""
+    return "PYSPARK_GATEWAY_PORT" in os.environ
+
+
+def open_session(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
+    """A session: the one that runs already, else a new one on ``master`` (under spark-submit the one it names).
+
+    Raises SparkMissing where Spark cannot start, and says where the log is.
+    """
+    require_spark()
+    from pyspark.sql import SparkSession
+
+    running = SparkSession.getActiveSession()
+    if running is not None:
+        return running
+    submitted = is_submitted()
+    master = master or (None if submitted else LOCAL_MASTER)
+    settings = dict(_EVERYWHERE)
+    is_local = master is not None and master.startswith("local")
+    if is_local:
+        settings |= _ON_ONE_MACHINE | _java_options()
+        _lead_workers_here()
+    settings |= conf or {}
+    builder = SparkSession.builder
+    if master is not None:
+        builder = builder.master(master)
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    if submitted:
+        return builder.getOrCreate()
+    log = spark_log_path()
+    try:
+        with _chatter_to(log):
+            session = builder.getOrCreate()
+    except Exception as error:
+        raise SparkMissing(f"Spark did not start: {one_line_reason(error)}; its log is {log}") from error
+    session.sparkContext.setLogLevel("ERROR")
+    return session
+
+
+def close_session(session: SparkSession) -> None:
+    """Stop a session and remove its log."""
+    with contextlib.suppress(Exception):
+        session.stop()
+    with contextlib.suppress(OSError):
+        spark_log_path().unlink()
+
+
+def _java_options() -> dict[str, str]:
+    """The work is done outside of the JVM, so its quick compiler is enough; classes come from an archive if it can."""
+    options = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
+    java = _java()
+    if java is not None and (_java_version(java) or 0) >= 19:
+        archive = Path(tempfile.gettempdir()) / f"kafkalog-spark-{os.getuid()}.jsa"
+        options += f" -XX:+AutoCreateSharedArchive -XX:SharedArchiveFile={archive}"
+    return {"spark.driver.extraJavaOptions": options}
+
+
+def _lead_workers_here() -> None:
+    """Make local workers run this Python and find these packages, also from a checkout."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    root = str(Path(__file__).resolve().parent.parent)
+    known = os.environ.get("PYTHONPATH", "")
+    if root not in known.split(os.pathsep):
+        os.environ["PYTHONPATH"] = root + (os.pathsep + known if known else "")
+
+
+@contextlib.contextmanager
+def _chatter_to(path: Path) -> Iterator[None]:
+    """While the JVM is started its standard output and error are a file; workers inherit that."""
+    flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
+    log = os.open(path, flags, 0o600)
+    sys.stdout.flush()
+    sys.stderr.flush()
+    saved = [(number, os.dup(number)) for number in (1, 2)]
+    try:
+        for number, _ in saved:
+            os.dup2(log, number)
+        yield
+    finally:
+        for number, copy in saved:
+            os.dup2(copy, number)
+            os.close(copy)
+        os.close(log)
+
+
+def one_line_reason(error: BaseException) -> str:
+    """The line of a Spark error that a person needs: the last one of the worker's traceback, else the first one."""
+    text = str(error)
+    cause = getattr(error, "desc", None) or text
+    if "Traceback (most recent call last)" in cause:
+        block = cause[cause.rindex("Traceback (most recent call last)") :].split("\n\n")[0]
+        lines = [line.strip() for line in block.splitlines() if line.strip() and not line.startswith("\tat ")]
+        return lines[-1]
+    lost = re.search(r"most recent failure: Lost task [^\n]*?executor [^)\n]*\): (?:[\w.$]+: )?([^\n]+)", cause)
+    if lost is not None:
+        return lost[1].strip()
+    lines = [line.strip() for line in cause.splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__

@@ -1,0 +1,265 @@
+"""The one door to Spark: runs a job over paths and gives back what it tells, in a fixed order.
+
+``run`` is behind both ``kafkalog scan`` and the jobs' own ``main`` for spark-submit.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import sys
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+from format.columns import FINDING, RECORD, RowSchema
+from format.errors import InputError, KafkaLogError
+from format.findings import Finding
+from format.limits import DEFAULT_LIMITS, Limits
+from format.log_dir import Kind
+from format.operations.log_walk import Level
+from format.operations.selection import EVERYTHING, Selection
+from format.operations.verify import Coverage
+from spark_jobs.planning import Plan, Splits, plan
+from spark_jobs.session import close_session, is_session_running, is_submitted, open_session, require_spark
+
+if TYPE_CHECKING:
+    from format.operations.grep import Criteria
+
+JOBS = ("verify", "inventory", "grep", "extract")
+
+ToldProgress = Callable[[int, int], None]  # bytes done, bytes in all
+
+
+class JobOptions(Protocol):
+    """The options of a job; each job's module has its own class."""
+
+    @property
+    def splits(self) -> Splits: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Rows of one schema, told by a job."""
+
+    schema: RowSchema
+    rows: Iterator[tuple[Any, ...]] | list[tuple[Any, ...]]
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A job over paths: where it runs, and where its report goes.
+
+    ``output`` is a directory of Parquet tables, by table and broker id; ``range_bytes`` how much a task reads at
+    once of a large log, None to choose by the total.
+    """
+
+    job: str
+    paths: Sequence[Path]
+    options: JobOptions
+    master: str | None = None
+    kind: Kind | None = None
+    output: str | None = None
+    broker_id: int | None = None
+    range_bytes: int | None = None
+    conf: Mapping[str, str] = field(default_factory=dict)
+
+
+Told = Finding | Rows | Coverage
+
+
+def job_options(
+    job: str,
+    *,
+    level: Level = Level.FULL,
+    criteria: Criteria | None = None,
+    selection: Selection = EVERYTHING,
+    limits: Limits = DEFAULT_LIMITS,
+) -> JobOptions:
+    """The options of a job, from what it takes of these; raises SparkMissing where Spark cannot start."""
+    require_spark()  # the jobs need pyarrow as soon as they are imported
+    if job == "verify":
+        from spark_jobs.jobs.verify import VerifyOptions
+
+        return VerifyOptions(level, limits)
+    if job == "grep":
+        from format.operations.grep import Criteria as AnyRecord
+        from spark_jobs.jobs.grep import GrepOptions
+
+        return GrepOptions(criteria or AnyRecord(), limits)
+    if job == "extract":
+        from spark_jobs.jobs.extract import ExtractOptions
+
+        return ExtractOptions(selection, limits)
+    from spark_jobs.jobs.inventory import InventoryOptions
+
+    return InventoryOptions(limits=limits)
+
+
+def run(scan: Scan, told: ToldProgress | None = None) -> Iterator[Told]:
+    """What the job tells, unit by unit in the order of the paths; a session that was not there before is closed.
+
+    Raises SparkMissing where Spark cannot start, InputError for a path that is nothing of Kafka's, and JobFailed.
+    """
+    require_spark()
+    if scan.job not in JOBS:
+        raise InputError(f"there is no job {scan.job}; the jobs are {', '.join(JOBS)}")
+    from spark_jobs.report import check_output
+
+    if scan.output is not None:
+        check_output(scan.output, scan.paths)
+    is_elsewhere = is_submitted() if scan.master is None else not scan.master.startswith("local")
+    if is_elsewhere:  # executors have another working directory
+        scan = replace(scan, paths=[path.absolute() for path in scan.paths])
+    # A path that is wrong is told before the seconds that a session takes.
+    first = _planned(scan, 2)
+    is_ours = not is_session_running()
+    session = open_session(scan.master, scan.conf)
+    try:
+        parallelism = session.sparkContext.defaultParallelism
+        made = first if parallelism == 2 else _planned(scan, parallelism)
+        yield from _run(session, scan, made, told)
+    finally:
+        if is_ours:
+            close_session(session)
+
+
+def _planned(scan: Scan, parallelism: int) -> Plan:
+    return plan(
+        scan.paths,
+        kind=scan.kind,
+        parallelism=parallelism,
+        range_bytes=scan.range_bytes,
+        splits=scan.options.splits,
+    )
+
+
+def _run(session: Any, scan: Scan, made: Plan, told: ToldProgress | None) -> Iterator[Told]:
+    from pyspark import StorageLevel
+
+    from spark_jobs.report import write_report
+    from spark_jobs.tasks import ORDER, RESULT_DDL, Result
+    from spark_jobs.watching import watched
+
+    def share_told(share: float) -> None:
+        if told is not None:
+            told(int(share * made.total_bytes), made.total_bytes)
+
+    module = importlib.import_module(f"spark_jobs.jobs.{scan.job}")
+    frame = module.frame(session, made, scan.options)
+    if list(frame.columns) != [field.split()[0] for field in RESULT_DDL.split(", ")]:
+        yield from module.written(session, frame, scan, share_told)
+        return
+    results = frame.persist(StorageLevel.DISK_ONLY)
+    watched(session, f"kafkalog {scan.job}", results.count, share_told)
+    if scan.output is not None:
+        watched(session, "kafkalog report", lambda: write_report(session, results, scan))
+    import pickle
+
+    # One partition after the other reaches the driver, so that it never holds them all.
+    for row in results.orderBy(*ORDER).toLocalIterator():
+        yield from _values(Result(*row[:5], pickle.loads(row[5])))
+
+
+def _values(result: Any) -> Iterator[Told]:
+    from spark_jobs.jobs.grep import ArrowRecords
+    from spark_jobs.jobs.inventory import Listed
+
+    values = result.value if isinstance(result.value, list) else [result.value]
+    for value in values:
+        if isinstance(value, Listed):
+            yield Rows(value.schema, [value.row])
+        elif isinstance(value, ArrowRecords):
+            yield Rows(RECORD, value.rows())
+        else:
+            yield value
+
+
+# -- spark-submit --------------------------------------------------------------------------------------------
+
+
+def main(job: str, arguments: Sequence[str] | None = None) -> int:
+    """A job's own entry for spark-submit: rows as JSON lines on standard output, and a summary as the last line.
+
+    The exit status is 1 for findings of severity error and above, 3 where something could not be read, as the
+    command line has it.
+    """
+    import argparse
+
+    parser = argparse.ArgumentParser(prog=f"spark_jobs/jobs/{job}.py")
+    if job == "grep":
+        parser.add_argument("pattern")
+    parser.add_argument("paths", nargs="+", type=Path)
+    parser.add_argument("--output", help="a directory for Parquet tables")
+    parser.add_argument("--broker-id", type=int)
+    parser.add_argument("--master")
+    parser.add_argument("--range-bytes", type=int)
+    if job == "verify":
+        parser.add_argument("--level", choices=("headers", "crc", "records", "full"), default="full")
+    given = parser.parse_args(arguments)
+    scan = Scan(
+        job,
+        given.paths,
+        job_options(
+            job,
+            level=Level[getattr(given, "level", "full").upper()],
+            criteria=_criteria(given.pattern) if job == "grep" else None,
+        ),
+        given.master,
+        output=given.output,
+        broker_id=given.broker_id,
+        range_bytes=given.range_bytes,
+    )
+    return _print_lines(scan)
+
+
+def _criteria(pattern: str) -> Criteria:
+    from format.operations.grep import Criteria
+    from format.operations.grep_pattern import text_pattern
+
+    return Criteria(text_pattern(pattern))
+
+
+def _print_lines(scan: Scan) -> int:
+    from format.arrow_columns import finding_row
+
+    counts: dict[str, int] = {}
+    code = 0
+    try:
+        for item in run(scan):
+            if isinstance(item, Coverage):
+                continue
+            rows = Rows(FINDING, [finding_row(item)]) if isinstance(item, Finding) else item
+            if isinstance(item, Finding):
+                code = _worse(code, 3 if item.is_incomplete else 1 if item.severity >= 2 else 0)
+            for row in rows.rows:
+                _print({"type": rows.schema.type, **dict(zip(rows.schema.names, map(_plain, row), strict=True))})
+                counts[rows.schema.type] = counts.get(rows.schema.type, 0) + 1
+    except KafkaLogError as error:
+        sys.stderr.write(f"kafkalog: {error}\n")
+        return 3
+    _print({"type": "summary", "command": f"scan {scan.job}", "counts": counts, "exit_code": code})
+    return code
+
+
+def _worse(code: int, other: int) -> int:
+    return max(code, other, key=(0, 3, 1).index)
+
+
+def _print(values: dict[str, Any]) -> None:
+    sys.stdout.write(json.dumps(values, default=str) + "\n")
+
+
+def _plain(value: Any) -> Any:
+    """Bytes as the command line's JSON has them: text where they are UTF-8, else base64."""
+    if isinstance(value, bytes):
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError:
+            import base64
+
+            return {"base64": base64.b64encode(value).decode("ascii")}
+    if isinstance(value, (list, tuple)):
+        return [_plain(each) for each in value]
+    return value

@@ -1,0 +1,202 @@
+"""What the views of the data source hold, item by item, as Arrow batches; columns all the way, for records above all."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from format import layout, offset_index, time_index
+from format.arrow_columns import (
+    ARROW_TYPES,
+    arrow_schema,
+    batch_table_batch,
+    bounded_parts,
+    bytes_array,
+    constant,
+    findings_batch,
+    headers_array,
+    ints,
+    record_batch_of,
+)
+from format.batches import BatchChunk, BatchTable, batch_chunks
+from format.columns import RowSchema
+from format.findings import Finding, finding_of
+from format.legacy_messages import open_wrappers
+from format.limits import DEFAULT_LIMITS
+from format.location import Location
+from format.operations.damage import damage_finding
+from format.operations.read_log import crc_findings
+from format.records import RecordTable, record_tables
+from format.rows import Row
+from spark_jobs.planning import Item, Part, Unit, bounds_of, opened
+from spark_jobs.read_options import ReadOptions
+from spark_jobs.schemas import DETAILS, INDEX_ENTRY
+
+ToldDamage = Callable[[Finding], None]
+
+_LARGEST_MS = (2**63 - 1) // 1000
+_NO_TIMESTAMP_TYPE = -1  # Kafka's id for it
+
+
+# -- logs ----------------------------------------------------------------------------------------------------
+
+
+def _chunks(item: Item, told: ToldDamage) -> Iterator[tuple[BatchChunk, Location, list[Finding]]]:
+    """The chunks of a part's log with the findings about each, which were told already."""
+    if not isinstance(item, Part):
+        return
+    segment = item.segment
+    source, _ = opened(segment)
+    with source:
+        start, end = bounds_of(segment, source, item.part, DEFAULT_LIMITS)
+        for chunk in batch_chunks(source, start, end):
+            open_wrappers(chunk)
+            found = list(crc_findings(chunk, segment.location))
+            if chunk.damage is not None:
+                is_last = segment.is_last and end is None
+                found.append(damage_finding(chunk.damage, segment.location, is_last_segment=is_last))
+            for each in found:
+                told(each)
+            yield chunk, segment.location, found
+
+
+def batches(item: Item, options: ReadOptions, told: ToldDamage) -> Iterator[pa.RecordBatch]:
+    """Rows of columns.BATCH; one with a wrong CRC says so in crc_valid, and is left out under DROPMALFORMED."""
+    for chunk, location, _ in _chunks(item, told):
+        keep = options.selection(location).batches(chunk.table)
+        if options.mode == "DROPMALFORMED":
+            keep = keep & (chunk.table.crc_valid != 0)
+        yield batch_table_batch(chunk.table.rows(keep), location)
+
+
+def records(item: Item, options: ReadOptions, schema: pa.Schema, told: ToldDamage) -> Iterator[pa.RecordBatch]:
+    """Rows of the records view; batches that are damaged have none, but for rows of the corrupt-record column."""
+    for chunk, location, found in _chunks(item, told):
+        selection = options.selection(location)
+        which = selection.batches(chunk.table) & (chunk.table.crc_valid != 0)
+        if not options.control:
+            which = which & ~chunk.table.is_control
+        for table in record_tables(chunk, which=which, location=location):
+            for problem in table.problems:
+                found.append(finding_of(problem.error, location))
+                told(found[-1])
+            kept = table if selection.is_everything else table.rows(np.flatnonzero(selection.records(table)))
+            for part in bounded_parts(kept):
+                yield _kafka_batch(part, location, options, schema)
+        if options.corrupt_column is not None and options.mode == "PERMISSIVE" and found:
+            yield _damage_rows(found, options.corrupt_column, schema)
+
+
+def _kafka_batch(table: RecordTable, location: Location, options: ReadOptions, schema: pa.Schema) -> pa.RecordBatch:
+    of_batch = BatchTable(table.batches.columns[table.batch])
+    count = len(table)
+    made: dict[str, pa.Array] = {}
+    for name in ("key", "value"):
+        if name in schema.names:
+            starts, lengths = getattr(table, f"{name}_start"), getattr(table, f"{name}_length")
+            made[name] = bytes_array(table.buffer, np.ascontiguousarray(starts), np.ascontiguousarray(lengths))
+    made["topic"] = constant(location.topic, count, "string")
+    made["partition"] = constant(location.partition, count, "int").cast(pa.int32())
+    made["offset"] = ints(table.offset)
+    is_old = of_batch.magic == 0
+    milliseconds = table.timestamp
+    is_null = is_old | (milliseconds > _LARGEST_MS) | (milliseconds < -_LARGEST_MS)
+    microseconds = ints(np.where(is_null, 0, milliseconds) * 1000, is_null)
+    made["timestamp"] = microseconds.cast(pa.timestamp("us")).cast(pa.timestamp("us", "UTC"))
+    made["timestampType"] = pa.array(
+        np.where(is_old, _NO_TIMESTAMP_TYPE, of_batch.is_append_time).astype(np.int32), pa.int32()
+    )
+    if options.headers:
+        made["headers"] = _kafka_headers(table, schema.field("headers").type)
+    if options.details:
+        details = record_batch_of(table, location, [name for name in DETAILS.names if name not in ("path", "raw_headers")])
+        made |= dict(zip(details.schema.names, details.columns, strict=True))
+        made["path"] = constant(location.path, count, "string")
+        made["raw_headers"] = headers_array(table)
+    for name in schema.names:
+        if name not in made:
+            made[name] = pa.nulls(count, schema.field(name).type)
+    return pa.RecordBatch.from_arrays([made[name] for name in schema.names], schema=schema)
+
+
+def _kafka_headers(table: RecordTable, kind: pa.DataType) -> pa.Array:
+    """Headers as Spark's Kafka source gives them: null when there are none, keys as text."""
+    raw = headers_array(table)
+    keys = raw.values.field("key")
+    try:
+        text = keys.cast(pa.string())
+    except pa.ArrowInvalid:  # keys that are no UTF-8: a few, or a hostile log
+        text = pa.array([each.decode("utf-8", "replace") for each in keys.to_pylist()], pa.string())
+    structs = pa.StructArray.from_arrays([text, raw.values.field("value")], fields=list(kind.value_type))
+    is_empty = table.header_count <= 0
+    mask = pa.array(is_empty) if is_empty.any() else None
+    return pa.ListArray.from_arrays(raw.offsets, structs, type=kind, mask=mask)
+
+
+def _damage_rows(found: list[Finding], column: str, schema: pa.Schema) -> pa.RecordBatch:
+    def values(name: str) -> list[Any]:
+        if name == column:
+            return [f"{each.code}: {each.location}: {each.message}" for each in found]
+        place = {"topic": "topic", "partition": "partition", "offset": "offset"}.get(name)
+        return [None if place is None else getattr(each.location, place) for each in found]
+
+    arrays = [pa.array(values(field.name), field.type) for field in schema]
+    return pa.RecordBatch.from_arrays(arrays, schema=schema)
+
+
+# -- indexes, listings, findings -----------------------------------------------------------------------------
+
+
+def index_entries(item: Item) -> Iterator[pa.RecordBatch]:
+    """The entries of a segment's .index and .timeindex; what cannot be decoded has no row, but a finding elsewhere."""
+    if not isinstance(item, Part):
+        return
+    location = item.segment.location
+    base = Path(item.segment.path)
+    for suffix, kind in (
+        (layout.OFFSET_INDEX_SUFFIX, "offset_index_entry"),
+        (layout.TIME_INDEX_SUFFIX, "time_index_entry"),
+    ):
+        path = base.with_suffix(suffix)
+        if not path.exists():
+            continue
+        read: Any = offset_index.read if suffix == layout.OFFSET_INDEX_SUFFIX else time_index.read
+        index = read(path, location.base_offset or 0)
+        count = len(index.relative_offsets)
+        is_offsets = suffix == layout.OFFSET_INDEX_SUFFIX
+        none = pa.nulls(count, ARROW_TYPES["int"])
+        columns = {
+            "path": constant(str(path), count, "string"),
+            "topic": constant(location.topic, count, "string"),
+            "partition": constant(location.partition, count, "int"),
+            "kind": constant(kind, count, "string"),
+            "segment_base_offset": constant(location.base_offset, count, "int"),
+            "relative_offset": ints(index.relative_offsets),
+            "offset": ints(index.offsets),
+            "position": ints(index.positions) if is_offsets else none,
+            "timestamp": none if is_offsets else ints(index.timestamps),
+        }
+        schema = arrow_schema(INDEX_ENTRY)
+        yield pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
+
+
+def listed(unit: Unit, schema: RowSchema) -> Iterator[Row]:
+    """The rows of one schema in the inventory of a unit."""
+    from spark_jobs.jobs.inventory import InventoryOptions, Listed, items
+
+    for each in items(unit, InventoryOptions()):
+        if isinstance(each, Listed) and each.schema.type == schema.type:
+            yield each.row
+
+
+def findings(unit: Unit) -> Iterator[pa.RecordBatch]:
+    """The findings of a unit, verified whole."""
+    from spark_jobs.jobs.verify import VerifyOptions, verified
+
+    for result in verified(unit, VerifyOptions()):
+        if isinstance(result.value, list):
+            yield findings_batch(result.value)

@@ -1,0 +1,188 @@
+"""A real standalone master and two workers: the findings through spark-submit, also when an executor is killed."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
+
+from format.arrow_columns import finding_row  # noqa: E402
+from format.operations.verify import verify  # noqa: E402
+from tests.building import batches, write_segment  # noqa: E402
+from tests.corpora import REPOSITORY  # noqa: E402
+
+pytestmark = pytest.mark.slow
+
+_BIN = Path(pyspark.__file__).parent / "bin"
+_WORKER = "org.apache.spark.deploy.worker.Worker"
+
+
+@dataclass
+class Cluster:
+    url: str
+    environment: dict[str, str]
+    logs: Path
+
+    def submit(self, *words: str, conf: dict[str, str] | None = None) -> subprocess.Popen[str]:
+        settings = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.task.maxFailures": "4"}
+        options = [f"--conf={name}={value}" for name, value in (settings | (conf or {})).items()]
+        return subprocess.Popen(
+            [str(_BIN / "spark-submit"), "--master", self.url, "--executor-memory", "512m", *options, *words],
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.logs,
+        )
+
+
+@pytest.fixture(scope="module")
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    place = tmp_path_factory.mktemp("cluster")
+    environment = {
+        **os.environ,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_NO_DAEMONIZE": "1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": str(REPOSITORY),
+    }
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    url = f"spark://127.0.0.1:{port}"
+    master = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]
+    worker = [_WORKER, "--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "1g"]
+    commands = [master, *([*worker, "--work-dir", str(place / f"worker-{number}"), url] for number in (1, 2))]
+    started: list[subprocess.Popen[bytes]] = []
+    try:
+        for number, command in enumerate(commands):
+            with (place / f"daemon-{number}.log").open("wb") as log:
+                process = subprocess.Popen(
+                    [str(_BIN / "spark-class"), *command], env=environment, stdout=log, stderr=log, start_new_session=True
+                )
+            started.append(process)
+        deadline = time.monotonic() + 90
+        while (place / "daemon-0.log").read_text(errors="replace").count("Registering worker") < 2:
+            if time.monotonic() > deadline:
+                pytest.fail("the workers did not register: " + (place / "daemon-1.log").read_text(errors="replace")[-2000:])
+            time.sleep(0.2)
+        yield Cluster(url, environment, place)
+    finally:
+        for process in reversed(started):
+            process.send_signal(signal.SIGTERM)
+        for process in started:
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+def _expected(path: Path) -> list[list[object]]:
+    return [_comparable(json.loads(json.dumps(list(finding_row(found)), default=str))) for found in verify(path)]
+
+
+def _comparable(row: list[object]) -> list[object]:
+    return row
+
+
+def _got(output: str) -> list[list[object]]:
+    rows = [json.loads(line) for line in output.splitlines()]
+    assert rows[-1]["type"] == "summary"
+    return [list(row.values())[1:] for row in rows[:-1]]
+
+
+def _finished(process: subprocess.Popen[str]) -> tuple[int, str, str]:
+    out, err = process.communicate(timeout=240)
+    return process.returncode, out, err
+
+
+def test_findings_through_spark_submit(cluster: Cluster, damaged_copy: Path) -> None:
+    job = str(REPOSITORY / "spark_jobs" / "jobs" / "verify.py")
+    code, out, err = _finished(cluster.submit(job, str(damaged_copy), "--range-bytes", "2000"))
+    assert code == 1, err[-3000:]
+    assert _got(out) == _expected(damaged_copy)
+
+
+def test_an_executor_that_is_killed_in_the_middle_changes_nothing(cluster: Cluster, tmp_path: Path) -> None:
+    log_dir = tmp_path / "kafka"
+    for number in range(6):
+        contents = batches(3000, values=20)
+        contents[number * 100] = contents[number * 100][:-3] + b"xyz"
+        write_segment(log_dir / f"t-{number}", 0, contents)
+    job = str(REPOSITORY / "spark_jobs" / "jobs" / "verify.py")
+    process = cluster.submit(job, str(log_dir), "--range-bytes", "100000")
+    killed = None
+    deadline = time.monotonic() + 90
+    while killed is None and process.poll() is None and time.monotonic() < deadline:
+        killed = _an_executor_with_a_worker(cluster)
+        time.sleep(0.05)
+    assert killed is not None, "no executor was seen"
+    os.kill(killed, signal.SIGKILL)
+    code, out, err = _finished(process)
+    assert code == 1, err[-3000:]
+    assert _got(out) == _expected(log_dir)
+
+
+def _an_executor_with_a_worker(cluster: Cluster) -> int | None:
+    """The process id of an executor of this cluster that has started a Python process."""
+    commands: dict[int, str] = {}
+    parents: dict[int, int] = {}
+    for each in Path("/proc").iterdir():
+        if each.name.isdigit():
+            try:
+                commands[int(each.name)] = (each / "cmdline").read_text(errors="replace").replace("\0", " ")
+                parents[int(each.name)] = int((each / "stat").read_text().rsplit(") ", 1)[1].split()[1])
+            except OSError:
+                continue
+    for pid, command in commands.items():
+        if "pyspark.daemon" in command or "pyspark.worker" in command:
+            parent = parents.get(pid, 0)
+            of_ours = re.search(r"CoarseGrainedExecutorBackend.*--worker-url spark://Worker@127.0.0.1", commands.get(parent, ""))
+            if of_ours and _is_below(parent, parents, os.getpid()):
+                return parent
+    return None
+
+
+def _is_below(pid: int, parents: dict[int, int], ancestor: int) -> bool:
+    while pid > 1:
+        if pid == ancestor:
+            return True
+        pid = parents.get(pid, 0)
+    return False
+
+
+@pytest.mark.skipif(not os.environ.get("KAFKALOG_TEST_PACK"), reason="takes minutes: set KAFKALOG_TEST_PACK=1")
+def test_a_packed_environment_is_all_that_executors_need(
+    cluster: Cluster, damaged_copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    archive = tmp_path / "env.tar.gz"
+    subprocess.run([sys.executable, "-m", "spark_jobs.pack", str(archive)], check=True, cwd=REPOSITORY)
+    # Only the driver finds the checkout and its Python; executors have the archive.
+    environment = {name: value for name, value in cluster.environment.items() if name != "PYSPARK_PYTHON"}
+    there = Cluster(cluster.url, environment | {"PYSPARK_DRIVER_PYTHON": sys.executable}, cluster.logs)
+    process = there.submit(
+        "--archives",
+        f"{archive}#environment",
+        str(REPOSITORY / "spark_jobs" / "jobs" / "verify.py"),
+        str(damaged_copy),
+        conf={
+            "spark.pyspark.python": "./environment/bin/python",
+            "spark.executorEnv.PYTHONPATH": "",
+        },
+    )
+    code, out, err = _finished(process)
+    assert code == 1, err[-3000:]
+    assert _got(out) == _expected(damaged_copy)

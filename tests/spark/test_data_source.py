@@ -1,0 +1,246 @@
+"""The tables of ``format("kafkalog")`` hold what the command line shows and what real clients saw."""
+
+from __future__ import annotations
+
+import base64
+import json
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
+
+from format.columns import BATCH, FINDING, SEGMENT  # noqa: E402
+from format.operations.dump import dump  # noqa: E402
+from format.operations.ls import ls  # noqa: E402
+from format.operations.segment_listing import SegmentListing  # noqa: E402
+from format.operations.verify import verify  # noqa: E402
+from format.rows import RowBlock  # noqa: E402
+from spark_jobs.data_source import KafkaLogDataSource  # noqa: E402
+from spark_jobs.read_options import OPTIONS, BadOption, parse_options  # noqa: E402
+from tests.building import batch, batches, wrapper, write_segment  # noqa: E402
+from tests.corpora import Corpus  # noqa: E402
+
+
+@pytest.fixture(scope="module")
+def kafkalog(spark: Any) -> Iterator[Any]:
+    spark.dataSource.register(KafkaLogDataSource)
+
+    def read(path: Path | None, view: str = "records", **options: Any) -> Any:
+        reader = spark.read.format("kafkalog").option("view", view)
+        for name, value in options.items():
+            reader = reader.option(name, str(value).lower() if isinstance(value, bool) else value)
+        return reader.load() if path is None else reader.load(str(path))
+
+    yield read
+
+
+def _shown_records(path: Path) -> list[tuple[Any, ...]]:
+    """topic, partition, offset, key, value, timestamp of every data record that dump shows."""
+    rows = []
+    for block in dump(path, records=True):
+        if isinstance(block, RowBlock):
+            for row in block.rows:
+                named = dict(zip(block.schema.names, row, strict=True))
+                if not named["is_control"]:
+                    rows.append(tuple(named[name] for name in ("topic", "partition", "offset", "key", "value")))
+    return rows
+
+
+def _spark_records(frame: Any) -> list[tuple[Any, ...]]:
+    def plain(value: Any) -> Any:
+        return bytes(value) if isinstance(value, bytearray) else value
+
+    rows = frame.select("topic", "partition", "offset", "key", "value").collect()
+    return [tuple(plain(value) for value in row) for row in rows]
+
+
+def _sorted(rows: list[tuple[Any, ...]]) -> list[tuple[Any, ...]]:
+    return sorted(rows, key=lambda row: (row[0] or "", row[1] or 0, row[2]))
+
+
+def test_the_columns_are_those_of_sparks_own_kafka_source(kafkalog: Any, data_dir: Path) -> None:
+    frame = kafkalog(data_dir / "kafka-4.3-single" / "node-1", includeHeaders=True)
+    assert [(name, kind) for name, kind in frame.dtypes] == [
+        ("key", "binary"),
+        ("value", "binary"),
+        ("topic", "string"),
+        ("partition", "int"),
+        ("offset", "bigint"),
+        ("timestamp", "timestamp"),
+        ("timestampType", "int"),
+        ("headers", "array<struct<key:string,value:binary>>"),
+    ]
+
+
+@pytest.mark.parametrize("range_bytes", [None, 2000])
+def test_records_are_those_of_dump(kafkalog: Any, corpus: Corpus, range_bytes: int | None) -> None:
+    log_dir = corpus.log_dirs[0]
+    options = {} if range_bytes is None else {"rangeBytes": range_bytes}
+    got = _spark_records(kafkalog(log_dir, **options))
+    assert _sorted(got) == _sorted(_shown_records(log_dir))
+
+
+def test_records_are_those_that_clients_read(kafkalog: Any, witnessed_corpus: Corpus) -> None:
+    by_partition: dict[str, list[Any]] = {}
+    for row in kafkalog(None, paths=json.dumps([str(each) for each in witnessed_corpus.log_dirs])).collect():
+        by_partition.setdefault(f"{row.topic}-{row.partition}", []).append(row)
+    compared = 0
+    for partition in witnessed_corpus.partitions():
+        truth = witnessed_corpus.true_records(partition.name)
+        if truth is None:
+            continue
+        seen = {row.offset: row for row in by_partition.get(partition.name, [])}
+        for true in truth:
+            row = seen.get(true["offset"])
+            if row is None:
+                continue  # below the log start, or a replica that lags: tests/truth tells which
+            for name in ("key", "value"):
+                expected = None if true[name] is None else base64.b64decode(true[name])
+                assert (None if row[name] is None else bytes(row[name])) == expected
+            assert round(row.timestamp.timestamp() * 1000) == true["timestamp"]
+            compared += 1
+    assert compared > 20
+
+
+@pytest.mark.parametrize("mode", ["PERMISSIVE", "DROPMALFORMED"])
+@pytest.mark.parametrize("range_bytes", [None, 1500])
+def test_a_damaged_directory_gives_all_that_dump_gives(
+    kafkalog: Any, damaged_copy: Path, mode: str, range_bytes: int | None
+) -> None:
+    options = {} if range_bytes is None else {"rangeBytes": range_bytes}
+    got = _spark_records(kafkalog(damaged_copy, mode=mode, **options))
+    assert _sorted(got) == _sorted(_shown_records(damaged_copy))
+
+
+def test_failfast_says_where_in_one_line(kafkalog: Any, damaged_copy: Path) -> None:
+    from spark_jobs.session import one_line_reason
+
+    with pytest.raises(Exception) as caught:
+        kafkalog(damaged_copy, mode="FAILFAST").count()
+    assert "position" in one_line_reason(caught.value)
+    assert str(damaged_copy) in one_line_reason(caught.value)
+
+
+def test_damage_can_be_rows(kafkalog: Any, damaged_copy: Path) -> None:
+    frame = kafkalog(damaged_copy, columnNameOfCorruptRecord="_corrupt_record")
+    said = [row._corrupt_record for row in frame.where("_corrupt_record is not null").collect()]
+    assert any(each.startswith("batch-crc-mismatch") for each in said)
+    assert frame.where("_corrupt_record is null").count() == len(_shown_records(damaged_copy))
+
+
+def test_a_filtered_frame_that_is_used_again_gives_right_counts(kafkalog: Any, tmp_path: Path) -> None:
+    write_segment(tmp_path / "t-0", 0, batches(100))
+    frame = kafkalog(tmp_path / "t-0")
+    assert frame.where("offset < 30").count() == 30
+    assert frame.count() == 300
+    assert frame.where("offset >= 290").count() == 10
+    assert frame.where("offset < 30").count() == 30
+    assert frame.count() == 300
+
+
+def test_batches_segments_and_findings_are_those_of_the_commands(kafkalog: Any, damaged_copy: Path) -> None:
+    shown = [
+        row for block in dump(damaged_copy) if isinstance(block, RowBlock) and block.schema is BATCH for row in block.rows
+    ]
+    got = [tuple(row) for row in kafkalog(damaged_copy, "batches").collect()]
+    assert sorted(map(repr, got)) == sorted(map(repr, shown))
+
+    listed = [each.row() for each in ls(damaged_copy, segments=True) if isinstance(each, SegmentListing)]
+    frame = kafkalog(damaged_copy, "segments")
+    assert frame.columns == list(SEGMENT.names)
+    assert sorted(map(repr, map(tuple, frame.collect()))) == sorted(map(repr, listed))
+
+    frame = kafkalog(damaged_copy, "findings")
+    assert frame.columns == list(FINDING.names)
+    expected = sorted((each.code, each.location.path, each.message) for each in verify(damaged_copy))
+    assert sorted((row.code, row.path, row.message) for row in frame.collect()) == expected
+
+
+def test_index_entries(kafkalog: Any, data_dir: Path) -> None:
+    log_dir = data_dir / "kafka-4.3-single" / "node-1"
+    expected = []
+    for path in sorted(log_dir.rglob("*.*index")):
+        if path.suffix in (".index", ".timeindex"):
+            for block in dump(path):
+                if isinstance(block, RowBlock):
+                    names = block.schema.names
+                    for row in block.rows:
+                        named = dict(zip(names, row, strict=True))
+                        expected.append((str(path), named["offset"], named.get("position"), named.get("timestamp")))
+    got = kafkalog(log_dir, "index_entries").select("path", "offset", "position", "timestamp").collect()
+    assert sorted(map(repr, map(tuple, got))) == sorted(map(repr, expected))
+
+
+def test_options_narrow(kafkalog: Any, tmp_path: Path) -> None:
+    for topic in ("a", "b"):
+        for number in (0, 1):
+            write_segment(tmp_path / f"{topic}-{number}", 0, batches(10))
+            write_segment(tmp_path / f"{topic}-{number}", 30, batches(10, 30))
+    assert kafkalog(tmp_path).count() == 240
+    assert kafkalog(tmp_path, topics="a").count() == 120
+    assert kafkalog(tmp_path, topics="a, b", partitions="1").count() == 120
+    assert kafkalog(tmp_path, pathGlobFilter="*30.log").count() == 120
+    assert kafkalog(tmp_path, startingOffsets="40", endingOffsets="50").count() == 40
+    by_topic = json.dumps({"a": {"0": 59}, "b": {"0": -2}})
+    assert kafkalog(tmp_path, startingOffsets=by_topic, partitions="0").count() == 61
+    frame = kafkalog(tmp_path, startingTimestamp=1_700_000_000_010, endingTimestamp=1_700_000_000_012)
+    assert frame.count() == 8
+    assert "value" not in kafkalog(tmp_path, includeValue=False).columns
+    nested = tmp_path / "deep" / "er"
+    nested.mkdir(parents=True)
+    shutil.move(tmp_path / "b-1", nested / "b-1")
+    shutil.move(tmp_path / "b-0", nested / "b-0")
+    assert kafkalog(tmp_path, recursiveFileLookup=True).count() == 240
+    paths = json.dumps([str(tmp_path / "a-0"), str(nested / "b-0")])
+    assert kafkalog(None, paths=paths).count() == 120
+
+
+def test_details_and_headers(kafkalog: Any, tmp_path: Path) -> None:
+    headers = ((b"a", b"1"), (b"\xff", None))
+    contents = [batch(0, [b"x", None], headers=headers), batch(2, [b"y"], key=None), wrapper(1, 3), wrapper(0, 6)]
+    write_segment(tmp_path / "t-0", 0, contents)
+    rows = kafkalog(tmp_path / "t-0", includeHeaders=True, includeDetails=True).orderBy("offset").collect()
+    assert [row.magic for row in rows] == [2, 2, 2, 1, 1, 1, 0, 0, 0]
+    assert [(each.key, each.value) for each in rows[0].headers] == [("a", bytearray(b"1")), ("�", None)]
+    assert [bytes(each.key) for each in rows[0].raw_headers] == [b"a", b"\xff"]
+    assert rows[2].headers is None
+    assert rows[8].timestamp is None
+    assert rows[8].timestampType == -1
+    assert rows[3].timestampType == 0
+
+
+def test_files_that_vanish_or_cannot_be_read(kafkalog: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_segment(tmp_path / "t-0", 0, batches(10))
+    other = write_segment(tmp_path / "t-1", 0, batches(10))
+    frames = [kafkalog(tmp_path), kafkalog(tmp_path, ignoreMissingFiles=True)]
+    other.unlink()
+    assert frames[0].count() == 30  # planned when it runs, not when it is defined
+    (tmp_path / "t-1" / f"{0:020d}.log").symlink_to("/nowhere")
+    assert kafkalog(tmp_path).count() == 30
+
+
+def test_an_empty_directory_is_an_empty_table(kafkalog: Any, tmp_path: Path) -> None:
+    (tmp_path / "t-0").mkdir()
+    assert kafkalog(tmp_path / "t-0").count() == 0
+    assert kafkalog(tmp_path / "t-0", "findings").where("severity = 'error'").count() == 0
+
+
+def test_options_that_cannot_be_say_so() -> None:
+    for options, words in (
+        ({"path": "x", "mod": "x"}, "there is no option mod"),
+        ({"path": "x", "mode": "STRICT"}, "PERMISSIVE"),
+        ({"path": "x", "startingOffsets": "{"}, "startingoffsets"),
+        ({"path": "x", "partitions": "a"}, "numbers"),
+        ({}, "no path"),
+    ):
+        with pytest.raises(BadOption, match=words):
+            parse_options(options)
+    assert "pushfilters" not in OPTIONS
+    assert not hasattr(KafkaLogDataSource, "pushFilters")
+    from spark_jobs.data_source import KafkaLogReader
+
+    assert "pushFilters" not in vars(KafkaLogReader)

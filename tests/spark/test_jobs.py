@@ -1,0 +1,131 @@
+"""inventory, grep and extract as Spark jobs give the rows of ls, grep and dump."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
+
+import pyarrow.parquet as pq  # noqa: E402
+
+from format.columns import FINDING, RECORD, SEGMENT  # noqa: E402
+from format.errors import OutputInsideSource  # noqa: E402
+from format.findings import Finding  # noqa: E402
+from format.operations.dump import dump  # noqa: E402
+from format.operations.grep import Criteria, FoundRecords, grep  # noqa: E402
+from format.operations.grep_pattern import text_pattern  # noqa: E402
+from format.operations.ls import ls  # noqa: E402
+from format.operations.selection import Selection  # noqa: E402
+from format.operations.verify import verify  # noqa: E402
+from format.rows import RowBlock, record_rows  # noqa: E402
+from spark_jobs.jobs.extract import ExtractOptions  # noqa: E402
+from spark_jobs.jobs.grep import GrepOptions  # noqa: E402
+from spark_jobs.jobs.inventory import InventoryOptions  # noqa: E402
+from spark_jobs.jobs.verify import VerifyOptions  # noqa: E402
+from spark_jobs.submit import Rows, Scan, run  # noqa: E402
+from tests.corpora import Corpus  # noqa: E402
+
+
+def _told(scan: Scan) -> list[Any]:
+    told: list[Any] = []
+    for item in run(scan):
+        told += [item] if not isinstance(item, Rows) else [(item.schema.type, row) for row in item.rows]
+    return told
+
+
+def _listed(path: Path) -> list[Any]:
+    return [
+        item if isinstance(item, Finding) else (_type(item), item.row()) for item in ls(path, segments=True)
+    ]
+
+
+def _type(listing: Any) -> str:
+    return {"LogDirListing": "log_dir", "PartitionListing": "partition", "SegmentListing": "segment"}[
+        type(listing).__name__
+    ]
+
+
+def test_inventory_is_ls(spark: Any, corpus: Corpus, damaged_copy: Path) -> None:
+    paths = (*corpus.log_dirs, damaged_copy, next(corpus.partitions()))
+    assert _told(Scan("inventory", paths, InventoryOptions())) == [row for path in paths for row in _listed(path)]
+
+
+@pytest.mark.parametrize("selection", [Selection(), Selection(5, 200)])
+def test_grep_is_grep(spark: Any, corpus: Corpus, damaged_copy: Path, selection: Selection) -> None:
+    criteria = Criteria(text_pattern("e"), selection=selection)
+    paths = (corpus.log_dirs[0], damaged_copy)
+    expected: list[Any] = []
+    for path in paths:
+        for item in grep(path, criteria):
+            if isinstance(item, Finding):
+                expected.append(item)
+            elif isinstance(item, FoundRecords):
+                expected += [("record", row) for row in record_rows(item.records, item.location)]
+    got = _told(Scan("grep", paths, GrepOptions(criteria), range_bytes=1000))
+    assert got == expected
+    assert len(got) > 100
+
+
+@pytest.mark.parametrize("selection", [Selection(), Selection(5, 200)])
+def test_extract_is_dump(spark: Any, corpus: Corpus, damaged_copy: Path, tmp_path: Path, selection: Selection) -> None:
+    output = tmp_path / "out"
+    paths = (corpus.log_dirs[0], damaged_copy)
+    scan = Scan("extract", paths, ExtractOptions(selection), output=str(output), range_bytes=1000)
+    findings = _told(scan)
+    expected = [item for path in paths for item in dump(path, records=True, selection=selection)]
+    wanted = [item for item in expected if isinstance(item, Finding) and item.code.startswith(("batch", "log", "tail"))]
+    assert sorted(map(repr, wanted)) == sorted(
+        repr(each) for each in findings if each.code.startswith(("batch", "log", "tail"))
+    )
+    rows = [row for item in expected if isinstance(item, RowBlock) and item.schema is RECORD for row in item.rows]
+    got = spark.read.parquet(f"{output}/records")
+    assert got.columns == list(RECORD.names)
+
+    def plain(name: str, value: Any) -> Any:
+        if name == "headers" and value is not None:
+            return [(bytes(each.key), None if each.value is None else bytes(each.value)) for each in value]
+        return bytes(value) if isinstance(value, bytearray) else value
+
+    read = [tuple(plain(name, value) for name, value in zip(RECORD.names, row, strict=True)) for row in got.collect()]
+    assert sorted(map(repr, read)) == sorted(map(repr, rows))
+
+
+def test_a_report_merges_across_brokers(spark: Any, damaged_copy: Path, data_dir: Path, tmp_path: Path) -> None:
+    output = tmp_path / "report"
+    clean = data_dir / "kafka-4.3-single" / "node-1"
+    for _ in range(2):  # the second run replaces what the first one wrote
+        for broker_id, path in ((7, damaged_copy), (8, clean)):
+            list(run(Scan("verify", [path], VerifyOptions(), output=str(output), broker_id=broker_id)))
+            list(run(Scan("inventory", [path], InventoryOptions(), output=str(output), broker_id=broker_id)))
+    segments = spark.read.parquet(f"{output}/segments")
+    assert segments.columns == [*SEGMENT.names, "broker_id"]
+    for broker_id, path in ((7, damaged_copy), (8, clean)):
+        assert segments.where(f"broker_id = {broker_id}").count() == sum(
+            kind == "segment" for kind, _ in (each for each in _listed(path) if not isinstance(each, Finding))
+        )
+    findings = spark.read.parquet(f"{output}/findings").where("broker_id = 7")
+    assert set(FINDING.names) < set(findings.columns)
+    table = pq.read_table(f"{output}/segments")  # and other programs can read it
+    assert table.num_rows == segments.count()
+    assert findings.count() >= 1 or not list(verify(damaged_copy))
+
+
+def test_a_report_is_not_written_into_what_is_read(spark: Any, data_dir: Path) -> None:
+    source = data_dir / "kafka-4.3-single" / "node-1"
+    for output in (source / "report", source.parent, source):
+        with pytest.raises(OutputInsideSource):
+            list(run(Scan("verify", [source], VerifyOptions(), output=str(output))))
+
+
+def test_main_prints_json_lines(spark: Any, damaged_copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    from spark_jobs.submit import main
+
+    assert main("verify", [str(damaged_copy)]) == 1
+    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert lines[-1]["type"] == "summary"
+    assert len(lines) - 1 == len(list(verify(damaged_copy)))
+    assert main("grep", ["no such text anywhere", str(damaged_copy)]) in (0, 1, 3)
