@@ -1,0 +1,124 @@
+"""What the system sees of a reading command: nothing is opened for writing, removed, renamed or locked in the source."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import unavailable
+from tests.corpora import REPOSITORY
+
+#: Calls that change a file or its name, whatever their arguments.
+CHANGING = (
+    "unlink", "unlinkat", "rename", "renameat", "renameat2", "rmdir", "mkdir", "mkdirat", "link", "linkat", "symlink",
+    "symlinkat", "truncate", "ftruncate", "chmod", "fchmod", "fchmodat", "chown", "fchown", "fchownat", "lchown",
+    "utime", "utimes", "utimensat", "futimesat", "setxattr", "fsetxattr", "removexattr", "mknod", "mknodat",
+    "fallocate", "write", "pwrite64", "writev", "pwritev", "flock", "creat",
+)  # fmt: skip
+OPENING = ("open", "openat", "openat2")
+#: Only these are traced, which is quick; a question mark passes over a call that this machine does not have.
+TRACED = "trace=" + ",".join(f"?{name}" for name in (*CHANGING, *OPENING, "fcntl"))
+WRITE_FLAGS = ("O_WRONLY", "O_RDWR", "O_CREAT", "O_TRUNC", "O_APPEND")
+LOCKS = ("F_SETLK", "F_SETLKW", "F_OFD_SETLK")
+
+
+def is_forbidden(line: str, source: str) -> bool:
+    """Whether one line of a trace, with descriptors shown as paths, changes something under the source."""
+    call = re.match(r"^(?:\d+\s+)?(\w+)\(", line)
+    if call is None or source not in line:
+        return False
+    name = call[1]
+    if name in CHANGING:
+        return True
+    if name in OPENING:
+        return any(flag in line for flag in WRITE_FLAGS)
+    return name == "fcntl" and any(lock in line for lock in LOCKS)
+
+
+@pytest.fixture(scope="module")
+def strace() -> str:
+    found = shutil.which("strace")
+    if found is None:
+        unavailable("strace is not installed")
+    done = subprocess.run([str(found), "-f", "true"], capture_output=True, check=False)
+    if done.returncode != 0:
+        unavailable(f"strace may not trace here: {done.stderr.decode(errors='replace')[:200]}")
+    return str(found)
+
+
+@pytest.fixture(scope="module")
+def log_dir(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy that is short of some files which Kafka's own tools would make, and that has a lock."""
+    copy = tmp_path_factory.mktemp("traced") / "node"
+    shutil.copytree(data_dir / "kafka-4.3-single" / "node-1", copy)
+    for each in copy.rglob("*"):
+        each.chmod(0o755 if each.is_dir() else 0o644)
+    (copy / ".lock").write_bytes(b"")
+    (copy / "orders-0" / "00000000000000000000.index").unlink()
+    (copy / "orders-1" / "00000000000000000000.timeindex").unlink()
+    return copy
+
+
+COMMANDS: dict[str, Callable[[Path], list[str | Path]]] = {
+    "ls": lambda log_dir: ["ls", log_dir],
+    "ls --segments": lambda log_dir: ["ls", "--segments", log_dir],
+    "verify": lambda log_dir: ["verify", log_dir],
+    "dump": lambda log_dir: ["dump", log_dir / "orders-0"],
+    "dump --records": lambda log_dir: ["dump", "--records", log_dir / "orders-1"],
+    "dump of a time index without an index": lambda log_dir: [
+        "dump", log_dir / "orders-0" / "00000000000000000000.timeindex"],
+    "dump of a lock": lambda log_dir: ["dump", log_dir / ".lock"],
+    "find --offset": lambda log_dir: ["find", log_dir / "orders-0", "--offset", "500", "--explain"],
+    "find --timestamp": lambda log_dir: ["find", log_dir / "orders-1", "--timestamp", "1763714000000"],
+    "find --max-timestamp": lambda log_dir: ["find", log_dir / "orders-1", "--max-timestamp"],
+    "grep": lambda log_dir: ["grep", "order", log_dir / "orders-0"],
+    "dump-log": lambda log_dir: [
+        "dump-log", "--deep-iteration", "--files", log_dir / "orders-0" / "00000000000000000000.timeindex"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_a_reading_command_changes_nothing(
+    name: str, strace: str, log_dir: Path, tmp_path: Path, source_snapshot: Callable[[Path], None]
+) -> None:
+    words = COMMANDS[name](log_dir)
+    if subprocess.run([sys.executable, "-m", "kafkalog_cli", str(words[0]), "--help"], cwd=REPOSITORY, capture_output=True).returncode:
+        pytest.skip(f"there is no {words[0]} yet")
+    source_snapshot(log_dir)
+    trace = tmp_path / "trace"
+    done = subprocess.run(
+        [strace, "-f", "--seccomp-bpf", "-e", TRACED, "-y", "-s", "0", "-o", trace, sys.executable, "-m", "kafkalog_cli", *map(str, words)],
+        cwd=REPOSITORY, capture_output=True, stdin=subprocess.DEVNULL, check=False,
+        env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1"},
+    )  # fmt: skip
+    assert done.returncode in (0, 1, 3), done.stderr.decode()
+    lines = trace.read_text(errors="replace").splitlines()
+    assert any(str(log_dir) in line for line in lines), "the trace shows nothing of the source"
+    assert [line for line in lines if is_forbidden(line, str(log_dir))] == []
+
+
+def test_the_check_sees_what_it_looks_for() -> None:
+    source = "/data/kafka"
+    for line in (
+        '123 openat(AT_FDCWD, "/data/kafka/.lock", O_RDWR|O_CLOEXEC) = 3',
+        '123 openat(AT_FDCWD, "/data/kafka/t-0/00.index", O_WRONLY|O_CREAT|O_TRUNC, 0666) = 3',
+        'unlink("/data/kafka/x") = 0',
+        "fcntl(3</data/kafka/.lock>, F_SETLK, {l_type=F_RDLCK}) = 0",
+        "flock(3</data/kafka/.lock>, LOCK_SH) = 0",
+        'write(3</data/kafka/x>, "a", 1) = 1',
+    ):
+        assert is_forbidden(line, source), line
+    for line in (
+        '123 openat(AT_FDCWD, "/data/kafka/.lock", O_RDONLY|O_NOFOLLOW|O_NONBLOCK|O_CLOEXEC) = 3',
+        "fcntl(3</data/kafka/.lock>, F_OFD_GETLK, {l_type=F_WRLCK}) = 0",
+        'write(1</dev/pts/0>, "a", 1) = 1',
+        'openat(AT_FDCWD, "/tmp/x", O_RDWR) = 3',
+    ):
+        assert not is_forbidden(line, source), line
