@@ -90,7 +90,9 @@ def bytes_array(buffer: memoryview | bytes, start: Int64Column, length: Int64Col
     offsets[0:-1:2] = np.where(clean > 0, filled, running)
     offsets[1::2] = running
     offsets[-1] = running[-1]
-    every = pa.LargeBinaryArray.from_buffers(pa.large_binary(), 2 * count, [None, pa.py_buffer(offsets), _as_buffer(buffer)])
+    every = pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), 2 * count, [None, pa.py_buffer(offsets), _as_buffer(buffer)]
+    )
     wanted = np.arange(0, 2 * count, 2, dtype=np.int64)
     if order is not None:
         back = np.empty(count, np.int64)

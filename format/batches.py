@@ -177,8 +177,8 @@ class BatchTable:
 class Damage:
     """Bytes of a log that belong to no readable batch.
 
-    ``code`` is a finding code, that of a limit for a batch that was left out whole; ``next_base_offset`` is that of the intact batch after the damage, None when
-    nothing intact follows; ``after_offset`` the last offset read before it.
+    ``code`` is a finding code, that of a limit for a batch that was left out whole; ``next_base_offset`` is that of
+    the intact batch after the damage, None when nothing intact follows; ``after_offset`` the last offset read before.
     """
 
     code: str

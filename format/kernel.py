@@ -310,12 +310,12 @@ def hop(buffer, start, end, file_position, table, first_row, status):
             stop = _STOP_BAD_MAGIC if length >= _MIN_V0 else _STOP_BAD_LENGTH
             break
         base_offset = _i64(buffer, at)
-        if least_offset >= 0:
-            if base_offset < least_offset or (
-                magic < 2 and end - at > _LEGACY_ATTRIBUTES_AT and buffer[at + _LEGACY_ATTRIBUTES_AT] > 0x0F
-            ):
-                stop = _STOP_SUSPICIOUS if length >= _MIN_V0 else _STOP_BAD_LENGTH
-                break
+        if least_offset >= 0 and (
+            base_offset < least_offset
+            or (magic < 2 and end - at > _LEGACY_ATTRIBUTES_AT and buffer[at + _LEGACY_ATTRIBUTES_AT] > 0x0F)
+        ):
+            stop = _STOP_SUSPICIOUS if length >= _MIN_V0 else _STOP_BAD_LENGTH
+            break
         if magic == 2:
             if length < _MIN_V2:
                 stop = _STOP_BAD_LENGTH

@@ -98,7 +98,8 @@ def read_partition(path: str | os.PathLike[str]) -> Partition:
         with os.scandir(directory) as entries:
             listed = sorted((entry.name, entry.is_file(follow_symlinks=False)) for entry in entries)
     except FileNotFoundError as error:
-        raise FileChanged("cannot list: the directory is not there, or not any more", Location(str(directory))) from error
+        reason = "cannot list: the directory is not there, or not any more"
+        raise FileChanged(reason, Location(str(directory))) from error
     except OSError as error:
         raise UnreadableFile(f"cannot list: {os_reason(error)}", Location(str(directory))) from error
     grouped: dict[tuple[str, int], Segment] = {}
@@ -106,9 +107,8 @@ def read_partition(path: str | os.PathLike[str]) -> Partition:
         file_path = directory / name
         match = layout.SEGMENT_FILE.match(name)
         kraft = layout.KRAFT_SNAPSHOT_FILE.match(name)
-        if not is_file or (match is not None and not is_offset(int(match["base_offset"]))):
-            partition.unexpected.append(file_path)
-        elif kraft is not None and not is_offset(int(kraft["end_offset"])):
+        number = match["base_offset"] if match is not None else kraft["end_offset"] if kraft is not None else "0"
+        if not is_file or not is_offset(int(number)):
             partition.unexpected.append(file_path)
         elif is_temporary(name):
             partition.interrupted_writes.append(file_path)

@@ -134,9 +134,9 @@ class BatchSearch:
                 return replace(firsts[number], proof=proof) if number < len(firsts) else None
         for run in doubtful:
             is_before = certain is None or run.last_offset < certain.base_offset
-            if is_before and run.first.base_offset >= min_base_offset:
-                if not self._is_value(run.first.position, run.end_position):
-                    return run.first
+            is_value = self._is_value(run.first.position, run.end_position)
+            if is_before and run.first.base_offset >= min_base_offset and not is_value:
+                return run.first
         return certain
 
     def _refill(self, searched_bytes: int) -> None:

@@ -1,4 +1,4 @@
-"""The data source ``kafkalog``: records, batches, segments, index entries and findings as tables, for notebooks and SQL.
+"""The data source ``kafkalog``: records, batches, segments, index entries and findings as tables.
 
 ``spark.dataSource.register(KafkaLogDataSource)``, then ``spark.read.format("kafkalog").load(path)``. Filters are not
 pushed down, on purpose: Spark 4.3.0 keeps an earlier filter when a frame is used again. Options narrow instead.

@@ -27,7 +27,15 @@ def pack(target: Path, source: str) -> None:
         pip = (python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check")
         subprocess.run([*pip, source, *EXECUTOR_PACKAGES, _VENV_PACK], check=True)
         subprocess.run(
-            [str(environment / "bin" / _VENV_PACK), "--quiet", "--force", "--prefix", str(environment), "--output", str(target)],
+            [
+                str(environment / "bin" / _VENV_PACK),
+                "--quiet",
+                "--force",
+                "--prefix",
+                str(environment),
+                "--output",
+                str(target),
+            ],
             check=True,
         )
 

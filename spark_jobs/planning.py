@@ -200,9 +200,7 @@ def _of_partition(checkpoints: Checkpoints, path: Path) -> Checkpoints:
     """What checkpoints say of one partition: a task needs no more, and there may be thousands of them."""
     parsed = parse_partition_dir(path.absolute().name)
     if parsed is None:
-        return Checkpoints(
-            is_clean_shutdown=checkpoints.is_clean_shutdown, is_lock_held=checkpoints.is_lock_held
-        )
+        return Checkpoints(is_clean_shutdown=checkpoints.is_clean_shutdown, is_lock_held=checkpoints.is_lock_held)
     key = parsed[:2]
 
     def only(entries: dict[tuple[str, int], int]) -> dict[tuple[str, int], int]:

@@ -165,7 +165,9 @@ def _offsets(given: Mapping[str, str], name: str, everything: str, code: int) ->
         by_topic = json.loads(value)
         found = {(topic, int(n)): int(offset) for topic, each in by_topic.items() for n, offset in each.items()}
     except (ValueError, AttributeError, TypeError):
-        raise BadOption(f'the option {name} is {value}; it may be {everything}, a number, or {{"t": {{"0": 1}}}}') from None
+        raise BadOption(
+            f'the option {name} is {value}; it may be {everything}, a number, or {{"t": {{"0": 1}}}}'
+        ) from None
     return {key: offset for key, offset in found.items() if offset != code}
 
 

@@ -21,7 +21,10 @@ if TYPE_CHECKING:
 #: ``phase``, ``segment``, ``part`` and ``step`` order the results of a unit.
 RESULT_DDL = "unit INT, phase INT, segment INT, part INT, step INT, payload BINARY"
 _SCHEMA = pa.schema(
-    [*(pa.field(name, pa.int32()) for name in ("unit", "phase", "segment", "part", "step")), pa.field("payload", pa.binary())]
+    [
+        *(pa.field(name, pa.int32()) for name in ("unit", "phase", "segment", "part", "step")),
+        pa.field("payload", pa.binary()),
+    ]
 )
 ORDER = ("unit", "phase", "segment", "part", "step")
 
@@ -72,7 +75,10 @@ def as_batches(results: Iterable[Result]) -> Iterator[pa.RecordBatch]:
     for each in results:
         yield pa.RecordBatch.from_arrays(
             [
-                *(pa.array([value], pa.int32()) for value in (each.unit, each.phase, each.segment, each.part, each.step)),
+                *(
+                    pa.array([value], pa.int32())
+                    for value in (each.unit, each.phase, each.segment, each.part, each.step)
+                ),
                 pa.array([pickle.dumps(each.value, protocol=5)], pa.binary()),
             ],
             schema=_SCHEMA,

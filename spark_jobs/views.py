@@ -1,4 +1,4 @@
-"""What the views of the data source hold, item by item, as Arrow batches; columns all the way, for records above all."""
+"""What the views of the data source hold, item by item, as Arrow batches; columns all the way."""
 
 from __future__ import annotations
 
@@ -113,7 +113,9 @@ def _kafka_batch(table: RecordTable, location: Location, options: ReadOptions, s
     if options.headers:
         made["headers"] = _kafka_headers(table, schema.field("headers").type)
     if options.details:
-        details = record_batch_of(table, location, [name for name in DETAILS.names if name not in ("path", "raw_headers")])
+        details = record_batch_of(
+            table, location, [name for name in DETAILS.names if name not in ("path", "raw_headers")]
+        )
         made |= dict(zip(details.schema.names, details.columns, strict=True))
         made["path"] = constant(location.path, count, "string")
         made["raw_headers"] = headers_array(table)

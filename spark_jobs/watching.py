@@ -20,6 +20,7 @@ _INTERVAL_S = 0.1
 class JobFailed(InputError):
     """A Spark job failed; the message is the one line that says why."""
 
+
 def watched(
     session: SparkSession,
     description: str,

@@ -10,7 +10,7 @@ from typing import Any
 from format.columns import RECORD
 from format.control_records import decode_control_record
 from format.errors import KafkaLogError
-from format.findings import Finding, finding, finding_of
+from format.findings import Finding, Severity, finding, finding_of
 from format.internal_topics import Decoded, Decoder, decode_control_value, decoder_for
 from format.layout import CHECKPOINT_SUFFIX, CLUSTER_METADATA_TOPIC
 from format.location import Location
@@ -19,8 +19,9 @@ from format.rows import Row, RowBlock
 _KEY, _VALUE, _OFFSET, _POSITION, _IS_CONTROL = (
     RECORD.names.index(name) for name in ("key", "value", "offset", "position", "is_control")
 )
-#: Findings come before the rows that they are about, so these are gathered; a few at a time.
+#: Findings come before the rows that they are about, so these are gathered: so many at most, and fewer at first.
 _ROWS_AT_ONCE = 256
+_FIRST_ROWS = 4
 
 Item = RowBlock | Finding
 
@@ -52,7 +53,9 @@ def decoder_of(location: Location) -> Decoder | None:
 
 def _decoded_blocks(block: RowBlock, location: Location, decoder: Decoder | None) -> Iterator[Item]:
     rows = iter(block.rows)
-    while some := list(islice(rows, _ROWS_AT_ONCE)):
+    at_once = _FIRST_ROWS
+    while some := list(islice(rows, at_once)):
+        at_once = min(2 * at_once, _ROWS_AT_ONCE)
         findings: list[Finding] = []
         decoded = [_decoded_row(row, location, decoder, findings) for row in some]
         yield from findings
@@ -80,6 +83,8 @@ def _internal(
 ) -> tuple[Any, Any]:
     decoded_key = decoder.decode_key(key)
     shown_key = _shown(decoded_key, key, place, findings)
+    if decoded_key.raw is not None and decoded_key.type_id is not None:
+        return shown_key, value  # of a type that is not known
     try:
         return shown_key, _shown(decoder.decode_value(decoded_key, value), value, place, findings)
     except KafkaLogError as error:
@@ -93,7 +98,12 @@ def _control(
     control = decode_control_record(key, value)
     if control.type_name == "UNKNOWN":
         findings.append(
-            finding("version-unknown", place, f"control record type {control.type_number} is not known")
+            finding(
+                "version-unknown",
+                place,
+                f"control record type {control.type_number} is not known",
+                severity=Severity.INFO,
+            )
         )
         return key, value
     shown_key = {"type": control.type_name, "version": control.version}

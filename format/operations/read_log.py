@@ -102,8 +102,7 @@ def crc_findings(chunk: BatchChunk, location: Location, source: FileSource | Non
     table = chunk.table
     for row in np.flatnonzero(table.crc_valid == 0).tolist():
         position, size_bytes = int(table.position[row]), int(table.size_bytes[row])
-        first, last = int(table.base_offset[row]), int(table.last_offset[row])
-        where = location.at(position=position, length=size_bytes, offset=first)
+        where = location.at(position=position, length=size_bytes, offset=int(table.base_offset[row]))
         if source is not None and chunk.buffer is not None:
             start = position - chunk.buffer_position
             if source.read_at(position, size_bytes) != chunk.buffer[start : start + size_bytes]:

@@ -74,9 +74,7 @@ def scan(
             show_default="64MiB, more where there are terabytes",
         ),
     ] = None,
-    level: Annotated[
-        str, typer.Option("--level", help="For verify: how deep.", **one_of(*LEVELS))
-    ] = "full",
+    level: Annotated[str, typer.Option("--level", help="For verify: how deep.", **one_of(*LEVELS))] = "full",
     regex: Annotated[bool, typer.Option("--regex", help="For grep: PATTERN is a regular expression.")] = False,
     ignore_case: Annotated[bool, typer.Option("--ignore-case", help="For grep: upper and lower case alike.")] = False,
     from_offset: FromOffset = None,

@@ -225,7 +225,9 @@ def _cell_maker(column: Column) -> Callable[[Any], str]:
     return lambda value: _cut(write(value))
 
 
-def _bytes_cell(value: bytes) -> str:
+def _bytes_cell(value: bytes | Mapping[str, Any]) -> str:
+    if isinstance(value, Mapping):
+        return _cut(CELL_WRITERS["any"](value))
     if len(value) <= _MAX_CELL:
         return escape_bytes(bytes(value))
     start = bytes(value[:_MAX_CELL])

@@ -100,9 +100,7 @@ def _records(item: Item, options: ExtractOptions, told: Callable[[Any], None]) -
         told({key: list(limited(found))})
 
 
-def written(
-    session: SparkSession, rows: DataFrame, scan: Scan, told: Callable[[float], None]
-) -> Iterator[Told]:
+def written(session: SparkSession, rows: DataFrame, scan: Scan, told: Callable[[float], None]) -> Iterator[Told]:
     """Write the rows below ``scan.output`` as the table ``records``, then tell the findings in their order."""
     from spark_jobs.watching import watched
 

@@ -74,10 +74,8 @@ def frame(session: SparkSession, plan: Plan, options: GrepOptions) -> DataFrame:
         unit, segment, path, kind = _place(item)
         if path is None or (isinstance(item, Part) and _is_excluded(item, options.criteria)):
             return
-        step = 0
-        for value in _found(path, kind, options):
+        for step, value in enumerate(_found(path, kind, options)):
             yield Result(unit, 0, segment, 0, step, value)
-            step += 1
 
     return results_frame(session, plan, work)
 

@@ -78,7 +78,7 @@ def frame(session: SparkSession, plan: Plan, options: VerifyOptions) -> DataFram
     def merge(rows: Iterator[Result]) -> Iterator[Result]:
         for number, of_unit in groupby(rows, key=lambda each: each.unit):
             unit = shared.value.get(number)
-            yield from of_unit if unit is None else _merged(unit, of_unit, options)
+            yield from of_unit if unit is None else _merged(unit, of_unit, options)  # noqa: B031
 
     mergers = min(len(split), _MERGERS_FOR_EACH_CORE * session.sparkContext.defaultParallelism)
     return merged_frame(results, merge, mergers)

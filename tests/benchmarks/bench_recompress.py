@@ -53,7 +53,7 @@ def order_event(rng: random.Random) -> bytes:
                  "price": round(rng.uniform(1, 300), 2), "currency": "EUR"}
                 for _ in range(rng.randrange(1, 4))
             ],
-            "session": f"{rng.getrandbits(64):016x}",
+            "visit": f"{rng.getrandbits(64):016x}",
             "userAgent": rng.choice(("Mozilla/5.0 (X11; Linux x86_64)", "okhttp/4.12.0", "shop-ios/7.3.1")),
         }
     ).encode()  # fmt: skip

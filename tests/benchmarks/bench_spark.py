@@ -72,9 +72,7 @@ def _plan_synthetic(count: int) -> None:
         made = plan([Path(root)], parallelism=1000)
         seconds = time.perf_counter() - started
         peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(
-            f"{count} segments of 1 GiB: planned in {seconds:.1f} s, {len(made.tasks)} tasks, driver {peak:.0f} MiB"
-        )
+        print(f"{count} segments of 1 GiB: planned in {seconds:.1f} s, {len(made.tasks)} tasks, driver {peak:.0f} MiB")
 
 
 def main() -> None:

@@ -155,7 +155,7 @@ def baseline_bytes() -> int:
 
 
 def run(cases: int, seconds: float, *, first: int = 0, seed: int = SEED, processes: int | None = None) -> Outcome:
-    """Cases from ``first`` on, in as many processes as there are cores, until they or the seconds are over (0: never)."""
+    """Cases from ``first`` on, in a process for each core, until they or the seconds (0: no limit) are over."""
     total = Outcome()
     deadline = time.monotonic() + seconds if seconds else float("inf")
     before = baseline_bytes()
@@ -218,19 +218,17 @@ def main() -> None:
             show(number, options.seed)
         return
     started = time.monotonic()
-    outcome = run(
-        options.cases, options.seconds, first=options.first, seed=options.seed, processes=options.processes
-    )
+    outcome = run(options.cases, options.seconds, first=options.first, seed=options.seed, processes=options.processes)
     elapsed = time.monotonic() - started
     print(describe(outcome, elapsed))
     sys.exit(1 if outcome.failures else 0)
 
 
 def describe(outcome: Outcome, elapsed: float) -> str:
+    slowest = f"{outcome.slowest_seconds * 1000:.0f} ms (case {outcome.slowest_case})"
     lines = [
-        f"{outcome.cases} cases in {elapsed:.0f} s, {outcome.findings} findings, rows and steps; slowest "
-        f"{outcome.slowest_seconds * 1000:.0f} ms (case {outcome.slowest_case}); memory grew by "
-        f"{outcome.peak_bytes >> 20} MiB; {len(outcome.failures)} failures"
+        f"{outcome.cases} cases in {elapsed:.0f} s, {outcome.findings} findings, rows and steps",
+        f"slowest {slowest}; memory grew by {outcome.peak_bytes >> 20} MiB; {len(outcome.failures)} failures",
     ]
     alike: dict[str, list[int]] = {}
     for number, words in outcome.failures:

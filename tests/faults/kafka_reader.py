@@ -121,6 +121,7 @@ def ours(path: Path, limits: Limits) -> ReadLog:
 
 # -- what may differ -----------------------------------------------------------------------------------------
 
+
 def _ours_alone(words: str) -> Callable[[ReadBatch, ReadBatch], bool]:
     """Ours finds fault, in these words, with what Kafka's reads to its end."""
     return lambda mine, theirs: words in mine.failure and not theirs.failure
@@ -136,7 +137,9 @@ RULES: dict[str, Callable[[ReadBatch, ReadBatch], bool]] = {
     "Kafka drops the bits that a varint has too many": _ours_alone("a varint overflows its type"),
     "Kafka lets an offset wrap": _ours_alone("does not fit in 64 bits"),
     "Kafka does not look for bytes in a batch of no records": _ours_alone("after the last of 0 records"),
-    "Kafka stops after the first lz4 frame or gzip member's worth of records": _ours_alone("bytes are left after the last"),
+    "Kafka stops after the first lz4 frame or gzip member's worth of records": _ours_alone(
+        "bytes are left after the last"
+    ),
     "Kafka takes a set inside a message that is cut for a shorter one": _ours_alone("the message is cut off"),
     "Kafka looks no further in a set than its last whole message": _ours_alone("inner message"),
     "Kafka computes with a wrapper's offset that cannot be": _ours_alone("is below its last inner offset"),
@@ -185,7 +188,8 @@ def _in_batch(name: str, one: ReadBatch, other: ReadBatch) -> Difference | None:
     if ours != others:
         return Difference(name, one.position, f"size, magic, CRC {ours}", f"{others}", "")
     # Where both give up it does not matter after how many records.
-    if not one.is_valid or (one.failure and other.failure) or (one.records == other.records and not one.failure):
+    has_failed = bool(one.failure), bool(other.failure)
+    if not one.is_valid or all(has_failed) or (one.records == other.records and not any(has_failed)):
         return None
     rule = next((words for words, is_meant in RULES.items() if is_meant(one, other)), "")
     what = [f"{each.failure or 'read'}, {len(each.records)} records {each.records[:2]}" for each in (one, other)]

@@ -27,7 +27,25 @@ from format.encode_batches import (
 )
 
 TIMESTAMP = 1_700_000_000_000
-INTERESTING_32 = (-(2**31), -(2**31) + 1, -2, -1, 0, 1, 2, 7, 60, 127, 128, 255, 2**15, 2**16, 2**24, 2**31 - 2, 2**31 - 1)
+INTERESTING_32 = (
+    -(2**31),
+    -(2**31) + 1,
+    -2,
+    -1,
+    0,
+    1,
+    2,
+    7,
+    60,
+    127,
+    128,
+    255,
+    2**15,
+    2**16,
+    2**24,
+    2**31 - 2,
+    2**31 - 1,
+)
 INTERESTING_64 = (*INTERESTING_32, -(2**63), -(2**63) + 1, 2**32, 2**40, 2**62, 2**63 - 2, 2**63 - 1, 2**63 - 2**31)
 TEXTS = (b"", b"k", b"key", b"\xff\xfe", b"\x00", "ключ".encode(), b"x" * 130, b"=1+1", b"\x1b[2J")
 _RECORD_FIELDS = ("length", "attributes", "timestamp_delta", "offset_delta", "key", "value", "headers")
@@ -66,7 +84,9 @@ def some_records(random: Random, count: int) -> list[NewRecord]:
 def some_header(random: Random, base_offset: int, count: int) -> BatchHeader:
     header = BatchHeader(base_offset, count - 1, count, TIMESTAMP, TIMESTAMP + count - 1)
     if random.random() < 0.4:
-        header = replace(header, producer_id=random.choice((0, 7, 2**62)), producer_epoch=3, base_sequence=base_offset & 0x7FFFFFFF)
+        header = replace(
+            header, producer_id=random.choice((0, 7, 2**62)), producer_epoch=3, base_sequence=base_offset & 0x7FFFFFFF
+        )
         header = replace(header, attributes=layout.TRANSACTIONAL_BIT * random.randrange(2))
     return header
 
@@ -81,7 +101,9 @@ def control_batch(random: Random, base_offset: int) -> bytes:
 
 def message_set(random: Random, magic: int, first: int, count: int) -> list[bytes]:
     return [
-        encode_message(magic, first + each, random.choice((None, b"k")), random.choice(TEXTS), timestamp=TIMESTAMP + each)
+        encode_message(
+            magic, first + each, random.choice((None, b"k")), random.choice(TEXTS), timestamp=TIMESTAMP + each
+        )
         for each in range(count)
     ]
 
@@ -95,7 +117,9 @@ def sound_unit(random: Random, base_offset: int) -> tuple[bytes, int]:
     kind = random.random()
     if kind < 0.6:
         records = b"".join(encode_record(each) for each in some_records(random, count))
-        return encode_batch(some_header(random, base_offset, count), records, codec=random.randrange(5)), base_offset + count
+        return encode_batch(
+            some_header(random, base_offset, count), records, codec=random.randrange(5)
+        ), base_offset + count
     if kind < 0.7:
         return control_batch(random, base_offset), base_offset + 1
     magic = random.randrange(2)
@@ -143,19 +167,26 @@ def broken_record(random: Random, record: NewRecord) -> tuple[bytes, str]:
         "offset_delta": encode_varint(record.offset_delta),
         "key": _sized(record.key),
         "value": _sized(record.value),
-        "headers": encode_varint(len(record.headers)) + b"".join(_sized(part) for pair in record.headers for part in pair),
+        "headers": encode_varint(len(record.headers))
+        + b"".join(_sized(part) for pair in record.headers for part in pair),
     }
     if field == "attributes":
         parts[field] = bytes([random.randrange(256)])
     elif field == "headers" and random.random() < 0.5:
         key = random.choice((_sized(b"h"), broken_varint(random), _sized(b"\xff\xfe"), encode_varint(-1)))
-        parts[field] = encode_varint(random.choice((1, 1, 2, 3))) + key + random.choice((_sized(None), broken_varint(random)))
+        parts[field] = (
+            encode_varint(random.choice((1, 1, 2, 3))) + key + random.choice((_sized(None), broken_varint(random)))
+        )
     elif field != "length":
         parts[field] = broken_varint(random) + parts[field][random.randrange(3) :]
     body = b"".join(parts.values()) + random.randbytes(random.choice((0, 0, 0, 0, 1, 9)))
     length = encode_varint(len(body))
     if field == "length":
-        length = broken_varint(random) if random.random() < 0.5 else encode_varint(len(body) + random.choice((-3, -1, 1, 3, 100)))
+        length = (
+            broken_varint(random)
+            if random.random() < 0.5
+            else encode_varint(len(body) + random.choice((-3, -1, 1, 3, 100)))
+        )
     return length + body, field
 
 
@@ -180,7 +211,9 @@ def broken_records(random: Random, base_offset: int) -> tuple[bytes, str]:
     else:
         encoded.append(random.randbytes(random.randrange(1, 20)))
     codec = random.randrange(5)
-    return encode_batch(some_header(random, base_offset, count), b"".join(encoded), codec=codec), f"record {what}, codec {codec}"
+    return encode_batch(
+        some_header(random, base_offset, count), b"".join(encoded), codec=codec
+    ), f"record {what}, codec {codec}"
 
 
 def damaged_bytes(random: Random, content: bytes) -> bytes:
@@ -215,7 +248,9 @@ def broken_payload(random: Random, base_offset: int) -> tuple[bytes, str]:
         return seal_batch(header, payload, codec=claimed), f"payload of codec {codec} as {claimed}"
     magic, codec = random.randrange(2), min(codec, 3)
     payload = damaged_bytes(random, compress(codec, b"".join(message_set(random, magic, 0, count)), magic=magic))
-    return encode_message(magic, base_offset + count, None, payload, attributes=claimed & 7), f"wrapper of codec {codec}"
+    return encode_message(
+        magic, base_offset + count, None, payload, attributes=claimed & 7
+    ), f"wrapper of codec {codec}"
 
 
 def broken_inner(random: Random, base_offset: int) -> tuple[bytes, str]:
@@ -260,7 +295,9 @@ def broken_framing(random: Random, base_offset: int) -> tuple[bytes, str]:
         return unit[:8] + (length & 0xFFFFFFFF).to_bytes(4, "big") + unit[12:], "wrong length"
     if kind == 4:
         image = b"".join(sound_unit(random, base_offset + 10 * each)[0] for each in range(random.choice((1, 2))))
-        outer = encode_batch(BatchHeader(base_offset, 0, 1, TIMESTAMP, TIMESTAMP), encode_record(NewRecord(0, 0, None, image)))
+        outer = encode_batch(
+            BatchHeader(base_offset, 0, 1, TIMESTAMP, TIMESTAMP), encode_record(NewRecord(0, 0, None, image))
+        )
         at = random.choice((8, 20, 30, len(outer) - 1))
         return outer[:at] + random.randbytes(1) + outer[at + 1 :], "batch image in a damaged value"
     return unit + unit, "twice the same"
@@ -310,7 +347,9 @@ def side_files(random: Random, base_offset: int, log_bytes: int, steps: list[str
         name + ".snapshot": lambda: snapshot(random),
         "leader-epoch-checkpoint": lambda: b"0\n2\n0 0\n3 5\n",
         "partition.metadata": lambda: b"version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ",
-        "quorum-state": lambda: b'{"leaderId":1,"leaderEpoch":2,"votedId":-1,"appliedOffset":0,"currentVoters":[],"data_version":0}',
+        "quorum-state": lambda: (
+            b'{"leaderId":1,"leaderEpoch":2,"votedId":-1,"appliedOffset":0,"currentVoters":[],"data_version":0}'
+        ),
         "00000000000000000009-0000000001.checkpoint": lambda: control_batch(random, 0),
     }
     found = {}
@@ -329,7 +368,8 @@ def snapshot(random: Random) -> bytes:
 
     of = layout.PRODUCER_SNAPSHOT_ENTRY
     entries = b"".join(
-        of.struct.pack(*(int_of(8 * field.size_bytes, random) for field in of.fields)) for _ in range(random.randrange(4))
+        of.struct.pack(*(int_of(8 * field.size_bytes, random) for field in of.fields))
+        for _ in range(random.randrange(4))
     )
     count = random.choice((len(entries) // of.size_bytes, int_of(32, random)))
     body = struct.pack(">i", count) + entries

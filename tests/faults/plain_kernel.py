@@ -1,6 +1,6 @@
 """Runs fuzz cases with the plain Python kernel, whatever was compiled: the other twin, for comparison.
 
-    python -m tests.faults.plain_kernel SEED NUMBER…   prints a JSON list of digests
+python -m tests.faults.plain_kernel SEED NUMBER…   prints a JSON list of digests
 """
 
 from __future__ import annotations

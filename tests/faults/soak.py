@@ -56,7 +56,9 @@ class Soaked:
 
     def describe(self) -> str:
         codes = ", ".join(f"{code} {count}" for code, count in sorted(self.codes.items()))
-        lines = [f"{self.scans} scans, {self.batches} batches, {self.bytes >> 20} MiB; {len(self.false)} false findings"]
+        lines = [
+            f"{self.scans} scans, {self.batches} batches, {self.bytes >> 20} MiB; {len(self.false)} false findings"
+        ]
         lines += [f"findings: {codes}"]
         lines += [f"FALSE {each.code} {each.location}: {each.message}" for each in self.false[:20]]
         return "\n".join(lines)
@@ -96,9 +98,7 @@ def broker(folder: Path) -> Iterator[Path]:
 
 
 def run(*command: str, check: bool = True) -> None:
-    subprocess.run(
-        command, check=check, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-    )
+    subprocess.run(command, check=check, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def kafka(main: str, *arguments: str) -> list[str]:

@@ -1,6 +1,6 @@
 """Every single-byte change and every truncation of real logs and of the files beside them: is it told?
 
-    python -m tests.faults.sweep                 everything, on all cores: a quarter of an hour on two
+    python -m tests.faults.sweep                 everything, on all cores: half an hour on two
     python -m tests.faults.sweep --part 50       one case in fifty, evenly spread
 
 What is enumerated through verify itself: all 255 other values of every byte that no CRC covers and of the CRC, one
@@ -28,6 +28,8 @@ from format.partition import read_partition
 from format.source import FileSource
 from tests.faults.workbench import Workbench, names, scratch_root, workbench
 
+#: The partition whose log directory's own files, alike around all of them, are changed.
+ONE_OF_ALL = "payments-1"
 SIDE_SUFFIXES = (".index", ".timeindex", ".txnindex", ".snapshot")
 
 
@@ -137,7 +139,9 @@ def sweep_crc(bench: Workbench, part: Part, tally: Tally) -> None:
 def _batch_bytes(path: Path, of_batch: Callable[[int, int], range]) -> Iterator[tuple[int, int, int]]:
     with FileSource(path) as source:
         table = read_batch_table(source)
-    for start, size, magic in zip(table.position.tolist(), table.size_bytes.tolist(), table.magic.tolist(), strict=True):
+    for start, size, magic in zip(
+        table.position.tolist(), table.size_bytes.tolist(), table.magic.tolist(), strict=True
+    ):
         for in_batch in of_batch(magic, size):
             yield start + in_batch, magic, in_batch
 
@@ -185,12 +189,17 @@ def sweep_side_files(bench: Workbench, part: Part, tally: Tally) -> None:
                         is_detected = look_ups(bench) == right
                 kind = f"side file {path.suffix if path.suffix in SIDE_SUFFIXES else path.name}"
                 what = what_in_side_file(path, content, position)
-                tally.add(kind, is_detected, what, f"{bench.name} byte {position} {bytes([old])!r} := {bytes([value])!r}")
+                tally.add(
+                    kind, is_detected, what, f"{bench.name} byte {position} {bytes([old])!r} := {bytes([value])!r}"
+                )
 
 
 def side_files(bench: Workbench) -> list[Path]:
-    beside = [each for each in bench.directory.iterdir() if each.suffix != ".log"]
-    return sorted(beside) + sorted(each for each in bench.directory.parent.iterdir() if each.is_file())
+    """The files beside the logs; what is the same for every partition, of one of them only."""
+    everywhere = (layout.META_PROPERTIES, layout.CLEAN_SHUTDOWN, layout.PARTITION_METADATA)
+    found = [each for folder in (bench.directory, bench.directory.parent) for each in sorted(folder.iterdir())]
+    found = [each for each in found if each.is_file() and each.suffix != ".log"]
+    return [each for each in found if each.name not in everywhere or bench.name == ONE_OF_ALL]
 
 
 def what_in_side_file(path: Path, content: bytes, position: int) -> str:
@@ -211,7 +220,11 @@ def what_in_side_file(path: Path, content: bytes, position: int) -> str:
     text = content.split(b"\n")[line]
     if path.name.endswith("checkpoint"):
         word = content[:position].rpartition(b"\n")[2].count(b" ")
-        names_of = ("epoch", "start offset") if path.name == layout.LEADER_EPOCH_CHECKPOINT else ("topic", "partition", "offset")
+        names_of = (
+            ("epoch", "start offset")
+            if path.name == layout.LEADER_EPOCH_CHECKPOINT
+            else ("topic", "partition", "offset")
+        )
         return ("version", "count")[line] if line < 2 else names_of[word]
     return text.partition(b"=")[0].partition(b":")[0].decode("ascii", "replace") or "text"
 

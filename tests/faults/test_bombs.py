@@ -14,7 +14,17 @@ import pytest
 from format.encode_batches import BatchHeader, encode_message, seal_batch
 from tests.building import BASE_TIMESTAMP, batch
 from tests.corpora import REPOSITORY
-from tests.format.payloads import GZIP, LZ4, SNAPPY, ZSTD, gzip_zeros, lz4_zeros, snappy_stream_zeros, snappy_zeros, zstd_zeros
+from tests.format.payloads import (
+    GZIP,
+    LZ4,
+    SNAPPY,
+    ZSTD,
+    gzip_zeros,
+    lz4_zeros,
+    snappy_stream_zeros,
+    snappy_zeros,
+    zstd_zeros,
+)
 
 MOST_BYTES = 400 * 1024 * 1024
 GIB_IN_MIB = 1024

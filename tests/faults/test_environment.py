@@ -245,7 +245,9 @@ KINDS = (as_fifo, as_socket, as_device, as_loop, as_link, as_directory)
 
 @pytest.mark.parametrize("make", KINDS)
 @pytest.mark.parametrize("name", ["00000000000000000100.log", INDEX, "leader-epoch-checkpoint", "partition.metadata"])
-def test_what_is_no_regular_file_is_told_and_not_opened(tmp_path: Path, name: str, make: Callable[[Path], None]) -> None:
+def test_what_is_no_regular_file_is_told_and_not_opened(
+    tmp_path: Path, name: str, make: Callable[[Path], None]
+) -> None:
     partition = partition_of(tmp_path, LOG)
     make(partition / name)
     found = findings_of(partition)

@@ -1,4 +1,4 @@
-"""Hostile bytes in keys, values, headers and names, through the real commands and every format: nothing gets out raw."""
+"""Hostile bytes in keys, values, headers and names through the real commands and formats: nothing gets out raw."""
 
 from __future__ import annotations
 

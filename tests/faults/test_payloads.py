@@ -1,4 +1,4 @@
-"""Compressed batches whose payload is wrong under a CRC that is right: decompression-failed, or a limit, never silence."""
+"""Compressed batches whose payload is wrong under a CRC that is right: decompression-failed, or a limit."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 
 import lz4.frame
 import pytest
+import snappy
 
 from format.codecs import compress
 from format.encode_batches import BatchHeader, NewRecord, encode_message, encode_record, seal_batch
@@ -29,6 +30,7 @@ CODECS = (GZIP, SNAPPY, LZ4, ZSTD)
 RECORDS = b"".join(encode_record(NewRecord(each, each, b"key", b"value %d" % each * 20)) for each in range(3))
 HEADER = BatchHeader(3, 2, 3, BASE_TIMESTAMP, BASE_TIMESTAMP + 2)
 _XERIAL = XERIAL_HEADER
+SIZED = lz4.frame.compress(RECORDS, store_size=True)
 
 
 def log_of(codec: int, payload: bytes) -> bytes:
@@ -50,8 +52,7 @@ WRONG: dict[str, tuple[int, bytes]] = {
     "zstd: dictionary": (ZSTD, b"\x28\xb5\x2f\xfd\x23\x07\x00\x00\x00\x05" + b"\x29\x00\x00hello"),
     "lz4: bad header checksum": (LZ4, compress(LZ4, RECORDS, magic=0)),
     "lz4: bad content checksum": (LZ4, lz4.frame.compress(RECORDS, content_checksum=True)[:-1] + b"\x00"),
-    "lz4: false content size": (
-        LZ4, (lambda frame: frame[:6] + struct.pack("<Q", 7) + frame[14:])(lz4.frame.compress(RECORDS, store_size=True))),
+    "lz4: false content size": (LZ4, SIZED[:6] + struct.pack("<Q", 7) + SIZED[14:]),
     "gzip: bad trailer": (GZIP, gzip_member(RECORDS)[:-8] + bytes(8)),
     "gzip: bad length in the trailer": (GZIP, gzip_member(RECORDS)[:-4] + bytes(4)),
 }  # fmt: skip
@@ -67,7 +68,7 @@ def test_a_payload_that_is_none(tmp_path: Path, name: str) -> None:
 
 
 SOUND: dict[str, tuple[int, bytes]] = {
-    "snappy: raw": (SNAPPY, __import__("snappy").compress(RECORDS)),
+    "snappy: raw": (SNAPPY, snappy.compress(RECORDS)),
     "gzip: several members": (GZIP, gzip_member(RECORDS[:50]) + gzip_member(RECORDS[50:])),
     "lz4: a second frame": (LZ4, lz4.frame.compress(RECORDS[:50]) + lz4.frame.compress(RECORDS[50:])),
     "lz4: linked blocks": (LZ4, lz4.frame.compress(RECORDS, block_linked=True)),

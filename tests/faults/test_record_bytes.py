@@ -37,7 +37,9 @@ def record(
 def log_of(*records: bytes, codec: int = 0, **fields: int) -> bytes:
     """A sound batch, one of these records after a sound one, and a sound batch."""
     count = fields.pop("count", len(records) + 1)
-    header = BatchHeader(3, fields.pop("last", count - 1), count, BASE_TIMESTAMP, BASE_TIMESTAMP + fields.pop("latest", 0))
+    header = BatchHeader(
+        3, fields.pop("last", count - 1), count, BASE_TIMESTAMP, BASE_TIMESTAMP + fields.pop("latest", 0)
+    )
     return batch(0) + encode_batch(header, SOUND + b"".join(records), codec=codec) + batch(3 + count)
 
 

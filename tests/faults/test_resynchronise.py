@@ -86,14 +86,20 @@ def test_a_destroyed_header_in_front_of_an_image(name: str, destroyed: tuple[int
     assert {(0, 0), (starts(parts)[2], 6), (starts(parts)[3], 9)} <= set(found)
     assert {position for position, _ in found} <= set(starts(parts))
     # Where the offset alone is wrong the batch is intact; all else is told.
-    assert damage or len(found) == 4 or (first, last) == (0, 8) or (first, last) == (12, 61) or (first, last) == (20, 70)
+    assert (
+        damage or len(found) == 4 or (first, last) == (0, 8) or (first, last) == (12, 61) or (first, last) == (20, 70)
+    )
 
 
 @pytest.mark.parametrize("magic", [0, 1])
 def test_an_image_that_ends_an_old_message(magic: int) -> None:
     """The value ends the message there, so that an image in it leads exactly to the next header, or to the end."""
     image = encode_message(magic, 1, b"k", b"image") + encode_message(magic, 2, b"k", b"image")
-    parts = [encode_message(magic, 0, b"k", b"v"), encode_message(magic, 1, b"key", image), encode_message(magic, 2, b"k", b"v")]
+    parts = [
+        encode_message(magic, 0, b"k", b"v"),
+        encode_message(magic, 1, b"key", image),
+        encode_message(magic, 2, b"k", b"v"),
+    ]
     for whole in (parts, parts[:2]):
         log = b"".join(whole)
         at = starts(whole)[1]

@@ -1,4 +1,4 @@
-"""Files beside the log: of odd length, flipped, not monotonic, false, of a bad version, missing, orphaned, left over."""
+"""Files beside the log: of odd length, not monotonic, false, of a bad version, missing, orphaned, left over."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from format import layout, offset_index, producer_snapshot, time_index, transaction_index
+from format import layout, offset_index, producer_snapshot, time_index
 from format.limits import Limits
 from format.operations.verify import verify
 from tests.building import BASE_TIMESTAMP, batches, write_segment
@@ -17,7 +17,9 @@ PARTS = batches(6)
 LOG = b"".join(PARTS)
 POSITIONS = [sum(len(each) for each in PARTS[:number]) for number in range(7)]
 NAME = "00000000000000000000"
-INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT = (NAME + suffix for suffix in (".index", ".timeindex", ".txnindex", ".snapshot"))
+INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT = (
+    NAME + suffix for suffix in (".index", ".timeindex", ".txnindex", ".snapshot")
+)
 LAST_TIMESTAMP = BASE_TIMESTAMP + 17
 
 
@@ -39,7 +41,8 @@ INDEXES: dict[str, tuple[bytes, list[str]]] = {
     "odd length": (SOUND_INDEX + b"\x00\x00\x01", ["index-invalid"]),
     "offsets fall": (
         offset_index.write(([11, 5], [POSITIONS[1], POSITIONS[3]])), ["index-invalid", "offset-index-mismatch"]),
-    "positions fall": (offset_index.write(([5, 11], [POSITIONS[3], POSITIONS[1]])), ["index-invalid", "offset-index-mismatch"]),
+    "positions fall": (
+        offset_index.write(([5, 11], [POSITIONS[3], POSITIONS[1]])), ["index-invalid", "offset-index-mismatch"]),
     "negative": (offset_index.write(([-5], [POSITIONS[1]])), ["index-invalid", "offset-index-mismatch"]),
     "position inside a batch": (offset_index.write(([5], [POSITIONS[1] + 3])), ["offset-index-mismatch"]),
     "position past the end": (offset_index.write(([5], [10**6])), ["offset-index-mismatch"]),

@@ -1,4 +1,4 @@
-"""A part of the sweeps of ``tests.faults.sweep`` in every run: a few of all partitions, each case of the rarest kinds."""
+"""A part of the sweeps of ``tests.faults.sweep`` in every run: some cases of every kind in every partition."""
 
 from __future__ import annotations
 
@@ -53,5 +53,5 @@ def test_single_byte_changes_and_truncations(name: str, tmp_path: Path) -> None:
 def test_bytes_of_side_files(name: str, tmp_path: Path) -> None:
     tally = Tally()
     sweep_side_files(workbench(tmp_path, name), Part(431), tally)
-    assert sum(tally.cases.values()) > 30
+    assert sum(tally.cases.values()) > 20
     assert unexplained(tally) == [], report(tally)

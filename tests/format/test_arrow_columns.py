@@ -31,7 +31,9 @@ def _rows(batch_of_rows: Any) -> list[tuple[Any, ...]]:
 
     names = batch_of_rows.schema.names
     columns = [batch_of_rows.column(name).to_pylist() for name in names]
-    return [tuple(plain(name, value) for name, value in zip(names, row, strict=True)) for row in zip(*columns, strict=True)]
+    return [
+        tuple(plain(name, value) for name, value in zip(names, row, strict=True)) for row in zip(*columns, strict=True)
+    ]
 
 
 def _tables(content: bytes) -> list[RecordTable]:
@@ -110,7 +112,9 @@ def test_every_schema_has_an_arrow_schema() -> None:
 
 
 def test_the_headers_of_many_records_at_once(tmp_path: Path) -> None:
-    contents = [batch(number, [b"v"], headers=((b"k%d" % number, b"x" * number),) * (number % 3)) for number in range(30)]
+    contents = [
+        batch(number, [b"v"], headers=((b"k%d" % number, b"x" * number),) * (number % 3)) for number in range(30)
+    ]
     (table,) = _tables(b"".join(contents))
     got = arrow_columns.headers_array(table).to_pylist()
     for number, headers in enumerate(got):

@@ -145,7 +145,7 @@ def test_records(corpus: Corpus, version: str, kafka_dumps: KafkaDumps, run_kafk
     theirs = kafka_dumps.of(corpus, version)
     files = dumped_files(corpus, *BATCH_FILES)
     compared = 0
-    for file, run in zip(files, dump_each(run_kafkalog_many, files, "--records"), strict=True):
+    for file, run in zip(files, dump_each(run_kafkalog_many, files, "--records", "--raw"), strict=True):
         name = str(file.relative_to(corpus.root))
         expected = [kafka_record(row) for row in theirs[name].records]
         actual = [our_record(row) for row in run.rows("record")]

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import json
 import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,20 +12,20 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
 
-from format.columns import BATCH, FINDING, SEGMENT  # noqa: E402
-from format.operations.dump import dump  # noqa: E402
-from format.operations.ls import ls  # noqa: E402
-from format.operations.segment_listing import SegmentListing  # noqa: E402
-from format.operations.verify import verify  # noqa: E402
-from format.rows import RowBlock  # noqa: E402
-from spark_jobs.data_source import KafkaLogDataSource  # noqa: E402
-from spark_jobs.read_options import OPTIONS, BadOption, parse_options  # noqa: E402
-from tests.building import batch, batches, wrapper, write_segment  # noqa: E402
-from tests.corpora import Corpus  # noqa: E402
+from format.columns import BATCH, FINDING, SEGMENT
+from format.operations.dump import dump
+from format.operations.ls import ls
+from format.operations.segment_listing import SegmentListing
+from format.operations.verify import verify
+from format.rows import RowBlock
+from spark_jobs.data_source import KafkaLogDataSource
+from spark_jobs.read_options import OPTIONS, BadOption, parse_options
+from tests.building import batch, batches, wrapper, write_segment
+from tests.corpora import Corpus
 
 
 @pytest.fixture(scope="module")
-def kafkalog(spark: Any) -> Iterator[Any]:
+def kafkalog(spark: Any) -> Any:
     spark.dataSource.register(KafkaLogDataSource)
 
     def read(path: Path | None, view: str = "records", **options: Any) -> Any:
@@ -35,7 +34,7 @@ def kafkalog(spark: Any) -> Iterator[Any]:
             reader = reader.option(name, str(value).lower() if isinstance(value, bool) else value)
         return reader.load() if path is None else reader.load(str(path))
 
-    yield read
+    return read
 
 
 def _shown_records(path: Path) -> list[tuple[Any, ...]]:
@@ -144,7 +143,10 @@ def test_a_filtered_frame_that_is_used_again_gives_right_counts(kafkalog: Any, t
 
 def test_batches_segments_and_findings_are_those_of_the_commands(kafkalog: Any, damaged_copy: Path) -> None:
     shown = [
-        row for block in dump(damaged_copy) if isinstance(block, RowBlock) and block.schema is BATCH for row in block.rows
+        row
+        for block in dump(damaged_copy)
+        if isinstance(block, RowBlock) and block.schema is BATCH
+        for row in block.rows
     ]
     got = [tuple(row) for row in kafkalog(damaged_copy, "batches").collect()]
     assert sorted(map(repr, got)) == sorted(map(repr, shown))

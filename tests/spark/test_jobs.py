@@ -10,24 +10,24 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
 
-import pyarrow.parquet as pq  # noqa: E402
+import pyarrow.parquet as pq
 
-from format.columns import FINDING, RECORD, SEGMENT  # noqa: E402
-from format.errors import OutputInsideSource  # noqa: E402
-from format.findings import Finding  # noqa: E402
-from format.operations.dump import dump  # noqa: E402
-from format.operations.grep import Criteria, FoundRecords, grep  # noqa: E402
-from format.operations.grep_pattern import text_pattern  # noqa: E402
-from format.operations.ls import ls  # noqa: E402
-from format.operations.selection import Selection  # noqa: E402
-from format.operations.verify import verify  # noqa: E402
-from format.rows import RowBlock, record_rows  # noqa: E402
-from spark_jobs.jobs.extract import ExtractOptions  # noqa: E402
-from spark_jobs.jobs.grep import GrepOptions  # noqa: E402
-from spark_jobs.jobs.inventory import InventoryOptions  # noqa: E402
-from spark_jobs.jobs.verify import VerifyOptions  # noqa: E402
-from spark_jobs.submit import Rows, Scan, run  # noqa: E402
-from tests.corpora import Corpus  # noqa: E402
+from format.columns import FINDING, RECORD, SEGMENT
+from format.errors import OutputInsideSource
+from format.findings import Finding
+from format.operations.dump import dump
+from format.operations.grep import Criteria, FoundRecords, grep
+from format.operations.grep_pattern import text_pattern
+from format.operations.ls import ls
+from format.operations.selection import Selection
+from format.operations.verify import verify
+from format.rows import RowBlock, record_rows
+from spark_jobs.jobs.extract import ExtractOptions
+from spark_jobs.jobs.grep import GrepOptions
+from spark_jobs.jobs.inventory import InventoryOptions
+from spark_jobs.jobs.verify import VerifyOptions
+from spark_jobs.submit import Rows, Scan, run
+from tests.corpora import Corpus
 
 
 def _told(scan: Scan) -> list[Any]:
@@ -38,9 +38,7 @@ def _told(scan: Scan) -> list[Any]:
 
 
 def _listed(path: Path) -> list[Any]:
-    return [
-        item if isinstance(item, Finding) else (_type(item), item.row()) for item in ls(path, segments=True)
-    ]
+    return [item if isinstance(item, Finding) else (_type(item), item.row()) for item in ls(path, segments=True)]
 
 
 def _type(listing: Any) -> str:

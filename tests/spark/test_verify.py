@@ -12,18 +12,20 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kafkalog[spark]'")
 
-from format.findings import Finding  # noqa: E402
-from format.operations.log_walk import Level  # noqa: E402
-from format.operations.verify import Coverage, Verification  # noqa: E402
-from format.operations.verify import verify as verify_path  # noqa: E402
-from spark_jobs.jobs.verify import VerifyOptions  # noqa: E402
-from spark_jobs.planning import plan  # noqa: E402
-from spark_jobs.submit import Scan, run  # noqa: E402
-from tests.building import batches, write_segment  # noqa: E402
-from tests.corpora import Corpus  # noqa: E402
+from format.findings import Finding
+from format.operations.log_walk import Level
+from format.operations.verify import Coverage, Verification
+from format.operations.verify import verify as verify_path
+from spark_jobs.jobs.verify import VerifyOptions
+from spark_jobs.planning import plan
+from spark_jobs.submit import Scan, run
+from tests.building import batches, write_segment
+from tests.corpora import Corpus
 
 
-def _by_spark(*paths: Path, level: Level = Level.FULL, range_bytes: int | None = None) -> tuple[list[Finding], Coverage]:
+def _by_spark(
+    *paths: Path, level: Level = Level.FULL, range_bytes: int | None = None
+) -> tuple[list[Finding], Coverage]:
     findings: list[Finding] = []
     coverage = Coverage()
     for told in run(Scan("verify", paths, VerifyOptions(level), range_bytes=range_bytes)):
