@@ -112,9 +112,12 @@ def wrapper_table(chunk: BatchChunk, rows: list[int], limits: Limits, where: Loc
 
 
 def _opened(chunk: BatchChunk, row: int, limits: Limits) -> OpenedWrapper:
-    """A compressed message opened, or as ``open_wrappers`` has kept it."""
-    kept = chunk.opened.pop(row, None)
+    """A compressed message opened, or as ``open_wrappers`` has kept it; so is the error of one that cannot be."""
+    kept = chunk.opened.get(row)
+    if isinstance(kept, KafkaLogError):
+        raise kept
     if kept is not None:
+        del chunk.opened[row]
         return kept
     if chunk.buffer is None:
         raise ValueError("the chunk was read without bodies")
@@ -205,7 +208,10 @@ def open_wrappers(chunk: BatchChunk, *, limits: Limits = DEFAULT_LIMITS) -> None
     for row in np.flatnonzero(is_sound).tolist():
         try:
             opened = _opened(chunk, row, limits)
-        except KafkaLogError:
+        except KafkaLogError as error:
+            # Kept, so that a bomb is met once; without the frames that it went through, which hold the bytes.
+            error.__traceback__ = error.__cause__ = error.__context__ = None
+            chunk.opened[row] = error
             continue
         offsets = opened.columns[:, _R["offset"]]
         if not 0 <= offsets[0] <= offsets[-1]:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import crc32c
 import numpy as np
 from numpy.typing import NDArray
 
+from format.checksums import crc32c_of
 from format.errors import InvalidSnapshot, UnknownVersion
 from format.index_file import entry_range, problems_of_runs
 from format.layout import PRODUCER_SNAPSHOT_ENTRY, PRODUCER_SNAPSHOT_HEADER
@@ -91,7 +91,7 @@ def _decode(content: bytes, path: str) -> ProducerSnapshot:
     if version != CURRENT_VERSION:
         field_bytes = PRODUCER_SNAPSHOT_HEADER.offset_of("crc")
         add(0, field_bytes, f"version {version}, known is {CURRENT_VERSION} only", UnknownVersion.code)
-    crc = crc32c.crc32c(content[_CRC_FROM:])
+    crc = crc32c_of(content[_CRC_FROM:])
     if crc != stored_crc:
         add(
             PRODUCER_SNAPSHOT_HEADER.offset_of("crc"),
@@ -192,5 +192,5 @@ def write(entries: ProducerSnapshot | tuple[NDArray[np.int64], ...]) -> bytes:
         if not np.array_equal(table[field.name], column):
             raise InvalidSnapshot(f"a {field.name.replace('_', ' ')} does not fit in {field.size_bytes * 8} bits")
     body = PRODUCER_SNAPSHOT_HEADER.struct.pack(CURRENT_VERSION, 0, len(table)) + table.tobytes()
-    header = PRODUCER_SNAPSHOT_HEADER.struct.pack(CURRENT_VERSION, crc32c.crc32c(body[_CRC_FROM:]), len(table))
+    header = PRODUCER_SNAPSHOT_HEADER.struct.pack(CURRENT_VERSION, crc32c_of(body[_CRC_FROM:]), len(table))
     return header + table.tobytes()

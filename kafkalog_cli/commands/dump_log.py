@@ -72,7 +72,7 @@ class DumpLogCommand(HelpfulCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         """Read the words as Kafka does, and hand them on as click wants them."""
-        emulates = next((after for word, after in zip(args, args[1:], strict=False) if word == "--emulate"), None)
+        emulates = _emulated(args)
         try:
             return super().parse_args(ctx, _as_click_reads(args, emulates))
         except (FlagError, UsageError) as error:
@@ -86,6 +86,15 @@ class DumpLogCommand(HelpfulCommand):
 
 
 COMMAND_CLASS = DumpLogCommand
+
+
+def _emulated(words: list[str]) -> str | None:
+    """The value of --emulate, also in a command line that cannot be read."""
+    for number, word in enumerate(words):
+        name, equals, value = word.lstrip("-").partition("=")
+        if word.startswith("-") and name == "emulate":
+            return value if equals else next(iter(words[number + 1 :]), None)
+    return None
 
 
 def _as_click_reads(words: list[str], emulates: str | None) -> list[str]:
@@ -118,7 +127,8 @@ _CLASS_HELP = "Print it with this class of Kafka's: org.apache.kafka.tools.api.{
 
 def dump_log(
     files: Annotated[
-        list[str] | None, typer.Option("--files", metavar="FILE,FILE,…", help="What to dump: logs and their side files.")
+        list[str] | None,
+        typer.Option("--files", metavar="FILE,FILE,…", help="What to dump: logs and their side files."),
     ] = None,
     print_data_log: Annotated[
         bool, typer.Option("--print-data-log", help="Print records with their keys and values.")
@@ -214,7 +224,9 @@ def dump_log(
     if emulate is None:
         for name in (options.key_decoder, options.value_decoder):
             if decoder_class(name, None) is None:
-                raise typer.BadParameter(f"{name} is none of Kafka's own decoders, and no Java class can be loaded here")
+                raise typer.BadParameter(
+                    f"{name} is none of Kafka's own decoders, and no Java class can be loaded here"
+                )
         if max_bytes < 0:
             raise typer.BadParameter("--max-bytes must not be negative")
     limits = limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window)

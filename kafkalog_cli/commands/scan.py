@@ -41,7 +41,12 @@ EXAMPLES = (
 
 
 def scan(
-    job: Annotated[str, typer.Argument(show_default=False, **(one_of(*JOBS) | {"metavar": "JOB"}))],
+    job: Annotated[
+        str,
+        typer.Argument(
+            help="One of " + ", ".join(JOBS) + ".", show_default=False, **(one_of(*JOBS) | {"metavar": "JOB"})
+        ),
+    ],
     words: Annotated[
         list[str],
         typer.Argument(

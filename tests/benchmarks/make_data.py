@@ -11,42 +11,27 @@ import math
 import random
 import struct
 import sys
-import zlib
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
-import crc32c
-
 from format import layout
-from format.codecs import compress
+from format.encode_batches import BatchHeader, encode_batch, encode_message, encode_varint, encode_wrapper
 
 RECORD_COUNT = 1_500_000
 TINY_BATCH_COUNT = 1_400_000  # of one record of 100 bytes each: 240 MB
 SEGMENT_COUNT = 8
 START_MS = 1_700_000_000_000
-_KEY_BYTES = 12
 _VALUE_BYTES = 132
 _SMALLEST_BATCH_BYTES = 16 * 1024
 _LARGEST_BATCH_BYTES = 1024 * 1024
 _INDEX_INTERVAL_BYTES = 4096
 _PATHS = ("/products", "/checkout", "/account/orders", "/search", "/")
 
-Batches = Iterable[tuple[int, int, bytes]]  # base offset, last offset, bytes
+Batches = Iterable[tuple[int, bytes]]  # last offset, bytes
 
 
-def varint(value: int) -> bytes:
-    """A zigzag varint."""
-    rest = value << 1 if value >= 0 else (-value << 1) - 1
-    out = bytearray()
-    while rest > 0x7F:
-        out.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    out.append(rest)
-    return bytes(out)
-
-
-_VARINTS = [varint(number) for number in range(20_000)]
+_VARINTS = [encode_varint(number) for number in range(20_000)]
 
 
 def record(timestamp_delta: int, offset_delta: int, key: bytes, value: bytes) -> bytes:
@@ -68,20 +53,9 @@ def record(timestamp_delta: int, offset_delta: int, key: bytes, value: bytes) ->
 
 def batch(base_offset: int, timestamp: int, max_timestamp: int, codec: int, records: list[bytes]) -> bytes:
     """One v2 batch of records that were encoded already."""
-    payload = b"".join(records)
-    if codec:
-        payload = compress(codec, payload)
     count = len(records)
-    covered = struct.pack(">hiqqqhii", codec, count - 1, timestamp, max_timestamp, -1, -1, -1, count) + payload
-    head = struct.pack(">qiibI", base_offset, len(covered) + 9, 0, 2, crc32c.crc32c(covered))
-    return head + covered
-
-
-def message(offset: int, timestamp: int, codec: int, key: bytes | None, value: bytes) -> bytes:
-    """One v1 message."""
-    key_field = struct.pack(">i", -1) if key is None else struct.pack(">i", len(key)) + key
-    covered = struct.pack(">bbq", 1, codec, timestamp) + key_field + struct.pack(">i", len(value)) + value
-    return struct.pack(">qiI", offset, len(covered) + 4, zlib.crc32(covered)) + covered
+    header = BatchHeader(base_offset, count - 1, count, base_timestamp=timestamp, max_timestamp=max_timestamp)
+    return encode_batch(header, b"".join(records), codec=codec)
 
 
 def keys_and_values(count: int) -> Iterator[tuple[bytes, bytes]]:
@@ -117,7 +91,7 @@ def linger_batches(codec: int, record_count: int) -> Batches:
         room -= len(records[-1])
         if room <= 0 or offset == record_count - 1:
             timestamp = START_MS + base_offset // 10
-            yield base_offset, offset, batch(base_offset, timestamp, timestamp + delta // 10, codec, records)
+            yield offset, batch(base_offset, timestamp, timestamp + delta // 10, codec, records)
             records, base_offset, room = [], offset + 1, next(sizes)
 
 
@@ -125,13 +99,13 @@ def tiny_batches(batch_count: int) -> Batches:
     """v2 batches of one record of 100 bytes each."""
     for offset, (key, value) in enumerate(keys_and_values(batch_count)):
         timestamp = START_MS + offset // 10
-        yield offset, offset, batch(offset, timestamp, timestamp, 0, [record(0, 0, key, value[: 100 - 19])])
+        yield offset, batch(offset, timestamp, timestamp, 0, [record(0, 0, key, value[: 100 - 19])])
 
 
 def messages(record_count: int) -> Batches:
     """v1 messages, uncompressed."""
     for offset, (key, value) in enumerate(keys_and_values(record_count)):
-        yield offset, offset, message(offset, START_MS + offset // 10, 0, key, value)
+        yield offset, encode_message(1, offset, key, value, timestamp=START_MS + offset // 10)
 
 
 def wrappers(codec: int, record_count: int) -> Batches:
@@ -139,10 +113,10 @@ def wrappers(codec: int, record_count: int) -> Batches:
     inner: list[bytes] = []
     for offset, (key, value) in enumerate(keys_and_values(record_count)):
         timestamp = START_MS + offset // 10
-        inner.append(message(len(inner), timestamp, 0, key, value))
+        inner.append(encode_message(1, len(inner), key, value, timestamp=timestamp))
         if len(inner) == 100 or offset == record_count - 1:
-            payload = compress(codec, b"".join(inner), magic=1)
-            yield offset - len(inner) + 1, offset, message(offset, timestamp, codec, None, payload)
+            content = encode_wrapper(1, inner, codec=codec, last_offset=offset, timestamp=timestamp)
+            yield offset, content
             inner = []
 
 
@@ -154,7 +128,7 @@ def write_segment(directory: Path, batches: Batches) -> Path:
     times: list[bytes] = []
     position = since_entry = 0
     with path.open("wb") as log:
-        for base_offset, last_offset, content in batches:
+        for last_offset, content in batches:
             if since_entry > _INDEX_INTERVAL_BYTES:
                 entries.append(struct.pack(">ii", last_offset, position))
                 times.append(struct.pack(">qi", START_MS + last_offset // 10, last_offset))

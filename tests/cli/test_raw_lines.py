@@ -146,6 +146,7 @@ def test_anything_that_can_be_read(parts: list[bytes], room_bytes: int) -> None:
 # -- the whole way ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.skipif(not IS_COMPILED, reason="lines are made so only by a compiled kernel")
 @pytest.mark.parametrize("format_name", STYLES)
 @pytest.mark.parametrize("records", [False, True])
 def test_dump_gives_the_same_by_rows_by_lines_and_by_processes(

@@ -24,12 +24,14 @@ import time
 import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from format.errors import KafkaLogError
 from format.findings import Finding
+from format.internal_topics import decoder_for
 from format.limits import MIB, Limits
 from format.operations.dump import dump
 from format.operations.find import find_max_timestamp, find_offset, find_timestamp
@@ -98,6 +100,18 @@ def exercise(partition: Path, number: int) -> Iterator[str]:
             yield repr(step).replace(root, "")
 
 
+def exercise_decoders(made: Case) -> Iterator[str]:
+    """The decoders of internal topics, over a case's messages."""
+    for topic, key, value in made.messages:
+        decoder = decoder_for(topic)
+        try:
+            decoded = decoder.decode_key(key)
+            yield repr(decoded)
+            yield repr(decoder.decode_value(decoded, value))
+        except KafkaLogError as error:
+            yield f"{type(error).__name__} {error.message}"
+
+
 LOOK_UPS: tuple[Callable[[Partition, int], Iterator[object]], ...] = (
     lambda partition, base_offset: find_offset(partition, base_offset + 2, limits=LIMITS),
     lambda partition, base_offset: find_timestamp(partition, TIMESTAMP + 2, limits=LIMITS),
@@ -114,12 +128,13 @@ def run_case(number: int, folder: Path, seed: int = SEED) -> tuple[str, int, flo
 
     Raises whatever is not a KafkaLogError.
     """
-    partition = lay_out(case(seed, number), folder)
+    made = case(seed, number)
+    partition = lay_out(made, folder)
     digest = hashlib.sha256()
     lines = 0
     started = time.perf_counter()
     try:
-        for line in exercise(partition, number):
+        for line in chain(exercise_decoders(made), exercise(partition, number)):
             digest.update(line.encode("utf-8", "surrogatepass"))
             lines += 1
     except KafkaLogError as error:
@@ -245,7 +260,7 @@ def show(number: int, seed: int) -> None:
     try:
         for name, content in made.files.items():
             print(f"  {name}: {len(content)} bytes")
-        for line in exercise(lay_out(made, folder), number):
+        for line in chain(exercise_decoders(made), exercise(lay_out(made, folder), number)):
             print("  " + line[:300])
     except KafkaLogError as error:
         print(f"  {type(error).__name__}: {error}")

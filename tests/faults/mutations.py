@@ -9,10 +9,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cache
 from random import Random
 
 from format import layout, offset_index, time_index, transaction_index
+from format.batches import batch_chunks
 from format.codecs import compress
 from format.encode_batches import (
     BatchHeader,
@@ -25,6 +27,10 @@ from format.encode_batches import (
     reseal,
     seal_batch,
 )
+from format.internal_topics import INTERNAL_TOPICS
+from format.records import record_tables
+from format.source import FileSource
+from tests.corpora import DATA_DIR
 
 TIMESTAMP = 1_700_000_000_000
 INTERESTING_32 = (
@@ -53,10 +59,14 @@ _RECORD_FIELDS = ("length", "attributes", "timestamp_delta", "offset_delta", "ke
 
 @dataclass
 class Case:
-    """Files of one partition directory by name, and what was done to them, in words."""
+    """Files of one partition directory by name, and what was done to them, in words.
+
+    ``messages`` are topic, key and value of internal topics' records, for their decoders.
+    """
 
     files: dict[str, bytes]
     steps: list[str]
+    messages: list[tuple[str, bytes | None, bytes | None]] = field(default_factory=list)
 
 
 def int_of(bits: int, random: Random) -> int:
@@ -376,6 +386,32 @@ def snapshot(random: Random) -> bytes:
     return struct.pack(">hI", random.choice((1, 1, 1, int_of(16, random))), crc32c_of(body)) + body
 
 
+@cache
+def internal_records() -> list[tuple[str, bytes | None, bytes | None]]:
+    """Topic, key and value of records that real brokers wrote into their internal topics."""
+    found: list[tuple[str, bytes | None, bytes | None]] = []
+    for topic in INTERNAL_TOPICS:
+        for log in sorted(DATA_DIR.glob(f"*/*/{topic}-*/*.log")):
+            with FileSource(log) as source:
+                for chunk in batch_chunks(source):
+                    for table in record_tables(chunk, which=~chunk.table.is_control):
+                        found += [(topic, table.key(row), table.value(row)) for row in range(len(table))]
+    return found
+
+
+def internal_case(random: Random) -> Case:
+    """Some records of internal topics with damaged keys and values."""
+    messages = []
+    for topic, key, value in random.choices(internal_records(), k=6):
+        if key and random.random() < 0.4:
+            key = damaged_bytes(random, key)
+        if value and random.random() < 0.8:
+            value = damaged_bytes(random, value)
+        messages.append((topic, key, value))
+    return Case({}, ["internal topics"], messages)
+
+
 def case(seed: int, number: int) -> Case:
     """The case of that number."""
-    return log_case(Random(f"{seed}-{number}"))
+    random = Random(f"{seed}-{number}")
+    return internal_case(random) if number % 20 == 19 else log_case(random)

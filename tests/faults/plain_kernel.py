@@ -5,6 +5,7 @@ python -m tests.faults.plain_kernel SEED NUMBER…   prints a JSON list of diges
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import json
 import sys
@@ -13,16 +14,15 @@ from pathlib import Path
 
 def use_plain_kernel() -> None:
     """Make ``format.kernel`` the Python file; to be called before anything imports it."""
-    import format
-
-    path = Path(format.__file__).with_name("kernel.py")
+    package = importlib.import_module("format")
+    path = Path(str(package.__file__)).with_name("kernel.py")
     spec = importlib.util.spec_from_file_location("format.kernel", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     sys.modules["format.kernel"] = module
     spec.loader.exec_module(module)
-    format.kernel = module  # type: ignore[attr-defined]
+    package.kernel = module  # type: ignore[attr-defined]
 
 
 def main() -> None:

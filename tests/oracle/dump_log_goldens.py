@@ -19,6 +19,7 @@ _SINGLE = "tests/_data/kafka-4.3-single/node-1"
 _KILLED = "tests/_data/kafka-4.3/node-1"
 _LEGACY = "tests/_data/kafka-0.8-to-2.8/data/legacy-0"
 _FIRST = "00000000000000000000"
+_INDEXES = f"{_SINGLE}/orders-0/{_FIRST}.index,{_SINGLE}/orders-0/{_FIRST}.timeindex"
 _OTHER_IN_3_9_1 = ("contents-only", "magic-0-and-1", "offsets", "transactions", "metadata")
 
 
@@ -34,6 +35,10 @@ class Golden:
     @property
     def path(self) -> Path:
         return GOLDEN_DIR / f"{self.release}-{self.name}.txt"
+
+
+def _four(topic: str) -> str:
+    return ",".join(f"{_SINGLE}/{topic}-{number}/{_FIRST}.log" for number in range(4))
 
 
 def _goldens() -> list[Golden]:
@@ -65,9 +70,9 @@ def _goldens() -> list[Golden]:
                 ]
             ),
         ),
-        "sanity": ("--index-sanity-check", "--files", f"{_SINGLE}/orders-0/{_FIRST}.index,{_SINGLE}/orders-0/{_FIRST}.timeindex"),
-        "offsets": ("--offsets-decoder", "--files", ",".join(f"{_SINGLE}/__consumer_offsets-{n}/{_FIRST}.log" for n in range(4))),
-        "transactions": ("--transaction-log-decoder", "--files", ",".join(f"{_SINGLE}/__transaction_state-{n}/{_FIRST}.log" for n in range(4))),
+        "sanity": ("--index-sanity-check", "--files", _INDEXES),
+        "offsets": ("--offsets-decoder", "--files", _four("__consumer_offsets")),
+        "transactions": ("--transaction-log-decoder", "--files", _four("__transaction_state")),
         "metadata": (
             "--cluster-metadata-decoder", "--max-bytes", "4000",
             "--files", f"{_SINGLE}/bootstrap.checkpoint,{_SINGLE}/__cluster_metadata-0/{_FIRST}.log",

@@ -14,7 +14,7 @@ import subprocess
 import sys
 import time
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -150,7 +150,12 @@ def test_captured_output_is_what_kafka_prints(golden: Golden, kafka_lab: DumpLog
 
 def test_decoders_by_their_old_names(copies: list[Path], kafka_lab: DumpLog, run_kafkalog_many: RunMany) -> None:
     files = FlagSet((), (".log",), "orders").files(copies)[:3]
-    flags = ("--value-decoder-class", "kafka.serializer.StringDecoder", "--key-decoder-class", "kafka.serializer.LongDecoder")
+    flags = (
+        "--value-decoder-class",
+        "kafka.serializer.StringDecoder",
+        "--key-decoder-class",
+        "kafka.serializer.LongDecoder",
+    )
     compare(files, flags, "3.9.1", kafka_lab, run_kafkalog_many)
 
 
@@ -175,7 +180,9 @@ def headers(content: bytearray) -> list[tuple[int, int, int]]:
 
 def damage(content: bytearray, chance: random.Random, is_log: bool) -> None:
     """Some bytes changed, cut off, zeroed or put in; or changed under a CRC that is made right again."""
-    kind = chance.choice(["flip", "cut", "zero", "insert", "header", "reseal", "reseal"] if is_log else ["flip", "zero"])
+    kind = chance.choice(
+        ["flip", "cut", "zero", "insert", "header", "reseal", "reseal"] if is_log else ["flip", "zero"]
+    )
     at = chance.randrange(len(content))
     if kind == "cut":
         del content[at:]
@@ -188,7 +195,9 @@ def damage(content: bytearray, chance: random.Random, is_log: bool) -> None:
     else:
         start, size_bytes, magic = chance.choice(headers(content))
         first = 0 if kind == "header" else 21 if magic == 2 else 16
-        content[start + chance.randrange(first, min(size_bytes, 100))] = chance.choice([0, 1, 2, 5, 8, 0x20, 0x7F, 0xFF])
+        content[start + chance.randrange(first, min(size_bytes, 100))] = chance.choice(
+            [0, 1, 2, 5, 8, 0x20, 0x7F, 0xFF]
+        )
         if kind == "reseal" and magic == 2:
             crc = crc32c(bytes(content[start + 21 : start + size_bytes]))
             content[start + 17 : start + 21] = crc.to_bytes(4, "big")
@@ -200,7 +209,12 @@ def damage(content: bytearray, chance: random.Random, is_log: bool) -> None:
 def damaged_copies(directory: Path, seed: int) -> list[Path]:
     """Damaged copies of shipped files, each in a folder of its own with the other files of its segment."""
     chance = random.Random(seed)
-    shipped = [each for corpus in corpora() if not corpus.is_shared for each in corpus.files(".log", ".checkpoint", ".timeindex")]
+    shipped = [
+        each
+        for corpus in corpora()
+        if not corpus.is_shared
+        for each in corpus.files(".log", ".checkpoint", ".timeindex")
+    ]
     candidates = [each for each in shipped if 100 < each.stat().st_size < 400_000]
     files = []
     for number in range(DAMAGED_COPIES):
@@ -278,7 +292,7 @@ SEED, SCALE = 20_431, 0.02
 
 
 @pytest.fixture(scope="module")
-def fresh_corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def fresh_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The log directory of a real broker that real clients have just filled, under another seed."""
     lab = SHARED / "kafka-lab"
     if not (lab / "generate_corpus.py").exists():
@@ -296,7 +310,7 @@ def fresh_corpus(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         subprocess.run([python, lab / "generate_corpus.py", *words], check=True, timeout=240, capture_output=True)
     finally:
         subprocess.run(["bash", lab / "cluster.sh", "stop", cluster], check=True, timeout=120)
-    yield cluster / "node-1"
+    return cluster / "node-1"
 
 
 def _clients_of_its_own(place: Path) -> Path:

@@ -122,7 +122,7 @@ def test_a_file_that_changed_since_it_was_planned(spark: Any, tmp_path: Path, mo
     assert codes[("file-changed", path.name)] == 1
     assert codes[("file-changed", "u-0")] == 1
     assert codes[("tail-torn", path.name)] == 1
-    assert codes[("file-unreadable", "v-0")] == 1
+    assert codes[("file-changed", "v-0")] == 1
 
 
 def test_an_executor_that_dies_changes_nothing(spark: Any, damaged_copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -67,7 +67,8 @@ def _missing(partition: Partition, segment: Segment, suffix: str) -> Finding:
     """The finding for a segment without an index: one that is renamed while it is listed may be on its way."""
     location = partition.location(segment.log, segment.base_offset)
     index = segment.directory / segment_file_name(segment.base_offset, suffix)
-    if os.path.lexists(index) or segment.log is None or not os.path.lexists(segment.log):
+    has_come = os.path.lexists(index) and index not in partition.unexpected
+    if has_come or segment.log is None or not os.path.lexists(segment.log):
         return finding("file-changed", location, "the segment's files came or went while they were listed")
     return finding("index-missing", location, f"the segment has no {suffix}")
 

@@ -13,7 +13,8 @@ from format.operations.dump_log.stops import KafkaStops
 
 _HEADER = layout.RECORD_BATCH
 _MESSAGE = layout.MESSAGE_V1
-_HORIZON_AT = layout.DELETE_HORIZON_BIT
+_MAGIC_AT = _HEADER.offset_of("magic")
+_OVERHEAD = layout.LOG_ENTRY.size_bytes
 
 
 class BatchFacts(NamedTuple):
@@ -56,21 +57,28 @@ class BatchFacts(NamedTuple):
 
 def decode_facts(header: bytes, position: int, crc_valid: bool) -> BatchFacts:
     """The facts of a header as Kafka reads it, whatever stands in it; ``header`` is whole for its magic."""
-    magic = int.from_bytes(header[16:17], "big", signed=True)
+    magic = magic_of(header)
     if magic >= 2:
         fields = _HEADER.struct.unpack_from(header)
-        base_offset, length, epoch, _, crc, attributes, delta, base, largest, producer, its_epoch, sequence, count = fields
+        base_offset, length, epoch, _, crc, attributes, delta, base, largest, producer, its_epoch, sequence, count = (
+            fields
+        )
         return BatchFacts(
-            position, length + 12, magic, base_offset, delta, count, attributes, crc, epoch, base, largest,
+            position, _OVERHEAD + length, magic, base_offset, delta, count, attributes, crc, epoch, base, largest,
             producer, its_epoch, sequence, crc_valid,
         )  # fmt: skip
-    base_offset, length, crc, _, attributes, *timestamp = (
-        _MESSAGE if magic else layout.MESSAGE_V0
-    ).struct.unpack_from(header)
+    base_offset, length, crc, _, attributes, *timestamp = (_MESSAGE if magic else layout.MESSAGE_V0).struct.unpack_from(
+        header
+    )
     when = timestamp[0] if timestamp else layout.NO_TIMESTAMP
     return BatchFacts(
-        position, length + 12, magic, base_offset, 0, -1, attributes, crc, -1, when, when, -1, -1, -1, crc_valid
+        position, _OVERHEAD + length, magic, base_offset, 0, -1, attributes, crc, -1, when, when, -1, -1, -1, crc_valid
     )
+
+
+def magic_of(header: bytes | memoryview) -> int:
+    """The magic of a header, signed as Kafka has it."""
+    return int.from_bytes(header[_MAGIC_AT : _MAGIC_AT + 1], "big", signed=True)
 
 
 def header_bytes(magic: int) -> int:
@@ -85,7 +93,7 @@ def batch_line(facts: BatchFacts) -> bytes:
     if facts.magic >= 2:
         sequence = facts.base_sequence
         last_sequence = -1 if sequence == -1 else increment_sequence(sequence, facts.last_offset_delta)
-        has_horizon = facts.attributes & _HORIZON_AT
+        has_horizon = facts.attributes & layout.DELETE_HORIZON_BIT
         horizon = b"OptionalLong[%d]" % facts.base_timestamp if has_horizon else b"OptionalLong.empty"
         start = (
             b"baseOffset: %d lastOffset: %d count: %d baseSequence: %d lastSequence: %d producerId: %d "

@@ -110,9 +110,7 @@ class ParserOf39:
             return key_text, "<DELETE>"
         fields = decoded.data
         if fields is None:
-            raise KafkaStops(
-                f"java.lang.IllegalStateException: Unknown version {decoded.version} from the transaction log message value"
-            )
+            raise KafkaStops(f"java.lang.IllegalStateException: Unknown version {decoded.version}")
         status = fields["transactionStatus"]
         if not 0 <= status < len(_TRANSACTION_STATES):
             raise KafkaStops(f"java.lang.IllegalStateException: Unknown transaction state id {status}")

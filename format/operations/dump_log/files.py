@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
@@ -28,7 +27,8 @@ from format.operations.read_log import location_of_file
 from format.source import FileSource
 
 Item = bytes | ErrorLine | Finding
-_SNAPSHOT_NAME = re.compile(r"(?P<offset>[+-]?[0-9]+)(?P<between>.)(?P<epoch>[+-]?[0-9]+)")
+#: How many digits a snapshot's name has for its end offset and, after a dash, for its epoch.
+_OFFSET_DIGITS, _EPOCH_DIGITS = 20, 10
 
 
 @dataclass(slots=True)
@@ -117,9 +117,10 @@ def _heading(path: str, suffix: str) -> bytes:
     name = name_of(path)
     if name == layout.BOOTSTRAP_CHECKPOINT:
         return b"KRaft bootstrap snapshot\n"
-    if len(name) < 31:
+    epoch = name[_OFFSET_DIGITS + 1 : _OFFSET_DIGITS + 1 + _EPOCH_DIGITS]
+    if len(epoch) < _EPOCH_DIGITS:
         raise KafkaStops("java.lang.StringIndexOutOfBoundsException")
-    return b"Snapshot end offset: %d, epoch: %d\n" % (java_long(name[:20]), java_long(name[21:31]))
+    return b"Snapshot end offset: %d, epoch: %d\n" % (java_long(name[:_OFFSET_DIGITS]), java_long(epoch))
 
 
 @cache
@@ -129,7 +130,9 @@ def _newest_segment(directory: str) -> int:
         matches = [layout.SEGMENT_FILE.match(each.name) for each in Path(directory).iterdir()]
     except OSError:
         return -1
-    return max((int(each["base_offset"]) for each in matches if each and each["suffix"] == layout.LOG_SUFFIX), default=-1)
+    return max(
+        (int(each["base_offset"]) for each in matches if each and each["suffix"] == layout.LOG_SUFFIX), default=-1
+    )
 
 
 def _told_lines(told: _Told, emulate: Release | None) -> Iterator[ErrorLine]:
@@ -142,7 +145,9 @@ def _told_lines(told: _Told, emulate: Release | None) -> Iterator[ErrorLine]:
         elif emulate is Release.V3_9_1:
             pairs = pairs[::-1]
         for index_offset, log_offset in pairs:
-            yield ErrorLine(f"  Index offset: {index_offset}, log offset: {'none' if log_offset is None else log_offset}")
+            yield ErrorLine(
+                f"  Index offset: {index_offset}, log offset: {'none' if log_offset is None else log_offset}"
+            )
     yield from _time_index_lines(told.time_index_mismatches, emulate)
     for path in _ordered(told.gaps, emulate):
         yield ErrorLine(f"Non-consecutive offsets in {path}")

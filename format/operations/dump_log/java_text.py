@@ -104,7 +104,9 @@ def hash_map_order(keys: Iterable[str], *, is_scala: bool = False) -> list[str]:
     """
     names = list(keys)
     if is_scala:
-        return [name for _, name in sorted(zip(scala_places([string_hash(each) for each in names]), names, strict=True))]
+        return [
+            name for _, name in sorted(zip(scala_places([string_hash(each) for each in names]), names, strict=True))
+        ]
     capacity = 16
     while len(names) - 1 > capacity * 3 // 4:
         capacity *= 2

@@ -15,7 +15,7 @@ from format.codecs import decompress
 from format.errors import KafkaLogError, LimitExceeded
 from format.limits import Limits
 from format.operations.dump_log.batch_text import BatchFacts
-from format.operations.dump_log.java_text import increment_sequence, int32, int64
+from format.operations.dump_log.java_text import increment_sequence, int64
 from format.operations.dump_log.stops import KafkaStops
 
 _INVALID = "org.apache.kafka.common.errors.InvalidRecordException"
@@ -23,6 +23,7 @@ _CORRUPT = "org.apache.kafka.common.errors.CorruptRecordException"
 _ZSTD = layout.CODEC_NAMES.index("zstd")
 _CRC_AT = layout.MESSAGE_V0.offset_of("crc")
 _MAGIC_AT = layout.MESSAGE_V0.offset_of("magic")
+_ATTRIBUTES_AT = layout.MESSAGE_V0.offset_of("attributes")
 
 
 class KafkaRecord(NamedTuple):
@@ -114,15 +115,14 @@ def _read_v2(facts: BatchFacts, raw: memoryview, limits: Limits) -> Iterator[Kaf
     if facts.codec:
         content = _decompressed(facts.codec, content, 2, limits)
     if facts.record_count < 0:
-        raise KafkaStops(
-            f"{_INVALID}: Found invalid record count {facts.record_count} in magic v{facts.magic} batch"
-        )
+        raise KafkaStops(f"{_INVALID}: Found invalid record count {facts.record_count} in magic v{facts.magic} batch")
     source = _Bytes(content)
     for number in range(facts.record_count):
         record = _read_v2_record(facts, source)
         if number == facts.record_count - 1 and source.remaining:
             raise KafkaStops(
-                f"{_INVALID}: Incorrect declared batch size, records still remaining in file", code="record-trailing-bytes"
+                f"{_INVALID}: Incorrect declared batch size, records still remaining in file",
+                code="record-trailing-bytes",
             )
         yield record
 
@@ -217,14 +217,14 @@ def _read_wrapper(facts: BatchFacts, raw: memoryview, limits: Limits) -> Iterato
             )
         base = int64(facts.base_offset - inner[-1][0])
     for offset, message in inner:
-        if len(message) > 5 and message[5] & layout.CODEC_MASK:
+        if message[_ATTRIBUTES_AT - _CRC_AT] & layout.CODEC_MASK:
             raise KafkaStops(f"{_INVALID}: Inner messages must not be compressed")
         yield _legacy_record(message, int64(base + offset), append_timestamp)
 
 
 def _legacy_record(message: memoryview, offset: int, append_timestamp: int | None) -> KafkaRecord:
     """A message from its CRC on; of one whose key or value does not fit, the rest."""
-    magic = message[4]
+    magic = message[_MAGIC_AT - _CRC_AT]
     field = layout.MESSAGE_V0.size_bytes - _CRC_AT
     timestamp = layout.NO_TIMESTAMP
     if magic:
@@ -242,7 +242,7 @@ def _legacy_record(message: memoryview, offset: int, append_timestamp: int | Non
         value = _delimited(message, value_at + 4, value_size)
     except KafkaStops as stop:
         fault = stop
-    stored_crc = int.from_bytes(message[:4], "big")
+    stored_crc = int.from_bytes(message[: _MAGIC_AT - _CRC_AT], "big")
     is_valid = crc32_of(message[_MAGIC_AT - _CRC_AT :]) == stored_crc
     return KafkaRecord(offset, timestamp, key_size, value_size, key, value, -1, None, stored_crc, is_valid, fault)
 

@@ -12,13 +12,14 @@ import numpy as np
 
 from format import kernel, layout
 from format.batches import BODY_CHUNK_BYTES, BatchChunk, BatchTable, compute_crc_valid
-from format.operations.dump_log.batch_text import BatchFacts, decode_facts, header_bytes
+from format.operations.dump_log.batch_text import BatchFacts, decode_facts, header_bytes, magic_of
 from format.operations.dump_log.stops import KafkaStops
 from format.resynchronise import has_right_crc
 from format.source import Source
 
 #: A log never ends so few bytes after its last whole batch without Kafka seeing it: a header up to the magic.
-_LEAST_BYTES = 17
+_LEAST_BYTES = layout.RECORD_BATCH.offset_of("magic") + 1
+_LENGTH = slice(layout.LOG_ENTRY.offset_of("length"), layout.LOG_ENTRY.size_bytes)
 _OVERHEAD = layout.LOG_ENTRY.size_bytes
 _TABLE_ROWS = 16 * 1024
 
@@ -30,9 +31,7 @@ class OddBatch:
     facts: BatchFacts
 
 
-def kafka_walk(
-    source: Source, start: int, end: int, *, check_crc: bool = True
-) -> Iterator[BatchChunk | OddBatch]:
+def kafka_walk(source: Source, start: int, end: int, *, check_crc: bool = True) -> Iterator[BatchChunk | OddBatch]:
     """What Kafka sees of ``source[start:end]``; the caller counts the bytes. Raises KafkaStops where Kafka dies."""
     position = start
     scratch = np.empty((_TABLE_ROWS, len(kernel.BATCH_COLUMNS)), np.int64)
@@ -52,13 +51,9 @@ def kafka_walk(
             yield BatchChunk(table, buffer, position)
             position = int(table.end_position[-1])
             continue
-        length = int.from_bytes(buffer[8:12], "big", signed=True)
+        length = int.from_bytes(buffer[_LENGTH], "big", signed=True)
         if length < layout.MIN_MESSAGE_LENGTH:
-            raise KafkaStops(
-                f"org.apache.kafka.common.errors.CorruptRecordException: Found record size {length} smaller than "
-                f"minimum record overhead (14) in file {source.path}.",
-                code="log-framing-broken",
-            )
+            raise _too_small(source, length)
         if position > end - _OVERHEAD - length:
             return
         if count:
@@ -78,16 +73,20 @@ def batch_at(source: Source, position: int, end: int) -> BatchFacts | None:
     """
     if position >= end - _LEAST_BYTES:
         return None
-    length = int.from_bytes(source.read_at(position + 8, 4), "big", signed=True)
+    length = int.from_bytes(source.read_at(position, _OVERHEAD)[_LENGTH], "big", signed=True)
     if length < layout.MIN_MESSAGE_LENGTH:
-        raise KafkaStops(
-            f"org.apache.kafka.common.errors.CorruptRecordException: Found record size {length} smaller than minimum "
-            f"record overhead (14) in file {source.path}.",
-            code="log-framing-broken",
-        )
+        raise _too_small(source, length)
     if position > end - _OVERHEAD - length:
         return None
     return _facts(source, position)
+
+
+def _too_small(source: Source, length: int) -> KafkaStops:
+    return KafkaStops(
+        f"org.apache.kafka.common.errors.CorruptRecordException: Found record size {length} smaller than minimum "
+        f"record overhead ({layout.MIN_MESSAGE_LENGTH}) in file {source.path}.",
+        code="log-framing-broken",
+    )
 
 
 def _is_valid(source: Source, facts: BatchFacts) -> bool:
@@ -99,7 +98,7 @@ def _is_valid(source: Source, facts: BatchFacts) -> bool:
 def _facts(source: Source, position: int) -> BatchFacts:
     """The facts of a header; it may reach past its batch, but where it reaches past the file Kafka dies."""
     header = source.read_at(position, layout.RECORD_BATCH.size_bytes)
-    magic = int.from_bytes(header[16:17], "big", signed=True)
+    magic = magic_of(header)
     if len(header) < header_bytes(magic):
         raise KafkaStops(
             f"org.apache.kafka.common.KafkaException: Failed to load record batch at position {position} from "

@@ -95,7 +95,9 @@ class LogLines:
                 f"larger than the maximum allowed segment size of {INT32_MAX}"
             )
         if most < 0:
-            raise KafkaStops(f"java.lang.IllegalArgumentException: Invalid size: {most} in read from {self._source.path}")
+            raise KafkaStops(
+                f"java.lang.IllegalArgumentException: Invalid size: {most} in read from {self._source.path}"
+            )
         end = min(size_bytes, most)
         valid_bytes = 0
         for item in kafka_walk(self._source, 0, end):
@@ -129,9 +131,7 @@ class LogLines:
                     row, told = end, 0
         yield from self._batches(chunk.table, row, len(chunk.table), None)
 
-    def _problem_lines(
-        self, chunk: BatchChunk, row: int, error: KafkaLogError, told: int
-    ) -> Iterator[bytes | Finding]:
+    def _problem_lines(self, chunk: BatchChunk, row: int, error: KafkaLogError, told: int) -> Iterator[bytes | Finding]:
         """A batch whose records format.records cannot read, as far as Kafka can; some may be told already."""
         yield from self._odd_batch_lines(_facts(chunk.table, row), told)
         if self._options.emulate is None:
@@ -235,7 +235,7 @@ def _error_line(facts: BatchFacts, error: KafkaLogError) -> bytes:
 
 
 def _facts(table: BatchTable, row: int) -> BatchFacts:
-    return BatchFacts(*table.columns[row].tolist(), bool(table.crc_valid[row] == 1))
+    return BatchFacts._make((*table.columns[row].tolist(), bool(table.crc_valid[row] == 1)))
 
 
 def _kafka_records(facts: BatchFacts, table: RecordTable, first: int, last: int) -> Iterator[KafkaRecord]:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from format import offset_index
+from format.batches import BatchTable
 from format.findings import Finding, Severity, finding
 from format.layout import LOG_SUFFIX, OFFSET_INDEX_ENTRY
 from format.limits import Limits
@@ -28,7 +29,9 @@ class IndexMismatches:
     pairs: list[tuple[int, int | None]] = field(default_factory=list)
 
 
-def entry_lines(path: str, options: DumpLogOptions, mismatches: IndexMismatches, limits: Limits) -> Iterator[bytes | Finding]:
+def entry_lines(
+    path: str, options: DumpLogOptions, mismatches: IndexMismatches, limits: Limits
+) -> Iterator[bytes | Finding]:
     """The lines, as any release prints them for a sound index; findings for what would mislead a broker.
 
     Kafka compares each entry with one batch's last offset only; older brokers wrote first offsets, and an index of
@@ -50,10 +53,14 @@ def entry_lines(path: str, options: DumpLogOptions, mismatches: IndexMismatches,
         return
     if not options.verifies_only:
         yield b"".join(
-            [b"offset: %d position: %d\n" % each for each in zip(index.offsets.tolist(), index.positions.tolist(), strict=True)]
+            [
+                b"offset: %d position: %d\n" % each
+                for each in zip(index.offsets.tolist(), index.positions.tolist(), strict=True)
+            ]
         )
         if not index.entry_count:
-            yield b"offset: %d position: 0\n" % base_offset  # as Kafka, which takes the first of the zeros for an entry
+            # As Kafka, which takes the first of the preallocated zeros for an entry.
+            yield b"offset: %d position: 0\n" % base_offset
     if missing is not None:
         yield finding("index-orphan", location, f"cannot be compared with its segment: {missing.message}")
         return
@@ -67,7 +74,7 @@ def entry_lines(path: str, options: DumpLogOptions, mismatches: IndexMismatches,
             mismatches.pairs.append((int(index.offsets[number]), _last_offset_at(tables, int(index.positions[number]))))
 
 
-def _last_offset_at(tables: list, position: int) -> int | None:  # type: ignore[type-arg]
+def _last_offset_at(tables: list[BatchTable], position: int) -> int | None:
     for table in tables:
         found = np.flatnonzero(table.position == position)
         if len(found):

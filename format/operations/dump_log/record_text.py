@@ -98,4 +98,6 @@ def _decoded(number: int, value: bytes | None) -> Decoded:
 
 
 def _invalid(message: str) -> KafkaStops:
-    return KafkaStops(f"org.apache.kafka.common.errors.InvalidRecordException: {message}", code="control-record-invalid")
+    return KafkaStops(
+        f"org.apache.kafka.common.errors.InvalidRecordException: {message}", code="control-record-invalid"
+    )

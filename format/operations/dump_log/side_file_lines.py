@@ -20,9 +20,7 @@ from format.operations.dump_log.stops import ErrorLine, KafkaStops
 from format.operations.read_log import location_of_file
 
 
-def transaction_index_lines(
-    path: str, options: DumpLogOptions, limits: Limits
-) -> Iterator[bytes | Finding]:
+def transaction_index_lines(path: str, options: DumpLogOptions, limits: Limits) -> Iterator[bytes | Finding]:
     """A line for each aborted transaction. Kafka looks at the first byte of the version only, and dies above 0."""
     location = location_of_file(path)
     is_emulated = options.emulate is not None
@@ -70,9 +68,16 @@ def producer_snapshot_lines(
     for producer, epoch, sequence, offset, delta, timestamp, coordinator, first in zip(
         *(column.tolist() for column in snapshot.columns), strict=True
     ):
+        open_transaction = b"OptionalLong[%d]" % first if first >= 0 else b"OptionalLong.empty"
         lines.append(
             b"producerId: %d producerEpoch: %d coordinatorEpoch: %d currentTxnFirstOffset: %b lastTimestamp: %d"
-            % (producer, epoch, coordinator, b"OptionalLong[%d]" % first if first >= 0 else b"OptionalLong.empty", timestamp)
+            % (
+                producer,
+                epoch,
+                coordinator,
+                b"OptionalLong[%d]" % first if first >= 0 else b"OptionalLong.empty",
+                timestamp,
+            )
         )
         lines.append(space_after)
         if offset >= 0:

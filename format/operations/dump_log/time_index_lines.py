@@ -59,7 +59,9 @@ def entry_lines(path: str, options: DumpLogOptions, limits: Limits) -> Iterator[
         rows = zip(index.timestamps.tolist(), index.offsets.tolist(), strict=True)
         yield b"".join([b"timestamp: %d offset: %d\n" % each for each in rows])
         if not index.entry_count and index.padding_bytes:
-            yield b"timestamp: 0 offset: %d\n" % base_offset  # as Kafka, which takes the first of the zeros for an entry
+            yield (
+                b"timestamp: 0 offset: %d\n" % base_offset
+            )  # as Kafka, which takes the first of the zeros for an entry
     tables, damage, missing = header_tables(sibling(path, LOG_SUFFIX), limits)
     if missing is not None:
         yield finding("index-orphan", location, f"cannot be compared with its segment: {missing.message}")
@@ -80,7 +82,9 @@ def entry_lines(path: str, options: DumpLogOptions, limits: Limits) -> Iterator[
 def later_segment_exists(path: Path, base_offset: int) -> bool:
     """Whether a segment with a higher base offset lies beside the file."""
     own = f"{base_offset:020d}"
-    return any(each.suffix == LOG_SUFFIX and len(each.stem) == len(own) and each.stem > own for each in path.parent.iterdir())
+    return any(
+        each.suffix == LOG_SUFFIX and len(each.stem) == len(own) and each.stem > own for each in path.parent.iterdir()
+    )
 
 
 def emulated_entry_lines(
@@ -209,7 +213,7 @@ class _Batches:
             raise stop
         reaches = np.flatnonzero(table.last_offset[row:] >= offset)
         if len(reaches):
-            return BatchFacts(*table.columns[row + int(reaches[0])].tolist(), False)
+            return BatchFacts._make((*table.columns[row + int(reaches[0])].tolist(), False))
         if stop is not None:
             raise stop
         return None

@@ -162,7 +162,9 @@ def test_lines_in_bulk_are_those_one_by_one(
 
 def test_a_batch_of_very_many_records_is_printed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     many = 30_000
-    file = write_segment(tmp_path / "t-0", 0, [batch(0, [b"%d" % number for number in range(many)]), batch(many, [b"z"])])
+    file = write_segment(
+        tmp_path / "t-0", 0, [batch(0, [b"%d" % number for number in range(many)]), batch(many, [b"z"])]
+    )
     for is_bulk in (False, True):
         monkeypatch.setattr(log_lines, "KERNEL_IS_COMPILED", is_bulk)
         monkeypatch.setattr("format.records.MOST_ROWS", 7_000)

@@ -1,0 +1,168 @@
+"""kafkalog against kafka-dump-log, in turn, on segments made for it; prints the table of docs/performance.md.
+
+    python -m tests.benchmarks [--data DIR] [--rounds N] [--only WORD …] [--aiokafka PYTHON]
+
+Ratios are of times on the clock of whole processes, with a warm page cache and output to /dev/null; each is the
+median of the rounds, with their range. ``--only`` picks rows by words in their first column. Nothing here asserts
+a time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import platform
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from kafkalog_cli.version import version_text
+from tests.benchmarks import make_data
+from tests.benchmarks.measure import Cost, floor, in_turn, peak_bytes, ratio, run
+from tests.oracle.kafka_lab import KafkaLab, _dump_log_class
+
+KAFKA = "4.3.1"
+MIB = 1024 * 1024
+_JAVA_OPTIONS = ("-Xmx1g",)  # as the lab's kafka_run.sh has it
+HEADINGS = ("what", "on", "kafkalog s", "CPU s", "peer s", "peer CPU s", "times as fast", "floor s", "peak MiB")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One comparison: what kafkalog does with a partition, and what its peer does."""
+
+    name: str
+    data: str
+    ours: tuple[str, ...]
+    peers: tuple[str, ...]  # of kafka-dump-log; "kafkalog" first for kafkalog against itself
+    floor: str = ""  # "crc" or "records"
+
+
+CRC = ("verify", "--level", "crc")
+RECORDS = ("verify", "--level", "records")
+JSON = ("dump", "--records", "--format", "jsonl")
+PRINT = ("dump-log", "--print-data-log", "--files")
+ROWS = (
+    Row("start: --version", "", ("--version",), ("--version",)),
+    Row("start: --help", "", ("--help",), ("--help",)),
+    Row("headers and CRCs", "none", CRC, ("--files",), "crc"),
+    Row("headers and CRCs", "many", CRC, ("--files",)),
+    Row("headers and CRCs, tiny batches", "tiny", CRC, ("--files",), "crc"),
+    *(
+        Row("every record", name, RECORDS, ("--deep-iteration", "--files"), "records")
+        for name in ("none", "zstd", "lz4", "snappy", "gzip", "v1", "v1-lz4")
+    ),
+    *(
+        Row("every record as JSON lines", name, JSON, ("--print-data-log", "--files"))
+        for name in ("none", "zstd", "lz4")
+    ),
+    *(
+        Row("dump-log --print-data-log", name, PRINT, ("--print-data-log", "--files"))
+        for name in ("none", "zstd", "lz4")
+    ),
+    Row(
+        "every record, 2 processes against 1",
+        "many-zstd",
+        (*RECORDS, "--jobs", "2"),
+        ("kafkalog", *RECORDS, "--jobs", "1"),
+    ),
+    Row("JSON lines, 2 processes against 1", "many-zstd", (*JSON, "--jobs", "2"), ("kafkalog", *JSON, "--jobs", "1")),
+)
+
+
+def kafkalog(words: Sequence[str], logs: Sequence[Path]) -> list[str]:
+    """The program as a user starts it; dump-log takes its files as Kafka's tool does."""
+    command = [sys.executable, "-m", "kafkalog_cli", *words]
+    if words and words[-1] == "--files":
+        return [*command, ",".join(map(str, logs))]
+    return [*command, *map(str, logs)]
+
+
+def kafka_dump_log(lab: KafkaLab, words: Sequence[str], logs: Sequence[Path]) -> list[str]:
+    """Kafka's own tool, as its script starts it."""
+    libraries = lab.home / f"kafka-{KAFKA}" / "libs"
+    command = [str(lab.java), *_JAVA_OPTIONS, "-cp", f"{libraries}/*", _dump_log_class(libraries), *words]
+    return [*command, ",".join(map(str, logs))] if logs else command
+
+
+def measured(row: Row, root: Path, rounds: int, lab: KafkaLab) -> list[str]:
+    """The cells of a row."""
+    logs = sorted(make_data.make(root, row.data).glob("*.log")) if row.data else []
+    ours = kafkalog(row.ours, logs)
+    if row.peers[0] == "kafkalog":
+        peers = kafkalog(row.peers[1:], logs)
+    else:
+        peers = kafka_dump_log(lab, row.peers, logs)
+    own, theirs = in_turn(ours, peers, rounds)
+    least = floor(logs[0], with_records=row.floor == "records") if row.floor else None
+    return [
+        row.name,
+        row.data,
+        _median(own, "wall_s"),
+        _median(own, "cpu_s"),
+        _median(theirs, "wall_s"),
+        _median(theirs, "cpu_s"),
+        str(ratio(own, theirs)),
+        "" if least is None else f"{least.wall_s:.2f}",
+        f"{peak_bytes(ours) / MIB:.0f}",
+    ]
+
+
+def _median(costs: Sequence[Cost], name: str) -> str:
+    return f"{statistics.median(getattr(cost, name) for cost in costs):.2f}"
+
+
+def machine() -> str:
+    """The machine and the programs, in a line each."""
+    model = next(
+        (line.split(":")[1].strip() for line in Path("/proc/cpuinfo").read_text().splitlines() if "model name" in line),
+        platform.machine(),
+    )
+    memory_bytes = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    load = os.getloadavg()[0]
+    host = f"{model}, {os.cpu_count()} processors, {memory_bytes // 2**30} GiB, Linux {platform.release()}"
+    lines = [f"{host}; load average at the start {load:.1f}", ", ".join(version_text().splitlines())]
+    return "\n".join(f"- {line}" for line in lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "kafkalog-benchmarks")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only", nargs="*", default=[])
+    parser.add_argument("--aiokafka", metavar="PYTHON", help="a Python that has aiokafka, to read the same segments")
+    options = parser.parse_args()
+    lab = KafkaLab()
+    missing = lab.missing(KAFKA)
+    if missing is not None:
+        sys.exit(missing)
+    print(machine(), end="\n\n")
+    print("| " + " | ".join(HEADINGS) + " |\n|" + " --- |" * len(HEADINGS), flush=True)
+    for row in ROWS:
+        if all(word in f"{row.name} {row.data}" for word in options.only):
+            print("| " + " | ".join(measured(row, options.data, options.rounds, lab)) + " |", flush=True)
+    if options.aiokafka:
+        _print_aiokafka(options.aiokafka, options.data, options.rounds)
+
+
+def _print_aiokafka(python: str, root: Path, rounds: int) -> None:
+    script = Path(__file__).with_name("aiokafka_reader.py")
+    print(
+        "\n| aiokafka's reader in-process, CRCs checked | s | kafkalog verify, whole process, s |\n| --- | --- | --- |"
+    )
+    for name in ("none", "zstd", "lz4"):
+        (log,) = make_data.make(root, name).glob("*.log")
+        theirs, own = [], []
+        for _ in range(rounds):
+            done = subprocess.run([python, script, log], capture_output=True, text=True, check=True)
+            theirs.append(float(done.stdout.split()[0]))
+            own.append(run(kafkalog(RECORDS, [log])).wall_s)
+        print(f"| {name} | {statistics.median(theirs):.2f} | {statistics.median(own):.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,123 @@
+"""What one run of a program costs, and the least that any program could need for the same data."""
+
+from __future__ import annotations
+
+import os
+import statistics
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.corpora import REPOSITORY
+
+_SAMPLE_S = 0.02
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Seconds on the clock and of processors, children included, of one run."""
+
+    wall_s: float
+    cpu_s: float
+
+
+@dataclass(frozen=True)
+class Ratio:
+    """How many times as long the peer takes, turn by turn: the median and the range."""
+
+    values: tuple[float, ...]
+
+    def __str__(self) -> str:
+        return f"{statistics.median(self.values):.1f} ({min(self.values):.1f}-{max(self.values):.1f})"
+
+
+def environment() -> dict[str, str]:
+    """That of a user: the package from the checkout, bytecode kept."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPATH": str(REPOSITORY)}
+
+
+def run(command: Sequence[str | Path]) -> Cost:
+    """One run; what it prints is thrown away. Raises RuntimeError where it fails."""
+    started = time.perf_counter()
+    process = subprocess.Popen(
+        [os.fspath(word) for word in command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment(),
+        cwd=REPOSITORY,
+    )
+    _, status, usage = os.wait4(process.pid, 0)
+    wall_s = time.perf_counter() - started
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError(f"{command} ended with {process.returncode}")
+    return Cost(wall_s, usage.ru_utime + usage.ru_stime)
+
+
+def peak_bytes(command: Sequence[str | Path]) -> int:
+    """The most memory that a run and its children hold together: pages that they share count once."""
+    process = subprocess.Popen(
+        [os.fspath(word) for word in command],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+        env=environment(),
+        cwd=REPOSITORY,
+    )
+    peak = 0
+    ended = threading.Event()
+    threading.Thread(target=lambda: (process.wait(), ended.set()), daemon=True).start()
+    while not ended.wait(_SAMPLE_S):
+        peak = max(peak, sum(map(_pss_bytes, _family(process.pid))))
+    return peak
+
+
+def _family(pid: int) -> list[int]:
+    """A process and its descendants."""
+    found = [pid]
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            for child in (task / "children").read_text().split():
+                found += _family(int(child))
+    except OSError:
+        return found
+    return found
+
+
+def _pss_bytes(pid: int) -> int:
+    try:
+        for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines():
+            if line.startswith("Pss:"):
+                return int(line.split()[1]) * 1024
+    except OSError:
+        return 0
+    return 0
+
+
+def in_turn(ours: Sequence[str | Path], peers: Sequence[str | Path], rounds: int) -> tuple[list[Cost], list[Cost]]:
+    """A B A B: what both cost, round by round; a first run of each warms the page cache and does not count."""
+    run(ours)
+    costs: tuple[list[Cost], list[Cost]] = ([], [])
+    for _ in range(rounds):
+        costs[0].append(run(ours))
+        costs[1].append(run(peers))
+    return costs
+
+
+def ratio(ours: Sequence[Cost], peers: Sequence[Cost]) -> Ratio:
+    """Of the times on the clock."""
+    return Ratio(tuple(theirs.wall_s / own.wall_s for own, theirs in zip(ours, peers, strict=True)))
+
+
+def floor(path: Path, *, with_records: bool) -> Cost:
+    """Read, CRC and decompress by the C libraries alone, in one process; imports and start are not counted."""
+    words = [sys.executable, "-m", "tests.benchmarks.floor", os.fspath(path), *(["--records"] if with_records else [])]
+    done = subprocess.run(words, env=environment(), cwd=REPOSITORY, capture_output=True, text=True, check=True)
+    wall_s, cpu_s = map(float, done.stdout.split())
+    return Cost(wall_s, cpu_s)
