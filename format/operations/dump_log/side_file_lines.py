@@ -71,13 +71,7 @@ def producer_snapshot_lines(
         open_transaction = b"OptionalLong[%d]" % first if first >= 0 else b"OptionalLong.empty"
         lines.append(
             b"producerId: %d producerEpoch: %d coordinatorEpoch: %d currentTxnFirstOffset: %b lastTimestamp: %d"
-            % (
-                producer,
-                epoch,
-                coordinator,
-                b"OptionalLong[%d]" % first if first >= 0 else b"OptionalLong.empty",
-                timestamp,
-            )
+            % (producer, epoch, coordinator, open_transaction, timestamp)
         )
         lines.append(space_after)
         if offset >= 0:
