@@ -18,6 +18,7 @@ from format.legacy_messages import open_wrappers
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.operations.damage import damage_finding
+from format.operations.live_broker import comes_true
 from format.operations.selection import EVERYTHING, Selection, start_position
 from format.partition import is_offset, parse_partition_dir
 from format.resynchronise import has_right_crc, read_header
@@ -142,15 +143,26 @@ def tail_finding(source: FileSource, chunk: BatchChunk, location: Location, is_l
     found = damage_finding(chunk.damage, location, is_last_segment=is_last_segment)
     if not (chunk.damage.reaches_end and is_last_segment):
         return found
+    damage = chunk.damage
+    changed: list[Finding] = []
+
+    def has_changed() -> bool:
+        changed.extend(_second_look(source, damage, found.location))
+        return bool(changed)
+
+    return changed[0] if comes_true(has_changed, Path(source.path).absolute().parent) else found
+
+
+def _second_look(source: FileSource, damage: Damage, location: Location) -> Iterator[Finding]:
+    """What the file's end looks like now, where that tells that it was being written."""
     try:
         with FileSource(source.path) as again:
             if again.size_bytes < source.size_bytes:
-                return finding("file-changed", found.location, "the file was cut while it was read")
-            if _is_being_written(again, chunk.damage, again.size_bytes > source.size_bytes):
-                return finding("live-tail", found.location, "the file is being written: its end was not there yet")
+                yield finding("file-changed", location, "the file was cut while it was read")
+            elif _is_being_written(again, damage, again.size_bytes > source.size_bytes):
+                yield finding("live-tail", location, "the file is being written: its end was not there yet")
     except KafkaLogError as error:
-        return finding_of(error, found.location)
-    return found
+        yield finding_of(error, location)
 
 
 def _is_being_written(source: FileSource, damage: Damage, has_grown: bool) -> bool:

@@ -12,6 +12,7 @@ from format.errors import KafkaLogError
 from format.findings import Finding, finding, finding_of
 from format.limits import Limits
 from format.operations.dump_side_files import problem_findings
+from format.operations.live_broker import comes_true
 from format.operations.partition_surroundings import interrupted_finding, unexpected_finding
 from format.partition import Partition
 from format.segment import Segment, segment_file_name
@@ -67,8 +68,13 @@ def _missing(partition: Partition, segment: Segment, suffix: str) -> Finding:
     """The finding for a segment without an index: one that is renamed while it is listed may be on its way."""
     location = partition.location(segment.log, segment.base_offset)
     index = segment.directory / segment_file_name(segment.base_offset, suffix)
-    has_come = os.path.lexists(index) and index not in partition.unexpected
-    if has_come or segment.log is None or not os.path.lexists(segment.log):
+    log = segment.log
+
+    def has_changed() -> bool:
+        has_come = os.path.lexists(index) and index not in partition.unexpected
+        return has_come or log is None or not os.path.lexists(log)
+
+    if comes_true(has_changed, partition.path):
         return finding("file-changed", location, "the segment's files came or went while they were listed")
     return finding("index-missing", location, f"the segment has no {suffix}")
 
