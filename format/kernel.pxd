@@ -25,8 +25,8 @@ cdef long long _CODEC_MASK, _TIMESTAMP_TYPE_BIT, _CONTROL_BIT, _KNOWN_V0, _KNOWN
 cdef int _F_END, _F_V2, _F_TIMED, _F_COUNT, _F_LAST_OFFSET, _F_BASE_TIMESTAMP, _F_DELETE_HORIZON, _F_CODEC
 cdef int _F_TIMESTAMP_TYPE, _F_BIT, _F_CRC_VALID, _F_RECORD, _F_RECORD_TIMESTAMP, _F_RECORD_SEQUENCE, _F_RECORD_BYTES
 cdef int _F_RECORD_HEADERS
-cdef int _L_NULL, _L_JSON_NULL, _L_FALSE, _L_BASE64_START, _L_BASE64_END, _L_BASE64, _L_TIMESTAMP_TYPES, _L_CODECS
-cdef int _TEXT_CLASSES, _BARE_CLASSES
+cdef int _L_NULL, _L_FALSE, _L_TIMESTAMP_TYPES, _L_CODECS
+cdef int _TEXT_CLASSES, _BARE_CLASSES, _JSON_NULL, _ALPHABET, _BASE64_START, _BASE64_END, _UNSAFE
 cdef unsigned char _LETTER_U, _LETTER_X
 cdef long long _DELETE_HORIZON_BIT, _MAX_SEQUENCE, _MOST_NUMBERS, _MOST_PER_BYTE, _MOST_PER_HEADER, _NINE_E18
 
@@ -126,11 +126,11 @@ cdef bint _are_header_keys_utf8(const unsigned char[::1] buffer, Py_ssize_t at, 
 cpdef Py_ssize_t find_bad_header_key(const unsigned char[::1] buffer, const long long[:, ::1] table, Py_ssize_t first)
 
 @cython.locals(index=cython.Py_ssize_t)
-cdef Py_ssize_t _copy(unsigned char[::1] out, Py_ssize_t at, const unsigned char[::1] source, Py_ssize_t start,
+cdef inline Py_ssize_t _copy(unsigned char[::1] out, Py_ssize_t at, const unsigned char[::1] source, Py_ssize_t start,
                       Py_ssize_t end) noexcept nogil
 
 @cython.locals(rest=cython.longlong, stop=cython.Py_ssize_t, two=cython.int, four=cython.int)
-cdef Py_ssize_t _put_number(unsigned char[::1] out, Py_ssize_t at, long long value) noexcept nogil
+cdef inline Py_ssize_t _put_number(unsigned char[::1] out, Py_ssize_t at, long long value) noexcept nogil
 
 @cython.locals(shift=cython.int, nibble=cython.int)
 cdef Py_ssize_t _put_hex(unsigned char[::1] out, Py_ssize_t at, long long value, int digits) noexcept nogil
@@ -140,26 +140,23 @@ cdef (long long, Py_ssize_t) _code_point(const unsigned char[::1] buffer, Py_ssi
 
 @cython.locals(at=cython.Py_ssize_t, index=cython.Py_ssize_t, byte=cython.int, escape=cython.int,
                point=cython.longlong, after=cython.Py_ssize_t)
-cdef Py_ssize_t _put_json(unsigned char[::1] out, Py_ssize_t first, const unsigned char[::1] buffer, Py_ssize_t start,
-                          Py_ssize_t end, const unsigned char[::1] classes, const unsigned char[::1] unsafe,
-                          const long long[:, ::1] literals, const unsigned char[::1] pieces) noexcept nogil
+cdef inline Py_ssize_t _put_json(unsigned char[::1] out, Py_ssize_t first, const unsigned char[::1] buffer,
+                                 Py_ssize_t start, Py_ssize_t end, const unsigned char[::1] tables) noexcept nogil
 
 @cython.locals(bits=cython.int)
 cdef Py_ssize_t _put_base64(unsigned char[::1] out, Py_ssize_t at, const unsigned char[::1] buffer, Py_ssize_t start,
-                            Py_ssize_t end, const unsigned char[::1] alphabet, Py_ssize_t first) noexcept nogil
+                            Py_ssize_t end, const unsigned char[::1] tables) noexcept nogil
 
 @cython.locals(index=cython.Py_ssize_t, byte=cython.int, escape=cython.int, point=cython.longlong,
                after=cython.Py_ssize_t)
 cdef Py_ssize_t _put_quoted(unsigned char[::1] out, Py_ssize_t at, const unsigned char[::1] buffer, Py_ssize_t start,
-                          Py_ssize_t end, const unsigned char[::1] classes,
-                          const unsigned char[::1] unsafe) noexcept nogil
+                            Py_ssize_t end, const unsigned char[::1] tables) noexcept nogil
 
 @cython.locals(end=cython.Py_ssize_t, header=cython.longlong, length=cython.longlong)
 cdef Py_ssize_t _put_headers(unsigned char[::1] out, Py_ssize_t at, const unsigned char[::1] buffer, Py_ssize_t start,
-                             long long count, const unsigned char[::1] classes, const unsigned char[::1] unsafe,
-                             const long long[:, ::1] literals, const unsigned char[::1] pieces) noexcept nogil
+                             long long count, const unsigned char[::1] tables) noexcept nogil
 
-cdef Py_ssize_t _put_literal(unsigned char[::1] out, Py_ssize_t at, const unsigned char[::1] pieces,
+cdef inline Py_ssize_t _put_literal(unsigned char[::1] out, Py_ssize_t at, const unsigned char[::1] pieces,
                              const long long[:, ::1] literals, Py_ssize_t number) noexcept nogil
 
 @cython.locals(magic=cython.longlong, attributes=cython.longlong, segment=cython.Py_ssize_t, field=cython.Py_ssize_t,
@@ -181,8 +178,8 @@ cpdef Py_ssize_t put_batches(unsigned char[::1] out, const long long[:, ::1] fie
                length=cython.longlong, sequence=cython.longlong)
 cpdef Py_ssize_t put_records(unsigned char[::1] out, const long long[:, ::1] fields,
                              const long long[:, ::1] record_fields, const long long[:, ::1] literals,
-                             const unsigned char[::1] pieces, const unsigned char[::1] classes,
-                             const unsigned char[::1] unsafe, bint is_json, const unsigned char[::1] buffer,
+                             const unsigned char[::1] pieces, const unsigned char[::1] tables, bint is_json,
+                             const unsigned char[::1] buffer,
                              const long long[:, ::1] records, const long long[:, ::1] batches,
                              const signed char[::1] crc_valid, Py_ssize_t first, unsigned char[::1] scratch,
                              long long[::1] bounds, long long[::1] status)

@@ -103,18 +103,21 @@ FIELDS = (
 #: Words in a row of text, by number.
 LITERALS = (
     "null",
-    "json-null",  # that inside of headers, which are JSON in every style
     "false",
     "true",
-    "base64-start",
-    "base64-end",
-    "base64-alphabet",
     layout.NO_TIMESTAMP_TYPE,
     *layout.TIMESTAMP_TYPE_NAMES,
     *layout.CODEC_NAMES,
     "unknown-5",
     "unknown-6",
     "unknown-7",
+)
+#: What stands in the tables of characters between the bytes' classes and the bits of the unsafe characters.
+CHARACTER_WORDS = (
+    b"null",
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
+    b'{"base64":"',
+    b'"}',
 )
 
 _STOP_END = 0
@@ -216,15 +219,17 @@ _F_RECORD_SEQUENCE = FIELDS.index("record-sequence")
 _F_RECORD_BYTES = FIELDS.index("record-bytes")
 _F_RECORD_HEADERS = FIELDS.index("record-headers")
 _L_NULL = LITERALS.index("null")
-_L_JSON_NULL = LITERALS.index("json-null")
 _L_FALSE = LITERALS.index("false")
-_L_BASE64_START = LITERALS.index("base64-start")
-_L_BASE64_END = LITERALS.index("base64-end")
-_L_BASE64 = LITERALS.index("base64-alphabet")
 _L_TIMESTAMP_TYPES = LITERALS.index(layout.NO_TIMESTAMP_TYPE)
 _L_CODECS = LITERALS.index(layout.CODEC_NAMES[0])
-_TEXT_CLASSES = 128
-_BARE_CLASSES = 256
+# What lies where in the tables of characters.
+_TEXT_CLASSES = 256
+_BARE_CLASSES = _TEXT_CLASSES + 256
+_JSON_NULL = _BARE_CLASSES + 256
+_ALPHABET = _JSON_NULL + len(CHARACTER_WORDS[0])
+_BASE64_START = _ALPHABET + len(CHARACTER_WORDS[1])
+_BASE64_END = _BASE64_START + len(CHARACTER_WORDS[2])
+_UNSAFE = _BASE64_END + len(CHARACTER_WORDS[3])
 _LETTER_U = 0x75
 _LETTER_X = 0x78
 _DELETE_HORIZON_BIT = layout.DELETE_HORIZON_BIT
@@ -1002,32 +1007,33 @@ def _code_point(buffer, at, end):
     return point | (buffer[at + 2] & 0x3F) << 6 | buffer[at + 3] & 0x3F, after
 
 
-def _put_json(out, first, buffer, start, end, classes, unsafe, literals, pieces):
+def _put_json(out, first, buffer, start, end, tables):
     """Bytes as JSON: a string where they are UTF-8, else an object with the key base64."""
     out[first] = 0x22
     at = first + 1
     index = start
     while index < end:
         byte = buffer[index]
+        escape = tables[byte]
+        if escape == 0:
+            out[at] = byte
+            at += 1
+            index += 1
+            continue
         if byte < 0x80:
-            escape = classes[byte]
-            if escape == 0:
-                out[at] = byte
-                at += 1
-            else:
-                out[at] = 0x5C
-                out[at + 1] = escape
-                at += 2
-                if escape == _LETTER_U:
-                    at = _put_hex(out, at, byte, 4)
+            out[at] = 0x5C
+            out[at + 1] = escape
+            at += 2
+            if escape == _LETTER_U:
+                at = _put_hex(out, at, byte, 4)
             index += 1
             continue
         point, after = _code_point(buffer, index, end)
         if point < 0:
-            at = _put_literal(out, first, pieces, literals, _L_BASE64_START)
-            at = _put_base64(out, at, buffer, start, end, pieces, literals[_L_BASE64, 0])
-            return _put_literal(out, at, pieces, literals, _L_BASE64_END)
-        if unsafe[point >> 3] >> (point & 7) & 1 == 0:
+            at = _copy(out, first, tables, _BASE64_START, _BASE64_END)
+            at = _put_base64(out, at, buffer, start, end, tables)
+            return _copy(out, at, tables, _BASE64_END, _UNSAFE)
+        if tables[_UNSAFE + (point >> 3)] >> (point & 7) & 1 == 0:
             at = _copy(out, at, buffer, index, after)
         else:
             if point > 0xFFFF:
@@ -1044,33 +1050,33 @@ def _put_json(out, first, buffer, start, end, classes, unsafe, literals, pieces)
     return at + 1
 
 
-def _put_base64(out, at, buffer, start, end, alphabet, first):
+def _put_base64(out, at, buffer, start, end, tables):
     while end - start >= 3:
         bits = buffer[start] << 16 | buffer[start + 1] << 8 | buffer[start + 2]
-        out[at] = alphabet[first + (bits >> 18)]
-        out[at + 1] = alphabet[first + (bits >> 12 & 0x3F)]
-        out[at + 2] = alphabet[first + (bits >> 6 & 0x3F)]
-        out[at + 3] = alphabet[first + (bits & 0x3F)]
+        out[at] = tables[_ALPHABET + (bits >> 18)]
+        out[at + 1] = tables[_ALPHABET + (bits >> 12 & 0x3F)]
+        out[at + 2] = tables[_ALPHABET + (bits >> 6 & 0x3F)]
+        out[at + 3] = tables[_ALPHABET + (bits & 0x3F)]
         at += 4
         start += 3
     if start < end:
         bits = buffer[start] << 16
         if end - start == 2:
             bits |= buffer[start + 1] << 8
-        out[at] = alphabet[first + (bits >> 18)]
-        out[at + 1] = alphabet[first + (bits >> 12 & 0x3F)]
+        out[at] = tables[_ALPHABET + (bits >> 18)]
+        out[at + 1] = tables[_ALPHABET + (bits >> 12 & 0x3F)]
         out[at + 2] = 0x3D
         if end - start == 2:
-            out[at + 2] = alphabet[first + (bits >> 6 & 0x3F)]
+            out[at + 2] = tables[_ALPHABET + (bits >> 6 & 0x3F)]
         out[at + 3] = 0x3D
         at += 4
     return at
 
 
-def _put_quoted(out, at, buffer, start, end, classes, unsafe):
+def _put_quoted(out, at, buffer, start, end, tables):
     """Bytes as a word of the text format: as they are where that is clear, else in double quotes with escapes."""
     index = start
-    while index < end and buffer[index] < 0x80 and classes[_BARE_CLASSES + buffer[index]]:
+    while index < end and tables[_BARE_CLASSES + buffer[index]]:
         index += 1
     if index == end and start < end and not (end - start == 1 and buffer[start] == 0x2D):
         return _copy(out, at, buffer, start, end)
@@ -1079,17 +1085,18 @@ def _put_quoted(out, at, buffer, start, end, classes, unsafe):
     index = start
     while index < end:
         byte = buffer[index]
+        escape = tables[_TEXT_CLASSES + byte]
+        if escape == 0:
+            out[at] = byte
+            at += 1
+            index += 1
+            continue
         if byte < 0x80:
-            escape = classes[_TEXT_CLASSES + byte]
-            if escape == 0:
-                out[at] = byte
-                at += 1
-            else:
-                out[at] = 0x5C
-                out[at + 1] = escape
-                at += 2
-                if escape == _LETTER_X:
-                    at = _put_hex(out, at, byte, 2)
+            out[at] = 0x5C
+            out[at + 1] = escape
+            at += 2
+            if escape == _LETTER_X:
+                at = _put_hex(out, at, byte, 2)
             index += 1
             continue
         point, after = _code_point(buffer, index, end)
@@ -1099,7 +1106,7 @@ def _put_quoted(out, at, buffer, start, end, classes, unsafe):
             at = _put_hex(out, at + 2, byte, 2)
             index += 1
             continue
-        if unsafe[point >> 3] >> (point & 7) & 1 == 0:
+        if tables[_UNSAFE + (point >> 3)] >> (point & 7) & 1 == 0:
             at = _copy(out, at, buffer, index, after)
         else:
             out[at] = 0x5C
@@ -1110,7 +1117,7 @@ def _put_quoted(out, at, buffer, start, end, classes, unsafe):
     return at + 1
 
 
-def _put_headers(out, at, buffer, start, count, classes, unsafe, literals, pieces):
+def _put_headers(out, at, buffer, start, count, tables):
     """Record headers as a JSON array of [key, value]."""
     end = buffer.shape[0]
     out[at] = 0x5B
@@ -1122,15 +1129,15 @@ def _put_headers(out, at, buffer, start, count, classes, unsafe, literals, piece
             at += 1
         out[at] = 0x5B
         length, start = _varint(buffer, start, end)
-        at = _put_json(out, at + 1, buffer, start, start + length, classes, unsafe, literals, pieces)
+        at = _put_json(out, at + 1, buffer, start, start + length, tables)
         start += length
         out[at] = 0x2C
         at += 1
         length, start = _varint(buffer, start, end)
         if length < 0:
-            at = _put_literal(out, at, pieces, literals, _L_JSON_NULL)
+            at = _copy(out, at, tables, _JSON_NULL, _ALPHABET)
         else:
-            at = _put_json(out, at, buffer, start, start + length, classes, unsafe, literals, pieces)
+            at = _put_json(out, at, buffer, start, start + length, tables)
             start += length
         out[at] = 0x5D
         at += 1
@@ -1216,8 +1223,7 @@ def put_records(
     record_fields,
     literals,
     pieces,
-    classes,
-    unsafe,
+    tables,
     is_json,
     buffer,
     records,
@@ -1231,10 +1237,10 @@ def put_records(
     """Write lines of records from row ``first`` on into ``out``, as many as surely fit.
 
     ``fields``, ``literals`` and ``pieces`` are as for ``put_batches``; ``record_fields`` are kind and column of those
-    fields that come from the record, "record-number" and what follows it in FIELDS. ``classes`` tells for each ASCII
-    character how it is escaped in JSON (0 for not), then how in text, then whether a word of it needs no quotes;
-    ``unsafe`` has a bit for each character that is escaped. ``scratch`` has room for what a row's batch tells.
-    Returns the row after the last one written; ``status[0]`` is the index after its line.
+    fields that come from the record, "record-number" and what follows it in FIELDS. ``tables`` tells of each byte how
+    it is escaped in JSON (0 for not), then how in text, then whether a word of it needs no quotes; CHARACTER_WORDS
+    follow, and a bit for each character that is escaped. ``scratch`` has room for what a row's batch tells. Returns
+    the row after the last one written; ``status[0]`` is the index after its line.
     """
     at = 0
     row = first
@@ -1262,12 +1268,12 @@ def put_records(
                 if length < 0:
                     at = _put_literal(out, at, pieces, literals, _L_NULL)
                 elif is_json:
-                    at = _put_json(out, at, buffer, start, start + length, classes, unsafe, literals, pieces)
+                    at = _put_json(out, at, buffer, start, start + length, tables)
                 else:
-                    at = _put_quoted(out, at, buffer, start, start + length, classes, unsafe)
+                    at = _put_quoted(out, at, buffer, start, start + length, tables)
             elif kind == _F_RECORD_HEADERS and magic == 2:
                 start = records[row, column]
-                at = _put_headers(out, at, buffer, start, count, classes, unsafe, literals, pieces)
+                at = _put_headers(out, at, buffer, start, count, tables)
             elif (
                 kind == _F_RECORD_HEADERS
                 or (kind == _F_RECORD_TIMESTAMP and magic == 0)

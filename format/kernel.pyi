@@ -13,6 +13,7 @@ STOPS: Final[tuple[str, ...]]
 ERRORS: Final[tuple[str, ...]]
 FIELDS: Final[tuple[str, ...]]
 LITERALS: Final[tuple[str, ...]]
+CHARACTER_WORDS: Final[tuple[bytes, ...]]
 
 def hop(
     buffer: _Bytes, start: int, end: int, file_position: int, table: _Table, first_row: int, status: _Row
@@ -51,8 +52,7 @@ def put_records(
     record_fields: _Table,
     literals: _Table,
     pieces: _Bytes,
-    classes: _Bytes,
-    unsafe: memoryview,
+    tables: _Bytes,
     is_json: bool,
     buffer: _Bytes,
     records: _Table,

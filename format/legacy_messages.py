@@ -27,7 +27,7 @@ Int64Column = NDArray[np.int64]
 _R = {name: number for number, name in enumerate(kernel.RECORD_COLUMNS)}
 _ROW_BYTES = 8 * len(_R)
 #: Opened messages are given out when they come to this many bytes, and no more are kept for a second use.
-_HELD_BYTES = 16 * MIB
+_HELD_BYTES = 8 * MIB
 _LOWEST_MESSAGE_BYTES = layout.LOG_ENTRY.size_bytes + layout.MIN_MESSAGE_LENGTH
 
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from functools import cache, lru_cache
 
 import numpy as np
-from numpy.typing import NDArray
 
 from format import kernel, layout
 from format.batches import BatchTable
@@ -22,7 +21,6 @@ from format.records import RecordTable
 _ASCII = 128
 _MAX_I64 = 2**63 - 1
 _MOST_FIELD_BYTES = 32  # of one field of a batch
-_ALPHABET = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/"
 _BARE = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:@%+,-"
 
 #: The kind of each column that is no constant of the file, and its column of the kernel's tables or its bit.
@@ -112,8 +110,7 @@ class RowText:
 
     def __init__(self, style: LineStyle) -> None:
         self._style = style
-        self._classes = _classes()
-        self._unsafe = memoryview(_unsafe_bits(style.unsafe_ranges))
+        self._tables = _character_tables(style.unsafe_ranges)
         self._status = np.zeros(1, np.int64)
         self._bounds = np.zeros(len(RECORD.columns) + 2, np.int64)
         self._program = lru_cache(16)(self._make_program)
@@ -129,7 +126,7 @@ class RowText:
         while first < len(table):
             row = kernel.put_records(
                 room(), program.fields, program.record_fields, program.literals, program.pieces,
-                self._classes, self._unsafe, self._style.is_json,
+                self._tables, self._style.is_json,
                 table.buffer, columns, batches, crc_valid, first,
                 scratch, memoryview(self._bounds), memoryview(self._status),
             )  # fmt: skip
@@ -207,36 +204,28 @@ def _matrix(rows: Sequence[tuple[int, ...]]) -> memoryview:
 def _literal_words(style: LineStyle) -> Iterator[bytes]:
     own = {
         "null": style.null.encode(),
-        "json-null": b"null",
         "false": b"false",
         "true": b"true",
-        "base64-start": b'{"base64":"',
-        "base64-end": b'"}',
-        "base64-alphabet": _ALPHABET,
     }
     for name in kernel.LITERALS:
         yield own[name] if name in own else style.string(name).encode()
 
 
 @cache
-def _classes() -> bytes:
-    """The letter that escapes each ASCII character, in JSON and then in text, and which a bare word may hold."""
-    json = bytearray(_ASCII)
-    text = bytearray(_ASCII)
+def _character_tables(unsafe_ranges: tuple[tuple[int, int], ...]) -> bytes:
+    """How the kernel writes each byte, the words that it needs, and a bit for each character that is escaped."""
+    json = bytearray(_ASCII) + bytes((1,)) * _ASCII  # what is not ASCII needs a closer look
+    text = bytearray(json)
     for code in (*range(0x20), 0x7F):
         json[code], text[code] = ord("u"), ord("x")
     for character, letter in (('"', '"'), ("\\", "\\"), ("\n", "n"), ("\r", "r"), ("\t", "t")):
         json[ord(character)] = text[ord(character)] = ord(letter)
     json[0x08], json[0x0C] = ord("b"), ord("f")
-    bare = bytearray(_ASCII)
+    bare = bytearray(2 * _ASCII)
     for code in _BARE:
         bare[code] = 1
-    return bytes(json + text + bare)
-
-
-@cache
-def _unsafe_bits(ranges: tuple[tuple[int, int], ...]) -> NDArray[np.uint8]:
     is_unsafe = np.zeros(0x110000, np.uint8)
-    for first, last in ranges:
+    for first, last in unsafe_ranges:
         is_unsafe[first : last + 1] = 1
-    return np.packbits(is_unsafe, bitorder="little")
+    bits = np.packbits(is_unsafe, bitorder="little").tobytes()
+    return b"".join((json, text, bare, *kernel.CHARACTER_WORDS, bits))

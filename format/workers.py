@@ -6,7 +6,6 @@ read, and end with it. Large results of bytes come through shared memory, everyt
 
 from __future__ import annotations
 
-import ctypes
 import gc
 import mmap
 import os
@@ -21,6 +20,7 @@ from dataclasses import dataclass, field
 from typing import Any, NoReturn, cast
 
 from format.errors import WorkerDied
+from format.freed_memory import keep_freed_memory
 from format.limits import MIB
 
 #: Shared memory of one worker: so many results of bytes may wait until they are asked for, of so many bytes each.
@@ -28,8 +28,6 @@ SLOTS = 4
 SLOT_BYTES = 4 * MIB
 #: Tasks that a worker is given before it is asked for their results, so that it never waits for one.
 _TASKS_AHEAD = 2
-_M_TRIM_THRESHOLD, _M_MMAP_THRESHOLD = -1, -3  # from malloc.h
-_LARGEST_KEPT_BYTES = 16 * MIB
 _FRAME = struct.Struct("<cQ")
 _SLOT = struct.Struct("<BI")
 _TASK, _FREE, _ITEM, _LINES, _ERROR, _DONE = b"T", b"F", b"I", b"L", b"E", b"D"
@@ -234,7 +232,7 @@ def _serve(do: Callable[[Any, Outbox], None], outbox: Outbox) -> NoReturn:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the one who asks ends the others
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     gc.freeze()  # what no collection touches stays shared with the others
-    _keep_freed_memory()
+    keep_freed_memory()
     try:
         while True:
             task = outbox._next_task()
@@ -250,16 +248,6 @@ def _serve(do: Callable[[Any, Outbox], None], outbox: Outbox) -> NoReturn:
         os._exit(0)
     finally:
         os._exit(1)
-
-
-def _keep_freed_memory() -> None:
-    """Keep what is freed for the next chunk: to have it again, page by page, costs as much as to read the chunk."""
-    try:
-        mallopt = ctypes.CDLL(None).mallopt
-    except (OSError, AttributeError):
-        return  # not glibc
-    mallopt(_M_MMAP_THRESHOLD, _LARGEST_KEPT_BYTES)
-    mallopt(_M_TRIM_THRESHOLD, 2 * _LARGEST_KEPT_BYTES)
 
 
 def _write_frame(fd: int, kind: bytes, content: bytes) -> None:

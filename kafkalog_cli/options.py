@@ -157,9 +157,11 @@ def jobs_of(jobs: int | None, max_rate: int | None = None) -> int:
 
 
 def reading(max_rate: int | None, cache_friendly: bool) -> AbstractContextManager[None]:
-    """The context in which files are read as it was asked for."""
+    """The context in which many files, or large ones, are read as it was asked for."""
+    from format.freed_memory import keep_freed_memory
     from format.read_policy import ReadPolicy, reading_by
 
+    keep_freed_memory()
     policy = ReadPolicy(max_rate, spares_cache=cache_friendly) if max_rate is not None or cache_friendly else None
     return reading_by(policy)
 

@@ -1,0 +1,58 @@
+"""--jobs, --max-rate and --cache-friendly change how the work is done, never what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+
+import pytest
+import typer
+
+from format.errors import WorkerDied
+from kafkalog_cli.options import jobs_of, parse_rate
+from kafkalog_cli.runner import Run as CommandRun
+from tests.corpora import Corpus
+from tests.running import Run, Word
+
+HOW = (
+    ("--jobs", "1"),
+    ("--jobs", "3"),
+    ("--max-rate", "10GB"),
+    ("--cache-friendly",),
+    ("--max-rate", "5000", "--jobs", "2"),
+)
+
+
+@pytest.mark.parametrize("command", [("verify",), ("dump", "--records"), ("dump",)])
+def test_the_output_is_the_same_however_it_is_made(
+    command: tuple[str, ...], corpus: Corpus, run_kafkalog_many: Callable[[Iterable[Iterable[Word]]], list[Run]]
+) -> None:
+    log_dir = corpus.log_dirs[0]
+    plain, *others = run_kafkalog_many([(*command, "--format", "jsonl", *how, log_dir) for how in ((), *HOW)])
+    assert plain.summary["complete"]
+    for other in others:
+        assert (other.code, other.stdout) == (plain.code, plain.stdout), other.arguments
+
+
+def test_rates() -> None:
+    assert parse_rate("50") == 50_000_000
+    assert parse_rate("0.5") == 500_000
+    assert parse_rate("10MiB") == 10 * 1024 * 1024
+    for wrong in ("", "0", "-1", "fast", "0.0"):
+        with pytest.raises(typer.BadParameter):
+            parse_rate(wrong)
+
+
+def test_a_rate_is_kept_by_one_process() -> None:
+    assert jobs_of(8, 1_000_000) == 1
+    assert jobs_of(8) == 8
+    assert jobs_of(None) >= 1
+
+
+def test_a_worker_that_died_leaves_the_run_incomplete(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as leaving, CommandRun("verify", format_name="jsonl"):
+        raise WorkerDied("a process that did part of the work was killed by signal 9 (Killed)")
+    assert leaving.value.exit_code == 3
+    out, err = capfd.readouterr()
+    assert "killed by signal 9" in err
+    assert '"code":"worker-died"' in out
+    assert '"complete":false' in out
