@@ -110,9 +110,10 @@ def in_turn(ours: Sequence[str | Path], peers: Sequence[str | Path], rounds: int
     return costs
 
 
-def ratio(ours: Sequence[Cost], peers: Sequence[Cost]) -> Ratio:
-    """Of the times on the clock."""
-    return Ratio(tuple(theirs.wall_s / own.wall_s for own, theirs in zip(ours, peers, strict=True)))
+def ratio(ours: Sequence[Cost], peers: Sequence[Cost], name: str) -> Ratio:
+    """Of the costs of that name."""
+    pairs = zip(ours, peers, strict=True)
+    return Ratio(tuple(getattr(theirs, name) / max(getattr(own, name), 0.001) for own, theirs in pairs))
 
 
 def floor(path: Path, *, with_records: bool) -> Cost:

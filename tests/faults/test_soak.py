@@ -9,7 +9,7 @@ import pytest
 from tests.conftest import unavailable
 from tests.faults.soak import missing, soak
 
-SECONDS = float(os.environ.get("KAFKALOG_SOAK_SECONDS", "25"))
+SECONDS = float(os.environ.get("KAFKALOG_SOAK_SECONDS", "15"))
 
 
 @pytest.mark.oracle
