@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 from format import kernel, layout
 from format.chain_trust import ChainTrust
 from format.checksums import crc32_of, crc32c_of, crc_tables
-from format.errors import CorruptDataError, KafkaLogError
+from format.errors import CorruptDataError
 from format.limits import DEFAULT_LIMITS, Limits
 from format.resynchronise import BatchSearch, FoundBatch, has_right_crc, read_header
 from format.source import Source
 
 if TYPE_CHECKING:
-    from format.legacy_messages import OpenedWrapper
+    from format.legacy_messages import OpenedWrappers
 
 Int64Column = NDArray[np.int64]
 
@@ -195,14 +195,14 @@ class BatchChunk:
     """Some consecutive batches; ``buffer`` (None when only headers were asked for) holds their bytes.
 
     ``buffer[0]`` lies at ``buffer_position`` in the file. ``damage`` lies after the last row, before the next chunk.
-    ``opened`` keeps compressed v0/v1 messages that were opened once, or why not, for whoever needs them again.
+    ``opened`` keeps compressed v0/v1 messages that were opened once, by the first's row, for whoever needs them again.
     """
 
     table: BatchTable
     buffer: memoryview | None
     buffer_position: int
     damage: Damage | None = None
-    opened: dict[int, OpenedWrapper | KafkaLogError] = field(default_factory=dict, compare=False)
+    opened: dict[int, OpenedWrappers] = field(default_factory=dict, compare=False)
 
 
 def batch_chunks(

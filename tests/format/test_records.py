@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from format import layout
@@ -197,6 +198,35 @@ def test_opening_wrappers_tells_their_first_offset_and_count() -> None:
     assert chunk.table.base_offset.tolist() == [50, 54]
     assert chunk.table.last_offset.tolist() == [53, 55]
     assert chunk.table.record_count.tolist() == [4, 2]
+
+
+@pytest.mark.parametrize("step", [1, 2, 3])
+@pytest.mark.parametrize("is_opened_before", [False, True])
+def test_opened_wrappers_serve_whoever_asks_for_some_of_them(step: int, is_opened_before: bool) -> None:
+    bad = encode_wrapper(1, [], codec=1, last_offset=20)
+    log = b"".join([wrapper(1, 0, 5), wrapper(0, 5, 5), wrapper(1, 10, 5), wrapper(1, 15, 5), bad, wrapper(0, 21, 4)])
+    (chunk,) = batch_chunks(BytesSource(log))
+    if is_opened_before:
+        open_wrappers(chunk)
+    some = np.arange(len(chunk.table)) % step == 0
+    found = list(record_tables(chunk, which=some)) + list(record_tables(chunk, which=~some))
+    offsets = sorted(offset for table in found for offset in table.offset.tolist())
+    assert offsets == [*range(20), *range(21, 25)]
+    for table in found:
+        for row in range(len(table)):
+            assert chunk.table.base_offset[table.batch[row]] <= table.offset[row] or not is_opened_before
+            assert table.value(row) is not None
+    problems = [(problem.batch, problem.error.code) for table in found for problem in table.problems]
+    assert problems == [(4, "message-invalid")]
+    assert [each[0] for each in read(log)[0]] == offsets
+
+
+def test_a_message_that_runs_over_the_end_of_its_wrapper_is_not_taken_from_the_next() -> None:
+    """Each alone is wrong: the second of the first wrapper's messages ends inside of the second wrapper."""
+    first, second = (encode_message(1, number, b"k", b"v" * 30) for number in range(2))
+    logs = encode_wrapper(1, [first, second[:-10]], codec=1, last_offset=1)
+    logs += encode_wrapper(1, [second[-10:], first], codec=1, last_offset=2)
+    assert read(logs) == ([], ["message-invalid", "message-invalid"])
 
 
 def test_log_append_time_of_a_wrapper_is_its_inner_messages() -> None:
