@@ -5,7 +5,6 @@ Buffers are read in place; the libraries release the GIL for large ones.
 
 from __future__ import annotations
 
-import struct
 import zlib
 from collections.abc import Callable
 from functools import cache
@@ -13,9 +12,8 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
 from typing import cast
 
-_MURMUR2_SEED = 0x9747B28C
-_MURMUR2_MULTIPLIER = 0x5BD1E995
-_U32 = 0xFFFFFFFF
+from format import kernel
+
 _CRC32C_POLYNOMIAL = 0x82F63B78  # bits reversed, as the tables are
 _CRC32_POLYNOMIAL = 0xEDB88320
 _TABLES = 16  # the kernel takes sixteen bytes at a step
@@ -71,17 +69,7 @@ def crc_tables() -> memoryview:
 
 def murmur2(key: bytes | bytearray | memoryview) -> int:
     """The 32-bit murmur2 hash that Kafka's producers give a key, signed as Java's int (clients common/utils/Utils)."""
-    words_end = len(key) & ~3
-    digest = _MURMUR2_SEED ^ len(key)
-    for (word,) in struct.iter_unpack("<I", key[:words_end]):
-        word = word * _MURMUR2_MULTIPLIER & _U32
-        word = (word ^ word >> 24) * _MURMUR2_MULTIPLIER & _U32
-        digest = digest * _MURMUR2_MULTIPLIER & _U32 ^ word
-    if len(key) & 3:
-        digest ^= int.from_bytes(key[words_end:], "little")
-        digest = digest * _MURMUR2_MULTIPLIER & _U32
-    digest = (digest ^ digest >> 13) * _MURMUR2_MULTIPLIER & _U32
-    digest ^= digest >> 15
+    digest = kernel.murmur2(key, 0, len(key))
     return digest - (1 << 32) if digest >> 31 else digest
 
 

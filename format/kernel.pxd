@@ -116,6 +116,16 @@ cpdef Py_ssize_t find_doubtful_record(const unsigned char[::1] buffer, const lon
                                       const long long[:, ::1] batches, long long max_record_bytes,
                                       const unsigned int[::1] tables)
 
+cdef long long _MURMUR2_SEED, _MURMUR2_MULTIPLIER, _MURMUR2_MASK
+
+@cython.locals(row=cython.Py_ssize_t, batch=cython.longlong, digest=cython.longlong)
+cpdef Py_ssize_t find_misplaced_record(const unsigned char[::1] buffer, const long long[:, ::1] records,
+                                       const long long[:, ::1] batches, long long partition, long long partition_count,
+                                       Py_ssize_t first)
+
+@cython.locals(digest=cython.longlong, word=cython.longlong, left=cython.Py_ssize_t)
+cpdef long long murmur2(const unsigned char[::1] buffer, Py_ssize_t at, Py_ssize_t length) noexcept nogil
+
 @cython.locals(at=cython.Py_ssize_t)
 cdef bint _is_control_record(const unsigned char[::1] buffer, const long long[:, ::1] records, Py_ssize_t row) noexcept nogil
 

@@ -232,6 +232,9 @@ _BASE64_END = _BASE64_START + len(CHARACTER_WORDS[2])
 _UNSAFE = _BASE64_END + len(CHARACTER_WORDS[3])
 _LETTER_U = 0x75
 _LETTER_X = 0x78
+_MURMUR2_SEED = 0x9747B28C
+_MURMUR2_MULTIPLIER = 0x5BD1E995
+_MURMUR2_MASK = 0xFFFFFFFF
 _DELETE_HORIZON_BIT = layout.DELETE_HORIZON_BIT
 _MAX_SEQUENCE = layout.MAX_RELATIVE_OFFSET
 _MOST_NUMBERS = 256  # bytes of a record's numbers, quotes and brackets
@@ -607,6 +610,45 @@ def find_doubtful_record(buffer, records, batches, max_record_bytes, tables):
         if magic and not attributes & _TIMESTAMP_TYPE_BIT and largest != batches[batch, _B_MAX_TIMESTAMP]:
             return first
     return -1
+
+
+def find_misplaced_record(buffer, records, batches, partition, partition_count, first):
+    """The first record row from ``first`` on whose key belongs in another partition by Kafka's default partitioner.
+
+    Else -1. Records without a key, and control records, belong anywhere.
+    """
+    for row in range(first, records.shape[0]):
+        if records[row, _R_KEY_LENGTH] < 0:
+            continue
+        batch = records[row, _R_BATCH]
+        if batches[batch, _B_MAGIC] == 2 and batches[batch, _B_ATTRIBUTES] & _CONTROL_BIT:
+            continue
+        digest = murmur2(buffer, records[row, _R_KEY_START], records[row, _R_KEY_LENGTH])
+        if (digest & _MAX_SEQUENCE) % partition_count != partition:
+            return row
+    return -1
+
+
+def murmur2(buffer, at, length):
+    """The unsigned 32-bit murmur2 hash of ``buffer[at:at + length]`` (clients common/utils/Utils.murmur2)."""
+    digest = _MURMUR2_SEED ^ (length & _MURMUR2_MASK)
+    left = length
+    while left >= 4:
+        word = buffer[at + 3]
+        word = word << 24 | buffer[at + 2] << 16 | buffer[at + 1] << 8 | buffer[at]
+        word = word * _MURMUR2_MULTIPLIER & _MURMUR2_MASK
+        word = (word ^ word >> 24) * _MURMUR2_MULTIPLIER & _MURMUR2_MASK
+        digest = digest * _MURMUR2_MULTIPLIER & _MURMUR2_MASK ^ word
+        at += 4
+        left -= 4
+    if left:
+        if left == 3:
+            digest ^= buffer[at + 2] << 16
+        if left >= 2:
+            digest ^= buffer[at + 1] << 8
+        digest = (digest ^ buffer[at]) * _MURMUR2_MULTIPLIER & _MURMUR2_MASK
+    digest = (digest ^ digest >> 13) * _MURMUR2_MULTIPLIER & _MURMUR2_MASK
+    return digest ^ digest >> 15
 
 
 def _is_control_record(buffer, records, row):
