@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import time
+from collections.abc import Callable
 from types import TracebackType
 from typing import Any
 
@@ -84,9 +85,9 @@ class TerminalProgress(Progress):
         self._task = self._bar.add_task(self._description, total=self._total_bytes)
 
 
-def open_progress(description: str, total_bytes: int | None, *, is_wanted: bool = True) -> Progress:
+def open_progress(description: str, total_bytes: int | Callable[[], int] | None, *, is_wanted: bool = True) -> Progress:
     """A bar where standard error is a terminal that can show one and ``is_wanted``; else the silent twin."""
     stream = sys.stderr
     if is_wanted and stream is not None and stream.isatty() and os.environ.get("TERM") not in ("dumb", "", None):
-        return TerminalProgress(description, total_bytes)
+        return TerminalProgress(description, total_bytes() if callable(total_bytes) else total_bytes)
     return Progress()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -121,8 +121,11 @@ class Run:
         """A count for the summary, beside those of the rows."""
         self.summary.count(name, number)
 
-    def progress(self, total_bytes: int | None = None) -> Progress:
-        """The progress of the whole run, in bytes; call ``advance`` on it. Silent where there is no terminal."""
+    def progress(self, total_bytes: int | Callable[[], int] | None = None) -> Progress:
+        """The progress of the whole run, in bytes; call ``advance`` on it. Silent where there is no terminal.
+
+        A function that counts the bytes is called only where they are shown.
+        """
         self._progress.close()
         self._progress = open_progress(self.summary.command, total_bytes, is_wanted=not self._is_quiet)
         return self._progress

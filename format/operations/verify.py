@@ -4,64 +4,41 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from format.errors import KafkaLogError
 from format.findings import Finding, finding_of
-from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log_dir import Kind, LogDir, kind_of, read_log_dir
 from format.operations.checks.log_dir_files import Checkpoints, check_log_dir_files, read_checkpoints
 from format.operations.dump_side_files import side_file_blocks
-from format.operations.log_walk import Level, LogToWalk, OwnWalks, Walks
+from format.operations.log_walk import Level, LogToWalk
 from format.operations.read_log import location_of_file
 from format.operations.shared_walks import SharedWalks, are_worth_sharing
+from format.operations.verification import NOT_CHECKED, Coverage, Verification
 from format.operations.verify_log import verify_kraft_snapshot, verify_lone_segment
 from format.operations.verify_partition import logs_of_partition, verify_partition
 from format.partition import read_partition
 
+__all__ = [
+    "MOST_ALIKE",
+    "NOT_CHECKED",
+    "Coverage",
+    "Level",
+    "Verification",
+    "bytes_to_walk",
+    "checkpoints_beside",
+    "limited",
+    "logs_to_walk",
+    "partition_dirs",
+    "verify",
+    "verify_log_dir_files",
+    "verify_partition_dir",
+]
+
 #: Findings of one code in one file that are told one by one; the rest are counted in the last of them.
 MOST_ALIKE = 100
-
-
-NOT_CHECKED = {
-    Level.HEADERS: ("CRCs", "records", "indexes, checkpoints, producer state"),
-    Level.CRC: ("records", "indexes, checkpoints, producer state"),
-    Level.RECORDS: ("indexes, checkpoints, producer state",),
-    Level.FULL: (),
-}
-
-
-@dataclass(slots=True)
-class Coverage:
-    """What was looked at; filled while verify runs."""
-
-    partitions: int = 0
-    segments: int = 0
-    side_files: int = 0
-    batches: int = 0
-    records: int = 0
-    bytes: int = 0
-
-    def add(self, other: Coverage) -> None:
-        self.partitions += other.partitions
-        self.segments += other.segments
-        self.side_files += other.side_files
-        self.batches += other.batches
-        self.records += other.records
-        self.bytes += other.bytes
-
-
-@dataclass(slots=True)
-class Verification:
-    """The terms of one run: how deep, under which limits, and what was covered so far."""
-
-    level: Level = Level.FULL
-    limits: Limits = DEFAULT_LIMITS
-    coverage: Coverage = field(default_factory=Coverage)
-    walks: Walks = field(default_factory=OwnWalks)
-    jobs: int = 1  # processes that share the work
 
 
 def verify(path: Path, verification: Verification | None = None, *, kind: Kind | None = None) -> Iterator[Finding]:
@@ -105,6 +82,22 @@ def logs_to_walk(path: Path, kind: Kind, terms: Verification) -> Iterator[LogToW
         except KafkaLogError:
             continue
         yield from logs_of_partition(partition, terms)
+
+
+def bytes_to_walk(path: Path, terms: Verification, *, kind: Kind | None = None) -> int:
+    """How much ``verify`` will tell ``terms.advance``; nothing for a path that is nothing of Kafka's."""
+    try:
+        logs = list(logs_to_walk(path, kind or kind_of(path), terms))
+    except KafkaLogError:
+        return 0  # verify says why
+    return sum(_size_of(log.path) for log in logs)
+
+
+def _size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except OSError:
+        return 0
 
 
 def partition_dirs(path: Path, kind: Kind) -> list[Path]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,13 +14,12 @@ from format.control_records import ControlRecord
 from format.errors import KafkaLogError, WorkerDied
 from format.findings import Finding, finding, finding_of
 from format.location import Location
+from format.operations.advance import no_progress
 from format.operations.checks.kraft_snapshot import KraftSnapshotCheck
 from format.operations.checks.offset_chain import OffsetChain
-from format.operations.log_walk import Level, LogToWalk, OpenedLog, sound_batches
+from format.operations.log_walk import Level, LogToWalk, OpenedLog, WalkedChunk, sound_batches
 from format.operations.read_log import location_of_file
-
-if TYPE_CHECKING:
-    from format.operations.verify import Verification
+from format.operations.verification import Verification
 
 
 @dataclass(slots=True)
@@ -60,6 +58,7 @@ def verify_log_file(
     """Findings for one log file at the run's level; ``across`` gets every table of batches with a valid CRC."""
     log = LogToWalk(path, location, terms.level, terms.limits, is_last_segment)
     before = _identity(path)
+    walked_to = 0
     try:
         for walked in terms.walks.chunks(log):
             if isinstance(walked, OpenedLog):
@@ -80,6 +79,9 @@ def verify_log_file(
                 outcome.note(walked.damage)
             if walked.tail_finding is not None:
                 yield walked.tail_finding
+            end = max(walked_to, _end_of(walked))
+            terms.advance(end - walked_to)
+            walked_to = end
     except WorkerDied:
         raise
     except KafkaLogError as error:
@@ -101,6 +103,13 @@ def _identity(path: Path) -> tuple[int, int] | None:
     return status.st_dev, status.st_ino
 
 
+def _end_of(walked: WalkedChunk) -> int:
+    """The position behind a chunk's last batch or damage."""
+    table, damage = walked.table, walked.damage
+    end = 0 if damage is None else damage.position + damage.length
+    return max(end, int(table.position[-1] + table.size_bytes[-1])) if len(table) else end
+
+
 def _first_bad_crc(table: BatchTable) -> Damage:
     row = int(np.flatnonzero(table.crc_valid == 0)[0])
     after = int(table.base_offset[row]) - 1
@@ -116,7 +125,11 @@ def verify_lone_segment(path: Path, terms: Verification) -> Iterator[Finding]:
 
 
 def verify_kraft_snapshot(path: Path, terms: Verification) -> Iterator[Finding]:
-    """A KRaft snapshot or bootstrap.checkpoint: batches from offset 0, between a header and a footer record."""
+    """A KRaft snapshot or bootstrap.checkpoint: batches from offset 0, between a header and a footer record.
+
+    Small beside the logs, and not told as progress.
+    """
+    terms = replace(terms, advance=no_progress)
     location = location_of_file(path)
     chain = OffsetChain()
     chain.start_segment(0, None)

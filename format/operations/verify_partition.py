@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -23,12 +22,10 @@ from format.operations.checks.time_index import TimeIndexCheck
 from format.operations.checks.transaction_index import check_transaction_index
 from format.operations.dump_side_files import problem_findings
 from format.operations.log_walk import Level, LogToWalk
+from format.operations.verification import Verification
 from format.operations.verify_log import Fed, SegmentOutcome, verify_kraft_snapshot, verify_log_file
 from format.partition import Partition
 from format.segment import Segment
-
-if TYPE_CHECKING:
-    from format.operations.verify import Verification
 
 #: Topics that brokers themselves compact, whatever the checkpoints say.
 _COMPACTED_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")

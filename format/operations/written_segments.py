@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from format import layout
 from format.batches import BatchTable
 from format.columns import WRITTEN_SEGMENT
+from format.operations.advance import Advance as Advance
+from format.operations.advance import no_progress as no_progress
 from format.operations.index_builder import AbortedEntry, SegmentIndexBuilder, transaction_index_bytes
 from format.publish import NewFile, Publication
 from format.rows import Row
 from format.segment import segment_file_name
-
-#: Told how many bytes of the sources are done.
-Advance = Callable[[int], None]
-
-
-def no_progress(length_bytes: int) -> None:
-    """Where nobody watches."""
 
 
 @dataclass(slots=True)

@@ -65,7 +65,9 @@ def verify(
 
     from format.findings import Severity
     from format.log_dir import Kind
-    from format.operations.verify import NOT_CHECKED, Coverage, Level, Verification
+    from format.operations.log_walk import Level
+    from format.operations.verification import NOT_CHECKED, Coverage, Verification
+    from format.operations.verify import bytes_to_walk
     from format.operations.verify import verify as verify_path
 
     limits = limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window)
@@ -84,6 +86,7 @@ def verify(
             shows_summary=True,
         ) as run,
     ):
+        terms.advance = run.progress(lambda: sum(bytes_to_walk(Path(each), terms, kind=kind) for each in paths)).advance
         for path in paths:
             run.findings(verify_path(Path(path), terms, kind=kind))
         for name in ("partitions", "segments", "side_files", "batches", "records", "bytes"):

@@ -8,6 +8,7 @@ from contextlib import redirect_stderr
 import pytest
 
 from kafkalog_cli import progress as progress_module
+from kafkalog_cli.main import main
 from kafkalog_cli.progress import Progress, TerminalProgress, open_progress
 
 
@@ -72,3 +73,18 @@ def test_an_unknown_total(terminal):
     with redirect_stderr(terminal), open_progress("verify", None) as progress:
         progress.advance(3)
     assert "verify" in terminal.getvalue()
+
+
+def test_bytes_are_counted_only_where_they_are_shown(terminal):
+    with redirect_stderr(io.StringIO()):
+        assert type(open_progress("verify", lambda: pytest.fail("counted"))) is Progress
+    with redirect_stderr(terminal), open_progress("verify", lambda: 2 * 1024 * 1024) as progress:
+        progress.advance(1024 * 1024)
+    assert "1.0/2.0 MiB" in terminal.getvalue()
+
+
+def test_verify_tells_how_far_it_is(terminal, data_dir, tmp_path):
+    source = data_dir / "kafka-4.3-single" / "node-1" / "orders-0"
+    with redirect_stderr(terminal):
+        assert main(["verify", str(source), "--output", str(tmp_path / "findings")]) == 0
+    assert "112.6/112.6 KiB" in terminal.getvalue()

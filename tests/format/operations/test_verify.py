@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from format.findings import Finding, Severity
-from format.operations.verify import MOST_ALIKE, Level, Verification, verify
+from format.operations.verify import MOST_ALIKE, Level, Verification, bytes_to_walk, verify
 from tests.building import batch, batches, write_segment
 from tests.corpora import Corpus
 
@@ -49,6 +49,28 @@ def test_every_level_goes_through_the_same_batches(data_dir: Path, level: Level)
     assert terms.coverage.partitions == full.coverage.partitions > 0
     assert full.coverage.batches > terms.coverage.batches or level is Level.FULL
     assert (terms.coverage.records > 0) == (level >= Level.RECORDS)
+
+
+@pytest.mark.parametrize("level", Level)
+def test_progress_ends_where_the_logs_do(node: Path, level: Level) -> None:
+    damaged = node / "orders-0" / "00000000000000000000.log"
+    flip(damaged, 40_000)
+    damaged.write_bytes(damaged.read_bytes()[:-7])
+    told: list[int] = []
+    terms = Verification(level, advance=told.append)
+    for _ in verify(node, terms):
+        assert sum(told) <= bytes_to_walk(node, terms)
+    assert sum(told) == bytes_to_walk(node, terms) == sum(each.stat().st_size for each in node.glob("*-*/*.log"))
+    assert all(each >= 0 for each in told)
+
+
+def test_progress_through_several_processes(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("format.operations.verify.are_worth_sharing", bool)
+    node = data_dir / "kafka-4.3-single" / "node-1"
+    told: list[int] = []
+    terms = Verification(jobs=2, advance=told.append)
+    assert [each.code for each in verify(node, terms)] == ["transaction-open"]
+    assert sum(told) == bytes_to_walk(node, terms) > 0
 
 
 # -- one change, one finding ----------------------------------------------------------------------------------
