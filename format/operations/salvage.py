@@ -8,8 +8,9 @@ checks every batch and builds the producers' state from what is there.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -61,6 +62,16 @@ def salvage(
     publication.finish(run.manifest())
 
 
+def _untold(reading: Generator[Finding, None, CheckpointOffsets]) -> CheckpointOffsets:
+    """What a reader returns, without its findings."""
+    while True:
+        try:
+            next(reading)
+        except StopIteration as done:
+            checkpoints: CheckpointOffsets = done.value
+            return checkpoints
+
+
 class _Run:
     def __init__(self, sources: WriteSources, publication: Publication, terms: Salvage) -> None:
         self.sources = sources
@@ -78,10 +89,15 @@ class _Run:
 
     def everything(self) -> Iterator[Finding | WrittenSegment]:
         yield from self.sources.left_out
+        known: dict[tuple[Path, ...], CheckpointOffsets] = {}
         for name, partition in self.sources.partitions.items():
             paths = checkpoints_beside(partition.path)
-            checkpoints = yield from read_checkpoint_offsets(paths, self.terms.limits)
-            yield from self._partition(name, partition, checkpoints)
+            beside = tuple(paths.values())
+            if beside not in known:
+                reading = read_checkpoint_offsets(paths, self.terms.limits)
+                # What is wrong with those of the log directory itself is told when they are carried over.
+                known[beside] = (yield from reading) if self.sources.log_dir is None else _untold(reading)
+            yield from self._partition(name, partition, known[beside])
         if self.sources.log_dir is not None:
             self.publication.redo_step("log directory")
             yield from carry_log_dir_files(

@@ -210,6 +210,20 @@ def test_one_file_by_itself(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_an_unreadable_checkpoint_is_told_once(tmp_path: Path) -> None:
+    node = tmp_path / "node"
+    for name in ("a-0", "a-1", "b-0"):
+        write_segment(node / name, 0, batches(2))
+    (node / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
+    (node / layout.RECOVERY_POINT_CHECKPOINT).write_text("0\nmany\n")
+    _, findings, _ = run(node, tmp_path / "whole")
+    assert [each.code for each in findings].count("checkpoint-invalid") == 1
+    sources = read_write_sources([node / "a-0", node / "b-0"])
+    with Publication(tmp_path / "parts", [node], job=sources.job("salvage")) as publication:
+        items = list(salvage(sources, publication, Salvage()))
+    assert [each.code for each in items if isinstance(each, Finding)].count("checkpoint-invalid") == 1
+
+
 def test_the_manifest_lists_the_losses(tmp_path: Path) -> None:
     content = bytearray(b"".join(batches(3)))
     content[-1] ^= 1
