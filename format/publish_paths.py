@@ -29,9 +29,9 @@ def check_target(target: Path, sources: Iterable[Path]) -> Path:
         if relation is not None:
             raise OutputInsideSource(f"the output {relation} the source {source}, where nothing is written", location)
     try:
-        for ancestor in real.parents:
-            if any(os.path.lexists(ancestor / name) for name in _MARKS_OF_A_LOG_DIR):
-                raise OutputInsideSource(f"the output would lie inside the log directory {ancestor}", location)
+        log_dir = log_dir_around(real)
+        if log_dir is not None:
+            raise OutputInsideSource(f"the output would lie inside the log directory {log_dir}", location)
         status = os.lstat(real)
     except FileNotFoundError:
         status = None
@@ -42,6 +42,13 @@ def check_target(target: Path, sources: Iterable[Path]) -> Path:
     if not real.parent.is_dir():
         raise OutputError(f"there is no directory {real.parent}", location)
     return real
+
+
+def log_dir_around(real: Path) -> Path | None:
+    """The broker's log directory that a real path lies in, at any depth; None for none."""
+    return next(
+        (each for each in real.parents if any(os.path.lexists(each / name) for name in _MARKS_OF_A_LOG_DIR)), None
+    )
 
 
 def _check_empty(real: Path, status: os.stat_result, location: Location) -> None:

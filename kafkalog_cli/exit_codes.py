@@ -76,6 +76,11 @@ class Condition(Enum):
         return _CODES[self]
 
     @property
+    def words(self) -> str:
+        """What it means, for the end of the summary."""
+        return _WORDS[self]
+
+    @property
     def is_complete(self) -> bool:
         """Whether the work was done to its end, whatever it showed."""
         return self in (Condition.DAMAGE, Condition.NOTHING_FOUND)
@@ -92,6 +97,19 @@ _CODES = {
     Condition.INTERRUPTED: ExitCode.INTERRUPTED,
     Condition.READER_GONE: ExitCode.READER_GONE,
     Condition.TERMINATED: ExitCode.TERMINATED,
+}
+
+_WORDS = {
+    Condition.DAMAGE: "damage proven",
+    Condition.NOTHING_FOUND: "nothing found",
+    Condition.USAGE: "usage error",
+    Condition.INCOMPLETE: "incomplete, not proven clean",
+    Condition.OUTPUT_FAILED: "output failed",
+    Condition.REFUSED: "refused for safety",
+    Condition.BUG: "a bug in this program",
+    Condition.INTERRUPTED: "interrupted",
+    Condition.READER_GONE: "the reader of the output went away",
+    Condition.TERMINATED: "interrupted by a signal",
 }
 
 

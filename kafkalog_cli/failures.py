@@ -16,6 +16,7 @@ from format.errors import (
     OutputExists,
     OutputInsideSource,
     Refused,
+    UnreadableFile,
     UnsupportedError,
 )
 from format.findings import FINDING_CODES
@@ -38,7 +39,6 @@ _ADVICE: dict[type[KafkaLogError], str] = {
     OutputError: "Check the free space and the permissions of the place.",
     UnsupportedError: "Use a newer kafkalog.",
     LimitExceeded: "Raise the limit with its flag if you trust the data; see --help.",
-    InputError: "Check the path, its permissions and the disk.",
 }
 
 
@@ -54,12 +54,12 @@ def condition_of(error: BaseException) -> Condition:
         return Condition.REFUSED
     if isinstance(error, OutputError):
         return Condition.OUTPUT_FAILED
-    if isinstance(error, (NotALogDir, UsageError)):
-        return Condition.USAGE
     if isinstance(error, CorruptDataError):
         return Condition.DAMAGE
-    if isinstance(error, (InputError, UnsupportedError, LimitExceeded, OSError)):
+    if isinstance(error, (UnreadableFile, UnsupportedError, LimitExceeded, OSError)):
         return Condition.INCOMPLETE
+    if isinstance(error, (InputError, UsageError)):
+        return Condition.USAGE
     return Condition.BUG
 
 

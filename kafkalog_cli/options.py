@@ -30,6 +30,8 @@ _MAX_INT64 = 2**63 - 1
 _COUNT = re.compile(r"[0-9]{1,19}")
 _SIZE = re.compile(r"([0-9]{1,19}) ?([kmgt]i?b?|b)?", re.IGNORECASE)
 _RATE = re.compile(r"[0-9]{1,9}(\.[0-9]{1,6})?")
+#: The two ends of each range, by the name of either.
+_RANGES = {name: ends for ends in (("from_offset", "to_offset"), ("from_time", "to_time")) for name in ends}
 _SIZE_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
 
 
@@ -107,6 +109,17 @@ def one_of(*names: str) -> dict[str, Any]:
         return str(text)
 
     return {"parser": parse, "metavar": "|".join(names), "autocompletion": _completion(names)}
+
+
+def check_range(context: typer.Context, parameter: typer.CallbackParam, value: int | None) -> int | None:
+    """One end of a range of offsets or times, when it does not lie on the wrong side of the other end."""
+    first, last = _RANGES[str(parameter.name)]
+    given = context.params | {parameter.name: value}
+    start, end = given.get(first), given.get(last)
+    if start is not None and end is not None and start > end:
+        options = (f"--{name.replace('_', '-')}" for name in (first, last))
+        raise typer.BadParameter(f"the range is empty: {' lies past '.join(options)}")
+    return value
 
 
 def check_paths(paths: list[str] | None) -> list[str] | None:
@@ -209,10 +222,14 @@ AsKind = Annotated[
 # -- what is chosen ------------------------------------------------------------------------------------------
 
 FromOffset = Annotated[
-    int | None, typer.Option("--from-offset", metavar="N", parser=parse_count, help="From this offset on.")
+    int | None,
+    typer.Option("--from-offset", metavar="N", parser=parse_count, callback=check_range, help="From this offset on."),
 ]
 ToOffset = Annotated[
-    int | None, typer.Option("--to-offset", metavar="N", parser=parse_count, help="Up to this offset, itself included.")
+    int | None,
+    typer.Option(
+        "--to-offset", metavar="N", parser=parse_count, callback=check_range, help="Up to this offset, itself included."
+    ),
 ]
 FromTime = Annotated[
     int | None,
@@ -220,11 +237,15 @@ FromTime = Annotated[
         "--from-time",
         metavar="T",
         parser=parse_moment,
+        callback=check_range,
         help="From this time on: epoch milliseconds, ISO-8601 (UTC unless it says otherwise), or relative (-2h, now).",
     ),
 ]
 ToTime = Annotated[
-    int | None, typer.Option("--to-time", metavar="T", parser=parse_moment, help="Up to this time, itself included.")
+    int | None,
+    typer.Option(
+        "--to-time", metavar="T", parser=parse_moment, callback=check_range, help="Up to this time, itself included."
+    ),
 ]
 Limit = Annotated[
     int | None, typer.Option("--limit", metavar="N", parser=parse_positive, help="Stop after so many rows.")

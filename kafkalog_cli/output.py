@@ -156,16 +156,23 @@ class _Descriptor:
 def open_output(path: str | None, sources: Iterable[str] = ()) -> OutputStream:
     """Standard output for None and ``-``; else a new file, or a device or pipe that is there already.
 
-    Raises OutputExists for a file that is not empty, OutputInsideSource for a place inside one of the sources,
-    OutputError for anything else that cannot be opened.
+    Raises OutputExists for a file that is not empty, OutputInsideSource for a place inside one of the sources or a
+    broker's log directory, OutputError for anything else that cannot be opened.
     """
     if path is None or path == "-":
         return _standard_output()
+    from pathlib import Path
+
+    from format.publish_paths import log_dir_around
+
     real = os.path.realpath(path)
     for source in sources:
         source_real = os.path.realpath(source)
         if real == source_real or real.startswith(source_real.rstrip(os.sep) + os.sep):
             raise OutputInsideSource("the output lies inside a source, where nothing is ever written", Location(path))
+    log_dir = log_dir_around(Path(real))
+    if log_dir is not None:
+        raise OutputInsideSource(f"the output would lie inside the log directory {log_dir}", Location(path))
     try:
         status = os.stat(real)
     except FileNotFoundError:

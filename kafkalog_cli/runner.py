@@ -63,6 +63,7 @@ class Run:
             aside=self._say_aside,
         )
         self._progress = Progress()
+        self._last_words: list[str] = []
         if shows_summary or main_schema is FINDING:
             self.summary.findings.update({severity.label: 0 for severity in Severity})
 
@@ -121,6 +122,10 @@ class Run:
         """A count for the summary, beside those of the rows."""
         self.summary.count(name, number)
 
+    def say_at_end(self, words: str) -> None:
+        """A line for standard error when all has gone well and every row is written; not in a quiet run."""
+        self._last_words.append(words)
+
     def progress(self, total_bytes: int | Callable[[], int] | None = None) -> Progress:
         """The progress of the whole run, in bytes; call ``advance`` on it. Silent where there is no terminal.
 
@@ -168,7 +173,11 @@ class Run:
             self._output.flush()  # shown as far as it goes, but no file is published
         else:
             self._output.publish()
-        if self._is_quiet or self.format_name == "jsonl":
+        if self._is_quiet:
+            return
+        for words in self._last_words:
+            say(words)
+        if self.format_name == "jsonl":
             return
         if self._shows_summary and self.format_name in ("table", "text"):
             return

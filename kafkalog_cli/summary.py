@@ -6,7 +6,10 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from kafkalog_cli.exit_codes import MEANINGS, Condition, ExitCode, combined
+from kafkalog_cli.exit_codes import Condition, ExitCode, combined
+
+#: Words that follow the noun in a counter's name, as in ``bytes_read``.
+_PARTICIPLES = ("read",)
 
 
 @dataclass
@@ -42,7 +45,7 @@ class Summary:
         """What was not checked, with one entry for each code of findings that say so."""
         return [
             *self.not_checked,
-            *(f"{code}: {_number(count, 'finding')}" for code, count in sorted(self.unchecked_codes.items())),
+            *(f"{code}: {counted(count, 'finding')}" for code, count in sorted(self.unchecked_codes.items())),
         ]
 
     @property
@@ -70,8 +73,8 @@ class Summary:
 
     def paragraph(self) -> str:
         """A few lines for people."""
-        counted = _joined(_number(count, name) for name, count in self.counts.items() if name != "finding")
-        lines = [f"{self.command}: {counted or 'nothing'}."]
+        told = _joined(counted(count, name) for name, count in self.counts.items() if name != "finding")
+        lines = [f"{self.command}: {told or 'nothing'}."]
         found = _joined(f"{count:,} {name}" for name, count in reversed(self.findings.items()) if count)
         if found:
             lines.append(f"Findings: {found}.")
@@ -79,17 +82,37 @@ class Summary:
             lines.append(f"Not checked: {'; '.join(self.all_not_checked)}.")
         code = self.exit_code
         if self.conditions:
-            lines.append(f"Ended with: {', '.join(self.condition_names)}. Exit status {int(code)}: {MEANINGS[code]}.")
+            words = "; ".join(each.words for each in Condition if each in self.conditions)
+            lines.append(f"{words[0].upper()}{words[1:]}. Exit status {int(code)}.")
         elif self.findings:
             lines.append("Complete and clean." if not found else "Complete; no damage.")
         return "\n".join(lines)
 
 
-def _number(count: int, name: str) -> str:
-    words = name.replace("_", " ")
-    if count != 1 and not words.endswith(("s", "bytes read")):
-        words = words[:-1] + "ies" if words.endswith("y") else words + ("es" if words.endswith(("ch", "x")) else "s")
-    return f"{count:,} {words}"
+def counted(count: int, name: str) -> str:
+    """A count with its noun, as ``1 segment``, ``2 batches``, ``0 bytes``.
+
+    ``name`` is a counter's: words joined by underlines, whose first noun may be in either number.
+    """
+    words = name.split("_")
+    noun = 0 if words[-1] in _PARTICIPLES else -1
+    words[noun] = (_singular if count == 1 else _plural)(words[noun])
+    return f"{count:,} {' '.join(words)}"
+
+
+def _singular(noun: str) -> str:
+    if noun.endswith("ies"):
+        return noun[:-3] + "y"
+    if noun.endswith(("tches", "sses", "xes")):
+        return noun[:-2]
+    return noun[:-1] if noun.endswith("s") and not noun.endswith("ss") else noun
+
+
+def _plural(noun: str) -> str:
+    noun = _singular(noun)
+    if noun.endswith("y"):
+        return noun[:-1] + "ies"
+    return noun + ("es" if noun.endswith(("tch", "ss", "x")) else "s")
 
 
 def _joined(parts: Iterable[str]) -> str:

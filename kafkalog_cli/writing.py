@@ -98,10 +98,8 @@ def tell_written(run: Run, items: Iterable[Finding | WrittenSegment]) -> None:
             run.count("lost_bytes", item.lost_bytes)
 
 
-def say_published(run: Run, target: object, quiet: bool) -> None:
-    """Where the result is, on standard error."""
-    from kafkalog_cli.messages import say
+def say_published(run: Run, target: object) -> None:
+    """Where the result is, on standard error, once all rows are out."""
     from kafkalog_cli.render.escape import printable
 
-    if not quiet:
-        say(f"published: {printable(str(target))}")
+    run.say_at_end(f"published: {printable(str(target))}")

@@ -102,9 +102,9 @@ def _check_for_doubles(sources: list[ExtractSource]) -> None:
             name = "files outside partition directories" if topic is None else f"{topic}-{partition}"
             raise InputError(f"{name} would come from two directories, here and {other}", Location(str(source.path)))
         if real in seen or (source.kind is Kind.LOG and directory in seen):
-            raise InputError("is given twice", Location(str(source.path)))
+            raise InputError("the log is given twice", Location(str(source.path)))
         if source.kind is Kind.PARTITION and any(os.path.dirname(each) == real for each in seen):
-            raise InputError("is given, and a file in it too", Location(str(source.path)))
+            raise InputError("the directory is given, and a file in it too", Location(str(source.path)))
         seen.add(real)
 
 

@@ -29,6 +29,7 @@ from kafkalog_cli.options import (
     limits_of,
     reading,
 )
+from kafkalog_cli.render.shown_columns import RECORD_COLUMNS
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
@@ -48,7 +49,7 @@ _TABLE_COLUMNS = {
         "topic", "partition", "base_offset", "last_offset", "position", "size_bytes", "record_count", "codec",
         "max_timestamp", "crc_valid", "leader_epoch", "producer_id", "base_sequence", "producer_epoch", "magic",
     ),
-    RECORD.type: ("topic", "partition", "offset", "timestamp", "codec", "key", "value", "headers"),
+    RECORD.type: RECORD_COLUMNS,
 }  # fmt: skip
 
 

@@ -240,7 +240,7 @@ def _paths(files: list[str] | None, emulate: str | None) -> list[str]:
         if emulate is not None:
             say('Missing required argument "[files]"')
             raise typer.Exit(1)
-        raise typer.BadParameter("Missing option '--files'.")
+        raise UsageError("Missing option '--files'.")
     paths = [path for value in files for path in split_files(value)]
     if emulate is None:
         for path in paths:

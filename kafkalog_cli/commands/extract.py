@@ -124,7 +124,7 @@ def extract(
                     run.count("written_bytes", item.size_bytes)
         for words in terms.left_out:
             run.not_checked(words)
-        say_published(run, publication.target, quiet)
+        say_published(run, publication.target)
 
 
 def _file_format(to: str, bytes_per_file: int | None) -> FileFormat:

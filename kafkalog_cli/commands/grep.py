@@ -28,6 +28,7 @@ from kafkalog_cli.options import (
     one_of,
     parse_count,
 )
+from kafkalog_cli.render.shown_columns import RECORD_COLUMNS
 
 if TYPE_CHECKING:
     from format.limits import Limits
@@ -46,7 +47,7 @@ EXAMPLES = (
 )
 
 PLACES = ("key", "value", "header", "any")
-_TABLE_COLUMNS = {"record": ("topic", "partition", "offset", "timestamp", "codec", "key", "value", "headers")}
+_TABLE_COLUMNS = {"record": RECORD_COLUMNS}
 # A table shows a key or value of up to so many bytes as a whole, else what is around the match.
 _WHOLE_BYTES = 200
 _BEFORE_BYTES = 60

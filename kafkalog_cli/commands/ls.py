@@ -11,14 +11,17 @@ import typer
 from format.findings import Severity
 from kafkalog_cli.options import (
     AsKind,
+    CacheFriendly,
     FailOn,
     Format,
     MaxDecompressedBytes,
+    MaxRate,
     OutputFile,
     Paths,
     Quiet,
     limits_of,
     one_of,
+    reading,
 )
 
 if TYPE_CHECKING:
@@ -31,14 +34,11 @@ if TYPE_CHECKING:
 SORT_KEYS = ("name", "size", "segments", "batches", "time")  # those of format.operations.ls; a test compares them
 
 EXAMPLES = (
-    ("kafkalog ls /var/lib/kafka/data", "Every partition of a log directory: offsets, sizes, watermarks, what is odd"),
-    ("kafkalog ls --segments /var/lib/kafka/data/orders-0", "One partition and its segments"),
-    ("kafkalog ls --sort size /var/lib/kafka/data", "The largest partitions first"),
-    ("kafkalog ls --no-scan /var/lib/kafka/data", "Names, sizes and checkpoints only, for a directory of thousands"),
-    (
-        "kafkalog ls --format jsonl /var/lib/kafka/data | jq -c 'select(.mark or .notes)'",
-        "Only what is marked or remarkable",
-    ),
+    ("kafkalog ls /var/kafka", "every partition of a log directory: offsets, sizes, watermarks, what is odd"),
+    ("kafkalog ls /var/kafka/orders-0", "one partition and its segments"),
+    ("kafkalog ls --sort size /var/kafka", "the largest partitions first"),
+    ("kafkalog ls --no-scan /var/kafka", "names, sizes and checkpoints only, for a directory of thousands"),
+    ("kafkalog ls --format jsonl /var/kafka | jq -c 'select(.mark or .notes)'", "only what is marked or remarkable"),
 )
 
 #: What a table shows, each column with the width of the terminal from which on it has room; the other formats have all.
@@ -114,6 +114,8 @@ def ls(
     max_decompressed_bytes: MaxDecompressedBytes = None,
     output_format: Format = None,
     output: OutputFile = None,
+    max_rate: MaxRate = None,
+    cache_friendly: CacheFriendly = False,
     quiet: Quiet = False,
 ) -> None:
     """What is here: partitions, segments, offset and time ranges, sizes, codecs, checkpoints, strays.
@@ -129,16 +131,19 @@ def ls(
     kind = None if as_kind is None else _parsed_kind(as_kind)
     limits = limits_of(max_decompressed_bytes)
     width = shutil.get_terminal_size((_NO_TERMINAL_COLUMNS, 24)).columns
-    with Run(
-        "ls",
-        format_name=output_format,
-        output=output,
-        quiet=quiet,
-        paths=paths,
-        main_schema=_main_schema(paths, kind, segments),
-        table_columns={name: _fitting(columns, width) for name, columns in _TABLE_COLUMNS.items()},
-        fail_on=fail_on,
-    ) as run:
+    with (
+        reading(max_rate, cache_friendly),
+        Run(
+            "ls",
+            format_name=output_format,
+            output=output,
+            quiet=quiet,
+            paths=paths,
+            main_schema=_main_schema(paths, kind, segments),
+            table_columns={name: _fitting(columns, width) for name, columns in _TABLE_COLUMNS.items()},
+            fail_on=fail_on,
+        ) as run,
+    ):
         if not scan:
             run.not_checked("the logs and their indexes (--no-scan)")
         shown = _Shown(run, fail_on)

@@ -70,4 +70,4 @@ def rebuild_index(
             progress = run.progress((2 if with_log else 1) * found.size_bytes)
             terms = IndexRebuilding(with_log, limits, interval_bytes, progress.advance)
             tell_written(run, rebuild_sources(found, publication, terms))
-        say_published(run, publication.target, quiet)
+        say_published(run, publication.target)

@@ -168,7 +168,7 @@ def recompress(
             tell_written(run, recompress_sources(found, publication, terms))
         if run.summary.counts.get("lost_bytes"):
             run.condition(Condition.DAMAGE)
-        say_published(run, publication.target, quiet)
+        say_published(run, publication.target)
 
 
 def _check_options(output: str | None, codec: str | None, level: int | None, estimate: bool, explain: bool) -> None:

@@ -114,7 +114,7 @@ def redact(
         run.count("records", terms.records)
         for words in terms.left_out:
             run.not_checked(words)
-        say_published(run, publication.target, quiet)
+        say_published(run, publication.target)
 
 
 def _key(path: str | None) -> bytes:

@@ -69,4 +69,4 @@ def salvage(
             run.count("losses", len(terms.losses))
         if terms.losses:
             run.condition(Condition.DAMAGE)
-        say_published(run, publication.target, quiet)
+        say_published(run, publication.target)

@@ -64,7 +64,7 @@ def verify(
     from pathlib import Path
 
     from format.findings import Severity
-    from format.log_dir import Kind
+    from format.log_dir import Kind, kind_of
     from format.operations.log_walk import Level
     from format.operations.verification import NOT_CHECKED, Coverage, Verification
     from format.operations.verify import bytes_to_walk
@@ -93,3 +93,6 @@ def verify(
             run.count(name, getattr(terms.coverage, name))
         for words in NOT_CHECKED[terms.level]:
             run.not_checked(words)
+        kinds = {kind or kind_of(Path(each)) for each in paths}
+        if terms.level is Level.FULL and kinds - {Kind.LOG_DIR, Kind.PARTITION}:
+            run.not_checked("what lies beside a file that is given by itself")

@@ -15,7 +15,7 @@ from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render.lines import LineMaker
 from kafkalog_cli.render.text import line_maker
 from kafkalog_cli.render.values import CELL_WRITERS
-from kafkalog_cli.summary import Summary
+from kafkalog_cli.summary import Summary, counted
 
 _GUARDED = ("=", "+", "-", "@", "'", "\t", "\r", "＝", "＋", "－", "＠")
 _NUMBERS = ("int", "timestamp", "bool")
@@ -61,7 +61,7 @@ class CsvRenderer:
         """The header, where no row came, and a word about rows that had no place."""
         self._write_header()
         if self._left_out and self._schema is not None:
-            rows = ", ".join(f"{count} {kind}" for kind, count in sorted(self._left_out.items()))
+            rows = ", ".join(counted(count, kind) for kind, count in sorted(self._left_out.items()))
             self._aside(f"CSV holds one type of rows, here {self._schema.type}; left out: {rows}. Use jsonl for all.")
 
     def _write_header(self) -> None:

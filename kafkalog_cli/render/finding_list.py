@@ -36,7 +36,7 @@ class FindingList:
         self._width = max(_LEAST_WIDTH, min(_MOST_WIDTH, terminal_width or _MOST_WIDTH))
         self._is_coloured = is_coloured
         self._groups: dict[str, _Group] = {}
-        self._told: dict[str, int] = {}
+        self._told: dict[str, dict[str, None]] = {}  # the next steps of each code, in order
 
     def paragraphs(self, row: tuple[Any, ...]) -> str:
         """What to print for one finding now: nothing for an informational one, which is grouped."""
@@ -47,7 +47,7 @@ class FindingList:
             group = self._groups.setdefault(code, _Group(0, path, message))
             group.count += 1
             return ""
-        self._told[code] = self._told.get(code, 0) + 1
+        self._told.setdefault(code, {})[printable(str(row[_AT["next_step"]]))] = None
         head = f"{self._styled(f'{severity:<7}', severity)}  {code}"
         place = _place(row)
         lines = [head + (f"  {place}" if place else ""), _INDENT + path, *self._folded(message, _INDENT)]
@@ -72,13 +72,14 @@ class FindingList:
         if not self._told:
             return
         yield "What a broker does, and what to do next\n"
-        for code in self._told:
+        for code, next_steps in self._told.items():
             entry = FINDING_CODES.get(code)
             if entry is None:
                 continue
             yield f"  {code}\n"
             yield "\n".join(self._folded(f"A broker: {entry.broker}", "    ")) + "\n"
-            yield "\n".join(self._folded(f"Next: {entry.next_step}", "    ")) + "\n"
+            for next_step in filter(None, next_steps):
+                yield "\n".join(self._folded(f"Next: {next_step}", "    ")) + "\n"
 
     def _folded(self, text: str, indent: str) -> list[str]:
         return textwrap.wrap(

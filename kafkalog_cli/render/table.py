@@ -17,6 +17,7 @@ from format.timestamps import iso_time
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render.escape import escape_bytes, printable
 from kafkalog_cli.render.finding_list import FindingList
+from kafkalog_cli.render.shown_columns import ShownColumns
 from kafkalog_cli.render.values import CELL_WRITERS
 from kafkalog_cli.summary import Summary
 
@@ -49,6 +50,7 @@ class TableRenderer:
         self._shown: list[tuple[int, Column, Callable[[Any], str]]] = []
         self._rows: list[list[str]] = []
         self._widths: list[int] = []
+        self._first_to_go: tuple[str, ...] = ()
         self._has_output = False
         self._dropped: dict[str, None] = {}
         self._drawn_at = time.monotonic()
@@ -105,6 +107,7 @@ class TableRenderer:
         self._schema = schema
         self._shown = [(at[name], schema.columns[at[name]], _cell_maker(schema.columns[at[name]])) for name in names]
         self._widths = []
+        self._first_to_go = names.first_to_go if isinstance(names, ShownColumns) else ()
 
     def _draw(self) -> None:
         self._drawn_at = time.monotonic()
@@ -124,21 +127,25 @@ class TableRenderer:
         self._rows = []
 
     def _drop_what_has_no_room(self) -> None:
-        """Leave out the last columns of a table that is wider than the terminal even when folded."""
+        """Leave out columns of a table that is wider than the terminal even when folded, the last if none is named."""
         if self._terminal_width is None or self._widths:
             return
-        least = [
-            min(
+        least = {
+            column.name: min(
                 max(_width(column.name), *(_width(row[place]) for row in self._rows)),
                 _MIN_FOLDED_WIDTH if column.type in _FOLDED else self._terminal_width,
             )
             for place, (_at, column, _cell) in enumerate(self._shown)
-        ]
-        while len(least) > 1 and sum(least) + _GAP * (len(least) - 1) > self._terminal_width:
-            least.pop()
-        self._dropped.update(dict.fromkeys(column.name for _at, column, _cell in self._shown[len(least) :]))
-        self._shown = self._shown[: len(least)]
-        self._rows = [row[: len(least)] for row in self._rows]
+        }
+        to_go = [name for name in self._first_to_go if name in least]
+        while len(least) > 1 and sum(least.values()) + _GAP * (len(least) - 1) > self._terminal_width:
+            name = to_go.pop(0) if to_go else list(least)[-1]
+            del least[name]
+        names = [column.name for _at, column, _cell in self._shown]
+        self._dropped.update(dict.fromkeys(name for name in names if name not in least))
+        kept = [place for place, (_at, column, _cell) in enumerate(self._shown) if column.name in least]
+        self._shown = [self._shown[place] for place in kept]
+        self._rows = [[row[place] for place in kept] for row in self._rows]
 
     def _aligned(self, columns: list[Column], widths: list[int], has_header: bool) -> str:
         """The rows where every cell has room and no colour: what rich would draw, without it."""

@@ -46,3 +46,14 @@ def test_colour_is_only_there_where_asked_for() -> None:
     row = finding_row(finding("data-corrupt", PLACE, "x"))
     assert "\x1b[31merror" in FindingList(80, is_coloured=True).paragraphs(row)
     assert "\x1b" not in FindingList(80, is_coloured=False).paragraphs(row)
+
+
+def test_the_next_step_is_the_finding_s_own_and_told_once():
+    listed = FindingList(80, is_coloured=False)
+    for next_step in ("Ask a replica.", None, "Ask a replica."):
+        listed.paragraphs(finding_row(finding("batch-crc-mismatch", PLACE, "bad", next_step=next_step)))
+    lines = listed.closing().splitlines()
+    assert [line.strip() for line in lines if "Next:" in line] == [
+        "Next: Ask a replica.",
+        "Next: Compare with another replica; run salvage to keep what follows.",
+    ]

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from format.findings import Severity
 from format.limits import DEFAULT_LIMITS
 from kafkalog_cli import options
+from kafkalog_cli.main import main
 
 MIB = 1024 * 1024
 
@@ -105,3 +106,21 @@ def test_every_parser_refuses_as_usage_or_takes(text):
             parse(text)
         except typer.BadParameter:
             continue
+
+
+@pytest.mark.parametrize("command", [("dump",), ("grep", "--all"), ("extract", "--output", "out")])
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--from-offset", "9", "--to-offset", "8"),
+        ("--to-offset", "8", "--from-offset", "9"),
+        ("--from-time", "now", "--to-time", "-2h"),
+        ("--to-time", "2020-01-01", "--from-time", "2020-01-02"),
+    ],
+)
+def test_a_range_that_ends_before_it_starts_is_a_usage_error(command, words, data_dir, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    source = data_dir / "kafka-4.3-single" / "node-1" / "sensor-0"
+    assert main([*command, *words, str(source)]) == 2
+    assert "the range is empty" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []

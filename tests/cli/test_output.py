@@ -156,3 +156,13 @@ def test_a_device_is_written_as_it_is():
 def test_a_place_that_is_not_there(tmp_path):
     with pytest.raises(OutputError, match="cannot create: No such file or directory"):
         open_output(str(tmp_path / "no" / "out"))
+
+
+@pytest.mark.parametrize("name", ["findings", "orders-0/findings"])
+def test_no_file_goes_into_a_log_directory(tmp_path, name):
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "meta.properties").touch()
+    with pytest.raises(OutputInsideSource, match="inside the log directory"):
+        open_output(str(tmp_path / name))
+    assert sorted(os.listdir(tmp_path)) == ["meta.properties", "orders-0"]
+    assert os.listdir(tmp_path / "orders-0") == []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 from enum import Enum
 from typing import Any
 
@@ -20,8 +21,10 @@ from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.finding_rows import finding_row
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render import FORMATS, open_renderer
+from kafkalog_cli.render.shown_columns import RECORD_COLUMNS
+from kafkalog_cli.render.table import TableRenderer
 from kafkalog_cli.render.values import json_value
-from kafkalog_cli.summary import Summary
+from kafkalog_cli.summary import Summary, counted
 from tests.cli.hostile import HOSTILE_BYTES, HOSTILE_TEXTS, by_column_type
 from tests.cli.reading import assert_screen_safe, from_json, read_text_line, unescape
 
@@ -272,7 +275,7 @@ def test_csv_holds_one_type_of_rows_and_says_what_it_leaves_out():
     assert output == b"topic,partition,offset,timestamp,segment_base_offset,position,leader_epoch\nt,0,1,2,3,4,5\n"
     assert aside[0].startswith('finding code=offset-gap severity=info certainty=proven path="/a\\x1bb" topic=- ')
     assert 'message="two\\nlines"' in aside[0]
-    assert aside[1:] == ["CSV holds one type of rows, here match; left out: 2 property. Use jsonl for all."]
+    assert aside[1:] == ["CSV holds one type of rows, here match; left out: 2 properties. Use jsonl for all."]
 
 
 def test_csv_without_rows_still_has_its_header():
@@ -332,6 +335,34 @@ def test_table_cuts_what_is_very_long(value):
     output, _aside = rendered("table", (RECORD, [row]), table_columns={"record": ("offset", "value")})
     assert len(output) < 5000
     assert f"…({len(value):,} bytes)" in output.decode()
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (100, "topic partition offset timestamp codec key value headers"),
+        (90, "topic partition offset timestamp key value headers"),
+        (80, "topic partition offset timestamp key value"),
+        (65, "offset timestamp key value"),
+        (50, "offset timestamp key"),
+    ],
+)
+def test_a_narrow_terminal_keeps_what_one_looks_for(monkeypatch, width, shown):
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((width, 24)))
+    buffer = io.BytesIO()
+    output = OutputStream(buffer, "<test>", is_terminal=True)
+    renderer = TableRenderer(output, {"record": RECORD_COLUMNS})
+    values = {"topic": "orders", "partition": 0, "offset": 7, "timestamp": 0, "codec": "none", "headers": []}
+    values |= {"key": b"customer-4711", "value": b"v" * 300}
+    renderer.write(RECORD, [tuple(values.get(name) for name in RECORD.names)])
+    renderer.finish(Summary("test"), shown=False)
+    lines = buffer.getvalue().decode().splitlines()
+    assert lines[0].split() == shown.split()
+    assert max(map(len, lines[: lines.index("")] if "" in lines else lines)) <= width
+    left_out = set(RECORD_COLUMNS) - set(shown.split())
+    told = lines[-1].removeprefix("No room for ").partition(":")[0].split(", ") if left_out else []
+    assert set(told) == left_out
 
 
 def test_raw_lines_keep_their_place():
@@ -406,10 +437,41 @@ def test_summary_paragraph():
     assert summary.exit_code == 1
     assert summary.paragraph() == (
         "verify: 1,234 batches, 1 offset index entry.\nFindings: 2 fatal, 1 info.\n"
-        "Not checked: records; live-tail: 2 findings.\nEnded with: damage, incomplete. "
-        "Exit status 1: damage proven, or nothing found (--fail-on moves the threshold)."
+        "Not checked: records; live-tail: 2 findings.\n"
+        "Damage proven; incomplete, not proven clean. Exit status 1."
     )
     assert summary.as_row()["conditions"] == ["damage", "incomplete"]
+
+
+@pytest.mark.parametrize(
+    ("count", "name", "words"),
+    [
+        (1, "partitions", "1 partition"),
+        (1, "side_files", "1 side file"),
+        (1, "batches", "1 batch"),
+        (1, "bytes", "1 byte"),
+        (1, "losses", "1 loss"),
+        (1, "bytes_read", "1 byte read"),
+        (2, "bytes_read", "2 bytes read"),
+        (0, "partition", "0 partitions"),
+        (2, "batch", "2 batches"),
+        (2, "file_match", "2 file matches"),
+        (2, "loss", "2 losses"),
+        (2, "losses", "2 losses"),
+        (1234, "offset_index_entry", "1,234 offset index entries"),
+        (2, "leader_epoch", "2 leader epochs"),
+        (2, "property", "2 properties"),
+        (2, "info finding", "2 info findings"),
+    ],
+)
+def test_a_count_has_its_noun_in_the_right_number(count, name, words):
+    assert counted(count, name) == words
+
+
+@pytest.mark.parametrize("condition", Condition)
+def test_every_condition_has_words(condition):
+    summary = Summary("verify", conditions={condition})
+    assert summary.paragraph().endswith(f". Exit status {int(condition.exit_code)}.")
 
 
 def test_summary_of_a_clean_run():

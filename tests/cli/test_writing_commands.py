@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -44,6 +46,14 @@ def test_a_sound_partition(partition: Path, tmp_path: Path, run_kafkalog_many: R
     second.check(5)  # the target is there
     assert second.summary["conditions"] == ["refused"]
     assert sorted(os.listdir(tmp_path)) == ["out", "src"]
+
+
+def test_where_the_result_is_comes_after_all_rows(damaged: Path, tmp_path: Path) -> None:
+    words = [sys.executable, "-m", "kafkalog_cli", "salvage", damaged, "--format", "table"]
+    told = subprocess.run([*words, "--output", tmp_path / "out"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert told.stdout.decode().splitlines()[-1] == f"published: {tmp_path / 'out'}"
+    quiet = subprocess.run([*words, "--quiet", "--output", tmp_path / "other"], stderr=subprocess.PIPE)
+    assert quiet.stderr == b""
 
 
 @pytest.mark.parametrize("command", COMMANDS)
