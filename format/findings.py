@@ -178,6 +178,8 @@ _CODES = (
                 "Ignores them, or fails when it validates.", "Look at the producer."),
     FindingCode("record-header-not-utf8", _I, "records", "A record header's key is not valid UTF-8.",
                 "Serves it; clients replace the bytes.", "Look at the producer."),
+    FindingCode("record-misplaced", _W, "records", "A record's key belongs in another partition by Kafka's default partitioner (with --partitions).",
+                "Serves it; consumers see the key in two partitions, out of order, and compaction keeps both.", "Look at the producer's partitioner, and whether partitions were added."),
     FindingCode("record-attributes-unknown", _I, "records", "A record's attributes byte is not 0; no known version uses it.",
                 "Ignores it.", "Look at the producer."),
     FindingCode("decompression-failed", _E, "records", "The codec library rejects the compressed bytes of a batch whose CRC is right.",

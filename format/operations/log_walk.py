@@ -23,6 +23,7 @@ from format.legacy_messages import open_wrappers
 from format.limits import Limits
 from format.location import Location
 from format.operations.checks.batch_headers import check_batch_headers, check_wrapper_offsets
+from format.operations.checks.key_placement import check_key_placement, is_placed_by_key
 from format.operations.checks.record_contents import RecordCheck
 from format.operations.read_log import crc_findings, tail_finding
 from format.records import record_tables
@@ -55,6 +56,7 @@ class LogToWalk:
     level: Level
     limits: Limits
     is_last_segment: bool
+    partition_count: int | None = None  # hold keys against the default partitioner of a topic with so many
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,8 @@ def _record_findings(
     for table in record_tables(chunk, limits=log.limits, location=log.location):
         walked.record_count += len(table)
         yield from record_check.findings(table)
+        if log.partition_count is not None and is_placed_by_key(log.location):
+            yield from check_key_placement(table, log.location, log.partition_count)
 
 
 def _markers(chunk: BatchChunk, limits: Limits) -> dict[int, ControlRecord]:

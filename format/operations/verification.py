@@ -45,5 +45,6 @@ class Verification:
     limits: Limits = DEFAULT_LIMITS
     coverage: Coverage = field(default_factory=Coverage)
     walks: Walks = field(default_factory=OwnWalks)
+    partition_count: int | None = None  # of a topic whose keys the default partitioner placed, to hold them against it
     jobs: int = 1  # processes that share the work
     advance: Advance = no_progress  # told the bytes of the logs as they are walked over

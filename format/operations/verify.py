@@ -75,7 +75,7 @@ def _verify(path: Path, kind: Kind, terms: Verification) -> Iterator[Finding]:
 def logs_to_walk(path: Path, kind: Kind, terms: Verification) -> Iterator[LogToWalk]:
     """The logs that will be walked over, in order; those of partitions that cannot be listed are left out."""
     if kind is Kind.LOG:
-        yield LogToWalk(path, location_of_file(path), terms.level, terms.limits, is_last_segment=True)
+        yield LogToWalk(path, location_of_file(path), terms.level, terms.limits, True, terms.partition_count)
     for directory in partition_dirs(path, kind):
         try:
             partition = read_partition(directory)

@@ -56,7 +56,7 @@ def verify_log_file(
     across: Callable[[Fed], Iterator[Finding]] | None = None,
 ) -> Iterator[Finding]:
     """Findings for one log file at the run's level; ``across`` gets every table of batches with a valid CRC."""
-    log = LogToWalk(path, location, terms.level, terms.limits, is_last_segment)
+    log = LogToWalk(path, location, terms.level, terms.limits, is_last_segment, terms.partition_count)
     before = _identity(path)
     walked_to = 0
     try:

@@ -48,7 +48,7 @@ def logs_of_partition(partition: Partition, terms: Verification) -> Iterator[Log
     for number, segment in enumerate(partition.segments):
         if segment.log is not None:
             location = partition.location(segment.log, segment.base_offset)
-            yield LogToWalk(segment.log, location, terms.level, terms.limits, number == last)
+            yield LogToWalk(segment.log, location, terms.level, terms.limits, number == last, terms.partition_count)
 
 
 class _PartitionRun:

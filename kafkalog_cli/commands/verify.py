@@ -31,6 +31,7 @@ from kafkalog_cli.runner import Run
 EXAMPLES = (
     ("kafkalog verify /var/kafka", "a whole log directory, everything across files too"),
     ("kafkalog verify --level crc /var/kafka/orders-0", "only headers and CRCs of one partition"),
+    ("kafkalog verify --partitioner murmur2 --partitions 12 /var/kafka/orders-0", "are all keys where they belong?"),
     ("kafkalog verify --format jsonl --fail-on warning /mnt/copy > findings.jsonl", "for a script: one finding a line"),
 )
 
@@ -45,6 +46,25 @@ def verify(
             **one_of(*LEVELS),
         ),
     ] = "full",
+    partitioner: Annotated[
+        str | None,
+        typer.Option(
+            "--partitioner",
+            help="Hold the keys of records against this partitioner, that of the Java clients; needs --partitions.",
+            show_default=False,
+            **one_of("murmur2"),
+        ),
+    ] = None,
+    partitions: Annotated[
+        int | None,
+        typer.Option(
+            "--partitions",
+            metavar="N",
+            min=1,
+            help="How many partitions the topic has, for --partitioner.",
+            show_default=False,
+        ),
+    ] = None,
     as_kind: AsKind = None,
     format_name: Format = None,
     output: OutputFile = None,
@@ -70,8 +90,14 @@ def verify(
     from format.operations.verify import bytes_to_walk
     from format.operations.verify import verify as verify_path
 
+    if (partitioner is None) != (partitions is None):
+        raise typer.BadParameter("--partitioner and --partitions go together", param_hint="--partitioner")
+    if partitions is not None and level in ("headers", "crc"):
+        raise typer.BadParameter(f"no key is read at the level {level}", param_hint="--partitioner")
     limits = limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window)
-    terms = Verification(Level[level.upper()], limits, Coverage(), jobs=jobs_of(jobs, max_rate))
+    terms = Verification(
+        Level[level.upper()], limits, Coverage(), jobs=jobs_of(jobs, max_rate), partition_count=partitions
+    )
     kind = None if as_kind is None else Kind(as_kind)
     with (
         reading(max_rate, cache_friendly),

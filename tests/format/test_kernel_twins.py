@@ -140,11 +140,12 @@ def searched(log: bytes) -> list[Any]:
     return seen
 
 
-def doubts(batches: BatchTable, table: RecordTable) -> tuple[int, int]:
-    """Which rows the quick checks do not pass."""
+def doubts(batches: BatchTable, table: RecordTable) -> tuple[int, int, int]:
+    """Which rows the quick checks do not pass, and which key belongs elsewhere."""
     columns, records = (memoryview(np.ascontiguousarray(each.columns)) for each in (batches, table))
     record = in_use().find_doubtful_record(table.buffer, records, columns, 5000, crc_tables()) if len(table) else -1
-    return in_use().find_doubtful_header(columns, 2**62), record
+    misplaced = in_use().find_misplaced_record(table.buffer, records, columns, 1, 3, 0) if len(table) else -1
+    return in_use().find_doubtful_header(columns, 2**62), record, misplaced
 
 
 def logs_of_brokers() -> list[Any]:
