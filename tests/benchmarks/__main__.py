@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import os
 import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -22,7 +23,8 @@ from pathlib import Path
 
 from kafkalog_cli.version import version_text
 from tests.benchmarks import make_data
-from tests.benchmarks.measure import Cost, floor, in_turn, peak_bytes, ratio, run
+from tests.benchmarks.measure import Cost, Ratio, environment, floor, in_turn, peak_bytes, ratio, run
+from tests.corpora import REPOSITORY
 from tests.oracle.kafka_lab import KafkaLab, _dump_log_class
 
 KAFKA = "4.3.1"
@@ -157,23 +159,50 @@ def main() -> None:
     for row in ROWS:
         if all(word in f"{row.name} {row.data}" for word in options.only):
             print("| " + " | ".join(measured(row, options.data, options.rounds, lab)) + " |", flush=True)
-    if options.aiokafka:
+    if not options.only:
+        _print_lookups(options.data, options.rounds)
+    if options.aiokafka and not options.only:
         _print_aiokafka(options.aiokafka, options.data, options.rounds)
 
 
+LOOKUPS = (
+    ("--offset", str(11 * make_data.RECORD_COUNT // 2)),
+    ("--timestamp", str(make_data.START_MS + make_data.RECORD_COUNT // 20)),
+    ("--max-timestamp",),
+)
+
+
+def _print_lookups(root: Path, rounds: int) -> None:
+    partition = make_data.make(root, "many")
+    size_bytes = sum(each.stat().st_size for each in partition.glob("*.log"))
+    print(f"\n| find in {size_bytes / 2**30:.1f} GiB | s (range) | bytes read |\n| --- | --- | --- |")
+    for words in LOOKUPS:
+        command = kafkalog(("find", *words, "--explain"), [partition])
+        told = subprocess.run(command, capture_output=True, text=True, check=True, env=environment(), cwd=REPOSITORY)
+        (bytes_read,) = re.findall(r"(\d+) bytes were read", told.stdout)
+        seconds = [run(command).wall_s for _ in range(3 * rounds)]
+        spread = f"{statistics.median(seconds):.2f} ({min(seconds):.2f}-{max(seconds):.2f})"
+        print(f"| {' '.join(words)} | {spread} | {int(bytes_read):,} |", flush=True)
+
+
 def _print_aiokafka(python: str, root: Path, rounds: int) -> None:
-    script = Path(__file__).with_name("aiokafka_reader.py")
-    print(
-        "\n| aiokafka's reader in-process, CRCs checked | s | kafkalog verify, whole process, s |\n| --- | --- | --- |"
-    )
+    print("\n| every record, imports aside | processes | aiokafka's reader s | kafkalog's verify s | times as fast |")
+    print("| --- | --- | --- | --- | --- |")
     for name in ("none", "zstd", "lz4"):
         (log,) = make_data.make(root, name).glob("*.log")
-        theirs, own = [], []
-        for _ in range(rounds):
-            done = subprocess.run([python, script, log], capture_output=True, text=True, check=True)
-            theirs.append(float(done.stdout.split()[0]))
-            own.append(run(kafkalog(RECORDS, [log])).wall_s)
-        print(f"| {name} | {statistics.median(theirs):.2f} | {statistics.median(own):.2f} |", flush=True)
+        theirs = [python, str(Path(__file__).with_name("aiokafka_reader.py")), str(log)]
+        for jobs in ("1", "2"):
+            ours = [sys.executable, "-m", "tests.benchmarks.own_reader", str(log), jobs]
+            pairs = [(_told_seconds(ours), _told_seconds(theirs)) for _ in range(rounds)]
+            ratios = Ratio(tuple(their_s / own_s for own_s, their_s in pairs))
+            own_s, their_s = (statistics.median(each) for each in zip(*pairs, strict=True))
+            print(f"| {name} | {jobs} | {their_s:.2f} | {own_s:.2f} | {ratios} |", flush=True)
+
+
+def _told_seconds(command: Sequence[str]) -> float:
+    """The first word that a reader prints."""
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment(), cwd=REPOSITORY)
+    return float(done.stdout.split()[0])
 
 
 if __name__ == "__main__":

@@ -1,0 +1,24 @@
+"""verify of every record of one log without the imports: seconds, as aiokafka_reader tells them.
+
+``python -m tests.benchmarks.own_reader LOG JOBS``. More is checked here than there: order, timestamps, counts, headers.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from pathlib import Path
+
+from format.freed_memory import keep_freed_memory
+from format.log_dir import Kind
+from format.operations.log_walk import Level
+from format.operations.verification import Verification
+from format.operations.verify import verify
+
+if __name__ == "__main__":
+    keep_freed_memory()
+    terms = Verification(Level.RECORDS, jobs=int(sys.argv[2]))
+    started = time.perf_counter()
+    found = list(verify(Path(sys.argv[1]), terms, kind=Kind.LOG))
+    print(time.perf_counter() - started, terms.coverage.records)
+    sys.exit(bool(found))
