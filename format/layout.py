@@ -260,6 +260,8 @@ OFFSET_CHECKPOINTS = (
     LOG_START_OFFSET_CHECKPOINT,
     CLEANER_OFFSET_CHECKPOINT,
 )
+#: Files of a log directory itself: none of them belongs to a partition, whatever the directory is called.
+LOG_DIR_FILES = (*OFFSET_CHECKPOINTS, META_PROPERTIES, CLEAN_SHUTDOWN, LOCK, BOOTSTRAP_CHECKPOINT)
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 #: Where a broker with tiered storage keeps indexes that it fetched (storage RemoteIndexCache); no partition.
 REMOTE_INDEX_CACHE = "remote-log-index-cache"

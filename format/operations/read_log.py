@@ -176,13 +176,16 @@ def _is_being_written(source: FileSource, damage: Damage, has_grown: bool) -> bo
 
 
 def location_of_file(path: str | os.PathLike[str]) -> Location:
-    """Topic, partition and segment base offset as a file's name and directory tell them."""
+    """Topic, partition and segment base offset as a file's name and directory tell them.
+
+    A file of the log directory itself has none of them, even where that directory is called ``node-1``.
+    """
     place = Path(path)
     parent = place.parent if place.parent.name not in ("", "..") else Path(os.path.abspath(place.parent))
     parsed = parse_partition_dir(parent.name)
     match = layout.SEGMENT_FILE.match(place.name)
     location = Location(str(place))
-    if parsed is not None:
+    if parsed is not None and place.name.removesuffix(layout.TEMPORARY_SUFFIX) not in layout.LOG_DIR_FILES:
         location = replace(location, topic=parsed[0], partition=parsed[1])
     if match is not None and is_offset(int(match["base_offset"])):
         location = replace(location, base_offset=int(match["base_offset"]))
