@@ -1,6 +1,6 @@
 """Runs fuzz cases with the plain Python kernel, whatever was compiled: the other twin, for comparison.
 
-python -m tests.faults.plain_kernel SEED NUMBER…   prints a JSON list of digests
+python -m tests.faults.plain_kernel SEED   takes a JSON list of case numbers from standard input, prints one of digests
 """
 
 from __future__ import annotations
@@ -29,8 +29,7 @@ def main() -> None:
     use_plain_kernel()
     from tests.faults.fuzz import digests
 
-    seed, *numbers = (int(word) for word in sys.argv[1:])
-    print(json.dumps(digests(numbers, seed)))
+    print(json.dumps(digests(json.load(sys.stdin), int(sys.argv[1]))))
 
 
 if __name__ == "__main__":
