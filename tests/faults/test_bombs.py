@@ -33,6 +33,7 @@ BOMBS: dict[str, tuple[int, int, Callable[[], bytes]]] = {
     "snappy raw, declared": (2, SNAPPY, lambda: snappy_zeros(GIB_IN_MIB)),
     "snappy chunks": (2, SNAPPY, lambda: snappy_stream_zeros(GIB_IN_MIB)),
     "lz4": (2, LZ4, lambda: lz4_zeros(GIB_IN_MIB)),
+    "lz4, declared": (2, LZ4, lambda: lz4_zeros(GIB_IN_MIB, declared=True)),
     "zstd, not declared": (2, ZSTD, lambda: zstd_zeros(GIB_IN_MIB)),
     "zstd, declared": (2, ZSTD, lambda: zstd_zeros(GIB_IN_MIB, declared=True)),
     "gzip in v0": (0, GZIP, lambda: gzip_zeros(GIB_IN_MIB)),

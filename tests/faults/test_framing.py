@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import tracemalloc
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from format import layout, offset_index, time_index
 from format.batches import batch_chunks
 from format.findings import Finding, Severity
 from format.operations.verify import Level
-from format.source import FileSource
-from tests.building import batch, batches
-from tests.faults.judging import codes_of, offsets_read, verdict
+from format.source import BytesSource, FileSource
+from tests.building import BASE_TIMESTAMP, batch, batches
+from tests.faults.judging import codes_of, findings_of, offsets_read, partition_of, verdict
 
 THREE = batches(3)
 FIRST, SECOND, THIRD = THREE
@@ -60,6 +62,27 @@ def test_a_truncation_between_batches_shows_through_the_next_segment(tmp_path: P
     assert (found.code, found.lost_offsets) == ("segment-missing", (6, 8))
 
 
+BESIDE = {
+    "an offset index": ("t-0/00000000000000000000.index", offset_index.write(([8], [len(FIRST + SECOND)])),
+                        "offset-index-mismatch"),
+    "a time index": ("t-0/00000000000000000000.timeindex", time_index.write(([BASE_TIMESTAMP + 8], [8])),
+                     "time-index-mismatch"),
+    "a leader epoch": ("t-0/leader-epoch-checkpoint", b"0\n2\n0 0\n1 9\n", "leader-epoch-checkpoint-mismatch"),
+    "the high watermark": (layout.REPLICATION_OFFSET_CHECKPOINT, b"0\n1\nt 0 9\n", "checkpoint-mismatch"),
+    "the recovery point": (layout.RECOVERY_POINT_CHECKPOINT, b"0\n1\nt 0 9\n", "checkpoint-mismatch"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", BESIDE)
+def test_a_truncation_between_batches_shows_through_what_lies_beside(tmp_path: Path, name: str) -> None:
+    path, content, told = BESIDE[name]
+    for log, expected in ((LOG, set()), (FIRST + SECOND, {told})):
+        partition_of(tmp_path, log)
+        (tmp_path / path).write_bytes(content)
+        found = findings_of(tmp_path)
+        assert set(codes_of(found, Severity.WARNING)) - {"unclean-shutdown"} == expected
+
+
 def test_a_torn_tail_is_no_tail_where_an_intact_batch_follows(tmp_path: Path) -> None:
     found = only(verdict(tmp_path, FIRST + SECOND[:-5] + THIRD))
     assert found.code == "log-framing-broken"
@@ -77,6 +100,18 @@ def test_a_length_that_cannot_be_costs_one_batch(tmp_path: Path, length: int) ->
     assert found.lost_offsets == (3, 5)
     assert "only its length is wrong" in found.message
     assert offsets_read(tmp_path) == [0, 1, 2, 6, 7, 8]
+
+
+def test_a_length_that_cannot_be_costs_no_memory() -> None:
+    log = FIRST + with_length(SECOND, 2**31 - 1) + THIRD
+    tracemalloc.start()
+    try:
+        chunks = list(batch_chunks(BytesSource(log)))
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert sum(len(each.table) for each in chunks) == 2
+    assert peak_bytes < 8 * 2**20
 
 
 @pytest.mark.parametrize("swallowed", [1, 2, 3])

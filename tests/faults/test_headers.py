@@ -175,6 +175,23 @@ def test_timestamps_that_no_clock_has(tmp_path: Path, timestamp: int) -> None:
     assert offsets_read(tmp_path) == [0, 1, 2, 3]
 
 
+@pytest.mark.parametrize("form", ["table", "text", "jsonl", "csv"])
+def test_timestamps_that_no_calendar_has_are_printed(tmp_path: Path, run_kafkalog_many, form: str) -> None:  # type: ignore[no-untyped-def]
+    extremes = (-1, -2, 0, 2**62, 2**63 - 1, -(2**63), 253_402_300_800_000)  # the last: the year 10000
+    log = b"".join(
+        batch(offset, [b"a"], base_timestamp=each, max_timestamp=each) for offset, each in enumerate(extremes)
+    )
+    partition = partition_of(tmp_path, log)
+    forms = ("--format", form)
+    words = [["dump", *forms], ["dump", "--records", *forms], ["verify", *forms], ["ls", "--segments", *forms]]
+    finds = [["find", "--timestamp", str(2**63 - 1), *forms], ["find", "--max-timestamp", *forms]]
+    for run in run_kafkalog_many([*each, partition] for each in words + finds):
+        run.check(0, 1, 3)
+        assert "OverflowError" not in run.stderr
+    (dumped,) = run_kafkalog_many([["dump", "--records", *forms, partition]])
+    assert dumped.stdout.count(str(2**63 - 1)) >= 1
+
+
 def test_a_timestamp_that_leaves_64_bits(tmp_path: Path) -> None:
     log = batch(0, [b"a", b"b"], base_timestamp=2**63 - 1, max_timestamp=2**63 - 1)
     assert codes_of(verdict(tmp_path, log)) == ["record-invalid", "timestamp-suspicious"]

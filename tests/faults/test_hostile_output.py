@@ -63,6 +63,10 @@ def commands(log_dir: Path) -> list[list[str | Path]]:
         ["find", partition, "--offset", "3", "--explain"],
         ["find", partition, "--offset", "10000"],
         ["dump", partition / os.fsdecode(b"\x1b[2J\xff.log")],
+        ["grep", "--all", partition],
+        ["grep", "--all", "--explain", partition],
+        ["recompress", "--explain", "--codec", "zstd", partition],
+        ["recompress", "--estimate", partition],
     ]
 
 
@@ -79,6 +83,32 @@ def test_nothing_gets_out_raw(log_dir: Path, form: str, run_kafkalog_many: RunMa
         if form == "jsonl":
             for line in run.stdout.splitlines():
                 json.loads(line)
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_nothing_gets_out_raw_of_commands_that_write(
+    log_dir: Path, form: str, tmp_path: Path, run_kafkalog_many: RunMany
+) -> None:
+    words: list[list[str | Path]] = [
+        ["salvage", log_dir], ["rebuild-index", log_dir], ["redact", log_dir],
+        ["recompress", "--skip-damaged", "--codec", "gzip", log_dir],
+        ["extract", "--to", "csv", log_dir], ["extract", "--to", "jsonl", log_dir],
+    ]  # fmt: skip
+    hostile = tmp_path / os.fsdecode(b"=1+1\x1b[2J\xe2\x80\xae\xff")
+    hostile.mkdir()
+    runs = run_kafkalog_many(
+        [*each, "--format", form, "--output", hostile / str(number)] for number, each in enumerate(words)
+    )
+    for run in runs:
+        run.check(0, 1, 2, 3)
+        assert_screen_safe(run.stderr.encode("utf-8", "surrogateescape"))
+        if form == "csv":
+            assert_cells_are_no_formulas(run.stdout)
+        else:
+            assert_screen_safe(run.stdout.encode("utf-8", "surrogateescape"))
+    (written,) = (hostile / "4").rglob("*.csv")
+    content = written.read_bytes().decode("utf-8", "surrogateescape")
+    assert_cells_are_no_formulas(content)
 
 
 def assert_cells_are_no_formulas(content: str) -> None:

@@ -84,6 +84,13 @@ def test_a_payload_that_is_unusual(tmp_path: Path, name: str) -> None:
     assert offsets_read(tmp_path) == list(range(9))
 
 
+def test_an_empty_zstd_payload_is_no_frame_and_no_records(tmp_path: Path) -> None:
+    """Zero frames are sound zstd, so that the records are what is missing."""
+    (found,) = verdict(tmp_path, log_of(ZSTD, b""))
+    assert (found.code, found.location.offset) == ("record-count-mismatch", 3)
+    assert offsets_read(tmp_path) == [0, 1, 2, 6, 7, 8]
+
+
 @pytest.mark.parametrize("codec", CODECS)
 def test_a_payload_cut_at_any_byte_is_never_a_short_success(tmp_path: Path, codec: int) -> None:
     payload = compress(codec, RECORDS)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+import tracemalloc
 from pathlib import Path
 
 import pytest
@@ -173,6 +174,23 @@ def test_text_without_end_meets_a_limit(tmp_path: Path, content: bytes) -> None:
     )
     assert codes_of(found) in (["limit-exceeded"], ["checkpoint-invalid"])
     assert len(found) == 1
+
+
+@pytest.mark.parametrize("name", ["leader-epoch-checkpoint", "partition.metadata", "quorum-state"])
+def test_a_line_of_a_gigabyte_is_not_read(tmp_path: Path, name: str) -> None:
+    partition = partition_of(tmp_path, LOG)
+    with open(partition / name, "wb") as file:
+        file.write(b"0")
+        file.truncate(2**30)  # a hole: it takes no disk
+    tracemalloc.start()
+    try:
+        found = findings_of(partition)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert codes_of(found) == ["limit-exceeded"]
+    assert found[0].is_incomplete
+    assert peak_bytes < 32 * 2**20
 
 
 CHECKPOINT_LINES: dict[str, tuple[bytes, list[str]]] = {

@@ -1,4 +1,4 @@
-"""What the system sees of a reading command: nothing opened for writing, removed, renamed or locked in the source."""
+"""What the system sees of a command: nothing opened for writing, removed, renamed or locked in the source."""
 
 from __future__ import annotations
 
@@ -66,6 +66,8 @@ def log_dir(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return copy
 
 
+#: Stands for a new directory outside the source.
+OUTPUT = "OUTPUT"
 COMMANDS: dict[str, Callable[[Path], list[str | Path]]] = {
     "ls": lambda log_dir: ["ls", log_dir],
     "ls --segments": lambda log_dir: ["ls", "--segments", log_dir],
@@ -81,14 +83,20 @@ COMMANDS: dict[str, Callable[[Path], list[str | Path]]] = {
     "grep": lambda log_dir: ["grep", "order", log_dir / "orders-0"],
     "dump-log": lambda log_dir: [
         "dump-log", "--deep-iteration", "--files", log_dir / "orders-0" / "00000000000000000000.timeindex"],
+    "recompress --estimate": lambda log_dir: ["recompress", "--estimate", log_dir / "orders-0"],
+    "extract": lambda log_dir: ["extract", "--to", "jsonl", "--output", OUTPUT, log_dir / "orders-0"],
+    "recompress": lambda log_dir: ["recompress", "--codec", "zstd", "--output", OUTPUT, log_dir / "orders-0"],
+    "salvage": lambda log_dir: ["salvage", "--output", OUTPUT, log_dir / "orders-0"],
+    "rebuild-index": lambda log_dir: ["rebuild-index", "--output", OUTPUT, log_dir / "orders-1"],
+    "redact": lambda log_dir: ["redact", "--output", OUTPUT, log_dir / "orders-1"],
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", COMMANDS)
-def test_a_reading_command_changes_nothing(
+def test_a_command_changes_nothing_in_its_source(
     name: str, strace: str, log_dir: Path, tmp_path: Path, source_snapshot: Callable[[Path], None]
 ) -> None:
-    words = COMMANDS[name](log_dir)
+    words = [tmp_path / "written" if each == OUTPUT else each for each in COMMANDS[name](log_dir)]
     source_snapshot(log_dir)
     trace = tmp_path / "trace"
     traced = [strace, "-f", "--seccomp-bpf", "-e", TRACED, "-y", "-s", "0", "-o", trace]

@@ -106,10 +106,13 @@ def lz4_frame(content: bytes, **options: object) -> bytes:
     return lz4.frame.compress(content, **chosen)
 
 
-def lz4_zeros(mib: int) -> bytes:
+def lz4_zeros(mib: int, *, declared: bool = False) -> bytes:
     """A frame of 4 MiB blocks."""
     context = lz4.frame.create_compression_context()
-    header = lz4.frame.compress_begin(context, block_size=lz4.frame.BLOCKSIZE_MAX4MB, block_linked=False)
+    size = mib * MIB if declared else 0
+    header = lz4.frame.compress_begin(
+        context, source_size=size, block_size=lz4.frame.BLOCKSIZE_MAX4MB, block_linked=False
+    )
     block = lz4.block.compress(bytes(4 * MIB), store_size=False)
     return header + (struct.pack("<I", len(block)) + block) * (mib // 4) + bytes(4)
 
