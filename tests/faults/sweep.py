@@ -19,6 +19,9 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 from format import layout
 from format.batches import BatchTable, compute_crc_valid, read_batch_table
 from format.findings import Severity
@@ -116,24 +119,29 @@ def sweep_crc(bench: Workbench, part: Part, tally: Tally) -> None:
     for path in bench.logs:
         with FileSource(path) as source:
             table = read_batch_table(source)
-        content = bytearray(path.read_bytes())
-        view = memoryview(content)
+        content = np.frombuffer(path.read_bytes(), np.uint8)
         for row in range(len(table)):
-            one = BatchTable(table.columns[row : row + 1])
-            start, magic = int(one.position[0]), int(one.magic[0])
-            for position in range(start + covered_from(magic), int(one.end_position[0])):
+            start, end, magic = int(table.position[row]), int(table.end_position[row]), int(table.magic[row])
+            copies, of_copies = _copies(table.columns[row : row + 1], content[start:end])
+            for in_batch in range(covered_from(magic), end - start):
                 if not part.takes():
                     continue
-                old = content[position]
-                for value in range(256):
-                    if value != old:
-                        content[position] = value
-                        compute_crc_valid(one, view, 0)
-                        if one.crc_valid[0]:
-                            what = f"v{magic} {field_at(magic, position - start)}"
-                            tally.add(kind, False, what, f"{bench.name}/{path.name} byte {position} := {value:#04x}")
-                content[position] = old
-                tally.cases[kind] += 255
+                copies[:, in_batch] = np.arange(256)
+                compute_crc_valid(of_copies, memoryview(copies).cast("B"), 0)
+                copies[:, in_batch] = content[start + in_batch]
+                (accepted,) = of_copies.crc_valid.nonzero()
+                assert content[start + in_batch] in accepted, "the batch as it was has a right CRC"
+                for value in set(accepted.tolist()) - {int(content[start + in_batch])}:
+                    what = f"v{magic} {field_at(magic, in_batch)}"
+                    tally.add(kind, False, what, f"{bench.name}/{path.name} byte {start + in_batch} := {value:#04x}")
+                tally.cases[kind] += 255 - (len(accepted) - 1)
+
+
+def _copies(row: NDArray[np.int64], one: NDArray[np.uint8]) -> tuple[NDArray[np.uint8], BatchTable]:
+    """A batch 256 times over, a copy a row, and their table with positions from 0 on."""
+    table = BatchTable(np.repeat(row, 256, axis=0))
+    table.position[:] = np.arange(256) * len(one)
+    return np.tile(one, (256, 1)), table
 
 
 def _batch_bytes(path: Path, of_batch: Callable[[int, int], range]) -> Iterator[tuple[int, int, int]]:

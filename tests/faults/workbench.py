@@ -60,7 +60,11 @@ class Workbench:
         return [each for each in self.findings() if told(each) not in self.before]
 
     def is_detected(self, at_least: Severity = Severity.WARNING) -> bool:
-        return any(each.severity >= at_least or each.is_incomplete for each in self.new_findings())
+        """Whether verify tells of the damage; it is not asked for more than the first finding that does."""
+        found = verify(self.directory.parent, Verification())
+        return any(
+            (each.severity >= at_least or each.is_incomplete) and told(each) not in self.before for each in found
+        )
 
     @contextmanager
     def changed(self, path: Path, position: int, content: bytes) -> Iterator[None]:
