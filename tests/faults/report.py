@@ -3,7 +3,8 @@
     python -m tests.faults.report                      a part of each: some minutes
     python -m tests.faults.report --sweep-part 1 --fuzz-cases 100000 --kafka-cases 3000 --soak-minutes 60
 
-The figures of the last full run stand in docs/reliability.md.
+What does not hold is a line that begins with FAILED, and makes the exit status 1. The figures of the last full run
+stand in docs/reliability.md.
 """
 
 from __future__ import annotations
@@ -23,15 +24,20 @@ from tests.corpora import REPOSITORY, corpora
 from tests.faults import fuzz, soak, sweep
 from tests.faults.kafka_reader import differences
 from tests.faults.test_against_kafka import lay_out
-from tests.faults.test_bombs import BOMBS, bombed
+from tests.faults.test_bombs import BOMBS, MOST_BYTES, bombed
+from tests.faults.test_sweep import unexplained
 from tests.oracle.kafka_lab import KafkaLab
 
 KAFKA_VERSIONS = ("4.3.1", "3.9.1")
+MOST_SECONDS_A_BOMB = 2.0
+FAILED = "FAILED: "
 
 
 def single_bytes(options: argparse.Namespace) -> Iterator[str]:
     """Targets 1 to 3."""
-    yield sweep.report(sweep.run(options.sweep_part))
+    tally = sweep.run(options.sweep_part)
+    yield sweep.report(tally)
+    yield from (f"{FAILED}not told, and not explained: {what}" for what in unexplained(tally))
 
 
 def damaged_ranges(options: argparse.Namespace) -> Iterator[str]:
@@ -43,7 +49,9 @@ def mutations(options: argparse.Namespace) -> Iterator[str]:
     """Target 5."""
     started = time.monotonic()
     outcome = fuzz.run(options.fuzz_cases, 0)
-    yield fuzz.describe(outcome, time.monotonic() - started)
+    yield fuzz.describe(outcome, time.monotonic() - started, options.fuzz_cases)
+    if outcome.failures:
+        yield f"{FAILED}{len(outcome.failures)} cases"
 
 
 def bombs(options: argparse.Namespace) -> Iterator[str]:
@@ -52,7 +60,9 @@ def bombs(options: argparse.Namespace) -> Iterator[str]:
         with tempfile.TemporaryDirectory() as folder:
             found = bombed(name, Path(folder))
         words = f"{found.peak_bytes >> 20} MiB, {found.seconds:.2f} s, exit {found.code}"
-        yield f"{name}: {', '.join(found.codes)}, {words}"
+        is_within = found.peak_bytes < MOST_BYTES and found.seconds < MOST_SECONDS_A_BOMB
+        is_right = found.codes == ["limit-exceeded"] and found.code == 3
+        yield f"{'' if is_within and is_right else FAILED}{name}: {', '.join(found.codes)}, {words}"
 
 
 def against_kafka(options: argparse.Namespace) -> Iterator[str]:
@@ -65,7 +75,8 @@ def against_kafka(options: argparse.Namespace) -> Iterator[str]:
         with tempfile.TemporaryDirectory() as folder:
             logs = lay_out(Path(folder), options.kafka_cases)
             rules = Counter(each.rule for each in differences(KafkaLab(), version, Path(folder)))
-        yield f"Kafka {version}: {logs} logs, {rules.total()} differences, {rules.pop('', 0)} of them unexplained"
+        words = f"{logs} logs, {rules.total()} differences, {rules['']} of them unexplained"
+        yield f"{FAILED if rules.pop('', 0) else ''}Kafka {version}: {words}"
         yield from (f"    {count} {rule}" for rule, count in rules.most_common())
 
 
@@ -77,7 +88,11 @@ def system_calls(options: argparse.Namespace) -> Iterator[str]:
 def live_broker(options: argparse.Namespace) -> Iterator[str]:
     """Target 10."""
     reason = soak.missing()
-    yield f"not measured: {reason}" if reason else soak.soak(options.soak_minutes * 60).describe()
+    if reason is not None:
+        yield f"not measured: {reason}"
+        return
+    soaked = soak.soak(options.soak_minutes * 60)
+    yield ("" if not soaked.false else FAILED) + soaked.describe()
 
 
 def hostile_strings(options: argparse.Namespace) -> Iterator[str]:
@@ -92,14 +107,15 @@ def healthy_logs(options: argparse.Namespace) -> Iterator[str]:
         found = [each for log_dir in corpus.log_dirs for each in verify(log_dir, terms)]
         false = [each for each in found if each.severity >= Severity.WARNING]
         covered = f"{terms.coverage.batches} batches, {terms.coverage.records} records"
-        yield f"{corpus.id}: {covered}, {len(false)} false findings"
+        yield f"{FAILED if false else ''}{corpus.id}: {covered}, {len(false)} false findings"
 
 
 def tested(*modules: str) -> str:
     """The last line of a test run."""
     command = [sys.executable, "-m", "pytest", "-q", *modules]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    return done.stdout.strip().splitlines()[-1]
+    *_, last = done.stdout.strip().splitlines()
+    return last if done.returncode == 0 else f"{FAILED}{last}"
 
 
 SECTIONS = {
@@ -125,12 +141,15 @@ def main() -> None:
         "--target", action="append", default=[], help="the number a section begins with; several at will"
     )
     options = parser.parse_args()
+    has_failed = False
     for title, section in SECTIONS.items():
         if options.target and not title.startswith(tuple(options.target)):
             continue
         print(f"\n== {title}")
         for text in section(options):
             print(text, flush=True)
+            has_failed |= text.startswith(FAILED)
+    sys.exit(1 if has_failed else 0)
 
 
 if __name__ == "__main__":
