@@ -80,16 +80,6 @@ class Workbench:
         finally:
             os.close(descriptor)
 
-    @contextmanager
-    def replaced(self, path: Path, content: bytes) -> Iterator[None]:
-        """A file with other content, and as it was afterwards."""
-        old = path.read_bytes()
-        path.write_bytes(content)
-        try:
-            yield
-        finally:
-            path.write_bytes(old)
-
 
 def told(finding: Finding) -> tuple[object, ...]:
     return finding.code, finding.location, finding.message
