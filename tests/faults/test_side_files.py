@@ -213,6 +213,16 @@ def test_an_offset_checkpoint(tmp_path: Path, name: str, checkpoint: str) -> Non
     assert codes_of(found) == expected
 
 
+@pytest.mark.parametrize(("is_clean", "expected"), [(True, ["checkpoint-mismatch"]), (False, [])])
+def test_a_high_watermark_before_the_log(tmp_path: Path, is_clean: bool, expected: list[str]) -> None:
+    """A broker that runs, or was killed, may have deleted segments since it last wrote its high watermarks."""
+    partition_of(tmp_path, {100: b"".join(batches(3, 100))})
+    (tmp_path / layout.REPLICATION_OFFSET_CHECKPOINT).write_bytes(b"0\n1\nt 0 99\n")
+    if is_clean:
+        (tmp_path / layout.CLEAN_SHUTDOWN).write_bytes(b"")
+    assert codes_of(findings_of(tmp_path)) == expected
+
+
 # -- what is missing, orphaned, left over --------------------------------------------------------------------
 
 

@@ -120,7 +120,11 @@ def check_partition_checkpoints(
     first_base_offset: int,
     log_end_offset: int,
 ) -> Iterator[Finding]:
-    """Findings where a checkpoint's offset for this partition lies outside its log."""
+    """Findings where a checkpoint's offset for this partition lies outside its log.
+
+    A broker writes its high watermarks every five seconds, and when it stops (server ReplicaManager). In between,
+    retention may delete segments up to a newer one, so that only after a clean stop the log cannot begin past it.
+    """
     for name, entries, what in (
         (layout.REPLICATION_OFFSET_CHECKPOINT, checkpoints.high_watermark, "high watermark"),
         (layout.RECOVERY_POINT_CHECKPOINT, checkpoints.recovery_point, "recovery point"),
@@ -137,14 +141,16 @@ def check_partition_checkpoints(
                 actual=offset,
                 lost_offsets=(log_end_offset, offset - 1),
             )
-        elif offset is not None and offset < first_base_offset and what == "high watermark":
-            yield finding(
-                "checkpoint-mismatch",
-                location.at(offset=offset),
-                f"the {what} is {offset} ({name}), the log begins at {first_base_offset}",
-                expected=first_base_offset,
-                actual=offset,
-            )
+    high_watermark = checkpoints.high_watermark.get(key)
+    if checkpoints.is_clean_shutdown and high_watermark is not None and high_watermark < first_base_offset:
+        yield finding(
+            "checkpoint-mismatch",
+            location.at(offset=high_watermark),
+            f"the high watermark is {high_watermark} ({layout.REPLICATION_OFFSET_CHECKPOINT}), the log begins at "
+            f"{first_base_offset}",
+            expected=first_base_offset,
+            actual=high_watermark,
+        )
     recovery_point = checkpoints.recovery_point.get(key)
     if not checkpoints.is_clean_shutdown and recovery_point is not None and recovery_point < log_end_offset:
         yield finding(
