@@ -1,25 +1,29 @@
-"""Search the records of a table: a literal over the whole decompressed buffer, its hits mapped to fields.
+"""Search the records of a table: what a match must hold over all their bytes at once, then the fields of few records.
 
-Never record by record where a literal is known: ``bytes.find`` runs over megabytes at once, and only where it hits
-are fields looked up, headers taken apart and regular expressions run.
+``bytes.find`` runs over megabytes of records and knows nothing of fields. The records that its hits touch, or all of
+them where there are too many hits to tell records apart by, are looked at field by field, and only that decides.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
 
+from format import kernel
 from format.operations.grep_pattern import Pattern
+from format.operations.grep_required import Needle, Requirement
 from format.records import RecordTable
 
 Int64Column = NDArray[np.int64]
-Span = tuple[int, int]
 
 KEY, VALUE, HEADERS = range(3)
+#: A scan ends where it has more hits than one for so many records: to look at each of these costs less.
+_RECORDS_PER_HIT = 4
+_MOST_HEADERS = 64 * 1024  # taken apart at once, unless a single record has more
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,181 +57,208 @@ class Hits:
 
 
 @dataclass(frozen=True, slots=True)
-class _Regions:
-    """Where the fields to search lie in the buffer, in its order: the headers of a record are one region.
+class _Fields:
+    """Fields and the rows that they are of, several of a row one behind the other; starts and ends in the buffer."""
 
-    ``next_rows`` has, for each region, the first one of the next record.
-    """
-
-    starts: list[int]
-    ends: list[int]
-    rows: list[int]
-    next_rows: list[int]
-    places: list[int]
+    row: NDArray[np.intp]
+    start: Int64Column
+    end: Int64Column
 
 
-class _Search:
-    """One search of one table: collects, as it goes, the region of each match and its start and end in the buffer."""
+class _Content:
+    """The bytes of all records of a table, as they are and translated; positions are those in the table's buffer."""
 
-    def __init__(self, table: RecordTable, places: Places, match_of: Callable[[int, int, bytes], Span | None]) -> None:
-        """``match_of`` gets a region's place, the record's row and a key's or value's bytes."""
-        self.table = table
-        self.places = places
-        self.match_of = match_of
-        self.regions: list[int] = []
-        self.starts: list[int] = []
-        self.ends: list[int] = []
-
-    def hits(self, found: _Regions | None) -> Hits:
-        """The matches as columns."""
-        if found is None:
-            return Hits(*(np.empty(0, np.int64) for _ in range(4)))
-        region = np.asarray(self.regions, np.int64)
-        place = np.asarray(found.places, np.int64)[region]
-        field_start = np.asarray(found.starts, np.int64)[region]
-        is_header = place == HEADERS
-        start = np.where(is_header, -1, np.asarray(self.starts, np.int64) - field_start)
-        end = np.where(is_header, -1, np.asarray(self.ends, np.int64) - field_start)
-        return Hits(np.asarray(found.rows, np.int64)[region], place, start, end)
-
-    def by_needle(self, needle: bytes, folds_ascii: bool, is_enough: bool) -> Hits:
-        """Where the needle is; ``is_enough`` says that a key or value that has it matches.
-
-        Every turn leaves a region behind, so that a needle that is everywhere costs no more than one step a field.
-        """
-        table = self.table
+    def __init__(self, table: RecordTable) -> None:
         first, end = int(table.start[0]), int(table.start[-1] + table.size_bytes[-1])
-        content, shift = _content(table.buffer, first, end)
-        haystack = content.lower() if folds_ascii else content
-        at = haystack.find(needle, first - shift, end - shift)
-        if at < 0:
-            return self.hits(None)
-        found = _regions(table, self.places, shift)
-        starts, ends, places, next_rows = found.starts, found.ends, found.places, found.next_rows
-        count, length, last = len(ends), len(needle), end - shift
-        region = 0
+        whole = table.buffer.obj
+        is_most = 2 * (end - first) >= len(table.buffer)  # tables may share a buffer: each must cost its own part only
+        if is_most and isinstance(whole, bytes) and len(whole) == len(table.buffer):
+            self._plain, self._shift = whole, 0
+        else:
+            self._plain, self._shift = bytes(table.buffer[first:end]), first
+        self._first, self._end = first - self._shift, end - self._shift
+        self._translated: dict[bytes, bytes] = {}
+
+    def _bytes(self, table: bytes | None) -> bytes:
+        if table is None:
+            return self._plain
+        if table not in self._translated:
+            self._translated[table] = self._plain.translate(table)
+        return self._translated[table]
+
+    def positions(self, needle: Needle, most: int) -> Int64Column | None:
+        """Where the needle is, without overlaps; None where that is in more places than ``most``."""
+        content, text, end = self._bytes(needle.table), needle.text, self._end
+        found: list[int] = []
+        at = content.find(text, self._first, end)
         while at >= 0:
-            region = bisect_right(ends, at, region)
-            if region == count:
-                break
-            start = starts[region]
-            if at >= start:
-                stop = at + length
-                if stop > ends[region]:
-                    region += 1
-                elif is_enough and places[region] != HEADERS:
-                    self._add(region, at, stop)
-                    region = next_rows[region]
-                else:
-                    region = self._try(found, region, content)
-                if region == count:
-                    break
-                start = starts[region]
-            at = haystack.find(needle, start, last)
-        return self.hits(found)
+            if len(found) == most:
+                return None
+            found.append(at)
+            at = content.find(text, at + len(text), end)
+        return np.asarray(found, np.int64) + self._shift
 
-    def by_field(self) -> Hits:
-        """Every field tried, up to the first of a record that matches."""
-        table = self.table
-        first, end = int(table.start[0]), int(table.start[-1] + table.size_bytes[-1])
-        content, shift = _content(table.buffer, first, end)
-        found = _regions(table, self.places, shift)
-        region = 0
-        while region < len(found.ends):
-            region = self._try(found, region, content)
-        return self.hits(found)
-
-    def _try(self, found: _Regions, region: int, content: bytes) -> int:
-        """Ask whether a region matches; the next one to ask about."""
-        start = found.starts[region]
-        span = self.match_of(found.places[region], found.rows[region], content[start : found.ends[region]])
-        if span is None:
-            return region + 1
-        self._add(region, start + span[0], start + span[1])
-        return found.next_rows[region]
-
-    def _add(self, region: int, start: int, end: int) -> None:
-        self.regions.append(region)
-        self.starts.append(start)
-        self.ends.append(end)
+    def matches(self, pattern: Pattern, fields: _Fields) -> tuple[NDArray[np.intp], Int64Column, Int64Column]:
+        """The fields that match, and where in them the first match starts and ends."""
+        starts = (fields.start - self._shift).tolist()
+        ends = (fields.end - self._shift).tolist()
+        if pattern.verifier is not None:
+            parts = map(self._plain.__getitem__, map(slice, starts, ends))
+            matches = enumerate(map(pattern.verifier.search, parts))
+            found = [(number, *match.span()) for number, match in matches if match is not None]
+            number, start, end = np.asarray(found, np.int64).reshape(-1, 3).T
+            return number, start, end
+        needle = pattern.needle or Needle(b"")
+        content = self._bytes(needle.table)
+        at = np.fromiter(map(content.find, repeat(needle.text), starts, ends), np.int64, len(starts))
+        number = np.flatnonzero(at >= 0)
+        start = at[number] + self._shift - fields.start[number]
+        return number, start, start + len(needle.text)
 
 
 def search(table: RecordTable, pattern: Pattern, places: Places = EVERYWHERE) -> Hits:
     """The records of a table with a match of the pattern in one of the places."""
-
-    def match_of(place: int, row: int, field: bytes) -> Span | None:
-        if place == HEADERS:
-            return (0, 0) if _is_in_headers(table, row, pattern, places) else None
-        return pattern.match_in(field)
-
-    searched = _Search(table, places, match_of)
+    if not (places.key or places.value or places.headers or places.header_names):
+        raise ValueError("there is no place to look in")
     if not len(table):
-        return searched.hits(None)
-    if pattern.needle:
-        return searched.by_needle(pattern.needle, pattern.folds_ascii, pattern.verifier is None)
-    return searched.by_field()
+        return _hits([])
+    content = _Content(table)
+    rows = _candidates(table, content, pattern.required)
+    found: list[tuple[NDArray[np.intp], int, Int64Column, Int64Column]] = []
+
+    def look_at(place: int, start: Int64Column, length: Int64Column) -> None:
+        nonlocal rows
+        kept = rows[length[rows] >= 0]
+        fields = _Fields(kept, start[kept], start[kept] + length[kept])
+        number, first, end = content.matches(pattern, fields)
+        found.append((kept[number], place, first, end))
+        rows = _without(rows, kept[number])
+
+    if places.key:
+        look_at(KEY, table.key_start, table.key_length)
+    if places.value and len(rows):
+        look_at(VALUE, table.value_start, table.value_length)
+    if (places.headers or places.header_names) and len(rows):
+        for fields in _header_fields(table, rows, places):
+            number, _, _ = content.matches(pattern, fields)
+            matching = np.unique(fields.row[number])
+            nowhere = np.full(len(matching), -1, np.int64)
+            found.append((matching, HEADERS, nowhere, nowhere))
+    return _hits(found)
 
 
 def search_header_names(table: RecordTable, names: frozenset[bytes]) -> Hits:
     """The records of a table that have a header of one of these names, whatever its value."""
-
-    def match_of(_place: int, row: int, _field: bytes) -> Span | None:
-        return (0, 0) if any(key in names for key, _ in table.headers(row) or ()) else None
-
-    searched = _Search(table, Places(key=False, value=False), match_of)
     if not len(table):
-        return searched.hits(None)
-    (name, *others) = names
-    return searched.by_field() if others or not name else searched.by_needle(name, False, False)
+        return _hits([])
+    required = (tuple(Needle(name) for name in names),) if all(names) else ()
+    rows = _candidates(table, _Content(table), required)
+    found = []
+    for headers in _headers(table, rows):
+        matching = np.unique(headers.row[_have_names(table, headers, names)])
+        nowhere = np.full(len(matching), -1, np.int64)
+        found.append((matching, HEADERS, nowhere, nowhere))
+    return _hits(found)
 
 
-def _content(buffer: memoryview, first: int, end: int) -> tuple[bytes, int]:
-    """Bytes that hold the buffer from ``first`` to ``end``, and the place in the buffer where they start."""
-    whole = buffer.obj
-    is_most = 2 * (end - first) >= len(buffer)  # several tables may share a buffer: each must cost its own part only
-    if is_most and isinstance(whole, bytes) and len(whole) == len(buffer):
-        return whole, 0
-    return bytes(buffer[first:end]), first
+def _hits(found: list[tuple[NDArray[np.intp], int, Int64Column, Int64Column]]) -> Hits:
+    """What was found in each place, in the order of the records."""
+    if not found:
+        return Hits(*(np.empty(0, np.int64) for _ in range(4)))
+    row = np.concatenate([rows for rows, _, _, _ in found])
+    place = np.repeat([place for _, place, _, _ in found], [len(rows) for rows, _, _, _ in found])
+    start = np.concatenate([starts for _, _, starts, _ in found])
+    end = np.concatenate([ends for _, _, _, ends in found])
+    order = np.argsort(row)
+    return Hits(row[order], place[order], start[order], end[order])
 
 
-def _regions(table: RecordTable, places: Places, shift: int) -> _Regions:
-    """The regions of all records; a null field has none, an empty one an empty one. Positions less ``shift``."""
-    starts, ends, kept, numbers = [], [], [], []
-    if places.key:
-        starts.append(table.key_start)
-        ends.append(table.key_start + table.key_length)
-        kept.append(table.key_length >= 0)
-        numbers.append(KEY)
-    if places.value:
-        starts.append(table.value_start)
-        ends.append(table.value_start + table.value_length)
-        kept.append(table.value_length >= 0)
-        numbers.append(VALUE)
-    if places.headers or places.header_names:
-        starts.append(table.headers_start)
-        ends.append(table.start + table.size_bytes)
-        kept.append(table.header_count > 0)
-        numbers.append(HEADERS)
-    if not numbers:
-        raise ValueError("there is no place to look in")
-    mask = np.stack(kept, axis=1)
-    rows = np.broadcast_to(np.arange(len(table))[:, None], mask.shape)[mask]
-    place = np.broadcast_to(np.asarray(numbers)[None, :], mask.shape)[mask]
-    return _Regions(
-        (np.stack(starts, axis=1)[mask] - shift).tolist(),
-        (np.stack(ends, axis=1)[mask] - shift).tolist(),
-        rows.tolist(),
-        np.searchsorted(rows, rows, side="right").tolist(),
-        place.tolist(),
-    )
+def _without(rows: NDArray[np.intp], others: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Rows but those of others, which are some of them; both in order."""
+    if not len(others):
+        return rows
+    return np.delete(rows, np.searchsorted(rows, others))
 
 
-def _is_in_headers(table: RecordTable, row: int, pattern: Pattern, places: Places) -> bool:
-    for key, value in table.headers(row) or ():
-        if places.headers and pattern.match_in(key) is not None:
-            return True
-        if value is None or not (places.headers or key in places.header_names):
-            continue
-        if pattern.match_in(value) is not None:
-            return True
-    return False
+# -- records to look at ------------------------------------------------------------------------------------------
+
+
+def _candidates(table: RecordTable, content: _Content, required: tuple[Requirement, ...]) -> NDArray[np.intp]:
+    """The rows of which a field may match: by the first requirement that tells records apart, else all."""
+    for needles in required:
+        rows = _rows_holding(table, content, needles)
+        if rows is not None:
+            return rows
+    return np.arange(len(table))
+
+
+def _rows_holding(table: RecordTable, content: _Content, needles: Requirement) -> NDArray[np.intp] | None:
+    """The rows that hold one of the needles, within a field or not; None where these are in very many places.
+
+    A needle within a field lies within a hit or overlaps one, so that a hit touches its row.
+    """
+    count = len(table)
+    touched = np.zeros(count + 1, np.int64)  # how many hits more touch a row than the one before it
+    for needle in needles:
+        first = content.positions(needle, count // _RECORDS_PER_HIT + 1)
+        if first is None:
+            return None
+        last = first + (len(needle.text) - 1)
+        np.add.at(touched, np.searchsorted(table.start, first, "right") - 1, 1)
+        np.add.at(touched, np.searchsorted(table.start, last, "right"), -1)
+    return np.flatnonzero(np.cumsum(touched[:-1]) > 0)
+
+
+# -- headers -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Headers:
+    """Headers and the rows that they are of; ``spans`` are those of kernel.index_headers, one row a header."""
+
+    row: NDArray[np.intp]
+    spans: Int64Column
+
+
+def _headers(table: RecordTable, rows: NDArray[np.intp]) -> Iterator[_Headers]:
+    """The headers of rows, in order; those of a row are never parted."""
+    rows = rows[table.header_count[rows] > 0]
+    last_number = np.cumsum(table.header_count[rows])
+    first = done = 0
+    while first < len(rows):
+        stop = max(first + 1, int(np.searchsorted(last_number, done + _MOST_HEADERS, "right")))
+        part = rows[first:stop]
+        spans = np.empty((int(last_number[stop - 1]) - done, 4), np.int64)
+        kernel.index_record_headers(
+            table.buffer, memoryview(np.ascontiguousarray(table.columns[part])), memoryview(spans)
+        )
+        yield _Headers(np.repeat(part, table.header_count[part]), spans)
+        first, done = stop, int(last_number[stop - 1])
+
+
+def _header_fields(table: RecordTable, rows: NDArray[np.intp], places: Places) -> Iterator[_Fields]:
+    """The names and values, or only the values of headers by name, in which a match may lie."""
+    for headers in _headers(table, rows):
+        name_start, name_length, value_start, value_length = headers.spans.T
+        has_value = value_length >= 0
+        if not places.headers:
+            has_value &= _have_names(table, headers, places.header_names)
+        row, start, end = headers.row[has_value], value_start[has_value], (value_start + value_length)[has_value]
+        if places.headers:
+            row = np.concatenate((headers.row, row))
+            start = np.concatenate((name_start, start))
+            end = np.concatenate((name_start + name_length, end))
+        yield _Fields(row, start, end)
+
+
+def _have_names(table: RecordTable, headers: _Headers, names: frozenset[bytes]) -> NDArray[np.bool_]:
+    """Whether each header has one of the names."""
+    start, length = headers.spans[:, 0], headers.spans[:, 1]
+    found = np.zeros(len(start), bool)
+    for name in names:
+        number = np.flatnonzero(length == len(name))
+        if len(number) and name:
+            windows = np.lib.stride_tricks.sliding_window_view(np.frombuffer(table.buffer, np.uint8), len(name))
+            number = number[(windows[start[number]] == np.frombuffer(name, np.uint8)).all(axis=1)]
+        found[number] = True
+    return found
