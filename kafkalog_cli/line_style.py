@@ -11,3 +11,8 @@ def line_style(format_name: str) -> LineStyle:
     """The style of ``jsonl`` or ``text``."""
     is_json = format_name == "jsonl"
     return LineStyle(is_json, json_string if is_json else text_string, UNSAFE_RANGES)
+
+
+def style_of(raw_format: str | None) -> LineStyle | None:
+    """The style of what ``Run.raw_format`` says, None where rows go through a renderer."""
+    return None if raw_format is None else line_style(raw_format)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -13,16 +13,13 @@ from format.errors import NotALogDir
 from format.findings import Finding, finding_of
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.log_dir import Kind, kind_of, read_log_dir
+from format.log_dir import Kind, kind_of
 from format.operations.grep_pattern import Pattern
 from format.operations.grep_search import EVERYWHERE, Hits, Places, search, search_header_names
-from format.operations.read_log import LogChunk, location_of_file, log_chunks
+from format.operations.read_log import LogChunk
+from format.operations.selected_logs import LOG_KINDS, Reading, SelectedLog, selected_logs
 from format.operations.selection import EVERYTHING, Selection
-from format.partition import Partition, read_partition
 from format.records import RecordTable, record_tables
-from format.segment import Segment
-
-_LOG_KINDS = (Kind.LOG, Kind.KRAFT_SNAPSHOT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +44,6 @@ class Criteria:
 class FoundRecords:
     """Some records found, in log order; ``hits`` has the match of each, None where no pattern found them."""
 
-    path: Path
     location: Location
     records: RecordTable
     hits: Hits | None
@@ -67,7 +63,7 @@ Told = FoundRecords | LogSearched | Finding
 
 def is_searchable(kind: Kind) -> bool:
     """Whether there may be records in a path of this kind."""
-    return kind in (Kind.LOG_DIR, Kind.PARTITION, *_LOG_KINDS)
+    return kind in LOG_KINDS
 
 
 def grep(
@@ -84,66 +80,41 @@ def grep(
     are not searched; a finding tells of them. Raises InputError for a path that is nothing of Kafka's or holds no
     records.
     """
+    reading = Reading(criteria.selection, limits)
+    for log in logs_to_search(path, criteria, kind):
+        count = 0
+        for item in found_in(reading.chunks(log), criteria, limits):
+            yield item
+            if isinstance(item, FoundRecords):
+                count += len(item.records)
+                if first_only:
+                    break
+        yield LogSearched(log.path, log.location, count)
+
+
+def logs_to_search(path: Path, criteria: Criteria, kind: Kind | None = None) -> Iterator[SelectedLog]:
+    """The log files below a path, in order.
+
+    Raises InputError for a path that is nothing of Kafka's or holds no records.
+    """
     kind = kind or kind_of(path)
     if not is_searchable(kind):
         raise NotALogDir(f"no records lie in a file of the kind {kind.value}", Location(str(path)))
-    if kind is Kind.LOG_DIR:
-        for directory in read_log_dir(path).partitions:
-            yield from _partition(read_partition(directory), criteria, first_only, limits)
-    elif kind is Kind.PARTITION:
-        yield from _partition(read_partition(path), criteria, first_only, limits)
-    else:
-        segment, is_last = _segment_of(path) if kind is Kind.LOG else (None, True)
-        yield from _log(path, segment, location_of_file(path), is_last, criteria, first_only, limits)
+    return selected_logs(path, kind, criteria.selection)
 
 
-def _partition(partition: Partition, criteria: Criteria, first_only: bool, limits: Limits) -> Iterator[Told]:
-    for segment in partition.segments:
-        next_base_offset = partition.next_base_offset(segment)
-        if segment.log is None or criteria.selection.excludes_segment(segment.base_offset, next_base_offset):
-            continue
-        location = partition.location(segment.log, segment.base_offset)
-        yield from _log(segment.log, segment, location, next_base_offset is None, criteria, first_only, limits)
-
-
-def _segment_of(path: Path) -> tuple[Segment | None, bool]:
-    """The segment that a log file belongs to by its siblings, and whether none follows it."""
-    if location_of_file(path).base_offset is None:
-        return None, True
-    partition = read_partition(path.parent)
-    for segment in partition.segments:
-        if segment.log is not None and segment.log.name == path.name:
-            return segment, partition.next_base_offset(segment) is None
-    return None, True
-
-
-def _log(
-    path: Path,
-    segment: Segment | None,
-    location: Location,
-    is_last: bool,
-    criteria: Criteria,
-    first_only: bool,
-    limits: Limits,
-) -> Iterator[Told]:
-    count = 0
-    for item in log_chunks(
-        path, segment, location, selection=criteria.selection, is_last_segment=is_last, limits=limits
-    ):
+def found_in(
+    items: Iterable[LogChunk | Finding], criteria: Criteria, limits: Limits
+) -> Iterator[FoundRecords | Finding]:
+    """The records found in a log's chunks, and findings."""
+    for item in items:
         if isinstance(item, Finding):
             yield item
-            continue
-        for each in _chunk(path, item, criteria, limits):
-            yield each
-            if isinstance(each, FoundRecords):
-                count += len(each.records)
-                if first_only:
-                    yield LogSearched(path, location, count)
-                    return
-    yield LogSearched(path, location, count)
+        else:
+            yield from _chunk(item, criteria, limits)
 
 
-def _chunk(path: Path, item: LogChunk, criteria: Criteria, limits: Limits) -> Iterator[FoundRecords | Finding]:
+def _chunk(item: LogChunk, criteria: Criteria, limits: Limits) -> Iterator[FoundRecords | Finding]:
     for table in record_tables(item.chunk, which=_batches(item, criteria), limits=limits, location=item.location):
         for problem in table.problems:
             yield finding_of(problem.error, item.location)
@@ -154,7 +125,7 @@ def _chunk(path: Path, item: LogChunk, criteria: Criteria, limits: Limits) -> It
         else:
             found = candidates
         if len(found):
-            yield FoundRecords(path, item.location, found, None if criteria.is_inverted else hits)
+            yield FoundRecords(item.location, found, None if criteria.is_inverted else hits)
 
 
 def _batches(item: LogChunk, criteria: Criteria) -> NDArray[np.bool_]:

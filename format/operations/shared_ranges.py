@@ -81,7 +81,7 @@ class SharedRanges(Generic[LogT]):
         self._numbers = {id(log): number for number, log in enumerate(logs)}
         self._chunk_bytes = chunk_bytes
         self._start_of = start_of
-        self._unsound: set[int] = set()
+        self._left: set[int] = set()
         self._workers = Workers(jobs, do)
         self._results = self._workers.results(self._tasks())
         self._next = next(self._results, None)
@@ -98,11 +98,15 @@ class SharedRanges(Generic[LogT]):
             task, items = self._next
             for item in items:
                 if isinstance(item, Unsound):
-                    self._unsound.add(number)
+                    self._left.add(number)
                     yield RestOfLog(replace(item.batch_range, end=None), task.state)
                     return
                 yield item
             self._next = next(self._results, None)
+
+    def leave(self, log: LogT) -> None:
+        """No more is wanted of a log: what of it is not given out yet never is."""
+        self._left.add(self._numbers[id(log)])
 
     def _tasks(self) -> Iterator[RangeTask[LogT]]:
         for number, log in enumerate(self._logs):
@@ -113,7 +117,7 @@ class SharedRanges(Generic[LogT]):
                         yield RangeTask(number, log, BatchRange(start), None)
                         continue
                     for batch_range in batch_ranges(source, self._chunk_bytes, start=start):
-                        if number in self._unsound:
+                        if number in self._left:
                             break
                         yield RangeTask(number, log, batch_range, source.state)
             except KafkaLogError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -31,9 +31,6 @@ from kafkalog_cli.options import (
 )
 from kafkalog_cli.render.shown_columns import RECORD_COLUMNS
 from kafkalog_cli.runner import Run
-
-if TYPE_CHECKING:
-    from format.row_text import LineStyle
 
 EXAMPLES = (
     ("kafkalog dump /var/kafka/orders-0", "every batch of a partition"),
@@ -87,8 +84,10 @@ def dump(
     from format.findings import Finding, Severity
     from format.log_dir import Kind
     from format.operations.dump import DumpTerms
-    from format.operations.dump_lines import LineBlock, dump_lines
+    from format.operations.dump_lines import dump_lines
+    from format.operations.line_blocks import LineBlock
     from format.operations.selection import Selection
+    from kafkalog_cli.line_style import style_of
 
     selection = Selection(
         from_offset, None if to_offset is None else to_offset + 1, from_time, None if to_time is None else to_time + 1
@@ -110,7 +109,7 @@ def dump(
         ) as run,
     ):
         for item in dump_lines(
-            map(Path, paths), terms, style_of(run), kind=kind, limit=limit, jobs=jobs_of(jobs, max_rate)
+            map(Path, paths), terms, style_of(run.raw_format), kind=kind, limit=limit, jobs=jobs_of(jobs, max_rate)
         ):
             if isinstance(item, Finding):
                 run.finding(item)
@@ -118,10 +117,3 @@ def dump(
                 run.write_raw(item.schema, item.lines, item.row_count)
             else:
                 run.write(item.schema, item.rows)
-
-
-def style_of(run: Run) -> LineStyle | None:
-    """How lines look that need no renderer, None where every row does."""
-    from kafkalog_cli.line_style import line_style
-
-    return None if run.raw_format is None else line_style(run.raw_format)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,12 +12,15 @@ import typer
 from format.findings import Severity
 from kafkalog_cli.options import (
     AsKind,
+    CacheFriendly,
     FailOn,
     Format,
     FromOffset,
     FromTime,
+    Jobs,
     Limit,
     MaxDecompressedBytes,
+    MaxRate,
     MaxRecordBytes,
     MaxZstdWindow,
     OutputFile,
@@ -24,16 +28,19 @@ from kafkalog_cli.options import (
     ToOffset,
     ToTime,
     check_path,
+    jobs_of,
     limits_of,
     one_of,
     parse_count,
+    reading,
 )
 from kafkalog_cli.render.shown_columns import RECORD_COLUMNS
 
 if TYPE_CHECKING:
-    from format.limits import Limits
+    from format.findings import Finding
     from format.log_dir import Kind
-    from format.operations.grep import Criteria, FoundRecords, LogSearched
+    from format.operations.grep import LogSearched
+    from format.operations.grep_lines import Found, FoundRows
     from format.operations.grep_pattern import Pattern
     from format.operations.grep_search import Places
     from kafkalog_cli.runner import Run
@@ -131,6 +138,9 @@ def grep(
     max_decompressed_bytes: MaxDecompressedBytes = None,
     max_record_bytes: MaxRecordBytes = None,
     max_zstd_window: MaxZstdWindow = None,
+    jobs: Jobs = None,
+    max_rate: MaxRate = None,
+    cache_friendly: CacheFriendly = False,
     quiet: Quiet = False,
 ) -> None:
     """Find records by text, bytes or a regular expression in keys, values and headers, by producer, time and offset.
@@ -141,7 +151,9 @@ def grep(
     from format.columns import FILE_MATCH, RECORD
     from format.log_dir import Kind
     from format.operations.grep import Criteria
+    from format.operations.grep_lines import Search, found_lines, searched_logs
     from format.operations.selection import Selection
+    from kafkalog_cli.line_style import style_of
     from kafkalog_cli.runner import Run
 
     if count and files_with_matches:
@@ -161,21 +173,26 @@ def grep(
     kind = None if as_kind is None else Kind(as_kind)
     for path in paths:
         _check_searchable(path, kind)
-    with Run(
-        "grep",
-        format_name=format_name,
-        output=output,
-        quiet=quiet,
-        paths=paths,
-        main_schema=FILE_MATCH if count or files_with_matches else RECORD,
-        table_columns=_TABLE_COLUMNS,
-        fail_on=fail_on,
-    ) as run:
+    with (
+        reading(max_rate, cache_friendly),
+        Run(
+            "grep",
+            format_name=format_name,
+            output=output,
+            quiet=quiet,
+            paths=paths,
+            main_schema=FILE_MATCH if count or files_with_matches else RECORD,
+            table_columns=_TABLE_COLUMNS,
+            fail_on=fail_on,
+        ) as run,
+    ):
         limits = limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window)
+        search = Search(criteria, style_of(run.raw_format), limits, jobs_of(jobs, max_rate))
         if count or files_with_matches:
-            _show_files(run, paths, criteria, kind, files_with_matches, limit, limits)
+            searched = searched_logs(map(Path, paths), search, kind=kind, first_only=files_with_matches)
+            _show_files(run, searched, files_with_matches, limit)
         else:
-            _show_records(run, paths, criteria, kind, limit, limits)
+            _show_records(run, found_lines(map(Path, paths), search, kind=kind), limit)
 
 
 # -- what was asked ----------------------------------------------------------------------------------------------
@@ -246,46 +263,40 @@ def _check_searchable(path: str, kind: Kind | None) -> None:
 # -- what was found ----------------------------------------------------------------------------------------------
 
 
-def _show_records(
-    run: Run, paths: list[str], criteria: Criteria, kind: Kind | None, limit: int | None, limits: Limits
-) -> None:
-    from format.operations.grep import FoundRecords
-    from format.rows import record_block
+def _show_records(run: Run, found: Iterable[Found], limit: int | None) -> None:
+    from format.columns import RECORD
+    from format.findings import Finding
+    from format.operations.line_blocks import LineBlock
     from kafkalog_cli.exit_codes import Condition
 
     shown = 0
-    for item in _told(run, paths, criteria, kind, False, limits):
-        if not isinstance(item, FoundRecords):
+    for item in found:
+        if isinstance(item, Finding):
+            run.finding(item)
             continue
-        records = item.records
-        if limit is not None and len(records) > limit - shown:
-            records = records.rows(slice(0, limit - shown))
-        shown += len(records)
-        block = record_block(records, item.location)
-        rows = _excerpts(block.rows, item) if run.format_name == "table" else block.rows
-        run.write(block.schema, rows)
+        left = item.row_count if limit is None else min(item.row_count, limit - shown)
+        if isinstance(item, LineBlock):
+            lines = item.first(left)
+            run.write_raw(lines.schema, lines.lines, lines.row_count)
+        else:
+            rows = _excerpts(item) if run.format_name == "table" else item.rows
+            run.write(RECORD, islice(rows, left))
+        shown += left
         if shown == limit:
             break
     if not shown:
         run.condition(Condition.NOTHING_FOUND)
 
 
-def _show_files(
-    run: Run,
-    paths: list[str],
-    criteria: Criteria,
-    kind: Kind | None,
-    only_names: bool,
-    limit: int | None,
-    limits: Limits,
-) -> None:
+def _show_files(run: Run, searched: Iterable[LogSearched | Finding], only_names: bool, limit: int | None) -> None:
     from format.columns import FILE_MATCH
-    from format.operations.grep import LogSearched
+    from format.findings import Finding
     from kafkalog_cli.exit_codes import Condition
 
     found = shown = 0
-    for item in _told(run, paths, criteria, kind, only_names, limits):
-        if not isinstance(item, LogSearched):
+    for item in searched:
+        if isinstance(item, Finding):
+            run.finding(item)
             continue
         found += item.record_count
         if only_names and not item.record_count:
@@ -302,31 +313,17 @@ def _show_files(
         run.condition(Condition.NOTHING_FOUND)
 
 
-def _told(
-    run: Run, paths: list[str], criteria: Criteria, kind: Kind | None, first_only: bool, limits: Limits
-) -> Iterator[FoundRecords | LogSearched]:
-    from format.findings import Finding
-    from format.operations.grep import grep as grep_path
-
-    for path in paths:
-        for item in grep_path(Path(path), criteria, kind=kind, first_only=first_only, limits=limits):
-            if isinstance(item, Finding):
-                run.finding(item)
-            else:
-                yield item
-
-
-def _excerpts(rows: Any, found: FoundRecords) -> Iterator[tuple[Any, ...]]:
+def _excerpts(found: FoundRows) -> Iterator[tuple[Any, ...]]:
     """The rows for a table: of a long key or value only what is around the match."""
     from format.columns import RECORD
     from format.operations.grep_search import KEY, VALUE
 
     if found.hits is None:
-        yield from rows
+        yield from found.rows
         return
     hits = zip(found.hits.place.tolist(), found.hits.start.tolist(), found.hits.end.tolist(), strict=True)
     columns = {KEY: RECORD.names.index("key"), VALUE: RECORD.names.index("value")}
-    for row, (place, start, end) in zip(rows, hits, strict=False):  # a limit may cut the rows
+    for row, (place, start, end) in zip(found.rows, hits, strict=True):
         column = columns.get(place)
         if column is None or len(row[column]) <= _WHOLE_BYTES:
             yield row

@@ -18,7 +18,8 @@ from format.location import Location
 from format.operations import dump_lines as dumping
 from format.operations.decode_internal import decode_internal
 from format.operations.dump import DumpTerms, dump
-from format.operations.dump_lines import LineBlock, dump_lines
+from format.operations.dump_lines import dump_lines
+from format.operations.line_blocks import LineBlock
 from format.operations.selection import Selection
 from format.records import RecordTable, record_tables
 from format.row_text import RowText, have_last_offsets
