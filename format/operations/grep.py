@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from format.batches import BODY_CHUNK_BYTES
 from format.errors import NotALogDir
 from format.findings import Finding, finding_of
 from format.limits import DEFAULT_LIMITS, Limits
@@ -20,6 +21,9 @@ from format.operations.read_log import LogChunk
 from format.operations.selected_logs import LOG_KINDS, Reading, SelectedLog, selected_logs
 from format.operations.selection import EVERYTHING, Selection
 from format.records import RecordTable, record_tables
+
+#: What is read of a log at once.
+GREP_CHUNK_BYTES = BODY_CHUNK_BYTES
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +84,7 @@ def grep(
     are not searched; a finding tells of them. Raises InputError for a path that is nothing of Kafka's or holds no
     records.
     """
-    reading = Reading(criteria.selection, limits)
+    reading = reading_of(criteria, limits)
     for log in logs_to_search(path, criteria, kind):
         count = 0
         for item in found_in(reading.chunks(log), criteria, limits):
@@ -90,6 +94,11 @@ def grep(
                 if first_only:
                     break
         yield LogSearched(log.path, log.location, count)
+
+
+def reading_of(criteria: Criteria, limits: Limits) -> Reading:
+    """How the logs are read."""
+    return Reading(criteria.selection, limits, GREP_CHUNK_BYTES)
 
 
 def logs_to_search(path: Path, criteria: Criteria, kind: Kind | None = None) -> Iterator[SelectedLog]:

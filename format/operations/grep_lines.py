@@ -12,7 +12,7 @@ from format.errors import KafkaLogError, WorkerDied
 from format.findings import Finding, finding_of
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log_dir import Kind
-from format.operations.grep import Criteria, FoundRecords, LogSearched, found_in, logs_to_search
+from format.operations.grep import Criteria, FoundRecords, LogSearched, found_in, logs_to_search, reading_of
 from format.operations.grep_search import Hits
 from format.operations.line_blocks import LineBlock, LinesFollow, in_lines, received_lines, send_lines
 from format.operations.selected_logs import Reading, SelectedLog
@@ -47,7 +47,7 @@ class Search:
 
     @property
     def reading(self) -> Reading:
-        return Reading(self.criteria.selection, self.limits)
+        return reading_of(self.criteria, self.limits)
 
     def found_in(self, log: SelectedLog) -> Iterator[FoundRecords | Finding]:
         return found_in(self.reading.chunks(log), self.criteria, self.limits)

@@ -22,7 +22,9 @@ HOW = (
 )
 
 
-@pytest.mark.parametrize("command", [("verify",), ("dump", "--records"), ("dump",)])
+@pytest.mark.parametrize(
+    "command", [("verify",), ("dump", "--records"), ("dump",), ("grep", "e"), ("grep", "e", "--count")]
+)
 def test_the_output_is_the_same_however_it_is_made(
     command: tuple[str, ...], corpus: Corpus, run_kafkalog_many: Callable[[Iterable[Iterable[Word]]], list[Run]]
 ) -> None:
