@@ -192,6 +192,23 @@ def test_overlapping_hits(tmp_path: Path) -> None:
     assert offsets_of(path, bytes_pattern(b"````")) == []
 
 
+def test_a_hit_that_a_hit_across_two_records_overlaps(tmp_path: Path) -> None:
+    """The end of one record, what stands before the next one's key, and that key repeat the same bytes."""
+
+    def table_with(key: bytes) -> RecordTable:
+        (table,) = tables_of(
+            log_of(tmp_path, batch(0, [b"", b""], key=key), *[batch(2 + at, [b""]) for at in range(9)])
+        )
+        return table
+
+    table = table_with(bytes(12))
+    repeated = bytes(table.buffer[int(table.start[1]) - 1 : int(table.key_start[1])])
+    assert len(repeated) == 6
+    table = table_with(repeated * 2)
+    assert bytes(table.buffer).count(repeated * 2, int(table.start[1]) - 1) == 1
+    assert search(table, bytes_pattern(repeated * 2)).row.tolist() == [0, 1]
+
+
 def test_null_and_empty_fields(tmp_path: Path) -> None:
     path = log_of(
         tmp_path,
@@ -434,15 +451,19 @@ PLACES = st.builds(
 
 
 def table_of(tmp_path: Path, records: list[Fields], codec: int) -> RecordTable:
+    """The records, and behind them so many empty ones that hits tell records apart."""
     content = [
         batch(at, [value], key=key, headers=tuple(headers), codec=codec)
         for at, (key, value, headers) in enumerate(records)
     ]
-    path = log_of(tmp_path, *content)
+    (table,) = tables_of(log_of(tmp_path, *content, batch(len(content), [None] * 60, key=None, codec=codec)))
+    return table
+
+
+def tables_of(path: Path) -> list[RecordTable]:
     with FileSource(path) as source:
         (chunk,) = batch_chunks(source, 0, with_bodies=True, check_crc=True)
-        (table,) = record_tables(chunk)
-    return table
+        return list(record_tables(chunk))
 
 
 WORK = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
