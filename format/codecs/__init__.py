@@ -18,6 +18,7 @@ All functions may be called from several threads at once, and the libraries rele
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 
 from format.errors import UnknownCodec
 from format.layout import CODEC_NAMES
@@ -70,6 +71,7 @@ def compress(codec: int, payload: bytes | memoryview, *, level: int | None = Non
     return compressor(payload, level, magic)
 
 
+@cache
 def _decompressor(codec: int) -> _Decompress:
     if codec == _ZSTD:
         from format.codecs import zstd_frames
@@ -92,6 +94,7 @@ def _decompressor(codec: int) -> _Decompress:
     raise UnknownCodec(f"compression type {codec} is unknown")
 
 
+@cache
 def _compressor(codec: int) -> _Compress:
     if codec == _ZSTD:
         from format.codecs import zstd_frames

@@ -7,6 +7,8 @@ magic 1 and 2 and looks at none for magic 0 (Lz4BlockInputStream), where both ki
 from __future__ import annotations
 
 import io
+import threading
+from functools import cache
 
 import lz4.block
 import lz4.frame
@@ -27,6 +29,9 @@ _BLOCK_BYTES = 64 * 1024
 _JAVA_DESCRIPTOR = bytes((0x60, 0x40))  # version 1, independent blocks, no checksums; blocks of 64 KiB
 _STORED_BLOCK_BIT = 0x80000000
 _END_MARK = bytes(4)
+#: A decompression context that has come to the end of a frame. One that has not is never used again: even when it is
+#: reset, the library goes on counting the bytes of the frame that it was in.
+_per_thread = threading.local()
 _DEFAULT_LEVEL = 9  # means the fast compressor, which has no levels (Lz4BlockOutputStream)
 
 
@@ -38,7 +43,7 @@ def decompress(payload: bytes | memoryview, magic: int, limits: Limits) -> bytes
     position = 0
     for _ in range(MAX_PARTS):
         _check_frame_start(view[position:])
-        context = lz4.frame.create_decompression_context()
+        context = _take_context()
         if magic == 0:
             header = _repaired_header(view[position:])
             _decompress_step(context, header, 0)
@@ -46,17 +51,30 @@ def decompress(payload: bytes | memoryview, magic: int, limits: Limits) -> bytes
         room_bytes = min(_STEP_OUT_BYTES, limit_bytes + 1 - out.tell(), len(view) * _MOST_BYTES_PER_BYTE)
         whole, used, ended = _decompress_step(context, view[position:], room_bytes)
         position += used
-        if ended and position == len(view) and not out.tell() and len(whole) <= limit_bytes:
-            return whole  # one frame in one step, as most are
+        if ended:
+            _per_thread.context = context
+            if position == len(view) and not out.tell() and len(whole) <= limit_bytes:
+                return whole  # one frame in one step, as most are
         out.write(whole)
         if not ended:
             position = _decompress_rest(context, view, position, out, limit_bytes)
+            _per_thread.context = context
         if out.tell() > limit_bytes:
             raise output_over_limit(_NAME, limit_bytes)
         following = view[position : position + len(_FRAME_MAGIC)]
         if not len(following) or not _FRAME_MAGIC.startswith(following):
             return out.getvalue()
     raise too_many_parts(_NAME, "frames")
+
+
+def _take_context() -> object:
+    """A decompression context, as new; the thread's own where it has one, for to make one takes as long as a frame."""
+    context: object = getattr(_per_thread, "context", None)
+    if context is None:
+        return lz4.frame.create_decompression_context()
+    _per_thread.context = None
+    lz4.frame.reset_decompression_context(context)
+    return context
 
 
 def _decompress_rest(context: object, view: memoryview, position: int, out: io.BytesIO, limit_bytes: int) -> int:
@@ -101,6 +119,13 @@ def _repaired_header(frame: memoryview) -> bytes:
     return header + bytes((_header_checksum(header[_DESCRIPTOR_START:]),))
 
 
+@cache
+def _java_header(magic: int) -> bytes:
+    """The header of every frame that Kafka writes; the wrong checksum of magic 0 covers the magic number too."""
+    checksummed = _FRAME_MAGIC + _JAVA_DESCRIPTOR if magic == 0 else _JAVA_DESCRIPTOR
+    return _FRAME_MAGIC + _JAVA_DESCRIPTOR + bytes((_header_checksum(checksummed),))
+
+
 def _header_checksum(header: bytes) -> int:
     """The second byte of the xxHash32 of less than 16 bytes, with seed 0."""
     mask = 0xFFFFFFFF
@@ -121,8 +146,7 @@ def _header_checksum(header: bytes) -> int:
 def compress(payload: bytes | memoryview, level: int | None, magic: int) -> bytes:
     """One frame as Lz4BlockOutputStream writes it: independent blocks of 64 KiB, no content checksum or size."""
     view = memoryview(payload)
-    checksummed = _FRAME_MAGIC + _JAVA_DESCRIPTOR if magic == 0 else _JAVA_DESCRIPTOR
-    parts = [_FRAME_MAGIC, _JAVA_DESCRIPTOR, bytes((_header_checksum(checksummed),))]
+    parts = [_java_header(magic)]
     for start in range(0, len(view), _BLOCK_BYTES):
         block = view[start : start + _BLOCK_BYTES]
         packed: bytes

@@ -28,7 +28,9 @@ _CHECKSUM_BYTES = 4
 _KAFKA_WINDOW_BYTES = 128 * MIB  # what zstd-jni accepts unless told otherwise
 _LARGEST_WINDOW_BYTES = 2**31  # what the library can be told to accept
 
-_per_thread = threading.local()  # a decompressor that two threads share crashes the process
+_DEFAULT_LEVEL = 3
+
+_per_thread = threading.local()  # a compressor or decompressor that two threads share crashes the process
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,4 +204,14 @@ def _decompress_frames(view: memoryview, frames: list[_Frame], limits: Limits) -
 
 def compress(payload: bytes | memoryview, level: int | None, magic: int) -> bytes:
     """One frame that declares its size, so that its window is no larger than what it holds."""
-    return zstandard.ZstdCompressor(level=3 if level is None else level).compress(payload)
+    return _compressor(_DEFAULT_LEVEL if level is None else level).compress(payload)
+
+
+def _compressor(level: int) -> zstandard.ZstdCompressor:
+    """This thread's compressor of the level that it used last: to make one takes as long as a small batch."""
+    compressor: zstandard.ZstdCompressor | None = getattr(_per_thread, "compressor", None)
+    if compressor is None or _per_thread.level != level:
+        compressor = zstandard.ZstdCompressor(level=level)
+        _per_thread.compressor = compressor
+        _per_thread.level = level
+    return compressor

@@ -8,6 +8,7 @@ the first batch that has it. A transaction index entry is made for each ABORT ma
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable
 
 import numpy as np
@@ -65,11 +66,12 @@ class SegmentIndexBuilder:
 
     def _indexed_rows(self, position: Int64Column) -> NDArray[np.intp]:
         rows = []
-        row = int(np.searchsorted(position, self._last_indexed_position + self._interval_bytes, side="right"))
-        while row < len(position):
+        positions = position.tolist()
+        row = bisect_right(positions, self._last_indexed_position + self._interval_bytes)
+        while row < len(positions):
             rows.append(row)
-            self._last_indexed_position = int(position[row])
-            row = int(np.searchsorted(position, self._last_indexed_position + self._interval_bytes, side="right"))
+            self._last_indexed_position = positions[row]
+            row = bisect_right(positions, self._last_indexed_position + self._interval_bytes, row)
         return np.array(rows, np.intp)
 
     def offset_index(self) -> bytes:

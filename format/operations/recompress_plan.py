@@ -5,8 +5,11 @@ The broker's part is that of storage LogValidator for a topic whose compression.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -62,12 +65,20 @@ class PlanTerms:
     merge_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Work:
-    """One thing to do: for these neighbouring rows of a chunk, this, for this reason."""
+class Work(NamedTuple):
+    """One thing to do: for these rows of a chunk, in order, this, for this reason.
+
+    With a reason of ``TOGETHER`` one batch is made of all rows, which are neighbours; else each is treated by itself.
+    """
 
     reason: Reason
     rows: tuple[int, ...]
+
+
+#: Reasons for which one batch is made of several, where there are several.
+TOGETHER = frozenset({Reason.MERGED, Reason.PACKED, Reason.CONVERTED})
+_REASONS = tuple(Reason)
+_NUMBER_OF = {reason: number for number, reason in enumerate(_REASONS)}
 
 
 def plan(table: BatchTable, is_kept: NDArray[np.bool_], terms: PlanTerms) -> list[Work]:
@@ -76,57 +87,74 @@ def plan(table: BatchTable, is_kept: NDArray[np.bool_], terms: PlanTerms) -> lis
     Only v2 batches without a producer, and v0/v1 messages, are ever merged: a batch of a producer stands for a run of
     its sequences, which brokers keep per batch to tell duplicates.
     """
-    reasons = _reasons(table, terms)
+    kept = np.flatnonzero(is_kept)
+    if not len(kept):
+        return []
+    reasons, mergeable = _reasons(table, terms), _mergeable(table, terms)
+    # Stretches of rows that are treated alike; what may be merged is one, whatever its reasons.
+    kinds = np.where(mergeable, -1, reasons)[kept]
+    edges = [0, *(np.flatnonzero(kinds[1:] != kinds[:-1]) + 1).tolist(), len(kept)]
     works: list[Work] = []
-    group: list[int] = []
-    group_bytes = 0
-    mergeable = _mergeable(table, terms)
-    sizes = table.size_bytes.tolist()
-    for row in np.flatnonzero(is_kept).tolist():
-        joins = (
-            bool(group)
-            and mergeable[row]
-            and group[-1] == row - 1
-            and group_bytes + sizes[row] <= terms.merge_bytes
-            and _alike(table, group[0], row)
-        )
-        if group and not joins:
-            works.append(_work_of(group, reasons, terms, table))
-            group, group_bytes = [], 0
-        if mergeable[row]:
-            group.append(row)
-            group_bytes += sizes[row]
-        else:
-            works.append(Work(reasons[row], (row,)))
-    if group:
-        works.append(_work_of(group, reasons, terms, table))
+    for first, end in pairwise(edges):
+        rows = kept[first:end].tolist()
+        if kinds[first] < 0:
+            works += _merged(rows, table, reasons, terms)
+            continue
+        reason = _REASONS[kinds[first]]
+        works += [Work(reason, (row,)) for row in rows] if reason in TOGETHER else [Work(reason, tuple(rows))]
     return works
 
 
-def _reasons(table: BatchTable, terms: PlanTerms) -> list[Reason]:
+def _merged(rows: list[int], table: BatchTable, reasons: NDArray[np.int64], terms: PlanTerms) -> Iterator[Work]:
+    """The work for rows that may all be merged, neighbours that are alike together up to the size."""
+    sizes = table.size_bytes.tolist()
+    alike = _alike_neighbours(table).tolist()
+    base_offsets, last_offsets = table.base_offset.tolist(), table.last_offset.tolist()
+    group: list[int] = []
+    group_bytes = 0
+    for row in rows:
+        joins = (
+            bool(group)
+            and group[-1] == row - 1
+            and alike[row]
+            and group_bytes + sizes[row] <= terms.merge_bytes
+            and last_offsets[row] - base_offsets[group[0]] < 2**31
+        )
+        if group and not joins:
+            yield _work_of(group, reasons, table)
+            group, group_bytes = [], 0
+        group.append(row)
+        group_bytes += sizes[row]
+    if group:
+        yield _work_of(group, reasons, table)
+
+
+def _reasons(table: BatchTable, terms: PlanTerms) -> NDArray[np.int64]:
+    """For every row the number of its reason among all reasons."""
     target = terms.target
     is_v2 = table.magic == 2
     wrappers = is_wrapper(table)
     same = Reason.FORCED if terms.force and target.codec else Reason.SAME_CODEC
-    reasons = np.full(len(table), Reason.CODEC_DIFFERS, object)
-    reasons[table.codec == target.codec] = same
-    reasons[~is_v2 & ~wrappers] = Reason.PACKED if target.codec else Reason.SAME_CODEC
+    reasons = np.full(len(table), _NUMBER_OF[Reason.CODEC_DIFFERS], np.int64)
+    reasons[table.codec == target.codec] = _NUMBER_OF[same]
+    reasons[~is_v2 & ~wrappers] = _NUMBER_OF[Reason.PACKED if target.codec else Reason.SAME_CODEC]
     if not target.codec:
-        reasons[wrappers] = Reason.UNPACKED
+        reasons[wrappers] = _NUMBER_OF[Reason.UNPACKED]
     if target.magic == 2:
-        reasons[~is_v2] = Reason.CONVERTED
+        reasons[~is_v2] = _NUMBER_OF[Reason.CONVERTED]
     elif target.codec == _ZSTD:
-        reasons[~is_v2] = Reason.NEEDS_V2
-    reasons[is_v2 & (table.record_count == 0)] = Reason.EMPTY
-    reasons[table.is_control] = Reason.CONTROL
-    found: list[Reason] = reasons.tolist()
-    return found
+        reasons[~is_v2] = _NUMBER_OF[Reason.NEEDS_V2]
+    reasons[is_v2 & (table.record_count == 0)] = _NUMBER_OF[Reason.EMPTY]
+    reasons[table.is_control] = _NUMBER_OF[Reason.CONTROL]
+    return reasons
 
 
-def _mergeable(table: BatchTable, terms: PlanTerms) -> list[bool]:
+def _mergeable(table: BatchTable, terms: PlanTerms) -> NDArray[np.bool_]:
     if not terms.merge_bytes:
-        return [False] * len(table)
-    is_free = (table.magic == 2) & (table.producer_id < 0) & ~table.is_transactional & ~table.is_control
+        return np.zeros(len(table), bool)
+    is_free: NDArray[np.bool_] = (
+        (table.magic == 2) & (table.producer_id < 0) & ~table.is_transactional & ~table.is_control
+    )
     # Some brokers write a sequence without a producer; it would not survive.
     is_free &= (table.base_sequence < 0) & (table.producer_epoch < 0)
     is_free &= ~table.has_delete_horizon & (table.record_count > 0)
@@ -134,25 +162,21 @@ def _mergeable(table: BatchTable, terms: PlanTerms) -> list[bool]:
         is_free |= table.magic < 2
     elif terms.target.codec not in (0, _ZSTD):
         is_free |= (table.magic < 2) & ~is_wrapper(table)
-    found: list[bool] = is_free.tolist()
-    return found
+    return is_free
 
 
-def _alike(table: BatchTable, first: int, row: int) -> bool:
-    """Whether a batch may go into one with another: nothing that a batch says once may differ."""
-    if table.is_append_time[first] != table.is_append_time[row]:
-        return False
-    if table.is_append_time[first] and table.max_timestamp[first] != table.max_timestamp[row]:
-        return False
-    in_reach = int(table.last_offset[row]) - int(table.base_offset[first]) < 2**31
-    same_format = table.magic[first] == table.magic[row] and table.leader_epoch[first] == table.leader_epoch[row]
-    return bool(in_reach and same_format)
+def _alike_neighbours(table: BatchTable) -> NDArray[np.bool_]:
+    """Whether each batch may go into one with that before it: nothing that a batch says once may differ."""
+    is_append_time, timestamp = table.is_append_time, table.max_timestamp
+    alike = np.zeros(len(table), bool)
+    alike[1:] = (table.magic[1:] == table.magic[:-1]) & (table.leader_epoch[1:] == table.leader_epoch[:-1])
+    alike[1:] &= is_append_time[1:] == is_append_time[:-1]
+    alike[1:] &= ~is_append_time[1:] | (timestamp[1:] == timestamp[:-1])
+    return alike
 
 
-def _work_of(group: list[int], reasons: list[Reason], terms: PlanTerms, table: BatchTable) -> Work:
-    first = reasons[group[0]]
-    if len(group) == 1:
-        return Work(first, (group[0],))
-    if int(table.magic[group[0]]) < 2:
-        return Work(first, tuple(group))  # converted or packed together
+def _work_of(group: list[int], reasons: NDArray[np.int64], table: BatchTable) -> Work:
+    first = _REASONS[reasons[group[0]]]
+    if len(group) == 1 or int(table.magic[group[0]]) < 2:
+        return Work(first, tuple(group))  # v0 and v1: converted or packed together
     return Work(Reason.MERGED, tuple(group))

@@ -7,21 +7,37 @@ from collections.abc import Iterator
 from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
-from format.batches import BatchChunk, BatchTable, read_batch_table
+from format.batches import BODY_CHUNK_BYTES, BatchChunk, BatchTable, batch_chunks
 from format.errors import CorruptDataError, KafkaLogError, LimitExceeded, Refused, UnsupportedError
 from format.findings import Finding, finding, finding_of
 from format.location import Location
-from format.operations.compare_records import Pair, PlacedBatch, compare_pair, paired, placed_batches
+from format.operations.compare_records import (
+    Pair,
+    ReadBackMismatch,
+    Rows,
+    RunOfPairs,
+    compare_pair,
+    compare_run,
+    paired,
+)
 from format.operations.index_builder import TransactionIndexBuilder, end_markers
 from format.operations.read_log import crc_findings, tail_finding
-from format.operations.recompress_batches import NewBatch, copied, packed, rebuilt, recompressed, unpacked
-from format.operations.recompress_plan import COPIED, DECISIONS, RECOMPRESSED, Reason, Work, plan
+from format.operations.recompress_batches import (
+    NewBatches,
+    copied,
+    packed,
+    rebuilt,
+    recompressed,
+    rewrapped,
+    unpacked,
+)
+from format.operations.recompress_plan import COPIED, DECISIONS, RECOMPRESSED, TOGETHER, Reason, Work, plan
 from format.operations.salvage_scan import SegmentScan, salvage_chunks, scan_segment
 from format.operations.written_segments import SegmentWriter, WrittenSegment, written_segment
 from format.partition import Partition
@@ -36,15 +52,19 @@ if TYPE_CHECKING:
 #: Source bytes that one task of a thread takes, and tasks that may wait for each thread.
 _TASK_BYTES = 256 * 1024
 _TASKS_PER_JOB = 3
+#: What is read at once; more would push what was read out of the processor's cache before it is used.
+_CHUNK_BYTES = 1024 * 1024
 #: Positions in an index have 32 bits.
 _MAX_SEGMENT_BYTES = 2**31 - 1
 
 
-@dataclass(slots=True)
-class _Made:
-    """What a task gave back: for each piece of work the new batches, or the error that stopped it."""
+class _Made(NamedTuple):
+    """Batches that a task made, and how; or that it copied because of an error, met at the row."""
 
-    made: list[tuple[Work, list[NewBatch], KafkaLogError | None]]
+    batches: NewBatches
+    decision: str
+    error: KafkaLogError | None = None
+    row: int = -1
 
 
 @dataclass(slots=True)
@@ -62,7 +82,7 @@ class SegmentRecompression:
     damage: list[Finding] = field(default_factory=list)
     notes: list[Finding] = field(default_factory=list)
     _writers: list[SegmentWriter] = field(default_factory=list)
-    _pending: list[NewBatch] = field(default_factory=list)
+    _pending: list[bytes | bytearray | memoryview] = field(default_factory=list)
     _pending_bytes: int = 0
 
     def write(self) -> list[WrittenSegment]:
@@ -76,7 +96,9 @@ class SegmentRecompression:
             scan = self._scan(source) if self.terms.skip_damaged else None
             self._start(self.segment.base_offset, source)
             first = 0
-            for chunk in salvage_chunks(source, self.terms.limits):
+            # Batches of different chunks are never merged, so that the size of chunks is part of what comes out.
+            chunk_bytes = BODY_CHUNK_BYTES if self.terms.plan.merge_bytes else _CHUNK_BYTES
+            for chunk in salvage_chunks(source, self.terms.limits, chunk_bytes=chunk_bytes):
                 rows = slice(first, first + len(chunk.table))
                 first += len(chunk.table)
                 is_kept = self._kept(source, chunk, scan, rows)
@@ -147,7 +169,7 @@ class SegmentRecompression:
     # -- making new batches ------------------------------------------------------------------------------------
 
     def _chunk(self, chunk: BatchChunk, is_kept: NDArray[np.bool_], source: FileSource) -> None:
-        waiting: deque[Future[_Made]] = deque()
+        waiting: deque[Future[list[_Made]]] = deque()
         for task in self._tasks(plan(chunk.table, is_kept, self.terms.plan), chunk.table):
             waiting.append(self.pool.submit(self._make, chunk, task))
             if len(waiting) > _TASKS_PER_JOB * self.terms.jobs:
@@ -156,78 +178,102 @@ class SegmentRecompression:
             self._take(waiting.popleft().result(), chunk, source)
 
     def _tasks(self, works: list[Work], table: BatchTable) -> Iterator[list[Work]]:
+        """The work in portions of about the same size; only what is made of several batches stays in one."""
         sizes = table.size_bytes.tolist()
         task: list[Work] = []
         task_bytes = 0
         for work in works:
-            task.append(work)
-            task_bytes += sum(sizes[row] for row in work.rows)
-            if task_bytes >= _TASK_BYTES:
-                yield task
-                task, task_bytes = [], 0
+            first = 0
+            for number, row in enumerate(work.rows, 1):
+                task_bytes += sizes[row]
+                if task_bytes >= _TASK_BYTES and (work.reason not in TOGETHER or number == len(work.rows)):
+                    yield [*task, Work(work.reason, work.rows[first:number])]
+                    task, task_bytes, first = [], 0, number
+            if first < len(work.rows):
+                task.append(Work(work.reason, work.rows[first:]))
         if task:
             yield task
 
-    def _make(self, chunk: BatchChunk, task: list[Work]) -> _Made:
+    def _make(self, chunk: BatchChunk, task: list[Work]) -> list[_Made]:
         """In a thread: the new batches of each piece of work; one that fails is copied, with its error."""
-        made: list[tuple[Work, list[NewBatch], KafkaLogError | None]] = []
+        made: list[_Made] = []
         for work in task:
-            try:
-                made.append((work, self._new_batches(chunk, work), None))
-            except (CorruptDataError, UnsupportedError, LimitExceeded) as error:
-                made.append((work, [copied(chunk, row) for row in work.rows], error))
-        return _Made(made)
+            rows = work.rows
+            decision = DECISIONS[work.reason][0]
+            while rows:
+                batches, done, error = self._new_batches(chunk, work.reason, rows)
+                if batches is not None:
+                    made.append(_Made(batches, decision))
+                if error is not None:
+                    end = len(rows) if work.reason in TOGETHER else done + 1
+                    made.append(_Made(copied(chunk, rows[done:end]), COPIED, error, rows[done]))
+                    done = end
+                rows = rows[done:]
+        return made
 
-    def _new_batches(self, chunk: BatchChunk, work: Work) -> list[NewBatch]:
+    def _new_batches(
+        self, chunk: BatchChunk, reason: Reason, rows: tuple[int, ...]
+    ) -> tuple[NewBatches | None, int, KafkaLogError | None]:
+        """What becomes of the first rows, how many of them that is, and what stopped it at the row after them."""
         target, limits = self.terms.plan.target, self.terms.limits
-        rows = list(work.rows)
-        if DECISIONS[work.reason][0] == COPIED:
-            return [copied(chunk, row) for row in rows]
-        if work.reason is Reason.NEEDS_V2:
-            magic = int(chunk.table.magic[rows[0]])
+        first = rows[0]
+        if DECISIONS[reason][0] == COPIED:
+            return copied(chunk, rows), len(rows), None
+        magic = int(chunk.table.magic[first])
+        if reason is Reason.NEEDS_V2:
             raise Refused(
                 f"messages of format v{magic} cannot be compressed with zstd: it exists from v2 on, and no consumer of "
                 "that time could read it (KIP-110); convert them with --magic 2, or choose another codec",
-                batch_location(self._location, chunk.table, rows[0]),
+                batch_location(self._location, chunk.table, first),
             )
-        if work.reason is Reason.UNPACKED:
-            return list(unpacked(chunk, rows[0], limits))
-        if work.reason is Reason.PACKED:
-            return [packed(chunk, rows, target)]
-        if work.reason in (Reason.CONVERTED, Reason.MERGED):
-            return [rebuilt(chunk, rows, target, limits)]
-        return [recompressed(chunk, rows[0], target, limits)]
+        if DECISIONS[reason][0] == RECOMPRESSED and magic == 2:
+            is_v2 = chunk.table.magic[list(rows)] == 2
+            run = rows if is_v2.all() else rows[: int(is_v2.argmin())]
+            batches, error = recompressed(chunk, run, target, limits)
+            return (batches if len(batches) else None), len(batches), error
+        try:
+            if reason is Reason.UNPACKED:
+                return unpacked(chunk, first, limits), 1, None
+            if reason is Reason.PACKED:
+                return packed(chunk, rows, target), len(rows), None
+            if reason in TOGETHER:
+                return rebuilt(chunk, rows, target, limits), len(rows), None
+            return rewrapped(chunk, first, target, limits), 1, None
+        except (CorruptDataError, UnsupportedError, LimitExceeded) as error:
+            return None, 0, error
 
     # -- writing -----------------------------------------------------------------------------------------------
 
-    def _take(self, made: _Made, chunk: BatchChunk, source: FileSource) -> None:
-        for work, batches, error in made.made:
-            if error is not None:
-                place = batch_location(self._location, chunk.table, work.rows[0])
-                found = finding_of(error, place)
+    def _take(self, made: list[_Made], chunk: BatchChunk, source: FileSource) -> None:
+        for each in made:
+            if each.error is not None:
+                place = batch_location(self._location, chunk.table, each.row)
+                found = finding_of(each.error, place)
                 self.damage.append(replace(found, message=f"copied as it is, unreadable: {found.message}"))
-            self._roll_if_needed(batches, source)
+            self._put(each.batches, source)
             written = self._writers[-1].written
-            decision = COPIED if error is not None else DECISIONS[work.reason][0]
-            if decision == COPIED:
-                written.copied_count += len(batches)
-            elif decision == RECOMPRESSED:
-                written.recompressed_count += len(batches)
+            if each.decision == COPIED:
+                written.copied_count += len(each.batches)
+            elif each.decision == RECOMPRESSED:
+                written.recompressed_count += len(each.batches)
             else:
-                written.rebuilt_count += len(batches)
+                written.rebuilt_count += len(each.batches)
 
-    def _roll_if_needed(self, batches: list[NewBatch], source: FileSource) -> None:
+    def _put(self, batches: NewBatches, source: FileSource) -> None:
         """Put the batches in the open segment, or roll a new one first as a broker would (LogSegment.shouldRoll)."""
         most = min(self.terms.segment_bytes or _MAX_SEGMENT_BYTES, _MAX_SEGMENT_BYTES)
-        for batch in batches:
-            writer = self._writers[-1]
-            size_bytes = writer.size_bytes + self._pending_bytes
-            is_full = size_bytes > 0 and size_bytes + len(batch.content) > most
-            if is_full or batch.last_offset - writer.written.segment_base_offset > layout.MAX_RELATIVE_OFFSET:
-                self._flush(source)
-                self._start(batch.first_offset, source)
-            self._pending.append(batch)
-            self._pending_bytes += len(batch.content)
+        writer = self._writers[-1]
+        size_bytes, before = batches.size_bytes, writer.size_bytes + self._pending_bytes
+        is_full = before + size_bytes > most and (before > 0 or len(batches) > 1)
+        if is_full or max(batches.last_offsets) - writer.written.segment_base_offset > layout.MAX_RELATIVE_OFFSET:
+            if len(batches) > 1:
+                for each in batches.each():
+                    self._put(each, source)
+                return
+            self._flush(source)
+            self._start(batches.first_offsets[0], source)
+        self._pending.extend(batches.parts())
+        self._pending_bytes += size_bytes
         if self._pending_bytes >= _TASK_BYTES:
             self._flush(source)
 
@@ -242,11 +288,15 @@ class SegmentRecompression:
         if not self._pending:
             return
         writer = self._writers[-1]
-        content = b"".join(each.content for each in self._pending)
-        table = read_batch_table(BytesSource(content, writer.log_path), limits=self.terms.limits)
-        table.position[:] += writer.size_bytes
+        content = b"".join(self._pending)
+        made = BytesSource(content, writer.log_path)
+        start = writer.size_bytes
         writer.write(content)
-        writer.index(table)
+        for chunk in batch_chunks(made, check_crc=False, limits=self.terms.limits, chunk_bytes=len(content)):
+            if chunk.damage is not None:
+                raise CorruptDataError(chunk.damage.reason, self._location)
+            chunk.table.position[:] += start
+            writer.index(chunk.table)
         self._pending, self._pending_bytes = [], 0
 
     def _close(self) -> list[WrittenSegment]:
@@ -265,13 +315,12 @@ class SegmentRecompression:
 
     def _compare(self, source: FileSource, scan: SegmentScan | None) -> None:
         paths = [self.publication.place_of(writer.log_path) for writer in self._writers]
-        pairs = paired(self._source_batches(source, scan), self._output_batches(paths), self._location)
         waiting: deque[Future[None]] = deque()
-        task: list[Pair] = []
+        task: list[RunOfPairs | Pair] = []
         task_bytes = 0
-        for pair in pairs:
-            task.append(pair)
-            task_bytes += sum(len(each.content) for each in pair.source)
+        for each in paired(self._source_rows(source, scan), self._output_rows(paths), self._location):
+            task.append(each)
+            task_bytes += each.source_bytes
             if task_bytes >= _TASK_BYTES:
                 waiting.append(self.pool.submit(self._compare_all, task))
                 task, task_bytes = [], 0
@@ -283,20 +332,29 @@ class SegmentRecompression:
         for writer in self._writers:
             self.publication.mark_read_back(writer.log_path)
 
-    def _compare_all(self, pairs: list[Pair]) -> None:
-        for pair in pairs:
-            compare_pair(pair, self.terms.limits, self._location)
+    def _compare_all(self, task: list[RunOfPairs | Pair]) -> None:
+        for each in task:
+            if isinstance(each, Pair):
+                compare_pair(each, self.terms.limits, self._location)
+            else:
+                compare_run(each, self.terms.limits, self._location)
 
-    def _source_batches(self, source: FileSource, scan: SegmentScan | None) -> Iterator[PlacedBatch]:
+    def _source_rows(self, source: FileSource, scan: SegmentScan | None) -> Iterator[Rows]:
+        """The batches that were taken, read once more.
+
+        Without a scan all CRCs were right, or there would be no output; what is not as it was then differs from it.
+        """
         first = 0
-        for chunk in salvage_chunks(source, self.terms.limits):
-            rows = slice(first, first + len(chunk.table))
-            first += len(chunk.table)
-            yield from placed_batches(chunk, chunk.table.crc_valid == 1 if scan is None else scan.is_kept[rows])
+        for chunk in salvage_chunks(source, self.terms.limits, check_crc=scan is not None, chunk_bytes=_CHUNK_BYTES):
+            rows = np.arange(len(chunk.table))
+            yield Rows(chunk, rows if scan is None else np.flatnonzero(scan.is_kept[first : first + len(rows)]))
+            first += len(rows)
             self.terms.advance(0 if chunk.buffer is None else len(chunk.buffer))
 
-    def _output_batches(self, paths: list[Path]) -> Iterator[PlacedBatch]:
+    def _output_rows(self, paths: list[Path]) -> Iterator[Rows]:
         for path in paths:
             with FileSource(path) as output:
-                for chunk in salvage_chunks(output, self.terms.limits):
-                    yield from placed_batches(chunk, chunk.table.crc_valid == 1)
+                for chunk in salvage_chunks(output, self.terms.limits, chunk_bytes=_CHUNK_BYTES):
+                    if chunk.damage is not None or (chunk.table.crc_valid != 1).any():
+                        raise ReadBackMismatch("what was written is damaged", Location(str(path)))
+                    yield Rows(chunk, np.arange(len(chunk.table)))

@@ -89,9 +89,14 @@ def scan_segment(
     return SegmentScan(position, end_position, base, last, is_intact, is_kept, bad)
 
 
-def salvage_chunks(source: Source, limits: Limits) -> Iterator[BatchChunk]:
-    """The batches with their bodies and CRCs, the offsets of v0 and v1 wrappers opened; twice the same for one file."""
-    for chunk in batch_chunks(source, limits=limits):
+def salvage_chunks(
+    source: Source, limits: Limits, *, check_crc: bool = True, chunk_bytes: int | None = None
+) -> Iterator[BatchChunk]:
+    """The batches with their bodies and CRCs, the offsets of v0 and v1 wrappers opened; twice the same for one file.
+
+    ``check_crc`` False leaves the CRCs out, for a file in which they were all right.
+    """
+    for chunk in batch_chunks(source, check_crc=check_crc, limits=limits, chunk_bytes=chunk_bytes):
         open_wrappers(chunk, limits=limits)
         yield chunk
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -313,11 +314,14 @@ def test_a_wrong_output_is_noticed_before_it_is_published(
         "extra": [batch(3, (b"a", b"b"), last_offset_delta=2)],
     }[what]
     from format.operations import recompress_segment
-    from format.operations.recompress_batches import NewBatch, recompressed
+    from format.operations.recompress_batches import recompressed
 
-    def falsified(chunk: Any, row: int, target: Target, limits: Any) -> NewBatch:
-        made = recompressed(chunk, row, target, limits)
-        return NewBatch(b"".join(wrong), 3, 5) if made.first_offset == 3 else made
+    def falsified(*arguments: Any) -> Any:
+        made, error = recompressed(*arguments)
+        number = list(made.first_offsets).index(3)
+        heads, payloads = list(made.heads), list(made.payloads)
+        heads[number], payloads[number] = b"".join(wrong), b""
+        return replace(made, heads=heads, payloads=payloads), error
 
     monkeypatch.setattr(recompress_segment, "recompressed", falsified)
     with pytest.raises(ReadBackMismatch):
