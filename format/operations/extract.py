@@ -7,9 +7,10 @@ names of the source's directories and never from a record.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 from format.errors import InputError
 from format.findings import Finding
@@ -18,8 +19,10 @@ from format.location import Location
 from format.log_dir import Kind, kind_of, read_log_dir
 from format.operations.dump import dump
 from format.operations.extract_files import ExtractedFile, FileFormat, RecordFile
+from format.operations.finding_json import finding_as_json, finding_from_json
 from format.operations.read_log import location_of_file
 from format.operations.selection import EVERYTHING, Selection
+from format.operations.write_sources import job_of
 from format.operations.written_segments import Advance, no_progress
 from format.partition import read_partition
 from format.publish import Publication
@@ -58,6 +61,13 @@ class ExtractSource:
         if self.kind is Kind.LOG:
             return _size_of(self.path)
         return sum(_size_of(each.log) for each in read_partition(self.path).segments if each.log is not None)
+
+    @property
+    def files(self) -> list[Path]:
+        """What is read: the file, or the directory and the files of its segments."""
+        if self.kind is Kind.LOG:
+            return [self.path]
+        return [self.path, *(file for each in read_partition(self.path).segments for file in each.files.values())]
 
 
 def extract_sources(paths: Sequence[Path], left_out: list[str]) -> list[ExtractSource]:
@@ -120,24 +130,57 @@ def extract(
     for source in sources:
         by_key.setdefault(source.key, []).append(source)
     for key, of_partition in by_key.items():
-        work = _PartitionWork(key, publication, terms)
-        try:
-            for source in of_partition:
-                for item in dump(
-                    source.path, kind=source.kind, records=True, selection=terms.selection, limits=terms.limits
-                ):
-                    if isinstance(item, Finding):
-                        yield item
-                    else:
-                        work.take(item)
-                    yield from work.finished()
-                terms.advance(source.size_bytes)
-            work.end_file()
-            yield from work.finished()
-        finally:
-            work.discard()
-        files += work.files
+        step = directory_of(key)
+        if publication.is_step_finished(step):
+            result = publication.step_result(step)
+            yield from map(finding_from_json, result["findings"])
+            made = [ExtractedFile(**values) for values in result["files"]]
+            yield from made
+            terms.advance(sum(each.size_bytes for each in of_partition))
+        else:
+            made = yield from _extract_partition(key, of_partition, publication, terms)
+        files += made
     publication.finish({"files_of_records": [each.as_json() for each in files]})
+
+
+def _extract_partition(
+    key: Key, sources: Sequence[ExtractSource], publication: Publication, terms: Extraction
+) -> Generator[Finding | ExtractedFile, None, list[ExtractedFile]]:
+    """One topic and partition, which is one step of the publication; the files that it became."""
+    work = _PartitionWork(key, publication, terms)
+    findings: list[Finding] = []
+    try:
+        for source in sources:
+            for item in dump(
+                source.path, kind=source.kind, records=True, selection=terms.selection, limits=terms.limits
+            ):
+                if isinstance(item, Finding):
+                    findings.append(item)
+                    yield item
+                else:
+                    work.take(item)
+                yield from work.finished()
+            terms.advance(source.size_bytes)
+        work.end_file()
+        yield from work.finished()
+    finally:
+        work.discard()
+    publication.finish_step(
+        directory_of(key),
+        {"files": [each.as_json() for each in work.files], "findings": [finding_as_json(each) for each in findings]},
+    )
+    return work.files
+
+
+def extract_job(paths: Sequence[Path], sources: Sequence[ExtractSource], **options: Any) -> dict[str, Any]:
+    """What a run is about, for its manifest and for resuming."""
+    return job_of("extract", options, paths, (file for each in sources for file in each.files))
+
+
+def directory_of(key: Key) -> str:
+    """The directory of a topic and partition in the output."""
+    topic, partition = (NO_PARTITION if each is None else each for each in key)
+    return f"topic={topic}/partition={partition}"
 
 
 class _PartitionWork:
@@ -172,9 +215,8 @@ class _PartitionWork:
                 self.end_file()
 
     def _next_file(self) -> ExtractedFile:
-        topic, partition = (NO_PARTITION if each is None else each for each in self._key)
         name = f"part-{len(self.files):05d}.{self._terms.file_format.suffix}"
-        return ExtractedFile(f"topic={topic}/partition={partition}/{name}", *self._key)
+        return ExtractedFile(f"{directory_of(self._key)}/{name}", *self._key)
 
     def end_file(self) -> None:
         """Finish the open file, if there is one."""

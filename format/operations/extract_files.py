@@ -126,33 +126,33 @@ class TextFormat:
         return portion[:records], portion[records:]
 
     def open(self, publication: Publication, file: ExtractedFile) -> RecordFile:
-        return _TextFile(publication, file, self.open_writer)
+        return TextFile(publication, file, self.open_writer)
 
 
-class _TextFile:
+class TextFile:
     """The publication reads it back when it is finished, and compares its SHA-256."""
 
     def __init__(
         self, publication: Publication, file: ExtractedFile, open_writer: Callable[[NewFile], RowWriter]
     ) -> None:
         self.file = file
-        self._new = publication.create(file.path)
-        self._writer = open_writer(self._new)
+        self.new_file = publication.create(file.path)
+        self.writer = open_writer(self.new_file)
 
-    def write(self, portion: Sequence[Row]) -> None:
-        self._writer.write(RECORD, portion)
+    def write(self, portion: Portion) -> None:
+        self.writer.write(RECORD, portion)
         self.file.count(len(portion), portion[0][_OFFSET], portion[-1][_OFFSET])
 
     @property
     def size_bytes(self) -> int:
-        return self._new.size_bytes
+        return self.new_file.size_bytes
 
     def close(self) -> None:
-        self._new.close()
-        self.file.size_bytes = self._new.size_bytes
+        self.new_file.close()
+        self.file.size_bytes = self.new_file.size_bytes
 
     def discard(self) -> None:
-        self._new.__exit__(OutputError, OutputError(""), None)
+        self.new_file.__exit__(OutputError, OutputError(""), None)
 
 
 # -- Parquet -------------------------------------------------------------------------------------------------

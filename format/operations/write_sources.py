@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -40,19 +40,7 @@ class WriteSources:
 
     def job(self, command: str, **options: Any) -> dict[str, Any]:
         """What a run is about, for its manifest and for resuming: command, options, sources and their state."""
-        digest = hashlib.sha256()
-        for path in self._all_files():
-            try:
-                status = os.lstat(path)
-                digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode("utf-8", "surrogateescape"))
-            except OSError:
-                digest.update(f"{path}\0gone\n".encode("utf-8", "surrogateescape"))
-        return {
-            "command": command,
-            "options": options,
-            "sources": [str(each) for each in self.paths],
-            "sources_state_sha256": digest.hexdigest(),
-        }
+        return job_of(command, options, self.paths, self._all_files())
 
     def _all_files(self) -> Iterator[Path]:
         if self.log_dir is not None:
@@ -61,6 +49,23 @@ class WriteSources:
             yield partition.path
             for segment in partition.segments:
                 yield from segment.files.values()
+
+
+def job_of(command: str, options: Mapping[str, Any], paths: Iterable[Path], files: Iterable[Path]) -> dict[str, Any]:
+    """A command with its options and sources, and a digest of what their files are now: names, sizes, times."""
+    digest = hashlib.sha256()
+    for path in files:
+        try:
+            status = os.lstat(path)
+            digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode("utf-8", "surrogateescape"))
+        except OSError:
+            digest.update(f"{path}\0gone\n".encode("utf-8", "surrogateescape"))
+    return {
+        "command": command,
+        "options": dict(options),
+        "sources": [str(each) for each in paths],
+        "sources_state_sha256": digest.hexdigest(),
+    }
 
 
 def read_write_sources(paths: Sequence[Path], *, takes_files: bool = False) -> WriteSources:

@@ -25,7 +25,7 @@ from kafkalog_cli.options import (
     parse_size,
 )
 from kafkalog_cli.runner import Run
-from kafkalog_cli.writing import OutputDirectory, say_published
+from kafkalog_cli.writing import KeepPartial, OutputDirectory, Resume, say_published
 
 if TYPE_CHECKING:
     from format.operations.extract_files import FileFormat
@@ -68,6 +68,8 @@ def extract(
             show_default="one file per partition",
         ),
     ] = None,
+    resume: Resume = False,
+    keep_partial: KeepPartial = False,
     fail_on: FailOn = None,
     format_name: Format = None,
     max_decompressed_bytes: MaxDecompressedBytes = None,
@@ -84,7 +86,7 @@ def extract(
 
     from format.columns import EXTRACTED_FILE
     from format.findings import Finding, Severity
-    from format.operations.extract import Extraction, extract_sources
+    from format.operations.extract import Extraction, extract_job, extract_sources
     from format.operations.extract import extract as extract_records
     from format.operations.selection import Selection
     from format.publish import Publication
@@ -111,8 +113,18 @@ def extract(
     ) as run:
         sources = [Path(each) for each in paths]
         found = extract_sources(sources, terms.left_out)
-        job = {"command": "extract", "to": to, "sources": [str(each) for each in sources]}
-        with Publication(output, sources, job=job) as publication:
+        job = extract_job(
+            sources,
+            found,
+            to=to,
+            from_offset=from_offset,
+            to_offset=to_offset,
+            from_time=from_time,
+            to_time=to_time,
+            records_per_file=records_per_file,
+            bytes_per_file=bytes_per_file,
+        )
+        with Publication(output, sources, job=job, resume=resume, keep_partial=keep_partial) as publication:
             terms.advance = run.progress(sum(each.size_bytes for each in found)).advance
             run.count("records", 0)
             for item in extract_records(found, publication, terms):
@@ -131,8 +143,13 @@ def _file_format(to: str, bytes_per_file: int | None) -> FileFormat:
     """The format of the files; a usage error where it needs a library that is not there."""
     from dataclasses import replace
 
+    from format.batches import KERNEL_IS_COMPILED
     from format.operations.extract_files import ParquetFormat, TextFormat
+    from format.operations.extract_lines import LinesFormat
+    from kafkalog_cli.line_style import line_style
 
+    if to == "jsonl" and KERNEL_IS_COMPILED:
+        return LinesFormat(to, line_style(to), _open_writer(to), bytes_per_file)
     if to != "parquet":
         text = TextFormat(to, _open_writer(to))
         return text if bytes_per_file is None else replace(text, portion_bytes=min(bytes_per_file, text.portion_bytes))

@@ -291,3 +291,68 @@ def test_a_full_disk(
     gc.collect()
     assert capfd.readouterr().err == ""
     assert [path.name for path in tmp_path.iterdir()] == ["orders-0"]
+
+
+# -- taken up again ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("to", ["parquet", "jsonl", "csv"])
+def test_resume(tmp_path: Path, run_kafkalog_many: RunMany, to: str) -> None:
+    """Partitions that were finished are not read again, and the output is that of a run without a break."""
+    if to == "parquet":
+        pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kafkalog[arrow]'")
+    damaged = bytearray(b"".join(batches(4)))
+    damaged[-3] ^= 1
+    first = partition_of(tmp_path / "logs", "orders-0", bytes(damaged))
+    blocked = partition_of(tmp_path / "logs", "orders-1")
+    options = ("--to", to, "--records-per-file", "7")
+    whole = extracted(run_kafkalog_many, tmp_path / "logs", "--output", tmp_path / "whole", *options).check(1)
+    words = (tmp_path / "logs", "--output", tmp_path / "out", *options, "--keep-partial")
+    partial = _interrupted(tmp_path, words, "orders-1")
+    done = sorted(path for path in partial.rglob(f"*.{to}") if "partition=0" in str(path))
+    assert len(done) == 2
+    inodes = [path.stat().st_ino for path in done]
+    other = extracted(run_kafkalog_many, *words, "--from-offset", "1", "--resume")
+    assert other.summary["counts"]["records"] < whole.summary["counts"]["records"]
+    shutil.rmtree(tmp_path / "out")
+    run = extracted(run_kafkalog_many, *words, "--resume").check(1)
+    assert run.summary["counts"] == whole.summary["counts"]
+    assert run.rows("extracted_file") == whole.rows("extracted_file")
+    assert [row["code"] for row in run.rows("finding")] == [row["code"] for row in whole.rows("finding")]
+    assert [(tmp_path / "out" / path.relative_to(partial)).stat().st_ino for path in done] == inodes
+    assert first.exists()
+    assert blocked.exists()
+    assert not partial.exists()
+    for path in files_in(tmp_path / "whole", to):
+        assert (tmp_path / "out" / path.relative_to(tmp_path / "whole")).read_bytes() == path.read_bytes()
+
+
+def _interrupted(tmp_path: Path, words: tuple[Word, ...], name: str) -> Path:
+    """The partial directory of a run that fails when it comes to the partition of that name."""
+    from format.errors import OutputError
+    from format.operations import extract as operation
+    from kafkalog_cli.main import main
+
+    real = operation.dump
+
+    def failing(path: Path, **options: Any) -> Any:
+        if path.name == name:
+            raise OutputError("no space left")
+        return real(path, **options)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(operation, "dump", failing)
+        assert main(["extract", *map(str, words)]) == 4
+    (partial,) = tmp_path.glob(".out.partial-*")
+    return partial
+
+
+def test_a_record_too_long_for_the_kernel(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    """It comes out as in any other run: the same line that dump shows."""
+    content = b"".join(batch(3 * number, [b"a", os.urandom(3_000_000), b"c"]) for number in range(2))
+    partition = partition_of(tmp_path, content=content)
+    words = ("dump", "--records", "--raw", "--format", "jsonl", partition)
+    extracted(run_kafkalog_many, partition, "--output", tmp_path / "out", "--to", "jsonl").check(0)
+    (shown,) = run_kafkalog_many([words])
+    (written,) = files_in(tmp_path / "out", "jsonl")
+    assert written.read_text(encoding="utf-8").splitlines() == shown.stdout.splitlines()[:-1]

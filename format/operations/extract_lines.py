@@ -1,0 +1,102 @@
+"""The files of extract whose lines the kernel writes, where it is compiled: JSON lines, byte for byte as any others."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from format.columns import RECORD
+from format.limits import MIB
+from format.location import Location
+from format.operations.extract_files import ExtractedFile, RowWriter, TextFile
+from format.publish import NewFile, Publication
+from format.records import RecordTable
+from format.row_text import LineStyle, RowText
+from format.rows import RowBlock, record_block
+
+_ROOM_BYTES = 4 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsOfLog:
+    """Some records of one log on their way into a file."""
+
+    records: RecordTable
+    location: Location
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def part(self, first: int, end: int) -> RecordsOfLog:
+        return RecordsOfLog(self.records.rows(slice(first, end)), self.location)
+
+
+class LinesFormat:
+    """Lines in one style; ``open_writer`` opens what writes a record that is too long for the kernel's room.
+
+    A portion has the records of a block, or about ``portion_bytes`` of them.
+    """
+
+    def __init__(
+        self,
+        suffix: str,
+        style: LineStyle,
+        open_writer: Callable[[NewFile], RowWriter],
+        portion_bytes: int | None = None,
+    ) -> None:
+        self.suffix = suffix
+        self._text = RowText(style)
+        self._room = memoryview(bytearray(_ROOM_BYTES))
+        self._open_writer = open_writer
+        self._portion_bytes = portion_bytes
+
+    def portions(self, block: RowBlock) -> Iterator[RecordsOfLog]:
+        if block.records is None or block.location is None:
+            raise ValueError("the block has rows without columns behind them")
+        whole = RecordsOfLog(block.records, block.location)
+        if self._portion_bytes is None:
+            yield whole
+            return
+        end_bytes = np.cumsum(block.records.size_bytes)
+        first = 0
+        while first < len(whole):
+            before = int(end_bytes[first - 1]) if first else 0
+            end = min(int(np.searchsorted(end_bytes, before + self._portion_bytes)) + 1, len(whole))
+            yield whole.part(first, end)
+            first = end
+
+    def split(self, portion: RecordsOfLog, records: int) -> tuple[RecordsOfLog, RecordsOfLog]:
+        return portion.part(0, records), portion.part(records, len(portion))
+
+    def open(self, publication: Publication, file: ExtractedFile) -> LinesFile:
+        return LinesFile(publication, file, self._open_writer, self._text, self._room)
+
+
+class LinesFile(TextFile):
+    """A file of lines; as any file of text it is read back by the publication."""
+
+    def __init__(
+        self,
+        publication: Publication,
+        file: ExtractedFile,
+        open_writer: Callable[[NewFile], RowWriter],
+        text: RowText,
+        room: memoryview,
+    ) -> None:
+        super().__init__(publication, file, open_writer)
+        self._text = text
+        self._room = room
+
+    def write(self, portion: RecordsOfLog) -> None:
+        row = 0
+        for lines in self._text.record_lines(portion.records, portion.location, lambda: self._room):
+            if lines.length:
+                self.new_file.write(bytes(self._room[: lines.length]))
+            else:
+                one = record_block(portion.records.rows(slice(row, row + 1)), portion.location)
+                self.writer.write(RECORD, one.rows)
+            row += lines.row_count
+        offsets = portion.records.offset
+        self.file.count(len(portion), int(offsets[0]), int(offsets[-1]))
