@@ -25,6 +25,7 @@ COMMANDS = {
     "recompress": ("--codec", "lz4", "--jobs", "1"),
     "salvage": (),
     "rebuild-index": ("--with-log",),
+    "extract": ("--to", "jsonl"),
 }
 
 
@@ -76,6 +77,7 @@ def traced(source: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[[
         ("recompress", "LIE"),
         ("salvage", "KILL"),
         ("rebuild-index", "ENOSPC"),
+        ("extract", "KILL"),
     ],
 )
 def test_a_fault_at_every_step(
