@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -50,12 +50,14 @@ def copy_file(
 
 def carry_partition_files(
     publication: Publication, partition: Partition, name: str, *, limits: Limits = DEFAULT_LIMITS, snapshots: bool
-) -> Iterator[Finding]:
+) -> Generator[Finding, None, set[int]]:
     """Copy partition.metadata, the leader epochs, quorum-state, KRaft snapshots and (``snapshots``) producer snapshots.
 
-    One that cannot be read or decoded stays out, with findings: a broker builds leader epochs and producer snapshots
-    anew from the log, and takes a missing partition.metadata as that of its topic.
+    One that cannot be read or decoded stays out, with findings: a broker builds leader epochs anew from the log, and
+    takes a missing partition.metadata as that of its topic. Returns the offsets of the producer snapshots that came
+    along; for the others see ``rebuild_snapshots``.
     """
+    carried: set[int] = set()
     plain = [partition.metadata, partition.quorum_state]
     plain += [each.path for each in partition.kraft_snapshots if each.leftover is None]
     for path in plain:
@@ -79,7 +81,9 @@ def carry_partition_files(
         if problems:
             yield from problem_findings(problems, partition.location(path, base_offset))
         else:
+            carried.add(base_offset)
             yield from _carried(publication, path, name)
+    return carried
 
 
 def _carried(publication: Publication, path: Path, name: str) -> Iterator[Finding]:

@@ -20,8 +20,9 @@ from format.operations.carry_files import LogRange, carry_log_dir_files, carry_p
 from format.operations.finding_json import finding_as_json, finding_from_json
 from format.operations.index_builder import DEFAULT_INTERVAL_BYTES, TransactionIndexBuilder, end_markers
 from format.operations.partition_surroundings import surroundings_findings
+from format.operations.rebuild_snapshots import rebuild_snapshots
 from format.operations.salvage_scan import salvage_chunks, scan_segment
-from format.operations.write_sources import WriteSources
+from format.operations.write_sources import WriteSources, is_cluster_metadata
 from format.operations.written_segments import Advance, SegmentWriter, WrittenSegment, no_progress, written_segment
 from format.partition import Partition
 from format.publish import Publication
@@ -83,6 +84,7 @@ def _partition(
     transactions = TransactionIndexBuilder(terms.limits)
     transactions.seed(partition)
     last_offset: int | None = None
+    written: list[WrittenSegment] = []
     for segment in partition.segments:
         step = f"{name}/{segment.base_offset}"
         if not publication.is_step_finished(step):
@@ -93,13 +95,17 @@ def _partition(
         last_offset = result["last_offset"]
         yield from map(finding_from_json, result["findings"])
         if result["segment"] is not None:
-            yield WrittenSegment(**result["segment"])
+            written.append(WrittenSegment(**result["segment"]))
+            yield written[-1]
     if partition.segments and partition.topic is not None and partition.number is not None and partition.mark is None:
         end = partition.segments[-1].base_offset if last_offset is None else last_offset + 1
         ranges[partition.topic, partition.number] = LogRange(partition.segments[0].base_offset, end)
     if terms.with_log:
         publication.redo_step(f"{name} side files")
-        yield from carry_partition_files(publication, partition, name, limits=terms.limits, snapshots=True)
+        carried = yield from carry_partition_files(publication, partition, name, limits=terms.limits, snapshots=True)
+        end = 0 if last_offset is None else last_offset + 1
+        if not is_cluster_metadata(partition):
+            rebuild_snapshots(publication, partition, name, written, end, carried, limits=terms.limits)
         publication.finish_step(f"{name} side files")
 
 

@@ -21,6 +21,7 @@ from format.operations.carry_files import LogRange, carry_log_dir_files, carry_p
 from format.operations.finding_json import finding_as_json, finding_from_json
 from format.operations.index_builder import DEFAULT_INTERVAL_BYTES, TransactionIndexBuilder
 from format.operations.partition_surroundings import surroundings_findings
+from format.operations.rebuild_snapshots import rebuild_snapshots
 from format.operations.recompress_plan import PlanTerms
 from format.operations.recompress_segment import SegmentRecompression
 from format.operations.write_sources import WriteSources, is_cluster_metadata
@@ -84,6 +85,7 @@ class _Run:
     segments: list[WrittenSegment] = field(default_factory=list)
     damage: list[Finding] = field(default_factory=list)
     ranges: dict[tuple[str, int], LogRange] = field(default_factory=dict)
+    end_offset: int = 0  # of the partition that was written last
 
     def manifest(self) -> dict[str, Any]:
         return {
@@ -98,13 +100,16 @@ class _Run:
             self._check_leftovers(partition)
             self.publication.redo_step(f"{name} side files")
             self.publication.create_directory(name)
+            first_segment = len(self.segments)
             if is_cluster_metadata(partition):
                 yield from self._copied_partition(name, partition)
             else:
                 yield from self._partition(name, partition)
-            yield from carry_partition_files(
+            carried = yield from carry_partition_files(
                 self.publication, partition, name, limits=self.terms.limits, snapshots=not self.damage
             )
+            if not is_cluster_metadata(partition):
+                self._rebuild_snapshots(name, partition, self.segments[first_segment:], carried)
             self.publication.finish_step(f"{name} side files")
         if self.sources.log_dir is not None:
             self.publication.redo_step("log directory")
@@ -116,6 +121,19 @@ class _Run:
                 limits=self.terms.limits,
             )
             self.publication.finish_step("log directory")
+
+    def _rebuild_snapshots(
+        self, name: str, partition: Partition, written: list[WrittenSegment], carried: set[int]
+    ) -> None:
+        rebuild_snapshots(
+            self.publication,
+            partition,
+            name,
+            written,
+            self.end_offset,
+            None if self.damage else carried,
+            limits=self.terms.limits,
+        )
 
     def _check_leftovers(self, partition: Partition) -> None:
         swaps = [each for each in partition.leftovers if each.leftover == "swap"]
@@ -190,6 +208,7 @@ class _Run:
         )
 
     def _note_range(self, partition: Partition, last_offset: int | None) -> None:
+        self.end_offset = 0 if last_offset is None else last_offset + 1
         if partition.topic is None or partition.number is None or partition.mark is not None or not partition.segments:
             return
         end = partition.segments[-1].base_offset if last_offset is None else last_offset + 1

@@ -23,6 +23,7 @@ from format.operations.finding_json import finding_as_json, finding_from_json
 from format.operations.index_builder import DEFAULT_INTERVAL_BYTES, TransactionIndexBuilder, end_markers
 from format.operations.partition_surroundings import surroundings_findings
 from format.operations.patched_source import PatchedSource
+from format.operations.rebuild_snapshots import rebuild_snapshots
 from format.operations.redact_read_back import ContentDigest, read_back
 from format.operations.salvage_scan import SegmentScan, salvage_chunks, scan_segment
 from format.operations.write_sources import WriteSources
@@ -100,6 +101,7 @@ class _Run:
             if log_dir.bootstrap_checkpoint is not None:
                 self.terms.left_out.append(f"{layout.BOOTSTRAP_CHECKPOINT}: holds metadata")
             log_dir = replace(log_dir, bootstrap_checkpoint=None)
+            self.publication.redo_step("log directory")
             yield from carry_log_dir_files(
                 self.publication, log_dir, self.ranges, is_whole=self.is_whole, limits=self.terms.limits
             )
@@ -116,6 +118,7 @@ class _Run:
         )
         last_offset: int | None = None
         left_out_before = self.terms.left_out_bytes
+        first_segment = len(self.segments)
         for segment in partition.segments:
             step = f"{name}/{segment.base_offset}"
             if self.publication.is_step_finished(step):
@@ -138,8 +141,18 @@ class _Run:
             start = partition.segments[0].base_offset
             end = partition.segments[-1].base_offset if last_offset is None else last_offset + 1
             self.ranges[(partition.topic, partition.number)] = LogRange(start, max(start, end))
-        yield from carry_partition_files(
+        self.publication.redo_step(f"{name} side files")
+        carried = yield from carry_partition_files(
             self.publication, partition, name, limits=self.terms.limits, snapshots=is_whole
+        )
+        rebuild_snapshots(
+            self.publication,
+            partition,
+            name,
+            self.segments[first_segment:],
+            0 if last_offset is None else last_offset + 1,
+            carried if is_whole else None,
+            limits=self.terms.limits,
         )
         self.publication.finish_step(f"{name} side files")
 

@@ -2,8 +2,8 @@
 
 A batch is intact when its CRC is right. Its base offset lies outside the CRC; one whose offsets cannot be where it lies
 goes into a file of its own beside the partitions (``NAME.BASE_OFFSET.quarantine``) and its offsets count as lost.
-Indexes are built anew. Producer snapshots and the clean-shutdown mark are left out: a broker that starts on the output
-checks every batch and builds the producers' state from what is there.
+Indexes are built anew, and so is a producer snapshot for the log's end; the source's may speak of batches that are
+lost. The clean-shutdown mark is left out: a broker that starts on the output checks every batch.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from format.operations.finding_json import finding_as_json, finding_from_json
 from format.operations.index_builder import DEFAULT_INTERVAL_BYTES, TransactionIndexBuilder, end_markers
 from format.operations.partition_surroundings import surroundings_findings
 from format.operations.patched_source import PatchedSource
+from format.operations.rebuild_snapshots import rebuild_snapshots
 from format.operations.salvage_scan import BadBytes, SegmentScan, salvage_chunks, scan_segment
 from format.operations.write_sources import WriteSources
 from format.operations.written_segments import Advance, SegmentWriter, WrittenSegment, no_progress, written_segment
@@ -116,6 +117,7 @@ class _Run:
         transactions = TransactionIndexBuilder(self.terms.limits)
         transactions.seed(partition)
         last_offset: int | None = None
+        first_segment = len(self.segments)
         for segment in partition.segments:
             for item in self._step(name, partition, segment, last_offset, transactions, is_compacted):
                 if isinstance(item, int):
@@ -130,6 +132,10 @@ class _Run:
                 self.ranges[key] = LogRange(start, max(start, end))
         self.publication.redo_step(f"{name} side files")
         yield from carry_partition_files(self.publication, partition, name, limits=self.terms.limits, snapshots=False)
+        if not any(each.log in self.sources.paths for each in partition.segments):  # a log by itself may be a part
+            written = self.segments[first_segment:]
+            end = 0 if last_offset is None else last_offset + 1
+            rebuild_snapshots(self.publication, partition, name, written, end, None, limits=self.terms.limits)
         self.publication.finish_step(f"{name} side files")
 
     def _step(
