@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from format import producer_snapshot
 from tests.corpora import SHARED_CORPUS, Corpus
 from tests.oracle.broker import Broker
 from tests.oracle.kafka_lab import KafkaLab
@@ -154,6 +155,30 @@ def test_a_broker_serves_what_salvage_kept(
     assert sorted(offsets) == list(range(first, last + 1))
     assert sum(map(len, seen.values())) + len(missing) == sum(map(len, of_original[0].values()))
     assert complaints(log_text) == []
+
+
+def test_a_broker_that_stopped_cleanly_knows_the_producers_of_what_salvage_kept(
+    lab: KafkaLab, original: Path, tmp_path: Path, run_kafkalog: Callable[..., Any]
+) -> None:
+    """With no snapshot at all it would not look into the log, and take its open transaction for ended."""
+    name = "payments-0"
+    (newest,) = (
+        each for each in (original / name).glob("*.snapshot") if int(each.stem) == max(
+            int(other.stem) for other in (original / name).glob("*.snapshot"))
+    )  # fmt: skip
+    open_since = producer_snapshot.read(newest).current_txn_first_offsets
+    (first_offset,) = open_since[open_since >= 0].tolist()
+    run_kafkalog("salvage", original / name, "--output", tmp_path / "saved").check(0)
+    log_dir = writable_copy(original, tmp_path / "node-1")
+    assert (log_dir / ".kafka_cleanshutdown").exists()
+    shutil.rmtree(log_dir / name)
+    shutil.copytree(tmp_path / "saved" / name, log_dir / name)
+    with Broker(lab, VERSION, log_dir, tmp_path / "work") as broker:
+        words = ("describe-producers", "--topic", "payments", "--partition", "0")
+        lines = broker.run("org.apache.kafka.tools.TransactionsCommand", *words).splitlines()
+    column = lines[0].split().index("CurrentTransactionStartOffset")
+    assert str(first_offset) in [line.split()[column] for line in lines[1:]], lines
+    assert complaints(broker.log_text) == []
 
 
 @pytest.mark.parametrize("codec", ["none", "gzip", "snappy", "lz4", "zstd"])
