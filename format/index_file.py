@@ -6,8 +6,9 @@ rolls or closes the segment (storage AbstractIndex). After a crash the zeros sta
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -104,6 +105,25 @@ def problems_of_runs(
             f"{more} more {'run' if more == 1 else 'runs'} of entries like these, from {first} to {last - 1}",
             code,
         )
+
+
+def problems_of_entries(
+    layout: Layout, checks: Iterable[tuple[NDArray[np.bool_], str]], code: str = InvalidIndex.code
+) -> tuple[Problem, ...]:
+    """The problems of all checks, by position; a check is which entries fail it, and in words what is wrong."""
+    found: list[Problem] = []
+    for is_wrong, words in checks:
+        found += problems_of_runs(is_wrong, layout.size_bytes, partial(_described, words), code)
+    return tuple(sorted(found, key=lambda problem: problem.position))
+
+
+def _described(words: str, first: int, last: int) -> str:
+    return f"{entry_range(first, last)}: {words}"
+
+
+def slot_location(source: Source, layout: Layout, base_offset: int, number: int) -> Location:
+    """Where a slot lies in its file."""
+    return Location(source.path, base_offset=base_offset, position=number * layout.size_bytes, length=layout.size_bytes)
 
 
 def entry_range(first: int, last: int) -> str:

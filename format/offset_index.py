@@ -17,16 +17,15 @@ from format.errors import InvalidIndex
 from format.index_file import (
     absolute_offsets,
     check_base_offset,
-    entry_range,
     floor_slot,
     last_slot,
     not_above_previous,
-    problems_of_runs,
+    problems_of_entries,
     read_slots,
+    slot_location,
 )
 from format.layout import MAX_RELATIVE_OFFSET, OFFSET_INDEX_ENTRY
 from format.limits import DEFAULT_LIMITS, Limits
-from format.location import Location
 from format.side_file import INT32_RANGE, INT64_RANGE, PathOrSource, Problem, opened
 from format.source import Source
 
@@ -100,34 +99,25 @@ def read(path_or_source: PathOrSource, base_offset: int, limits: Limits = DEFAUL
 def _problems(
     base_offset: int, relative_offsets: NDArray[np.int64], positions: NDArray[np.int64]
 ) -> tuple[Problem, ...]:
-    size_bytes = OFFSET_INDEX_ENTRY.size_bytes
     is_zero = (relative_offsets == 0) & (positions == 0)
     is_negative = (relative_offsets < 0) | (positions < 0)
     is_compared = ~is_zero & ~is_negative
-    found = [
-        *problems_of_runs(
-            is_zero, size_bytes, lambda first, last: f"{entry_range(first, last)}: zeros before the last entry"
+    return problems_of_entries(
+        OFFSET_INDEX_ENTRY,
+        (
+            (is_zero, "zeros before the last entry"),
+            (is_negative, "a negative offset or position"),
+            (
+                not_above_previous(relative_offsets, is_compared, strictly=True),
+                "the offset is not above that of the entry before",
+            ),
+            (
+                not_above_previous(positions, is_compared, strictly=True),
+                "the position is not above that of the entry before",
+            ),
+            (relative_offsets > INT64_RANGE[1] - base_offset, "the absolute offset would not fit in 63 bits"),
         ),
-        *problems_of_runs(
-            is_negative, size_bytes, lambda first, last: f"{entry_range(first, last)}: a negative offset or position"
-        ),
-        *problems_of_runs(
-            not_above_previous(relative_offsets, is_compared, strictly=True),
-            size_bytes,
-            lambda first, last: f"{entry_range(first, last)}: the offset is not above that of the entry before",
-        ),
-        *problems_of_runs(
-            not_above_previous(positions, is_compared, strictly=True),
-            size_bytes,
-            lambda first, last: f"{entry_range(first, last)}: the position is not above that of the entry before",
-        ),
-        *problems_of_runs(
-            relative_offsets > INT64_RANGE[1] - base_offset,
-            size_bytes,
-            lambda first, last: f"{entry_range(first, last)}: the absolute offset would not fit in 63 bits",
-        ),
-    ]
-    return tuple(sorted(found, key=lambda problem: problem.position))
+    )
 
 
 def floor_entry(source: Source, base_offset: int, target_offset: int) -> OffsetPosition | None:
@@ -157,12 +147,7 @@ def _entry(source: Source, base_offset: int, number: int, slot: tuple[int, ...])
     if relative_offset < 0 or position < 0 or base_offset + relative_offset > INT64_RANGE[1]:
         raise InvalidIndex(
             f"entry {number} has relative offset {relative_offset} and position {position}",
-            Location(
-                source.path,
-                base_offset=base_offset,
-                position=number * OFFSET_INDEX_ENTRY.size_bytes,
-                length=OFFSET_INDEX_ENTRY.size_bytes,
-            ),
+            slot_location(source, OFFSET_INDEX_ENTRY, base_offset, number),
         )
     return OffsetPosition(number, base_offset + relative_offset, position)
 

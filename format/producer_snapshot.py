@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from format.checksums import crc32c_of
 from format.errors import InvalidSnapshot, UnknownVersion
-from format.index_file import entry_range, problems_of_runs
+from format.index_file import problems_of_entries
 from format.layout import PRODUCER_SNAPSHOT_ENTRY, PRODUCER_SNAPSHOT_HEADER
 from format.limits import DEFAULT_LIMITS, Limits
 from format.side_file import PathOrSource, Problem, check_size, opened
@@ -159,24 +159,17 @@ def _problems_of_entries(columns: dict[str, NDArray[np.int64]]) -> list[Problem]
         is_impossible |= columns[name] < -1
     is_repeated = np.ones(len(producer_ids), dtype=np.bool_)
     is_repeated[np.unique(producer_ids, return_index=True)[1]] = False
-    found = [
-        *problems_of_runs(
-            is_impossible,
-            PRODUCER_SNAPSHOT_ENTRY.size_bytes,
-            lambda first, last: f"{entry_range(first, last)}: a negative value where none can be",
-            InvalidSnapshot.code,
+    found = problems_of_entries(
+        PRODUCER_SNAPSHOT_ENTRY,
+        (
+            (is_impossible, "a negative value where none can be"),
+            (is_repeated, "a producer id that an earlier entry has"),
         ),
-        *problems_of_runs(
-            is_repeated,
-            PRODUCER_SNAPSHOT_ENTRY.size_bytes,
-            lambda first, last: f"{entry_range(first, last)}: a producer id that an earlier entry has",
-            InvalidSnapshot.code,
-        ),
-    ]
+        InvalidSnapshot.code,
+    )
     header_bytes = PRODUCER_SNAPSHOT_HEADER.size_bytes
     return [
-        Problem(header_bytes + problem.position, problem.length, problem.message, problem.code)
-        for problem in sorted(found, key=lambda problem: problem.position)
+        Problem(header_bytes + problem.position, problem.length, problem.message, problem.code) for problem in found
     ]
 
 

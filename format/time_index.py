@@ -18,16 +18,15 @@ from format.errors import InvalidIndex
 from format.index_file import (
     absolute_offsets,
     check_base_offset,
-    entry_range,
     floor_slot,
     last_slot,
     not_above_previous,
-    problems_of_runs,
+    problems_of_entries,
     read_slots,
+    slot_location,
 )
 from format.layout import MAX_RELATIVE_OFFSET, TIME_INDEX_ENTRY
 from format.limits import DEFAULT_LIMITS, Limits
-from format.location import Location
 from format.side_file import INT32_RANGE, INT64_RANGE, PathOrSource, Problem, opened
 from format.source import Source
 
@@ -106,35 +105,26 @@ def read(path_or_source: PathOrSource, base_offset: int, limits: Limits = DEFAUL
 def _problems(
     base_offset: int, timestamps: NDArray[np.int64], relative_offsets: NDArray[np.int64]
 ) -> tuple[Problem, ...]:
-    size_bytes = TIME_INDEX_ENTRY.size_bytes
     is_zero = (timestamps == 0) & (relative_offsets == 0)
     is_zero[:1] = False
     is_negative = (timestamps < 0) | (relative_offsets < 0)
     is_compared = ~is_zero & ~is_negative
-    found = [
-        *problems_of_runs(
-            is_zero, size_bytes, lambda first, last: f"{entry_range(first, last)}: zeros before the last entry"
+    return problems_of_entries(
+        TIME_INDEX_ENTRY,
+        (
+            (is_zero, "zeros before the last entry"),
+            (is_negative, "a negative timestamp or offset"),
+            (
+                not_above_previous(timestamps, is_compared, strictly=True),
+                "the timestamp is not above that of the entry before",
+            ),
+            (
+                not_above_previous(relative_offsets, is_compared, strictly=False),
+                "the offset is below that of the entry before",
+            ),
+            (relative_offsets > INT64_RANGE[1] - base_offset, "the absolute offset would not fit in 63 bits"),
         ),
-        *problems_of_runs(
-            is_negative, size_bytes, lambda first, last: f"{entry_range(first, last)}: a negative timestamp or offset"
-        ),
-        *problems_of_runs(
-            not_above_previous(timestamps, is_compared, strictly=True),
-            size_bytes,
-            lambda first, last: f"{entry_range(first, last)}: the timestamp is not above that of the entry before",
-        ),
-        *problems_of_runs(
-            not_above_previous(relative_offsets, is_compared, strictly=False),
-            size_bytes,
-            lambda first, last: f"{entry_range(first, last)}: the offset is below that of the entry before",
-        ),
-        *problems_of_runs(
-            relative_offsets > INT64_RANGE[1] - base_offset,
-            size_bytes,
-            lambda first, last: f"{entry_range(first, last)}: the absolute offset would not fit in 63 bits",
-        ),
-    ]
-    return tuple(sorted(found, key=lambda problem: problem.position))
+    )
 
 
 def floor_entry(source: Source, base_offset: int, target_timestamp: int) -> TimestampOffset | None:
@@ -163,12 +153,7 @@ def _entry(source: Source, base_offset: int, number: int, slot: tuple[int, ...])
     if timestamp < 0 or relative_offset < 0 or base_offset + relative_offset > INT64_RANGE[1]:
         raise InvalidIndex(
             f"entry {number} has timestamp {timestamp} and relative offset {relative_offset}",
-            Location(
-                source.path,
-                base_offset=base_offset,
-                position=number * TIME_INDEX_ENTRY.size_bytes,
-                length=TIME_INDEX_ENTRY.size_bytes,
-            ),
+            slot_location(source, TIME_INDEX_ENTRY, base_offset, number),
         )
     return TimestampOffset(number, timestamp, base_offset + relative_offset)
 

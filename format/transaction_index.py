@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from format.errors import InvalidIndex, UnknownVersion
-from format.index_file import check_base_offset, entry_range, not_above_previous, problems_of_runs
+from format.index_file import check_base_offset, entry_range, not_above_previous, problems_of_entries, problems_of_runs
 from format.layout import ABORTED_TXN
 from format.limits import DEFAULT_LIMITS, Limits
 from format.side_file import PathOrSource, Problem, check_size, opened
@@ -86,32 +86,24 @@ def _with_problems(index: TransactionIndex) -> TransactionIndex:
             ),
             UnknownVersion.code,
         ),
-        *problems_of_runs(
-            is_known & is_negative,
-            size_bytes,
-            lambda first, last: f"{entry_range(first, last)}: a negative producer id or offset",
-        ),
-        *problems_of_runs(
-            is_sound & (index.first_offsets > index.last_offsets),
-            size_bytes,
-            lambda first, last: f"{entry_range(first, last)}: the first offset is above the last offset",
-        ),
-        *problems_of_runs(
-            is_sound & (index.last_offsets < index.base_offset),
-            size_bytes,
-            lambda first, last: (
-                f"{entry_range(first, last)}: the last offset is below the base offset {index.base_offset}"
+        *problems_of_entries(
+            ABORTED_TXN,
+            (
+                (is_known & is_negative, "a negative producer id or offset"),
+                (is_sound & (index.first_offsets > index.last_offsets), "the first offset is above the last offset"),
+                (
+                    is_sound & (index.last_offsets < index.base_offset),
+                    f"the last offset is below the base offset {index.base_offset}",
+                ),
+                (
+                    is_sound & (index.last_stable_offsets - 1 > index.last_offsets),
+                    "the last stable offset is past the one after the marker",
+                ),
+                (
+                    not_above_previous(index.last_offsets, is_sound, strictly=True),
+                    "the last offset is not above that of the entry before",
+                ),
             ),
-        ),
-        *problems_of_runs(
-            is_sound & (index.last_stable_offsets - 1 > index.last_offsets),
-            size_bytes,
-            lambda first, last: f"{entry_range(first, last)}: the last stable offset is past the one after the marker",
-        ),
-        *problems_of_runs(
-            not_above_previous(index.last_offsets, is_sound, strictly=True),
-            size_bytes,
-            lambda first, last: f"{entry_range(first, last)}: the last offset is not above that of the entry before",
         ),
     ]
     found.sort(key=lambda problem: problem.position)
