@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from format import kernel, layout
 from format.batches import BatchTable
 from format.columns import BATCH, FINDING, RECORD, Column, RowSchema
+from format.finding_rows import finding_row as finding_row
 from format.findings import Finding
 from format.location import Location
 from format.records import RecordTable
@@ -281,28 +282,6 @@ def batch_table_batch(table: BatchTable, location: Location) -> pa.RecordBatch:
 def findings_batch(findings: Iterable[Finding]) -> pa.RecordBatch:
     """Findings as columns.FINDING; ``expected``, ``actual`` and ``lost_offsets`` are JSON text."""
     return rows_batch(FINDING, [finding_row(each) for each in findings])
-
-
-def finding_row(finding: Finding) -> Row:
-    """A finding as a row of columns.FINDING."""
-    where = finding.location
-    return (
-        finding.code,
-        finding.severity.label,
-        finding.certainty.value,
-        where.path,
-        where.topic,
-        where.partition,
-        where.base_offset,
-        where.position,
-        where.length,
-        where.offset,
-        finding.message,
-        finding.expected,
-        finding.actual,
-        finding.next_step,
-        None if finding.lost_offsets is None else list(finding.lost_offsets),
-    )
 
 
 def rows_batch(schema: RowSchema, rows: Iterable[Row]) -> pa.RecordBatch:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
-if TYPE_CHECKING:
-    from format.findings import Finding
+from format.findings import Finding
 
 
 def finding_row(finding: Finding) -> tuple[Any, ...]:

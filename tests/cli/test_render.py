@@ -15,10 +15,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from format.columns import BATCH, FINDING, MATCH, PROPERTY, RECORD, SCHEMAS, Column, RowSchema
+from format.finding_rows import finding_row
 from format.findings import finding
 from format.location import Location
 from kafkalog_cli.exit_codes import Condition
-from kafkalog_cli.finding_rows import finding_row
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render import FORMATS, open_renderer
 from kafkalog_cli.render.shown_columns import RECORD_COLUMNS
