@@ -81,8 +81,8 @@ def test_every_package_is_found() -> None:
     assert done.returncode == 0, done.stderr.decode()
 
 
-def built_extensions(scratch: Path, environment: dict[str, str], site: Path | None = None) -> str:
-    """The extensions that setup.py would build under these variables, in a copy of what it needs."""
+def built_extensions(scratch: Path, environment: dict[str, str], site: Path | None = None) -> tuple[str, ...]:
+    """The extensions that setup.py would build under these variables, and how, in a copy of what it needs."""
     (scratch / "format").mkdir()
     for name in ("setup.py", "format/kernel.py", "format/kernel.pxd"):
         shutil.copy(REPOSITORY / name, scratch / name)
@@ -90,7 +90,8 @@ def built_extensions(scratch: Path, environment: dict[str, str], site: Path | No
         "import os, setuptools; got = []\n"
         "setuptools.setup = lambda **keywords: got.append(keywords)\n"
         "import runpy; runpy.run_path('setup.py')\n"
-        "print([(each.name, each.optional) for each in got[0]['ext_modules']])"
+        "print([(each.name, each.optional) for each in got[0]['ext_modules']])\n"
+        "print([(each.py_limited_api, each.define_macros) for each in got[0]['ext_modules']], got[0]['options'])"
     )
     path = [str(each) for each in [site] if each is not None]
     done = subprocess.run(
@@ -101,12 +102,12 @@ def built_extensions(scratch: Path, environment: dict[str, str], site: Path | No
         text=True,
         check=True,
     )
-    return done.stdout.strip().splitlines()[-1]
+    return tuple(done.stdout.strip().splitlines()[-2:])
 
 
 def test_the_kernel_can_be_left_out(tmp_path: Path) -> None:
     pytest.importorskip("setuptools")
-    assert built_extensions(tmp_path, {"KAFKALOG_NO_KERNEL": "1"}) == "[]"
+    assert built_extensions(tmp_path, {"KAFKALOG_NO_KERNEL": "1"}) == ("[]", "[] {}")
 
 
 def test_without_a_working_cython(tmp_path: Path) -> None:
@@ -114,13 +115,35 @@ def test_without_a_working_cython(tmp_path: Path) -> None:
     broken = tmp_path / "site" / "Cython"
     broken.mkdir(parents=True)
     (broken / "__init__.py").write_text("raise ImportError('broken')\n")
-    assert built_extensions(tmp_path, {}, broken.parent) == "[]"
+    assert built_extensions(tmp_path, {}, broken.parent) == ("[]", "[] {}")
 
 
 def test_the_kernel_is_optional(tmp_path: Path) -> None:
     pytest.importorskip("Cython")
     pytest.importorskip("setuptools")
-    assert built_extensions(tmp_path, {}) == "[('format.kernel', True)]"
+    assert built_extensions(tmp_path, {}) == ("[('format.kernel', True)]", "[(False, [])] {}")
+
+
+def test_one_wheel_may_serve_every_python(tmp_path: Path) -> None:
+    """The limited API is that of the oldest Python that the project runs on, in the kernel and in the wheel's name."""
+    pytest.importorskip("Cython")
+    pytest.importorskip("setuptools")
+    assert project()["requires-python"] == ">=3.11"
+    assert built_extensions(tmp_path, {"KAFKALOG_LIMITED_API": "1"}) == (
+        "[('format.kernel', True)]",
+        "[(True, [('Py_LIMITED_API', '0x030B0000')])] {'bdist_wheel': {'py_limited_api': 'cp311'}}",
+    )
+
+
+def test_wheels_are_built_for_the_pythons_that_are_promised() -> None:
+    with (REPOSITORY / "pyproject.toml").open("rb") as file:
+        settings = tomllib.load(file)["tool"]["cibuildwheel"]
+    promised = re.findall(r"Python :: 3\.(\d+)", " ".join(map(str, project()["classifiers"])))
+    assert settings["build"].split() == [f"cp3{minor}-*" for minor in promised]
+    assert settings["environment"] == {"KAFKALOG_LIMITED_API": "1"}
+    script = re.fullmatch(r"python \{project\}/(\S+) \{project\}/(\S+)", settings["test-command"])
+    assert script is not None
+    assert all((REPOSITORY / each).exists() for each in script.groups())
 
 
 def functions_of(path: Path) -> dict[str, list[str]]:

@@ -1,0 +1,38 @@
+"""What a built wheel must hold, asked of an installation of it: ``python tests/check_wheel.py tests/_data``.
+
+Imports nothing of the checkout: the installed packages are what is looked at.
+"""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from format import kernel
+
+
+def main(data_dir: Path) -> None:
+    """Fails with an AssertionError where the wheel lacks something."""
+    checkout = data_dir.resolve().parent.parent
+    compiled = Path(kernel.__file__)
+    assert compiled.suffix != ".py", f"the kernel is not compiled: {compiled}"
+    assert checkout not in compiled.resolve().parents, f"the kernel is that of the checkout: {compiled}"
+    for name in ("kernel.py", "kernel.pyi"):
+        assert (compiled.parent / name).is_file(), f"{name} is missing beside {compiled}"
+    version = _kafkalog("--version")
+    assert "kernel: compiled" in version, version
+    node = data_dir / "kafka-4.3-single" / "node-1"
+    verified = _kafkalog("verify", "--format", "table", "--jobs", "2", str(node))
+    assert "24 partitions, 50 segments" in verified, verified
+    assert "Complete; no damage." in verified, verified
+    print(version + verified, end="")
+
+
+def _kafkalog(*words: str) -> str:
+    done = subprocess.run(["kafkalog", *words], stdout=subprocess.PIPE, text=True, check=True)
+    return done.stdout
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
