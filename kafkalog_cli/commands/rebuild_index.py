@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from kafkalog_cli.options import Format, MaxDecompressedBytes, MaxRecordBytes, MaxZstdWindow, Quiet, limits_of
+from format.findings import Severity
+from kafkalog_cli.options import FailOn, Format, MaxDecompressedBytes, MaxRecordBytes, MaxZstdWindow, Quiet, limits_of
 from kafkalog_cli.runner import Run
 from kafkalog_cli.writing import (
     IndexInterval,
@@ -34,6 +35,7 @@ def rebuild_index(
     resume: Resume = False,
     keep_partial: KeepPartial = False,
     index_interval: IndexInterval = None,
+    fail_on: FailOn = Severity.ERROR,
     format_name: Format = None,
     max_decompressed_bytes: MaxDecompressedBytes = None,
     max_record_bytes: MaxRecordBytes = None,
@@ -59,6 +61,7 @@ def rebuild_index(
         quiet=quiet,
         main_schema=WRITTEN_SEGMENT,
         table_columns={WRITTEN_SEGMENT.type: _TABLE_COLUMNS},
+        fail_on=fail_on,
         shows_summary=True,
     ) as run:
         paths = [Path(each) for each in sources]

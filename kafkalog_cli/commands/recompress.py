@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from format.findings import Severity
 from format.layout import CODEC_NAMES
 from kafkalog_cli.options import (
+    FailOn,
     Format,
     MaxDecompressedBytes,
     MaxRecordBytes,
@@ -106,6 +108,7 @@ def recompress(
     resume: Resume = False,
     keep_partial: KeepPartial = False,
     index_interval: IndexInterval = None,
+    fail_on: FailOn = Severity.ERROR,
     format_name: Format = None,
     max_decompressed_bytes: MaxDecompressedBytes = None,
     max_record_bytes: MaxRecordBytes = None,
@@ -125,12 +128,12 @@ def recompress(
     limits = limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window)
     paths = [Path(each) for each in sources]
     if estimate and not explain:
-        _estimate(paths, codec, level, None if whole else sample, whole, limits, format_name, quiet)
+        _estimate(paths, codec, level, None if whole else sample, whole, limits, format_name, quiet, fail_on)
         return
     target = Target(CODEC_NAMES.index(codec or "zstd"), level, None if magic is None else int(magic))
     plan = PlanTerms(target, force, merge_bytes or 0)
     if explain:
-        _explain(paths, plan, limits, format_name, quiet)
+        _explain(paths, plan, limits, format_name, quiet, fail_on)
         return
     from format.columns import WRITTEN_SEGMENT
     from format.operations.index_builder import DEFAULT_INTERVAL_BYTES
@@ -146,6 +149,7 @@ def recompress(
         quiet=quiet,
         main_schema=WRITTEN_SEGMENT,
         table_columns={WRITTEN_SEGMENT.type: SEGMENT_TABLE_COLUMNS},
+        fail_on=fail_on,
         shows_summary=True,
     ) as run:
         found = read_write_sources(paths)
@@ -203,13 +207,14 @@ def _estimate(
     limits: object,
     format_name: str | None,
     quiet: bool,
+    fail_on: Severity,
 ) -> None:
     from format.columns import ESTIMATE
     from format.findings import Finding
     from format.operations.estimate import DEFAULT_SAMPLE_BYTES, estimate, targets_of
     from format.operations.write_sources import read_write_sources
 
-    with Run("recompress", format_name=format_name, quiet=quiet, main_schema=ESTIMATE) as run:
+    with Run("recompress", format_name=format_name, quiet=quiet, main_schema=ESTIMATE, fail_on=fail_on) as run:
         found = read_write_sources(paths)
         sample_bytes = None if whole else sample or DEFAULT_SAMPLE_BYTES
         progress = run.progress()
@@ -222,13 +227,15 @@ def _estimate(
             run.not_checked(f"what lies outside the samples, of up to {sample_bytes} log bytes per topic")
 
 
-def _explain(paths: list[Path], plan: PlanTerms, limits: object, format_name: str | None, quiet: bool) -> None:
+def _explain(
+    paths: list[Path], plan: PlanTerms, limits: object, format_name: str | None, quiet: bool, fail_on: Severity
+) -> None:
     from format.columns import BATCH_DECISION
     from format.findings import Finding
     from format.operations.explain_recompress import explain_recompress
     from format.operations.write_sources import read_write_sources
 
-    with Run("recompress", format_name=format_name, quiet=quiet, main_schema=BATCH_DECISION) as run:
+    with Run("recompress", format_name=format_name, quiet=quiet, main_schema=BATCH_DECISION, fail_on=fail_on) as run:
         found = read_write_sources(paths)
         progress = run.progress(found.size_bytes)
         for item in explain_recompress(found, plan, limits=limits, advance=progress.advance):

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from kafkalog_cli.options import Format, MaxDecompressedBytes, MaxRecordBytes, MaxZstdWindow, Quiet, limits_of
+from format.findings import Severity
+from kafkalog_cli.options import FailOn, Format, MaxDecompressedBytes, MaxRecordBytes, MaxZstdWindow, Quiet, limits_of
 from kafkalog_cli.runner import Run
 from kafkalog_cli.writing import (
     SEGMENT_TABLE_COLUMNS,
@@ -29,6 +30,7 @@ def salvage(
     resume: Resume = False,
     keep_partial: KeepPartial = False,
     index_interval: IndexInterval = None,
+    fail_on: FailOn = Severity.ERROR,
     format_name: Format = None,
     max_decompressed_bytes: MaxDecompressedBytes = None,
     max_record_bytes: MaxRecordBytes = None,
@@ -56,6 +58,7 @@ def salvage(
         quiet=quiet,
         main_schema=WRITTEN_SEGMENT,
         table_columns={WRITTEN_SEGMENT.type: SEGMENT_TABLE_COLUMNS},
+        fail_on=fail_on,
         shows_summary=True,
     ) as run:
         paths = [Path(each) for each in sources]

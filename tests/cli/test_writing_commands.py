@@ -48,6 +48,19 @@ def test_a_sound_partition(partition: Path, tmp_path: Path, run_kafkalog_many: R
     assert sorted(os.listdir(tmp_path)) == ["out", "src"]
 
 
+@pytest.mark.parametrize("command", COMMANDS)
+def test_fail_on_moves_the_threshold(partition: Path, tmp_path: Path, run_kafkalog_many: RunMany, command: str) -> None:
+    (partition / f"{99:020d}.index").write_bytes(b"")  # an index without its log: a warning
+    words = [command, partition, *COMMANDS[command], "--format", "jsonl"]
+    default, strict = run_kafkalog_many(
+        [[*words, "--output", tmp_path / "1"], [*words, "--output", tmp_path / "2", "--fail-on", "info"]]
+    )
+    assert default.check(0).summary["conditions"] == []
+    assert {each["severity"] for each in strict.rows("finding")} & {"info", "warning"}
+    assert strict.check(1).summary["conditions"] == ["damage"]
+    assert (tmp_path / "2" / "manifest.json").exists()
+
+
 def test_where_the_result_is_comes_after_all_rows(damaged: Path, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "kafkalog_cli", "salvage", damaged, "--format", "table"]
     told = subprocess.run([*words, "--output", tmp_path / "out"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
