@@ -23,10 +23,10 @@ from typing import Any, Self
 from format.errors import OutputError, OutputExists
 from format.location import Location
 from format.publish_journal import FileEntry, Journal, read_journal
+from format.publish_paths import MANIFEST as MANIFEST
 from format.publish_paths import check_target, partials_of
 from format.source import os_reason
 
-MANIFEST = "manifest.json"
 JOURNAL = "journal.jsonl"
 _BUFFER_BYTES = 1024 * 1024
 _LARGE_BYTES = 128 * 1024

@@ -12,6 +12,8 @@ from format.errors import OutputError, OutputExists, OutputInsideSource
 from format.location import Location
 from format.source import os_reason
 
+#: What was written and from what, beside the result.
+MANIFEST = "manifest.json"
 #: A directory with one of these belongs to a broker, which takes every directory in it for a partition.
 _MARKS_OF_A_LOG_DIR = (layout.META_PROPERTIES, *layout.OFFSET_CHECKPOINTS)
 

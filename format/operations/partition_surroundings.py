@@ -10,6 +10,7 @@ from format import layout
 from format.findings import Finding, finding
 from format.location import Location
 from format.partition import Partition, is_offset, parse_partition_dir
+from format.publish_paths import MANIFEST
 from format.segment import Segment
 
 #: The largest base offset that a segment can have; 20 digits of a file's name can say more.
@@ -79,6 +80,9 @@ def unexpected_finding(path: Path, location: Location) -> Finding:
         return finding("file-unreadable", location, "is a symbolic link, which is not followed")
     if known_name and layout.SEGMENT_FILE.match(path.name):
         return finding("file-unreadable", location, f"is {_type_words(mode)} under the name of a segment's file")
+    if path.name == MANIFEST and stat.S_ISREG(mode):
+        message = "a file of the name under which kafkalog lists what it wrote; a broker ignores it"
+        return finding("entry-unexpected", location, message, next_step="Nothing.")
     return finding("entry-unexpected", location, f"{_type_words(mode)} that no Kafka broker writes here")
 
 

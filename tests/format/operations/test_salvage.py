@@ -210,6 +210,16 @@ def test_one_file_by_itself(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
+def test_the_manifest_is_known_when_the_output_is_verified(tmp_path: Path) -> None:
+    write_segment(tmp_path / "a-0", 0, batches(2))
+    run(tmp_path / "a-0", tmp_path / "out")
+    (tmp_path / "out" / "other.json").touch()
+    told = {Path(each.location.path).name: each for each in verify(tmp_path / "out") if each.code == "entry-unexpected"}
+    assert "kafkalog" in told[MANIFEST].message
+    assert told[MANIFEST].next_step == "Nothing."
+    assert told["other.json"].next_step == "Move it elsewhere."
+
+
 def test_an_unreadable_checkpoint_is_told_once(tmp_path: Path) -> None:
     node = tmp_path / "node"
     for name in ("a-0", "a-1", "b-0"):
