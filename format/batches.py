@@ -36,6 +36,7 @@ _TABLE_ROWS = 32 * 1024
 KERNEL_IS_COMPILED = not isinstance(kernel.hop, FunctionType)
 #: Up to this size the kernel computes a batch's CRC in less time than it takes to call a library for it.
 _SMALL_BATCH_BYTES = 1024
+_MAGIC_AT = layout.RECORD_BATCH.offset_of("magic")
 #: The CRC covers a batch from here to its end.
 _CRC_START_V2 = layout.RECORD_BATCH.offset_of("attributes")
 _CRC_START_LEGACY = layout.MESSAGE_V0.offset_of("magic")
@@ -410,11 +411,26 @@ class _Walker:
                 reason = f"{reason}; {found.proof}"
             first = self._first_offset_of(found)
             return Damage("log-framing-broken", position, found.position - position, reason, after, first, False)
-        code = "tail-torn"
+        code = "tail-torn" if self._is_torn(position) else "log-framing-broken"
         # Fewer zeros may be the first bytes of a torn batch: those of a small base offset.
         if self.end - position >= layout.LOG_ENTRY.size_bytes and self._is_zero(position):
             code, reason = "tail-zeros", "nothing but zero bytes up to the end of the file"
         return Damage(code, position, self.end - position, reason, after, None, True)
+
+    def _is_torn(self, position: int) -> bool:
+        """Whether what lies up to the end of the file is the beginning of a batch, as a write that was cut off leaves.
+
+        What no header begins like was not cut off but overwritten.
+        """
+        header = self.source.read_at(position, min(layout.RECORD_BATCH.size_bytes, self.end - position))
+        if len(header) < layout.LOG_ENTRY.size_bytes:
+            return True
+        base_offset, length = layout.LOG_ENTRY.struct.unpack_from(header)
+        least_offset = 0 if self.last_offset is None else self.last_offset + 1
+        if length < layout.MIN_MESSAGE_LENGTH or base_offset < least_offset:
+            return False
+        end_position = position + layout.LOG_ENTRY.size_bytes + length
+        return end_position > self.end and (len(header) <= _MAGIC_AT or header[_MAGIC_AT] <= 2)
 
     def _first_offset_of(self, found: FoundBatch) -> int:
         """The batch's first offset; that of a compressed v0/v1 message lies inside it."""

@@ -132,7 +132,7 @@ _CODES = (
     FindingCode("tail-zeros", _W, "headers", "The segment ends in zero bytes: preallocated or never flushed.",
                 "Truncates them at recovery; with preallocation a clean stop trims them.",
                 "Nothing, if the broker is to restart."),
-    FindingCode("log-framing-broken", _F, "headers", "Bytes where a batch should start that are none; reading goes on at the next intact batch.",
+    FindingCode("log-framing-broken", _F, "headers", "Bytes where a batch should start that are none; reading goes on at the next intact batch, if one follows.",
                 "Recovery truncates everything from here on; a fetch at these offsets fails.",
                 "Copy the directory first, then run salvage to keep the intact batches after the damage."),
     FindingCode("log-truncated", _F, "headers", "A segment that is not the last ends inside a batch.",

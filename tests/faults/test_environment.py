@@ -200,7 +200,7 @@ def test_a_log_that_grew_is_still_damaged_where_it_is(tmp_path: Path, on_pread) 
             file.write(b"y" * 100)
 
     at_first_log_read(on_pread, grow)
-    assert codes_of(findings_of(partition)) == ["tail-torn"]
+    assert codes_of(findings_of(partition)) == ["log-framing-broken"]
 
 
 # -- what is no file -----------------------------------------------------------------------------------------

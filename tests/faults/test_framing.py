@@ -46,6 +46,23 @@ def test_every_truncation_inside_a_batch_of_the_last_segment_is_a_torn_tail(tmp_
         assert (found.location.position, found.location.length) == (start, length - start)
 
 
+OVERWRITTEN = {
+    "its first bytes": b"\xa5" * 200 + THIRD[200:],
+    "its length": with_length(THIRD, 5),
+    "its magic, and its end is cut off": with_magic(THIRD, 9)[:-10],
+    "its base offset, and its end is cut off": (2).to_bytes(8, "big") + THIRD[8:-10],
+    "all of it": b"not a batch at all " * 20,
+}
+
+
+@pytest.mark.parametrize("what", OVERWRITTEN)
+def test_a_last_batch_that_was_overwritten_is_no_torn_tail(tmp_path: Path, what: str) -> None:
+    """A write that was cut off leaves the beginning of a batch; whatever else stands there has cost one."""
+    found = only(verdict(tmp_path, FIRST + SECOND + OVERWRITTEN[what]))
+    assert (found.code, found.severity) == ("log-framing-broken", Severity.FATAL)
+    assert found.location.position == len(FIRST + SECOND)
+
+
 def test_a_truncation_between_batches_leaves_no_trace_in_the_last_segment_itself(tmp_path: Path) -> None:
     assert verdict(tmp_path, FIRST + SECOND) == []
 

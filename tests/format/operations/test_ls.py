@@ -440,7 +440,7 @@ def test_a_base_offset_past_63_bits(log_dir: Path):
 
 def test_a_torn_tail(log_dir: Path):
     path = log_dir / "sensor-0" / "00000000000000000075.log"
-    path.write_bytes(path.read_bytes() + path.read_bytes()[:100])
+    path.write_bytes(path.read_bytes() + (90).to_bytes(8, "big") + path.read_bytes()[8:100])
     items = listed(log_dir)
     assert codes(items) == ["tail-torn"]
     whole = the_partition(items)
