@@ -24,7 +24,7 @@ from format.operations.batch_headers import CODEC_BYTE, CRC, HEADER_BYTES, LENGT
 from format.records import RecordTable, record_tables
 
 #: A run ends where it has so many bytes of the source, or so many batches.
-_MOST_RUN_BYTES = 256 * 1024
+_MOST_RUN_BYTES = 512 * 1024
 _MOST_RUN_ROWS = 512
 
 

@@ -50,10 +50,10 @@ if TYPE_CHECKING:
     from format.operations.recompress import Recompression
 
 #: Source bytes that one task of a thread takes, and tasks that may wait for each thread.
-_TASK_BYTES = 256 * 1024
+_TASK_BYTES = 512 * 1024
 _TASKS_PER_JOB = 3
-#: What is read at once; more would push what was read out of the processor's cache before it is used.
-_CHUNK_BYTES = 1024 * 1024
+#: What is read at once for each thread; more would push it out of the processor's cache before it is used.
+_CHUNK_BYTES_PER_JOB = 1024 * 1024
 #: Positions in an index have 32 bits.
 _MAX_SEGMENT_BYTES = 2**31 - 1
 
@@ -97,7 +97,7 @@ class SegmentRecompression:
             self._start(self.segment.base_offset, source)
             first = 0
             # Batches of different chunks are never merged, so that the size of chunks is part of what comes out.
-            chunk_bytes = BODY_CHUNK_BYTES if self.terms.plan.merge_bytes else _CHUNK_BYTES
+            chunk_bytes = BODY_CHUNK_BYTES if self.terms.plan.merge_bytes else self._chunk_bytes
             for chunk in salvage_chunks(source, self.terms.limits, chunk_bytes=chunk_bytes):
                 rows = slice(first, first + len(chunk.table))
                 first += len(chunk.table)
@@ -119,6 +119,10 @@ class SegmentRecompression:
     @property
     def _location(self) -> Location:
         return self.partition.location(self.segment.log, self.segment.base_offset)
+
+    @property
+    def _chunk_bytes(self) -> int:
+        return min(_CHUNK_BYTES_PER_JOB * self.terms.jobs, BODY_CHUNK_BYTES)
 
     # -- what is taken -----------------------------------------------------------------------------------------
 
@@ -345,7 +349,9 @@ class SegmentRecompression:
         Without a scan all CRCs were right, or there would be no output; what is not as it was then differs from it.
         """
         first = 0
-        for chunk in salvage_chunks(source, self.terms.limits, check_crc=scan is not None, chunk_bytes=_CHUNK_BYTES):
+        for chunk in salvage_chunks(
+            source, self.terms.limits, check_crc=scan is not None, chunk_bytes=self._chunk_bytes
+        ):
             rows = np.arange(len(chunk.table))
             yield Rows(chunk, rows if scan is None else np.flatnonzero(scan.is_kept[first : first + len(rows)]))
             first += len(rows)
@@ -354,7 +360,7 @@ class SegmentRecompression:
     def _output_rows(self, paths: list[Path]) -> Iterator[Rows]:
         for path in paths:
             with FileSource(path) as output:
-                for chunk in salvage_chunks(output, self.terms.limits, chunk_bytes=_CHUNK_BYTES):
+                for chunk in salvage_chunks(output, self.terms.limits, chunk_bytes=self._chunk_bytes):
                     if chunk.damage is not None or (chunk.table.crc_valid != 1).any():
                         raise ReadBackMismatch("what was written is damaged", Location(str(path)))
                     yield Rows(chunk, np.arange(len(chunk.table)))

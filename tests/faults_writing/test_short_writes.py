@@ -46,6 +46,7 @@ def source(tmp_path_factory: pytest.TempPathFactory) -> Path:
     write_segment(logs / "a-0", 0, log(1))
     write_segment(logs / "b-0", 0, log(1))
     write_segment(logs / "b-0", 20, log(60, 20))
+    (logs / "a-0" / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAQ\n")
     (logs.parent / "key").write_bytes(b"sixteen bytes or more")
     return logs
 
