@@ -11,6 +11,7 @@ from format import layout
 from format.errors import InputError, NotALogDir, UnreadableFile
 from format.location import Location
 from format.partition import Partition, is_temporary, looks_like_partition, parse_partition_dir, read_partition
+from format.remote_path import absolute, entries_of, is_there, path_of
 from format.source import os_reason
 
 
@@ -87,11 +88,11 @@ def kind_of(path: str | os.PathLike[str]) -> Kind:
     Raises InputError for a path that is not there, NotALogDir for a directory with nothing of Kafka's in it or a
     file of an unknown name.
     """
-    place = Path(path)
+    place = path_of(path)
     location = Location(str(place))
     try:
         is_dir = place.is_dir()
-        exists = is_dir or os.path.lexists(place)
+        exists = is_dir or is_there(place)
     except OSError as error:
         raise UnreadableFile(f"cannot look: {os_reason(error)}", location) from error
     if not exists:
@@ -107,7 +108,7 @@ def kind_of(path: str | os.PathLike[str]) -> Kind:
 
 
 def _kind_of_dir(place: Path, location: Location) -> Kind:
-    resolved = place if place.name not in ("", "..") else Path(os.path.abspath(place))
+    resolved = place if place.name not in ("", "..") else absolute(place)
     names = _listed(place)
     has_partition_dir = any(parse_partition_dir(name) and is_dir for name, is_dir in names)
     has_segment = any(layout.SEGMENT_FILE.match(name) for name, _ in names)
@@ -131,7 +132,7 @@ def _holds_partitions(path: Path) -> bool:
 
 def _listed(path: Path) -> list[tuple[str, bool]]:
     try:
-        with os.scandir(path) as entries:
+        with entries_of(path) as entries:
             return sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
     except OSError as error:
         raise UnreadableFile(f"cannot list: {os_reason(error)}", Location(str(path))) from error
@@ -142,7 +143,7 @@ def read_log_dir(path: str | os.PathLike[str]) -> LogDir:
 
     Raises UnreadableFile when it cannot be listed.
     """
-    directory = Path(path)
+    directory = path_of(path)
     found = LogDir(directory)
     partitions: list[tuple[str, int, str, Path]] = []
     for name, is_dir in _listed(directory):

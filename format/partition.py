@@ -9,6 +9,7 @@ from pathlib import Path
 from format import layout
 from format.errors import FileChanged, UnreadableFile
 from format.location import Location
+from format.remote_path import absolute, entries_of, path_of
 from format.segment import Segment
 from format.side_file import INT64_RANGE
 from format.source import os_reason
@@ -87,15 +88,15 @@ def read_partition(path: str | os.PathLike[str]) -> Partition:
     A directory of any name is taken; one that is not ``TOPIC-PARTITION`` has neither topic nor number.
     Raises UnreadableFile when the directory cannot be listed, FileChanged when it is not there.
     """
-    directory = Path(path)
+    directory = path_of(path)
     # A path like "." has no name of its own until it is made absolute.
-    name = directory.name if directory.name not in ("", "..") else Path(os.path.abspath(directory)).name
+    name = directory.name if directory.name not in ("", "..") else absolute(directory).name
     parsed = parse_partition_dir(name)
     partition = Partition(directory)
     if parsed is not None:
         partition.topic, partition.number, partition.mark = parsed
     try:
-        with os.scandir(directory) as entries:
+        with entries_of(directory) as entries:
             listed = sorted((entry.name, entry.is_file(follow_symlinks=False)) for entry in entries)
     except FileNotFoundError as error:
         reason = "cannot list: the directory is not there, or not any more"
@@ -145,7 +146,7 @@ def read_partition(path: str | os.PathLike[str]) -> Partition:
 def looks_like_partition(path: Path) -> bool:
     """Whether a directory holds a segment file of any kind, or a partition's other files."""
     try:
-        with os.scandir(path) as entries:
+        with entries_of(path) as entries:
             return any(
                 layout.SEGMENT_FILE.match(entry.name)
                 or entry.name in (layout.PARTITION_METADATA, layout.LEADER_EPOCH_CHECKPOINT, layout.QUORUM_STATE)

@@ -15,6 +15,7 @@ from typing import Protocol
 from format import read_policy
 from format.errors import FileChanged, UnreadableFile
 from format.location import Location
+from format.remote_path import is_remote
 
 
 class Source(Protocol):
@@ -47,6 +48,14 @@ class FileSource:
     """A local regular file, opened O_RDONLY and never through a final symlink."""
 
     __slots__ = ("_fd", "bytes_read", "device_inode", "mtime_ns", "path", "size_bytes")
+
+    def __new__(cls, path: str | os.PathLike[str], state: FileState | None = None) -> FileSource:
+        """A FileSource, or a RemoteSource where the path is on another file system."""
+        if cls is FileSource and "://" in os.fspath(path) and is_remote(path):
+            from format.remote_files import RemoteSource
+
+            return super().__new__(RemoteSource)
+        return super().__new__(cls)
 
     def __init__(self, path: str | os.PathLike[str], state: FileState | None = None) -> None:
         """Open; raises UnreadableFile for anything that is not a readable regular file, FileChanged for nothing.

@@ -17,6 +17,7 @@ import typer
 
 from format.findings import Severity
 from format.log_dir import Kind
+from format.remote_path import is_remote
 from kafkalog_cli.render import FORMATS
 from kafkalog_cli.render.escape import printable
 from kafkalog_cli.times import parse_time
@@ -131,6 +132,10 @@ def check_paths(paths: list[str] | None) -> list[str] | None:
 
 def check_path(path: str) -> str:
     """The path, when it is there; what is there but cannot be read is left for the operation to say."""
+    if is_remote(path):
+        raise typer.BadParameter(
+            f"{_shown(path)}: other file systems are read by kafkalog scan, as in: kafkalog scan verify {_shown(path)}"
+        )
     try:
         os.lstat(path)
     except OSError as error:

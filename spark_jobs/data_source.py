@@ -10,16 +10,17 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
+from format import remote_files
 from format.columns import SEGMENT
 from format.errors import KafkaLogError, UnreadableFile
 from format.findings import Finding, Severity
 from format.location import Location
+from format.remote_path import is_there, path_of
 from spark_jobs.planning import Item, Part, Splits, Unit, plan
 from spark_jobs.read_options import OPTIONS, ReadOptions, parse_options, resolved_paths
 from spark_jobs.schemas import VIEWS, ddl, plain_arrow_schema, records_view
@@ -71,6 +72,7 @@ class Share(InputPartition):
     def __init__(self, items: list[Item]) -> None:
         super().__init__(0)
         self.items = items
+        self.addresses = remote_files.known()
 
 
 class KafkaLogReader(DataSourceReader):
@@ -107,12 +109,13 @@ class KafkaLogReader(DataSourceReader):
             return True
         from format.operations.read_log import location_of_file
 
-        return replace(options, glob=None).wants(location_of_file(Path(item.path) / "0"))
+        return replace(options, glob=None).wants(location_of_file(path_of(item.path) / "0"))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
         """The rows of one task as Arrow batches, every one of the view's schema."""
         if not isinstance(partition, Share):
             return
+        remote_files.know(partition.addresses)
         for item in partition.items:
             for batch in self._batches(item):
                 if batch.num_rows:
@@ -137,7 +140,7 @@ class KafkaLogReader(DataSourceReader):
             elif isinstance(item, Unit):
                 yield from views.findings(item)
         except UnreadableFile as error:
-            is_gone = error.location is not None and not os.path.lexists(error.location.path)
+            is_gone = error.location is not None and not is_there(error.location.path)
             if not (options.ignore_missing if is_gone else options.ignore_corrupt):
                 option = "ignoreMissingFiles" if is_gone else "ignoreCorruptFiles"
                 raise UnreadableFile(f"{error}; the option {option} leaves it out") from None

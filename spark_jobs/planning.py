@@ -1,23 +1,18 @@
 """Plans: what lies below the paths, cut into tasks of about equal bytes, so that one large segment is many tasks.
 
 Only names, sizes and times are looked at here; where a range of a segment begins is found by the task that reads it,
-from the segment's index (``bounds_of``), so that a plan of a hundred thousand segments takes seconds.
+from the segment's index (``part_bounds``), so that a plan of a hundred thousand segments takes seconds.
 """
 
 from __future__ import annotations
 
-import os
-import stat
+import contextlib
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
-from format import offset_index
-from format.batch_ranges import batch_ranges
+from format import remote_files
 from format.errors import KafkaLogError
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
@@ -25,9 +20,9 @@ from format.log_dir import Kind, LogDir, kind_of, read_log_dir
 from format.operations.checks.log_dir_files import Checkpoints, read_checkpoints
 from format.operations.read_log import location_of_file
 from format.partition import Partition, parse_partition_dir, read_partition
-from format.resynchronise import has_right_crc, read_header
+from format.remote_path import is_remote, path_of
 from format.segment import Segment
-from format.source import FileSource, Source
+from spark_jobs.file_states import FileState, state_of_file, state_of_files, state_of_partition
 
 #: A range is at least this large, and at most that: a hundred terabytes must not become millions of tasks.
 SMALLEST_RANGE_BYTES = 64 * MIB
@@ -38,7 +33,6 @@ SMALLEST_TASK_BYTES = 4 * MIB
 _MOST_ITEMS_IN_A_TASK = 2000
 _TASKS_FOR_EACH_CORE = 8
 _ENDLESS = 2**62
-_MOST_TRIES = 16  # index entries that are tried for a sound batch
 
 
 class UnitKind(Enum):
@@ -55,18 +49,6 @@ class Splits(Enum):
     NEVER = "never"
     SEGMENTS = "segments"
     RANGES = "ranges"
-
-
-@dataclass(frozen=True, slots=True)
-class FileState:
-    """Size and time of a file, or the sums of several, when the plan was made."""
-
-    size_bytes: int
-    mtime_ns: int
-
-    def went_back(self, now: FileState) -> bool:
-        """Whether what was found later is no continuation of this: it shrank, or is older. A live log only grows."""
-        return now.size_bytes < self.size_bytes or now.mtime_ns < self.mtime_ns
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,6 +109,7 @@ class Plan:
     units: list[Unit] = field(default_factory=list)
     tasks: list[list[Item]] = field(default_factory=list)
     total_bytes: int = 0
+    addresses: tuple[str, ...] = field(default_factory=remote_files.known)  # for whoever works on the tasks
 
     @property
     def has_parts(self) -> bool:
@@ -148,19 +131,22 @@ def plan(
     Partitions with more than two ranges' bytes, or all with ``splits_small``, are read in parts, as ``splits`` says.
     """
     made = Plan()
-    for path in paths:
-        is_what = kind or kind_of(path)
-        if is_what is Kind.LOG_DIR:
-            _add_log_dir(made, read_log_dir(path), limits)
-        elif is_what is Kind.PARTITION:
-            _add_partition(made, path, _beside(path, limits))
-        else:
-            state = state_of_files([str(path)])
-            made.units.append(Unit(len(made.units), UnitKind.FILE, str(path), state, is_what))
-    made.total_bytes = sum(unit.state.size_bytes for unit in made.units)
-    wanted = range_bytes or min(max(made.total_bytes // _WANTED_RANGES, SMALLEST_RANGE_BYTES), LARGEST_RANGE_BYTES)
-    if splits is not Splits.NEVER:
-        made.units = [_split(unit, wanted, splits, splits_small) for unit in made.units]
+    with contextlib.ExitStack() as listings:
+        for path in paths:
+            if is_remote(path):
+                listings.enter_context(remote_files.listed_at_once(str(path)))
+            is_what = kind or kind_of(path)
+            if is_what is Kind.LOG_DIR:
+                _add_log_dir(made, read_log_dir(path), limits)
+            elif is_what is Kind.PARTITION:
+                _add_partition(made, path, _beside(path, limits))
+            else:
+                state = state_of_files([str(path)])
+                made.units.append(Unit(len(made.units), UnitKind.FILE, str(path), state, is_what))
+        made.total_bytes = sum(unit.state.size_bytes for unit in made.units)
+        wanted = range_bytes or min(max(made.total_bytes // _WANTED_RANGES, SMALLEST_RANGE_BYTES), LARGEST_RANGE_BYTES)
+        if splits is not Splits.NEVER:
+            made.units = [_split(unit, wanted, splits, splits_small) for unit in made.units]
     share = max(made.total_bytes // (_TASKS_FOR_EACH_CORE * parallelism), SMALLEST_TASK_BYTES)
     task_bytes = min(share, max(wanted, SMALLEST_TASK_BYTES))
     made.tasks = list(_tasks(made.units, task_bytes))
@@ -170,7 +156,7 @@ def plan(
 def _add_log_dir(made: Plan, log_dir: LogDir, limits: Limits) -> None:
     checkpoints, _ = read_checkpoints(log_dir, limits)
     files = [*log_dir.checkpoints.values(), *filter(None, (log_dir.meta_properties, log_dir.bootstrap_checkpoint))]
-    state = FileState(sum(_status(str(path)).size_bytes for path in files), 0)  # they are rewritten all the time
+    state = FileState(sum(state_of_file(str(path)).size_bytes for path in files), 0)  # they are rewritten all the time
     made.units.append(Unit(len(made.units), UnitKind.LOG_DIR_FILES, str(log_dir.path), state))
     for path in log_dir.partitions:
         _add_partition(made, path, checkpoints, is_in_log_dir=True)
@@ -216,38 +202,6 @@ def _of_partition(checkpoints: Checkpoints, path: Path) -> Checkpoints:
     )
 
 
-# -- sizes ---------------------------------------------------------------------------------------------------
-
-
-def _status(path: str) -> FileState:
-    try:
-        status = os.lstat(path)
-    except OSError:
-        return FileState(0, 0)  # whoever reads it tells why it cannot be had
-    return FileState(status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else FileState(0, 0)
-
-
-def state_of_files(paths: Iterable[str]) -> FileState:
-    """Bytes of all files together and the time of the newest; a file that is not there has none."""
-    states = [_status(path) for path in paths]
-    return FileState(sum(each.size_bytes for each in states), max((each.mtime_ns for each in states), default=0))
-
-
-def state_of_partition(path: str) -> FileState:
-    """The bytes of a partition directory's ``.log`` files, and the time of the newest of them."""
-    size_bytes = newest = 0
-    try:
-        with os.scandir(path) as entries:
-            for entry in entries:
-                if entry.name.endswith(".log"):
-                    status = entry.stat(follow_symlinks=False)
-                    size_bytes += status.st_size
-                    newest = max(newest, status.st_mtime_ns)
-    except OSError:
-        pass
-    return FileState(size_bytes, newest)
-
-
 # -- parts ---------------------------------------------------------------------------------------------------
 
 
@@ -260,7 +214,7 @@ def _split(unit: Unit, range_bytes: int, splits: Splits, splits_small: bool) -> 
 
 
 def _planned_segments(unit: Unit, range_bytes: int) -> Iterator[PlannedSegment]:
-    path = Path(unit.path)
+    path = path_of(unit.path)
     if unit.kind is UnitKind.FILE:
         # By itself a log is the last one of its partition, as far as its reader knows.
         segment = segment_of_file(path)
@@ -275,7 +229,7 @@ def _planned_segments(unit: Unit, range_bytes: int) -> Iterator[PlannedSegment]:
             is_last = number == len(partition.segments) - 1
             next_base_offset = None if is_last else partition.segments[number + 1].base_offset
             location = partition.location(segment.log, segment.base_offset)
-            state = _status(str(segment.log))
+            state = state_of_file(str(segment.log))
             yield _planned(unit.number, number, segment.log, location, segment, state, range_bytes, next_base_offset)
 
 
@@ -301,67 +255,6 @@ def segment_of_file(path: Path) -> Segment | None:
     except KafkaLogError:
         return None
     return next((each for each in partition.segments if each.log is not None and each.log.name == path.name), None)
-
-
-def bounds_of(segment: PlannedSegment, source: Source, part: int, limits: Limits) -> tuple[int, int | None]:
-    """Where a part of a segment begins and ends, None for the end of the log; both where batches begin.
-
-    The same for every task that asks: a part ends at the first index entry past its share, where the next begins.
-    An index that leads astray makes parts that do not fit together, which whoever puts them together sees.
-    """
-    if segment.part_count == 1:
-        return 0, None
-    share = -(-segment.state.size_bytes // segment.part_count)
-    try:
-        if segment.index_path is None:
-            raise FileNotFoundError
-        index = offset_index.read(segment.index_path, segment.location.base_offset or 0, limits)
-        positions = np.sort(index.positions)
-    except (KafkaLogError, OSError):
-        positions = np.empty(0, np.int64)
-    if len(positions) and int(positions[-1]) > share:
-
-        def bound(number: int) -> int | None:
-            at = int(np.searchsorted(positions, number * share))
-            return _first_sound(source, positions[at : at + _MOST_TRIES]) if number < segment.part_count else None
-    else:
-        starts = [each.start for each in batch_ranges(source, share)]
-
-        def bound(number: int) -> int | None:
-            return starts[number] if number < len(starts) and number < segment.part_count else None
-
-    start = 0 if part == 0 else bound(part)
-    return (source.size_bytes, None) if start is None else (start, bound(part + 1))
-
-
-def _first_sound(source: Source, positions: NDArray[np.int64]) -> int | None:
-    """The first of these positions where a batch with a right CRC lies."""
-    for position in positions.tolist():
-        header = read_header(source, position)
-        if (
-            header is not None
-            and header.end_position <= source.size_bytes
-            and has_right_crc(source, position, header.size_bytes, header.magic)
-        ):
-            return int(position)
-    return None
-
-
-def opened(segment: PlannedSegment) -> tuple[FileSource, str | None]:
-    """The segment's log, and what is wrong with it against the plan: on another host it may be another broker's.
-
-    Raises UnreadableFile where it cannot be opened.
-    """
-    source = FileSource(segment.path)
-    now = FileState(source.size_bytes, source.mtime_ns)
-    return source, words_for_change(segment.state, now) if segment.state.went_back(now) else None
-
-
-def words_for_change(planned: FileState, now: FileState) -> str:
-    """What to say of files that are not those of the plan."""
-    if now.size_bytes < planned.size_bytes:
-        return f"{now.size_bytes} bytes are there, {planned.size_bytes} were planned: it shrank, or is another host's"
-    return "it is older than when the work was planned: it was replaced, or is another host's"
 
 
 # -- tasks ---------------------------------------------------------------------------------------------------

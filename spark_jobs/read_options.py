@@ -5,15 +5,17 @@ from __future__ import annotations
 import fnmatch
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from format.errors import InputError
+from format import remote_files
+from format.errors import InputError, UnreadableFile
 from format.location import Location
-from format.log_dir import kind_of
 from format.operations.selection import Selection
-from format.partition import looks_like_partition, parse_partition_dir
+from format.partition import looks_like_partition
+from format.remote_path import entries_of, path_of
+from format.source import os_reason
 
 MODES = ("PERMISSIVE", "FAILFAST", "DROPMALFORMED")
 VIEW_NAMES = ("records", "batches", "segments", "index_entries", "findings")
@@ -101,7 +103,7 @@ def parse_options(options: Mapping[str, str]) -> ReadOptions:
     if not paths:
         raise BadOption("no path: give it to load(), or as the option path")
     return ReadOptions(
-        tuple(each.removeprefix("file://").removeprefix("file:") for each in paths),
+        tuple(paths),
         _one_of(given, "view", VIEW_NAMES, "records", str.lower),
         _is_true(given, "recursivefilelookup", False),
         given.get("pathglobfilter"),
@@ -173,19 +175,21 @@ def _offsets(given: Mapping[str, str], name: str, everything: str, code: int) ->
 
 def resolved_paths(options: ReadOptions) -> list[Path]:
     """The log directories, partitions and files that the paths stand for."""
+    remote_files.know(options.paths)
+    places = [path_of(each) for each in options.paths]
     if not options.recursive:
-        return [Path(each) for each in options.paths]
-    found: list[Path] = []
-    for each in options.paths:
-        if not os.path.isdir(each):
-            found.append(Path(each))
-            continue
-        for directory, names, _ in os.walk(each):
-            names.sort()
-            place = Path(directory)
-            if looks_like_partition(place) or parse_partition_dir(place.name) is not None:
-                if looks_like_partition(place):
-                    kind_of(place)
-                    found.append(place)
-                names.clear()
-    return found
+        return places
+    return [found for place in places for found in (_partitions_below(place) if place.is_dir() else (place,))]
+
+
+def _partitions_below(place: Path) -> Iterator[Path]:
+    if looks_like_partition(place):
+        yield place
+        return
+    try:
+        with entries_of(place) as entries:
+            names = sorted(entry.name for entry in entries if entry.is_dir(follow_symlinks=False))
+    except OSError as error:
+        raise UnreadableFile(f"cannot list: {os_reason(error)}", Location(str(place))) from error
+    for name in names:
+        yield from _partitions_below(place / name)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,7 +21,9 @@ from format.findings import Finding
 from format.limits import Limits
 from format.operations.log_walk import Level, LogToWalk, OpenedLog, OwnWalks, WalkedChunk, walk_log
 from format.operations.verify import MOST_ALIKE
-from spark_jobs.planning import Part, PlannedSegment, bounds_of, opened
+from format.remote_path import path_of
+from spark_jobs.part_bounds import bounds_of, opened
+from spark_jobs.planning import Part, PlannedSegment
 from spark_jobs.tasks import Result
 
 #: What the phases of a unit's results are: how its parts went comes before what they saw.
@@ -69,7 +70,7 @@ def walk_part(item: Part, level: Level, limits: Limits) -> Iterator[Result]:
         with source:
             start, end = bounds_of(segment, source, item.part, limits)
             position, size_bytes = start, source.size_bytes
-            log = LogToWalk(Path(segment.path), segment.location, level, limits, segment.is_last)
+            log = LogToWalk(path_of(segment.path), segment.location, level, limits, segment.is_last)
             told = 0
             for walked in walk_log(source, log, BatchRange(start, end)):
                 header_findings, record_findings = list(walked.header_findings), list(walked.record_findings)
@@ -98,6 +99,14 @@ def walk_part(item: Part, level: Level, limits: Limits) -> Iterator[Result]:
     yield result(STATUS, PartStatus(start, position, size_bytes, is_plain, change))
 
 
+def parts_fit(segment: PlannedSegment, parts: list[PartStatus]) -> bool:
+    """Whether the parts of a segment, in order, are all there and plain, and make up the log."""
+    if len(parts) != segment.part_count or not all(each.is_plain for each in parts):
+        return False
+    starts, ends = [each.start for each in parts], [each.end for each in parts]
+    return starts == [0, *ends[:-1]] and ends[-1] == parts[-1].size_bytes
+
+
 @dataclass(slots=True)
 class ReplayedWalks:
     """The walks over a unit's logs, from what the parts gave; it must be asked for the logs in their order.
@@ -114,19 +123,12 @@ class ReplayedWalks:
     def chunks(self, log: LogToWalk) -> Iterator[OpenedLog | WalkedChunk]:
         """The chunks of a log, in order. Raises KafkaLogError where it cannot be opened or read."""
         segment = next((each for each in self.segments if each.path == str(log.path)), None)
-        if segment is None or segment.is_last != log.is_last_segment or not self._fit(segment):
+        fits = segment is not None and parts_fit(segment, self.statuses.get(segment.number, []))
+        if segment is None or segment.is_last != log.is_last_segment or not fits:
             yield from self._own.chunks(log)
             return
         yield OpenedLog(self.statuses[segment.number][-1].size_bytes)
         yield from as_one_walk(self._of_segment(segment.number))
-
-    def _fit(self, segment: PlannedSegment) -> bool:
-        """Whether the parts are all there and plain, and make up the log."""
-        parts = self.statuses.get(segment.number, [])
-        if len(parts) != segment.part_count or not all(each.is_plain for each in parts):
-            return False
-        starts, ends = [each.start for each in parts], [each.end for each in parts]
-        return starts == [0, *ends[:-1]] and ends[-1] == parts[-1].size_bytes
 
     def _of_segment(self, number: int) -> Iterator[PartChunk]:
         while True:

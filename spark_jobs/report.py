@@ -20,6 +20,7 @@ from format.columns import FINDING, RowSchema
 from format.errors import KafkaLogError, OutputInsideSource
 from format.findings import Finding
 from format.location import Location
+from format.remote_path import is_remote, path_of
 from spark_jobs.schemas import BROKER_ID, REPORT_TABLES, ddl
 
 if TYPE_CHECKING:
@@ -32,17 +33,18 @@ TABLES_OF_JOB = {"verify": ("findings",), "inventory": ("log_dirs", "partitions"
 _ROWS_IN_A_BATCH = 1000
 
 
-def is_remote(path: str) -> bool:
-    """Whether a path names another file system, as ``s3a://bucket/dir`` does."""
-    return "://" in path and not path.startswith("file:")
-
-
 def check_output(output: str, sources: Sequence[Path]) -> None:
     """Raise OutputInsideSource where a report would lie in, be, or contain what is read."""
     if is_remote(output):
+        place = path_of(output)
+        for source in filter(is_remote, sources):
+            if _key(place) == _key(source) or _key(place) in _around(source) or _key(source) in _around(place):
+                raise OutputInsideSource(
+                    f"the report would lie in or around the source {source}, where nothing is written", Location(output)
+                )
         return
-    real = Path(os.path.realpath(output.removeprefix("file://").removeprefix("file:")))
-    for source in map(Path, map(os.path.realpath, sources)):
+    real = Path(os.path.realpath(path_of(output)))
+    for source in (Path(os.path.realpath(each)) for each in sources if not is_remote(each)):
         if real == source or source in real.parents or real in source.parents:
             raise OutputInsideSource(
                 f"the report would lie in or around the source {source}, where nothing is written", Location(output)
@@ -50,6 +52,16 @@ def check_output(output: str, sources: Sequence[Path]) -> None:
     for ancestor in (real, *real.parents):
         if os.path.lexists(ancestor / layout.META_PROPERTIES):
             raise OutputInsideSource(f"the report would lie inside the log directory {ancestor}", Location(output))
+
+
+def _key(path: Path) -> tuple[str, ...]:
+    """A remote path without what is the same by another name: s3 and s3a."""
+    return (path.parts[0].lower().replace("s3a:", "s3:").replace("s3n:", "s3:"), *path.parts[1:])
+
+
+def _around(path: Path) -> list[tuple[str, ...]]:
+    key = _key(path)
+    return [key[:length] for length in range(1, len(key))]
 
 
 def broker_id_of(paths: Sequence[Path]) -> int | None:

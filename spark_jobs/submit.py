@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
+from format import remote_files
 from format.columns import FINDING, RECORD, RowSchema
 from format.errors import InputError, KafkaLogError
 from format.findings import Finding
@@ -21,6 +22,7 @@ from format.log_dir import Kind
 from format.operations.log_walk import Level
 from format.operations.selection import EVERYTHING, Selection
 from format.operations.verify import Coverage
+from format.remote_path import path_of
 from spark_jobs.planning import Plan, Splits, plan
 from spark_jobs.session import close_session, is_session_running, is_submitted, open_session, require_spark
 
@@ -190,7 +192,7 @@ def main(job: str, arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog=f"spark_jobs/jobs/{job}.py")
     if job == "grep":
         parser.add_argument("pattern")
-    parser.add_argument("paths", nargs="+", type=Path)
+    parser.add_argument("paths", nargs="+")
     parser.add_argument("--output", help="a directory for Parquet tables")
     parser.add_argument("--broker-id", type=int)
     parser.add_argument("--master")
@@ -198,9 +200,10 @@ def main(job: str, arguments: Sequence[str] | None = None) -> int:
     if job == "verify":
         parser.add_argument("--level", choices=("headers", "crc", "records", "full"), default="full")
     given = parser.parse_args(arguments)
+    remote_files.know(given.paths)
     scan = Scan(
         job,
-        given.paths,
+        [path_of(each) for each in given.paths],
         job_options(
             job,
             level=Level[getattr(given, "level", "full").upper()],

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from format import remote_files
 from spark_jobs.planning import Item, Plan
 
 if TYPE_CHECKING:
@@ -48,8 +49,10 @@ Merge = Callable[[Iterator[Result]], Iterator[Result]]
 def results_frame(session: SparkSession, plan: Plan, work: Work) -> DataFrame:
     """A frame of results: one Spark task for each task of the plan, which reaches the executors as a broadcast."""
     shared = session.sparkContext.broadcast(plan.tasks)
+    addresses = plan.addresses
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        remote_files.know(addresses)
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for item in shared.value[number]:
@@ -60,10 +63,12 @@ def results_frame(session: SparkSession, plan: Plan, work: Work) -> DataFrame:
     return numbers.mapInArrow(run, RESULT_DDL)
 
 
-def merged_frame(frame: DataFrame, merge: Merge, partition_count: int) -> DataFrame:
+def merged_frame(frame: DataFrame, plan: Plan, merge: Merge, partition_count: int) -> DataFrame:
     """The results of each unit brought together, in their order, and handed to ``merge`` as one stream of units."""
+    addresses = plan.addresses
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        remote_files.know(addresses)
         yield from as_batches(merge(results_in(batches)))
 
     ordered = frame.repartition(partition_count, "unit").sortWithinPartitions(*ORDER)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -31,8 +30,10 @@ from format.location import Location
 from format.operations.damage import damage_finding
 from format.operations.read_log import crc_findings
 from format.records import RecordTable, record_tables
+from format.remote_path import is_there, path_of
 from format.rows import Row
-from spark_jobs.planning import Item, Part, Unit, bounds_of, opened
+from spark_jobs.part_bounds import bounds_of, opened
+from spark_jobs.planning import Item, Part, Unit
 from spark_jobs.read_options import ReadOptions
 from spark_jobs.schemas import DETAILS, INDEX_ENTRY
 
@@ -158,13 +159,13 @@ def index_entries(item: Item) -> Iterator[pa.RecordBatch]:
     if not isinstance(item, Part):
         return
     location = item.segment.location
-    base = Path(item.segment.path)
+    base = path_of(item.segment.path)
     for suffix, kind in (
         (layout.OFFSET_INDEX_SUFFIX, "offset_index_entry"),
         (layout.TIME_INDEX_SUFFIX, "time_index_entry"),
     ):
         path = base.with_suffix(suffix)
-        if not path.exists():
+        if not is_there(path):
             continue
         read: Any = offset_index.read if suffix == layout.OFFSET_INDEX_SUFFIX else time_index.read
         index = read(path, location.base_offset or 0)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,6 +12,7 @@ from format.findings import Finding, finding_of
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.operations.dump_side_files import problem_findings
+from format.remote_path import absolute
 
 TopicPartition = tuple[str, int]
 _NO_OFFSETS: Mapping[TopicPartition, int] = {}
@@ -48,6 +48,6 @@ def read_checkpoint_offsets(
 
 def checkpoints_beside(partition: Path) -> dict[str, Path]:
     """The checkpoints of the log directory that a partition directory lies in; none where that is no log directory."""
-    parent = partition.parent if partition.name not in ("", "..") else Path(os.path.abspath(partition)).parent
+    parent = partition.parent if partition.name not in ("", "..") else absolute(partition).parent
     found = {name: parent / name for name in layout.OFFSET_CHECKPOINTS}
-    return {name: path for name, path in found.items() if os.path.isfile(path) and not path.is_symlink()}
+    return {name: path for name, path in found.items() if path.is_file() and not path.is_symlink()}

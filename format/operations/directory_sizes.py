@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import stat
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -11,6 +10,7 @@ from pathlib import Path
 from format import layout
 from format.findings import Finding, finding
 from format.location import Location
+from format.remote_path import entries_of
 from format.source import os_reason
 
 
@@ -27,7 +27,7 @@ def read_directory_sizes(path: Path) -> DirectorySizes:
     """The sizes, as far as they can be had: what cannot be listed counts as nothing and is told where it is read."""
     size_bytes = log_size_bytes = segment_count = 0
     try:
-        with os.scandir(path) as entries:
+        with entries_of(path) as entries:
             for entry in entries:
                 try:
                     status = entry.stat(follow_symlinks=False)
@@ -48,7 +48,7 @@ def read_directory_sizes(path: Path) -> DirectorySizes:
 def file_size_bytes(path: Path, location: Location) -> Generator[Finding, None, int | None]:
     """The size of one file; where it cannot be told, a finding and None."""
     try:
-        return os.lstat(path).st_size
+        return path.lstat().st_size
     except FileNotFoundError:
         yield finding("file-changed", location, "the file vanished after its directory was listed")
     except OSError as error:

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Generator
 from dataclasses import dataclass
-from pathlib import Path
 
 from format import layout, offset_checkpoint
 from format.errors import KafkaLogError
@@ -13,6 +11,7 @@ from format.findings import Finding, finding_of
 from format.limits import Limits
 from format.location import Location
 from format.partition import Partition
+from format.remote_path import absolute, is_there
 
 #: The checkpoints of a log directory speak of its live and its future replicas; other marked directories are gone.
 _MARKS_WITH_CHECKPOINTS = (None, "future")
@@ -50,9 +49,9 @@ def read_bounds(partition: Partition, limits: Limits) -> Generator[Finding, None
 
 def _checkpointed(partition: Partition, name: str, limits: Limits) -> Generator[Finding, None, int | None]:
     """The partition's offset in a checkpoint of the log directory that it lies in; None where there is none."""
-    directory = partition.path if partition.path.name not in ("", "..") else Path(os.path.abspath(partition.path))
+    directory = partition.path if partition.path.name not in ("", "..") else absolute(partition.path)
     path = directory.parent / name
-    if partition.topic is None or partition.number is None or not os.path.lexists(path):
+    if partition.topic is None or partition.number is None or not is_there(path):
         return None
     try:
         checkpoint = offset_checkpoint.read(path, limits)

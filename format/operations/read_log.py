@@ -21,6 +21,7 @@ from format.operations.damage import damage_finding
 from format.operations.live_broker import comes_true
 from format.operations.selection import EVERYTHING, Selection, start_position
 from format.partition import is_offset, parse_partition_dir
+from format.remote_path import absolute, path_of
 from format.resynchronise import has_right_crc, read_header
 from format.segment import Segment
 from format.source import FileSource
@@ -150,7 +151,7 @@ def tail_finding(source: FileSource, chunk: BatchChunk, location: Location, is_l
         changed.extend(_second_look(source, damage, found.location))
         return bool(changed)
 
-    return changed[0] if comes_true(has_changed, Path(source.path).absolute().parent) else found
+    return changed[0] if comes_true(has_changed, path_of(source.path).absolute().parent) else found
 
 
 def _second_look(source: FileSource, damage: Damage, location: Location) -> Iterator[Finding]:
@@ -180,8 +181,8 @@ def location_of_file(path: str | os.PathLike[str]) -> Location:
 
     A file of the log directory itself has none of them, even where that directory is called ``node-1``.
     """
-    place = Path(path)
-    parent = place.parent if place.parent.name not in ("", "..") else Path(os.path.abspath(place.parent))
+    place = path_of(path)
+    parent = place.parent if place.parent.name not in ("", "..") else absolute(place.parent)
     parsed = parse_partition_dir(parent.name)
     match = layout.SEGMENT_FILE.match(place.name)
     location = Location(str(place))

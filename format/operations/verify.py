@@ -162,13 +162,17 @@ def limited(found: Iterable[Finding]) -> Iterator[Finding]:
         else:
             held[key] = each
     for key, last in held.items():
-        more = seen[key] - MOST_ALIKE
-        yield Finding(
-            code=last.code,
-            severity=last.severity,
-            location=last.location,
-            message=f"{more} more like it in this file, the last: {last.message}",
-            certainty=last.certainty,
-            next_step=last.next_step,
-            lost_offsets=last.lost_offsets,
-        )
+        yield more_like_it(last, seen[key] - MOST_ALIKE)
+
+
+def more_like_it(last: Finding, count: int) -> Finding:
+    """One finding for so many that are not told one by one."""
+    return Finding(
+        code=last.code,
+        severity=last.severity,
+        location=last.location,
+        message=f"{count} more like it in this file, the last: {last.message}",
+        certainty=last.certainty,
+        next_step=last.next_step,
+        lost_offsets=last.lost_offsets,
+    )

@@ -17,6 +17,7 @@ from format.log_dir import Kind, LogDir, kind_of, read_log_dir
 from format.operations.partition_surroundings import unexpected_finding
 from format.operations.read_log import location_of_file
 from format.partition import Partition, read_partition
+from format.remote_path import absolute
 from format.segment import Segment
 from format.source import os_reason
 
@@ -87,7 +88,7 @@ def read_write_sources(paths: Sequence[Path], *, takes_files: bool = False) -> W
         else:
             wanted = "a log directory, partition directories" + (" or .log files" if takes_files else "")
             raise InputError(f"is no source for this: give {wanted}", Location(str(path)))
-        name = partition.name if partition.mark is None else Path(os.path.abspath(partition.path)).name
+        name = partition.name if partition.mark is None else absolute(partition.path).name
         if name in partitions:
             raise InputError(f"there are two sources for {name} in the output", Location(str(path)))
         partitions[name] = partition
@@ -105,7 +106,7 @@ def _of_file(path: Path) -> Partition:
     location = location_of_file(path)
     if location.base_offset is None:
         raise InputError("the name tells no base offset: 20 digits and .log are needed", Location(str(path)))
-    directory = Path(os.path.abspath(path)).parent
+    directory = absolute(path).parent
     partition = Partition(directory, location.topic, location.partition)
     partition.segments.append(Segment(directory, location.base_offset, None, {layout.LOG_SUFFIX: path}))
     return partition
@@ -118,7 +119,7 @@ def is_cluster_metadata(partition: Partition) -> bool:
 
 def _size_of(path: Path) -> int:
     try:
-        return os.lstat(path).st_size
+        return path.lstat().st_size
     except OSError:
         return 0
 

@@ -98,8 +98,6 @@ def scan(
 
     Needs Java 17 and pip install 'kafkalog[spark]'. A start takes a few seconds: for one partition, use the command.
     """
-    from pathlib import Path
-
     from format.log_dir import Kind
     from format.operations.log_walk import Level
     from format.operations.selection import Selection
@@ -109,8 +107,13 @@ def scan(
     pattern, paths = (words[0], words[1:]) if job == "grep" else (None, words)
     if not paths:
         raise typer.BadParameter("no PATH after the PATTERN")
+    from format import remote_files
+    from format.remote_path import is_remote, path_of
+
     for path in paths:
-        check_path(path)
+        if not is_remote(path):
+            check_path(str(path_of(path)))
+    remote_files.know(paths)
     if job == "extract" and output is None:
         raise typer.BadParameter("extract needs --output DIR")
     limits = limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window)
@@ -127,14 +130,14 @@ def scan(
         "scan",
         format_name=format_name,
         quiet=quiet,
-        paths=paths,
+        paths=[str(path_of(path)) for path in paths],
         main_schema=schema,
         fail_on=fail_on,
         shows_summary=job == "verify",
     ) as run:
         wanted = Scan(
             job,
-            [Path(path) for path in paths],
+            [path_of(path) for path in paths],
             job_options(job, level=Level[level.upper()], criteria=criteria, selection=selection, limits=limits),
             master,
             None if as_kind is None else Kind(as_kind),

@@ -6,25 +6,38 @@ Executors write the rows; only findings, at most a hundred alike for each file, 
 
 from __future__ import annotations
 
+import pickle
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from format import remote_files
 from format.arrow_columns import record_batches_of
+from format.batches import batch_chunks
 from format.columns import RECORD
 from format.errors import KafkaLogError, OutputError
 from format.findings import Finding, finding_of
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log_dir import Kind
-from format.operations.dump import dump
+from format.operations.dump import DUMP_CHUNK_BYTES, DumpTerms, blocks_of_chunks, dump
+from format.operations.read_log import first_position, opened_chunks
 from format.operations.selection import EVERYTHING, Selection
-from format.operations.verify import limited
-from spark_jobs.planning import Item, Part, Plan, Splits, UnitKind
+from format.operations.verify import MOST_ALIKE, more_like_it
+from format.remote_path import path_of
+from format.rows import RowBlock
+from spark_jobs.part_bounds import bounds_of, opened
+from spark_jobs.parts import changes_of, status_of_part, without_unfit_parts
+from spark_jobs.planning import Item, Part, Plan, Splits, UnitKind, segment_of_file
+from spark_jobs.replay import PartStatus, parts_fit
 from spark_jobs.schemas import ddl
+from spark_jobs.tasks import ORDER, Result, results_frame
+from spark_jobs.watching import watched
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -44,18 +57,46 @@ class ExtractOptions:
 
     @property
     def splits(self) -> Splits:
-        return Splits.SEGMENTS
+        """One reader stops where the offsets wanted end, and so tells of no damage behind it: parts would not."""
+        return Splits.RANGES if self.selection.to_offset is None else Splits.SEGMENTS
 
 
-class _FindingsByTask(dict[tuple[int, int], list[Finding]]):
-    """Findings by unit and segment: a task that was run twice counts once."""
+@dataclass(slots=True)
+class FindingsOfPart:
+    """Findings in order: those that are told one by one, and by code and file how many more and the last of them."""
+
+    told: list[Finding] = field(default_factory=list)
+    more: dict[tuple[str, str], tuple[int, Finding]] = field(default_factory=dict)
+    _counts: Counter[tuple[str, str]] = field(default_factory=Counter)
+
+    def add(self, found: Finding, count: int = 1) -> None:
+        """One more, or the last of several that are not told one by one."""
+        key = (found.code, found.location.path)
+        self._counts[key] += count
+        if self._counts[key] <= MOST_ALIKE:
+            self.told.append(found)
+        else:
+            self.more[key] = (self.more.get(key, (0, found))[0] + count, found)
+
+    def all(self) -> Iterator[Finding]:
+        """As ``verify`` tells findings that are alike."""
+        yield from self.told
+        yield from (more_like_it(last, count) for count, last in self.more.values())
+
+
+#: Findings by unit, segment and part, so that a task that was run twice counts once.
+_Found = dict[tuple[int, int, int], FindingsOfPart]
 
 
 def frame(session: SparkSession, plan: Plan, options: ExtractOptions) -> DataFrame:
-    """All records as rows of columns.RECORD; findings gather in an accumulator of the session."""
+    """All records as rows of columns.RECORD; findings gather in an accumulator of the session.
+
+    Logs that are cut into parts are walked over first, to see that the parts are sound and fit: what was written
+    cannot be taken back.
+    """
     from pyspark import AccumulatorParam
 
-    class Together(AccumulatorParam[dict[tuple[int, int], list[Finding]]]):
+    class Together(AccumulatorParam[_Found]):
         def zero(self, value: Any) -> Any:
             return {}
 
@@ -64,10 +105,13 @@ def frame(session: SparkSession, plan: Plan, options: ExtractOptions) -> DataFra
             return value1
 
     findings = session.sparkContext.accumulator({}, Together())
-    shared = session.sparkContext.broadcast(plan.tasks)
+    unfit = _unfit(session, plan, options)
+    shared = session.sparkContext.broadcast([list(without_unfit_parts(task, unfit)) for task in plan.tasks])
+    addresses = plan.addresses
     session._kafkalog_findings = findings  # type: ignore[attr-defined]
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        remote_files.know(addresses)
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for item in shared.value[number]:
@@ -76,40 +120,108 @@ def frame(session: SparkSession, plan: Plan, options: ExtractOptions) -> DataFra
     return session.range(0, len(plan.tasks), 1, max(len(plan.tasks), 1)).mapInArrow(run, ddl(RECORD))
 
 
+def _unfit(session: SparkSession, plan: Plan, options: ExtractOptions) -> set[tuple[int, int]]:
+    """Segments, by unit and number, that are planned in parts but have to be read as a whole."""
+    cut = {
+        (unit.number, segment.number): segment
+        for unit in plan.units
+        for segment in unit.segments
+        if segment.part_count > 1
+    }
+    if not cut:
+        return set()
+
+    def work(item: Item) -> Iterator[Result]:
+        if isinstance(item, Part) and item.segment.part_count > 1:
+            yield from status_of_part(item, options.limits)
+
+    statuses: dict[tuple[int, int], list[PartStatus]] = {}
+    frame = results_frame(session, plan, work).orderBy(*ORDER)
+    for row in watched(session, "kafkalog extract: look", lambda: list(frame.toLocalIterator())):
+        statuses.setdefault((row.unit, row.segment), []).append(pickle.loads(row.payload))
+    return {
+        key
+        for key, segment in cut.items()
+        if not parts_fit(segment, statuses.get(key, [])) or any(each.change for each in statuses[key])
+    }
+
+
 def _records(item: Item, options: ExtractOptions, told: Callable[[Any], None]) -> Iterator[pa.RecordBatch]:
+    found = FindingsOfPart()
     if isinstance(item, Part):
-        base_offset = item.segment.location.base_offset
-        if base_offset is not None and options.selection.excludes_segment(base_offset, item.segment.next_base_offset):
+        segment = item.segment
+        base_offset = segment.location.base_offset
+        if base_offset is not None and options.selection.excludes_segment(base_offset, segment.next_base_offset):
             return
-        key, path, kind = (item.segment.unit, item.segment.number), Path(item.segment.path), Kind.LOG
+        key, path = (segment.unit, segment.number, item.part), segment.path
+        blocks = _blocks(path_of(path), Kind.LOG, options) if segment.part_count == 1 else _part(item, options)
     elif item.kind is UnitKind.LOG_DIR_FILES or item.file_kind not in _LOG_KINDS:
         return
     else:
-        key, path, kind = (item.number, 0), Path(item.path), item.file_kind or Kind.PARTITION
-    found: list[Finding] = []
+        key, path = (item.number, 0, 0), item.path
+        blocks = _blocks(path_of(path), item.file_kind or Kind.PARTITION, options)
+    if not isinstance(item, Part) or item.part == 0:
+        for each in changes_of(item):
+            found.add(each)
     try:
-        for block in dump(path, kind=kind, records=True, selection=options.selection, limits=options.limits):
+        for block in blocks:
             if isinstance(block, Finding):
-                found.append(block)
+                found.add(block)
             elif block.records is not None and block.location is not None:
                 for batch in record_batches_of(block.records, block.location):
                     yield batch.replace_schema_metadata(None)
     except KafkaLogError as error:
-        found.append(finding_of(error, Location(str(path))))
-    if found:
-        told({key: list(limited(found))})
+        found.add(finding_of(error, Location(path)))
+    if found.told:
+        told({key: found})
+
+
+def _blocks(path: Path, kind: Kind, options: ExtractOptions) -> Iterator[RowBlock | Finding]:
+    return dump(path, kind=kind, records=True, selection=options.selection, limits=options.limits)
+
+
+def _part(item: Part, options: ExtractOptions) -> Iterator[RowBlock | Finding]:
+    """The blocks of one part of a log, as whoever dumps the whole log gets them."""
+    segment = item.segment
+    source, _ = opened(segment)
+    with source:
+        start, end = bounds_of(segment, source, item.part, options.limits)
+        if not options.selection.is_everything:
+            start = max(start, first_position(segment_of_file(path_of(segment.path)), source, options.selection))
+            if end is not None and start >= end:
+                return
+        chunks = batch_chunks(source, start, end, limits=options.limits, chunk_bytes=DUMP_CHUNK_BYTES)
+        items = opened_chunks(
+            source,
+            chunks,
+            segment.location,
+            options.selection,
+            is_last_segment=segment.is_last and end is None,
+            limits=options.limits,
+        )
+        terms = DumpTerms(records=True, selection=options.selection, limits=options.limits)
+        yield from blocks_of_chunks(items, segment.location, terms)
+
+
+def _of_segments(found: _Found) -> Iterator[Finding]:
+    """The findings of all parts in their order, as many alike for each segment as for one that was read as a whole."""
+    for _, keys in groupby(sorted(found), key=lambda key: key[:2]):
+        together = FindingsOfPart()
+        for key in keys:
+            for each in found[key].told:
+                together.add(each)
+            for count, last in found[key].more.values():
+                together.add(last, count)
+        yield from together.all()
 
 
 def written(session: SparkSession, rows: DataFrame, scan: Scan, told: Callable[[float], None]) -> Iterator[Told]:
     """Write the rows below ``scan.output`` as the table ``records``, then tell the findings in their order."""
-    from spark_jobs.watching import watched
-
     if scan.output is None:
         raise OutputError("extract needs a place to write to: give --output DIR")
     target = f"{scan.output}/records"
     watched(session, "kafkalog extract", lambda: rows.write.mode("errorifexists").parquet(target), told)
-    for _, found in sorted(session._kafkalog_findings.value.items()):  # type: ignore[attr-defined]
-        yield from found
+    yield from _of_segments(session._kafkalog_findings.value)  # type: ignore[attr-defined]
 
 
 if __name__ == "__main__":

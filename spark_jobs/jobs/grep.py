@@ -1,13 +1,13 @@
-"""grep on Spark: the records that ``kafkalog grep`` finds, a task for each segment of a large partition.
+"""grep on Spark: the records that ``kafkalog grep`` finds, a large log in ranges.
 
 Run as ``kafkalog scan grep PATTERN PATH…`` or ``spark-submit spark_jobs/jobs/grep.py PATTERN PATH…``.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from pathlib import Path
+from itertools import chain, groupby
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -19,10 +19,14 @@ from format.findings import Finding, finding_of
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log_dir import Kind
-from format.operations.grep import Criteria, FoundRecords, grep
+from format.operations.grep import Criteria, FoundRecords, Told, found_in, grep
+from format.operations.read_log import LogChunk
+from format.remote_path import path_of
 from format.rows import Row
-from spark_jobs.planning import Item, Part, Plan, Splits, UnitKind
-from spark_jobs.tasks import Result, results_frame
+from spark_jobs.parts import changes_of, changes_of_segment, together, told_of_part
+from spark_jobs.planning import Item, Part, Plan, PlannedSegment, Splits, UnitKind
+from spark_jobs.replay import CHUNKS, STATUS, PartStatus
+from spark_jobs.tasks import Result, merged_frame, results_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -64,28 +68,49 @@ class GrepOptions:
 
     @property
     def splits(self) -> Splits:
-        return Splits.SEGMENTS
+        """One reader stops where the offsets wanted end, and so tells of no damage behind it: parts would not."""
+        return Splits.RANGES if self.criteria.selection.to_offset is None else Splits.SEGMENTS
 
 
 def frame(session: SparkSession, plan: Plan, options: GrepOptions) -> DataFrame:
     """Results whose values are ArrowRecords and lists of one finding, in the order of the logs."""
 
+    def tell(segment: PlannedSegment, items: Iterable[LogChunk | Finding]) -> Iterator[ArrowRecords | Finding]:
+        return _in_arrow(found_in(items, options.criteria, options.limits))
+
+    def tell_whole(segment: PlannedSegment) -> Iterator[ArrowRecords | list[Finding]]:
+        yield from ([each] for each in changes_of_segment(segment))
+        yield from _found(segment.path, Kind.LOG, options)
+
     def work(item: Item) -> Iterator[Result]:
-        unit, segment, path, kind = _place(item)
-        if path is None or (isinstance(item, Part) and _is_excluded(item, options.criteria)):
+        if isinstance(item, Part):
+            if not _is_excluded(item, options.criteria):
+                selection = options.criteria.selection
+                yield from told_of_part(item, tell, selection, options.limits)
+            else:
+                status = PartStatus(0, 0, 0, is_plain=True)
+                yield Result(item.segment.unit, STATUS, item.segment.number, item.part, 0, status)
             return
-        for step, value in enumerate(_found(path, kind, options)):
-            yield Result(unit, 0, segment, 0, step, value)
+        if item.kind is UnitKind.LOG_DIR_FILES:
+            return
+        found = chain(
+            ([each] for each in changes_of(item)), _found(item.path, item.file_kind or Kind.PARTITION, options)
+        )
+        for step, value in enumerate(found):
+            yield Result(item.number, CHUNKS, 0, 0, step, value)
 
-    return results_frame(session, plan, work)
+    results = results_frame(session, plan, work)
+    if not plan.has_parts:
+        return results
+    split = [unit for unit in plan.units if unit.segments]
+    shared = session.sparkContext.broadcast({unit.number: unit for unit in split})
 
+    def merge(rows: Iterator[Result]) -> Iterator[Result]:
+        for number, of_unit in groupby(rows, key=lambda each: each.unit):
+            unit = shared.value.get(number)
+            yield from of_unit if unit is None else together(unit, of_unit, tell_whole)  # noqa: B031
 
-def _place(item: Item) -> tuple[int, int, Path | None, Kind]:
-    if isinstance(item, Part):
-        return item.segment.unit, item.segment.number, Path(item.segment.path), Kind.LOG
-    if item.kind is UnitKind.LOG_DIR_FILES:
-        return item.number, 0, None, Kind.LOG_DIR
-    return item.number, 0, Path(item.path), item.file_kind or Kind.PARTITION
+    return merged_frame(results, plan, merge, min(len(split), 2 * session.sparkContext.defaultParallelism))
 
 
 def _is_excluded(item: Part, criteria: Criteria) -> bool:
@@ -94,16 +119,21 @@ def _is_excluded(item: Part, criteria: Criteria) -> bool:
     return base_offset is not None and criteria.selection.excludes_segment(base_offset, segment.next_base_offset)
 
 
-def _found(path: Path, kind: Kind, options: GrepOptions) -> Iterator[ArrowRecords | list[Finding]]:
+def _in_arrow(found: Iterable[Told]) -> Iterator[ArrowRecords | Finding]:
+    for told in found:
+        if isinstance(told, Finding):
+            yield told
+        elif isinstance(told, FoundRecords):
+            for batch in record_batches_of(told.records, told.location):
+                yield ArrowRecords.of(batch)
+
+
+def _found(path: str, kind: Kind, options: GrepOptions) -> Iterator[ArrowRecords | list[Finding]]:
     try:
-        for told in grep(path, options.criteria, kind=kind, limits=options.limits):
-            if isinstance(told, Finding):
-                yield [told]
-            elif isinstance(told, FoundRecords):
-                for batch in record_batches_of(told.records, told.location):
-                    yield ArrowRecords.of(batch)
+        for told in _in_arrow(grep(path_of(path), options.criteria, kind=kind, limits=options.limits)):
+            yield [told] if isinstance(told, Finding) else told
     except KafkaLogError as error:
-        yield [finding_of(error, Location(str(path)))]
+        yield [finding_of(error, Location(path))]
 
 
 if __name__ == "__main__":

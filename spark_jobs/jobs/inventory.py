@@ -21,6 +21,7 @@ from format.operations.checkpoint_offsets import CheckpointOffsets
 from format.operations.checks.log_dir_files import Checkpoints
 from format.operations.ls import Listing, LogDirListing, ls
 from format.operations.partition_listing import PartitionListing, list_partition
+from format.remote_path import path_of
 from format.rows import Row
 from spark_jobs.planning import Item, Plan, Splits, Unit, UnitKind
 from spark_jobs.tasks import Result, results_frame
@@ -61,7 +62,7 @@ def frame(session: SparkSession, plan: Plan, options: InventoryOptions) -> DataF
 
 def items(unit: Unit, options: InventoryOptions) -> Iterator[Listed | Finding]:
     """The rows and findings about one unit, in the order in which ls tells them."""
-    path = Path(unit.path)
+    path = path_of(unit.path)
     try:
         for item in _listings(unit, path, options):
             yield item if isinstance(item, Finding) else Listed(_schema(item), item.row())

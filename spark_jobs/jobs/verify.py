@@ -5,16 +5,13 @@ Run as ``kafkalog scan verify PATH…`` or ``spark-submit spark_jobs/jobs/verify
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from itertools import groupby
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 from format.findings import Finding, finding
 from format.limits import DEFAULT_LIMITS, Limits
-from format.location import Location
 from format.log_dir import Kind, read_log_dir
 from format.operations.checks.log_dir_files import Checkpoints, read_checkpoints
 from format.operations.log_walk import Level
@@ -26,6 +23,8 @@ from format.operations.verify import (
     verify_log_dir_files,
     verify_partition_dir,
 )
+from format.remote_path import path_of
+from spark_jobs.parts import changes_of
 from spark_jobs.planning import (
     Item,
     Part,
@@ -33,9 +32,6 @@ from spark_jobs.planning import (
     Splits,
     Unit,
     UnitKind,
-    state_of_files,
-    state_of_partition,
-    words_for_change,
 )
 from spark_jobs.replay import CHUNKS, FINISHED, STATUS, PartStatus, ReplayedWalks, walk_part
 from spark_jobs.tasks import Result, merged_frame, results_frame
@@ -81,7 +77,7 @@ def frame(session: SparkSession, plan: Plan, options: VerifyOptions) -> DataFram
             yield from of_unit if unit is None else _merged(unit, of_unit, options)  # noqa: B031
 
     mergers = min(len(split), _MERGERS_FOR_EACH_CORE * session.sparkContext.defaultParallelism)
-    return merged_frame(results, merge, mergers)
+    return merged_frame(results, plan, merge, mergers)
 
 
 def _merged(unit: Unit, rows: Iterator[Result], options: VerifyOptions) -> Iterator[Result]:
@@ -105,17 +101,11 @@ def _merged(unit: Unit, rows: Iterator[Result], options: VerifyOptions) -> Itera
 def verified(unit: Unit, options: VerifyOptions) -> Iterator[Result]:
     """A unit that one task does alone."""
     terms = Verification(options.level, options.limits, Coverage())
-    changes = []
-    if unit.kind is not UnitKind.LOG_DIR_FILES:
-        is_partition = unit.kind is UnitKind.PARTITION
-        now = state_of_partition(unit.path) if is_partition else state_of_files([unit.path])
-        if unit.state.went_back(now) and os.path.lexists(unit.path):
-            changes = [finding("file-changed", Location(unit.path), words_for_change(unit.state, now))]
-    yield from _told(unit, _findings(unit, terms, changes), terms.coverage)
+    yield from _told(unit, _findings(unit, terms, changes_of(unit)), terms.coverage)
 
 
 def _findings(unit: Unit, terms: Verification, changes: list[Finding]) -> Iterator[Finding]:
-    path = Path(unit.path)
+    path = path_of(unit.path)
     yield from limited(changes)
     if unit.kind is UnitKind.LOG_DIR_FILES:
         log_dir = read_log_dir(path)

@@ -192,7 +192,7 @@ def test_options_narrow(kafkalog: Any, tmp_path: Path) -> None:
     frame = kafkalog(tmp_path, startingTimestamp=1_700_000_000_010, endingTimestamp=1_700_000_000_012)
     assert frame.count() == 8
     assert "value" not in kafkalog(tmp_path, includeValue=False).columns
-    nested = tmp_path / "deep" / "er"
+    nested = tmp_path / "deep" / "node-1"  # a log directory may be called like a partition
     nested.mkdir(parents=True)
     shutil.move(tmp_path / "b-1", nested / "b-1")
     shutil.move(tmp_path / "b-0", nested / "b-0")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Protocol
@@ -15,6 +14,7 @@ from format.operations.dump_side_files import problem_findings
 from format.operations.live_broker import comes_true
 from format.operations.partition_surroundings import interrupted_finding, unexpected_finding
 from format.partition import Partition
+from format.remote_path import is_there
 from format.segment import Segment, segment_file_name
 from format.side_file import Problem
 
@@ -71,8 +71,8 @@ def _missing(partition: Partition, segment: Segment, suffix: str) -> Finding:
     log = segment.log
 
     def has_changed() -> bool:
-        has_come = os.path.lexists(index) and index not in partition.unexpected
-        return has_come or log is None or not os.path.lexists(log)
+        has_come = is_there(index) and index not in partition.unexpected
+        return has_come or log is None or not is_there(log)
 
     if comes_true(has_changed, partition.path):
         return finding("file-changed", location, "the segment's files came or went while they were listed")

@@ -1,0 +1,62 @@
+"""Sizes and times of files when the work was planned, and what to say when a task finds others."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from format.remote_path import entries_of, is_remote, path_of
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """Size and time of a file, or the sums of several, when the plan was made."""
+
+    size_bytes: int
+    mtime_ns: int
+
+
+def state_of_file(path: str) -> FileState:
+    """Size and time of one regular file; anything else, and what is not there, has none."""
+    try:
+        status = path_of(path).lstat() if is_remote(path) else os.lstat(path)
+    except OSError:
+        return FileState(0, 0)  # whoever reads it tells why it cannot be had
+    return FileState(status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else FileState(0, 0)
+
+
+def state_of_files(paths: Iterable[str]) -> FileState:
+    """Bytes of all files together and the time of the newest; a file that is not there has none."""
+    states = [state_of_file(path) for path in paths]
+    return FileState(sum(each.size_bytes for each in states), max((each.mtime_ns for each in states), default=0))
+
+
+def state_of_partition(path: str) -> FileState:
+    """The bytes of a partition directory's ``.log`` files, and the time of the newest of them."""
+    size_bytes = newest = 0
+    try:
+        with entries_of(path) as entries:
+            for entry in entries:
+                if entry.name.endswith(".log"):
+                    status = entry.stat(follow_symlinks=False)
+                    size_bytes += status.st_size
+                    newest = max(newest, status.st_mtime_ns)
+    except OSError:
+        pass
+    return FileState(size_bytes, newest)
+
+
+def words_for_change(path: str, planned: FileState, now: FileState) -> str | None:
+    """What to say of files that are not those of the plan, None where they are: a live log may grow.
+
+    What lies in a store is written as a whole, so there another time with the same size is another file, too.
+    """
+    if now.size_bytes < planned.size_bytes:
+        return f"{now.size_bytes} bytes are there, {planned.size_bytes} were planned: it shrank, or is another host's"
+    if now.mtime_ns < planned.mtime_ns:
+        return "it is older than when the work was planned: it was replaced, or is another host's"
+    if is_remote(path) and now.size_bytes == planned.size_bytes and now.mtime_ns != planned.mtime_ns:
+        return "it was written anew after the work was planned"
+    return None

@@ -1,0 +1,71 @@
+"""Where the parts of a segment begin and end: found by the task that reads one, from the segment's index."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format import offset_index
+from format.batch_ranges import batch_ranges
+from format.errors import KafkaLogError
+from format.limits import Limits
+from format.resynchronise import has_right_crc, read_header
+from format.source import FileSource, Source
+from spark_jobs.file_states import FileState, words_for_change
+from spark_jobs.planning import PlannedSegment
+
+_MOST_TRIES = 16  # index entries that are tried for a sound batch
+
+
+def opened(segment: PlannedSegment) -> tuple[FileSource, str | None]:
+    """The segment's log, and what is wrong with it against the plan: on another host it may be another broker's.
+
+    Raises UnreadableFile where it cannot be opened.
+    """
+    source = FileSource(segment.path)
+    now = FileState(source.size_bytes, source.mtime_ns)
+    return source, words_for_change(segment.path, segment.state, now)
+
+
+def bounds_of(segment: PlannedSegment, source: Source, part: int, limits: Limits) -> tuple[int, int | None]:
+    """Where a part of a segment begins and ends, None for the end of the log; both where batches begin.
+
+    The same for every task that asks: a part ends at the first index entry past its share, where the next begins.
+    An index that leads astray makes parts that do not fit together, which whoever puts them together sees.
+    """
+    if segment.part_count == 1:
+        return 0, None
+    share = -(-segment.state.size_bytes // segment.part_count)
+    try:
+        if segment.index_path is None:
+            raise FileNotFoundError
+        index = offset_index.read(segment.index_path, segment.location.base_offset or 0, limits)
+        positions = np.sort(index.positions)
+    except (KafkaLogError, OSError):
+        positions = np.empty(0, np.int64)
+    if len(positions) and int(positions[-1]) > share:
+
+        def bound(number: int) -> int | None:
+            at = int(np.searchsorted(positions, number * share))
+            return _first_sound(source, positions[at : at + _MOST_TRIES]) if number < segment.part_count else None
+    else:
+        starts = [each.start for each in batch_ranges(source, share)]
+
+        def bound(number: int) -> int | None:
+            return starts[number] if number < len(starts) and number < segment.part_count else None
+
+    start = 0 if part == 0 else bound(part)
+    return (source.size_bytes, None) if start is None else (start, bound(part + 1))
+
+
+def _first_sound(source: Source, positions: NDArray[np.int64]) -> int | None:
+    """The first of these positions where a batch with a right CRC lies."""
+    for position in positions.tolist():
+        header = read_header(source, position)
+        if (
+            header is not None
+            and header.end_position <= source.size_bytes
+            and has_right_crc(source, position, header.size_bytes, header.magic)
+        ):
+            return int(position)
+    return None

@@ -1,0 +1,136 @@
+"""Logs that many tasks read in parts, for jobs that tell of records, and that give what one reader gives.
+
+Where a part is not plainly sound, or does not end where the next one begins, what its segment gave is put aside and
+the segment is read once more as a whole: what is told about damage depends on all that stands before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import replace
+from typing import Any
+
+from format.batches import BatchChunk, batch_chunks
+from format.errors import KafkaLogError
+from format.findings import Finding, finding
+from format.limits import Limits
+from format.location import Location
+from format.operations.log_walk import Level
+from format.operations.read_log import LogChunk, first_position, opened_chunks
+from format.operations.selection import Selection
+from format.remote_path import is_there, path_of
+from spark_jobs.file_states import state_of_file, state_of_files, state_of_partition, words_for_change
+from spark_jobs.part_bounds import bounds_of, opened
+from spark_jobs.planning import Item, Part, PlannedSegment, Unit, UnitKind, segment_of_file
+from spark_jobs.replay import CHUNKS, STATUS, PartStatus, parts_fit, walk_part
+from spark_jobs.tasks import Result
+
+#: Makes what is told of a segment's chunks; a Finding among it makes the part one that is not plain.
+Tell = Callable[[PlannedSegment, Iterable[LogChunk | Finding]], Iterator[Any]]
+#: Makes what is told of a whole segment.
+TellWhole = Callable[[PlannedSegment], Iterator[Any]]
+
+
+def told_of_part(
+    item: Part, tell: Tell, selection: Selection, limits: Limits, chunk_bytes: int | None = None
+) -> Iterator[Result]:
+    """What is told of a part, chunk by chunk, and how it went."""
+    segment = item.segment
+    is_plain = True
+    start = position = size_bytes = 0
+
+    def sound(chunks: Iterator[BatchChunk]) -> Iterator[BatchChunk]:
+        nonlocal is_plain, position
+        for chunk in chunks:
+            if chunk.damage is not None or not chunk.table.crc_valid.all():
+                is_plain = False
+                return
+            position = int(chunk.table.end_position[-1]) if len(chunk.table) else position
+            yield chunk
+
+    try:
+        source, change = opened(segment)
+        is_plain = change is None
+        with source:
+            start, end = bounds_of(segment, source, item.part, limits)
+            size_bytes = source.size_bytes
+            first = start
+            if not selection.is_everything:
+                first = max(start, first_position(segment_of_file(path_of(segment.path)), source, selection))
+            position = start
+            if end is not None and first >= end:
+                position = end  # nothing of it is wanted
+            elif is_plain:
+                chunks = batch_chunks(source, first, end, limits=limits, chunk_bytes=chunk_bytes)
+                items = opened_chunks(
+                    source,
+                    sound(chunks),
+                    segment.location,
+                    selection,
+                    is_last_segment=segment.is_last,
+                    limits=limits,
+                )
+                for step, value in enumerate(tell(segment, items)):
+                    if isinstance(value, Finding):
+                        is_plain = False
+                        break
+                    yield Result(segment.unit, CHUNKS, segment.number, item.part, step, value)
+            is_plain = is_plain and position == (size_bytes if end is None else end)
+    except KafkaLogError:
+        is_plain = False  # whoever reads it again tells
+    status = PartStatus(start, position, size_bytes, is_plain)
+    yield Result(segment.unit, STATUS, segment.number, item.part, 0, status)
+
+
+def together(unit: Unit, rows: Iterable[Result], tell_whole: TellWhole) -> Iterator[Result]:
+    """What is told of a unit's segments, in order, from what its parts gave in order."""
+    statuses: dict[int, list[PartStatus]] = {}
+    told = iter(rows)
+    ahead = None
+    for each in told:
+        if each.phase != STATUS:
+            ahead = each
+            break
+        statuses.setdefault(each.segment, []).append(each.value)
+    for segment in unit.segments:
+        fits = parts_fit(segment, statuses.get(segment.number, []))
+        while ahead is not None and ahead.segment <= segment.number:
+            if fits and ahead.segment == segment.number:
+                yield ahead
+            ahead = next(told, None)
+        if not fits:
+            for step, value in enumerate(tell_whole(segment)):
+                yield Result(unit.number, CHUNKS, segment.number, 0, step, value)
+
+
+def status_of_part(item: Part, limits: Limits) -> Iterator[Result]:
+    """How a walk over a part's headers and CRCs goes, and nothing of what it saw."""
+    return (each for each in walk_part(item, Level.CRC, limits) if each.phase == STATUS)
+
+
+def without_unfit_parts(items: Iterable[Item], unfit: set[tuple[int, int]]) -> Iterator[Item]:
+    """The items with each segment of ``unfit`` (unit and number) as one part."""
+    for item in items:
+        if not isinstance(item, Part) or (item.segment.unit, item.segment.number) not in unfit:
+            yield item
+        elif item.part == 0:
+            yield Part(replace(item.segment, part_count=1), 0)
+
+
+def changes_of(item: Item) -> list[Finding]:
+    """A finding where an item's files are not those of the plan."""
+    if isinstance(item, Part):
+        return changes_of_segment(item.segment)
+    if item.kind is UnitKind.LOG_DIR_FILES:
+        return []
+    now = state_of_partition(item.path) if item.kind is UnitKind.PARTITION else state_of_files([item.path])
+    words = words_for_change(item.path, item.state, now)
+    if words is None or not is_there(item.path):
+        return []
+    return [finding("file-changed", Location(item.path), words)]
+
+
+def changes_of_segment(segment: PlannedSegment) -> list[Finding]:
+    """A finding where a segment's log is not that of the plan; one that is gone is told of by whoever opens it."""
+    words = words_for_change(segment.path, segment.state, state_of_file(segment.path))
+    return [] if words is None or not is_there(segment.path) else [finding("file-changed", segment.location, words)]

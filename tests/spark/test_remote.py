@@ -1,0 +1,209 @@
+"""Logs in a store and behind other addresses give what the same logs give on a disk."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
+
+from format import remote_files
+from format.errors import InputError, OutputInsideSource
+from format.findings import Finding
+from format.operations.dump import dump
+from format.operations.grep import Criteria
+from format.operations.grep_pattern import text_pattern
+from format.operations.ls import ls
+from format.operations.verify import verify
+from format.remote_path import path_of
+from format.rows import RowBlock
+from spark_jobs.data_source import KafkaLogDataSource
+from spark_jobs.jobs.extract import ExtractOptions
+from spark_jobs.jobs.grep import GrepOptions
+from spark_jobs.jobs.inventory import InventoryOptions
+from spark_jobs.jobs.verify import VerifyOptions
+from spark_jobs.planning import plan
+from spark_jobs.submit import Rows, Scan, run
+from tests.building import batches, write_segment
+from tests.corpora import REPOSITORY
+
+Upload = Callable[[Path, str], str]
+
+
+def _moved(told: Iterable[Any], place: Path, address: str) -> list[Any]:
+    """What is told of a place on disk as it would be told of another address."""
+
+    def text(value: Any) -> Any:
+        if isinstance(value, str):
+            return value.replace(str(place), address)
+        return type(value)(map(text, value)) if isinstance(value, (tuple, list)) else value
+
+    return [
+        replace(each, location=replace(each.location, path=text(each.location.path)), message=text(each.message))
+        if isinstance(each, Finding)
+        else text(each)
+        for each in told
+    ]
+
+
+@pytest.fixture(scope="module")
+def some_damaged(damaged_copy: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A few partitions of the damaged directory: a store on this machine takes its time."""
+    target = tmp_path_factory.mktemp("some") / "node-1"
+    target.mkdir()
+    for path in damaged_copy.iterdir():
+        if path.is_file():
+            shutil.copy(path, target)
+        elif path.name in ("__consumer_offsets-1", "clicks-zstd-0", "orders-0", "trimmed-0", "users-0"):
+            shutil.copytree(path, target / path.name)
+    return target
+
+
+@pytest.fixture(scope="module")
+def address(upload: Upload, some_damaged: Path) -> str:
+    """Where the same lies in the store."""
+    return upload(some_damaged, "node-1")
+
+
+def _rows(blocks: Iterable[RowBlock | Finding]) -> list[Any]:
+    return [row for block in blocks for row in ([block] if isinstance(block, Finding) else block.rows)]
+
+
+def _check_operations(place: Path, address: str) -> None:
+    remote = path_of(address)
+    assert list(verify(remote)) == _moved(verify(place), place, address)
+    got, expected = _rows(dump(remote, records=True)), _rows(dump(place, records=True))
+    assert got == _moved(expected, place, address)
+    assert [repr(each) for each in ls(remote, segments=True)] == [
+        repr(each).replace(str(place), address).replace("PosixPath", "RemotePath") for each in ls(place, segments=True)
+    ]
+
+
+def test_operations_read_a_store_as_they_read_a_disk(address: str, some_damaged: Path) -> None:
+    _check_operations(some_damaged, address)
+
+
+def test_operations_read_through_fsspec(damaged_copy: Path) -> None:
+    _check_operations(damaged_copy, f"local://{damaged_copy}")
+
+
+def test_file_addresses_are_paths(damaged_copy: Path) -> None:
+    assert path_of(f"file://{damaged_copy}") == damaged_copy
+    assert path_of(f"file:{damaged_copy}") == damaged_copy
+    assert path_of("file:///a%20b") == Path("/a b")
+
+
+def test_scan_verify(spark_and_store: Any, address: str, some_damaged: Path) -> None:
+    got = _told(Scan("verify", [path_of(address)], VerifyOptions(), range_bytes=4000))
+    assert got == _moved(verify(some_damaged), some_damaged, address)
+    assert len(got) > 10
+
+
+def _told(scan: Scan) -> list[Any]:
+    return [
+        each
+        for item in run(scan)
+        for each in (item.rows if isinstance(item, Rows) else [item] if isinstance(item, Finding) else ())
+    ]
+
+
+@pytest.mark.parametrize("job", ["inventory", "grep"])
+def test_scan_inventory_and_grep(spark_and_store: Any, address: str, some_damaged: Path, job: str) -> None:
+    options = InventoryOptions() if job == "inventory" else GrepOptions(Criteria(text_pattern("e")))
+    there = _told(Scan(job, [path_of(address)], options, range_bytes=4000))
+    here = _told(Scan(job, [some_damaged], options, range_bytes=4000))
+    assert list(map(repr, there)) == [repr(each) for each in _moved(here, some_damaged, address)]
+    assert len(there) > 15
+
+
+def test_scan_extract_and_the_data_source(
+    spark_and_store: Any, address: str, some_damaged: Path, tmp_path: Path
+) -> None:
+    spark = spark_and_store
+    findings = _told(Scan("extract", [path_of(address)], ExtractOptions(), output=f"{tmp_path}/out", range_bytes=4000))
+    assert findings
+    spark.dataSource.register(KafkaLogDataSource)
+    blocks = [each for each in dump(some_damaged, records=True) if isinstance(each, RowBlock)]
+    expected = sum(len(list(each.rows)) for each in blocks if each.schema.type == "record")
+    assert spark.read.parquet(f"{tmp_path}/out/records").count() == expected
+    frame = spark.read.format("kafkalog").option("includeControl", True).load(address)
+    assert frame.count() == expected
+    deep = spark.read.format("kafkalog").option("recursiveFileLookup", True).option("includeControl", True)
+    assert deep.load("s3://logs/node-1").count() == expected
+
+
+def test_options_behind_an_address_reach_the_workers(
+    spark_and_store: Any, store: str, address: str, some_damaged: Path
+) -> None:
+    host = store.removeprefix("http://")
+    # As s3a the bucket is another one to the connections, so nothing but the query tells where it is.
+    address = f"s3a://logs/node-1/users-0?endpoint_override={host}&scheme=http&region=us-east-1"
+    remote_files.know([address])
+    assert any(each.startswith("s3a://logs/?endpoint_override=") for each in plan([path_of(address)]).addresses)
+    got = [each for each in run(Scan("verify", [path_of(address)], VerifyOptions())) if isinstance(each, Finding)]
+    assert got == _moved(verify(some_damaged / "users-0"), some_damaged, "s3a://logs/node-1")
+
+
+def test_a_file_written_anew_since_it_was_planned(
+    spark_and_store: Any, upload: Upload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_segment(tmp_path / "t-0", 0, batches(20))
+    write_segment(tmp_path / "u-0", 0, batches(20))
+    address = upload(tmp_path, "anew")
+
+    def plan_and_change(*args: Any, **kwargs: Any) -> Any:
+        made = plan(*args, **kwargs)
+        time.sleep(1.1)  # a store tells times in seconds
+        upload(tmp_path / "t-0", "anew/t-0")
+        return made
+
+    monkeypatch.setattr("spark_jobs.submit.plan", plan_and_change)
+    got = _told(Scan("verify", [path_of(address)], VerifyOptions()))
+    changed = [each for each in got if each.code == "file-changed"]
+    assert [(each.location.path, each.message) for each in changed] == [
+        (f"{address}/t-0", "it was written anew after the work was planned")
+    ]
+
+
+def test_what_cannot_be_had_is_said(store: str) -> None:
+    for address, words in (
+        ("s3://logs/nothing/here", "no such file or directory"),
+        ("s3://no-such-bucket/a", "s3://no-such-bucket/a"),
+        ("strange://host/a", "cannot connect"),
+    ):
+        with pytest.raises(InputError, match=words):
+            plan([path_of(address)])
+
+
+def test_a_report_is_not_written_into_a_store_that_is_read(
+    spark_and_store: Any, upload: Upload, tmp_path: Path
+) -> None:
+    write_segment(tmp_path / "t-0", 0, batches(2))
+    address = upload(tmp_path, "inside")
+    for output in ("s3a://logs/inside/report", "s3://logs/inside", "s3://logs"):
+        with pytest.raises(OutputInsideSource):
+            _told(Scan("verify", [path_of(address)], VerifyOptions(), output=output))
+
+
+def test_the_command(address: str, some_damaged: Path) -> None:
+
+    def kafkalog(*words: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "kafkalog_cli", *words]
+        return subprocess.run(command, capture_output=True, text=True, cwd=REPOSITORY, check=False)
+
+    done = kafkalog("scan", "verify", address, "--format", "jsonl", "--master", "local[2]")
+    assert done.returncode == 1, done.stderr
+    assert len(done.stdout.splitlines()) - 1 == len(list(verify(some_damaged)))
+    assert json.loads(done.stdout.splitlines()[0])["path"].startswith(address)
+    plain = kafkalog("verify", address)
+    assert plain.returncode == 2
+    assert "read by kafkalog scan" in plain.stderr
