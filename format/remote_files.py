@@ -10,6 +10,7 @@ from __future__ import annotations
 import errno
 import os
 import stat
+import time
 import zlib
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -26,6 +27,8 @@ from format.source import FileSource, FileState, os_reason
 #: What is fetched at the least: a request costs tens of milliseconds, however small.
 _LEAST_FETCH_BYTES = MIB
 _DEFAULT_REGION = "us-east-1"
+#: What fsspec's file systems call the time of a file.
+_MODIFIED = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +204,7 @@ class _FsspecStore:
                 yield name, self._entry(info)
 
     def _entry(self, info: dict[str, Any]) -> RemoteEntry:
-        modified: Any = (
-            info.get("mtime") or info.get("LastModified") or info.get("last_modified") or info.get("updated")
-        )
+        modified: Any = next(filter(None, map(info.get, _MODIFIED)), None)
         mtime_s = int(modified.timestamp() if hasattr(modified, "timestamp") else _number(modified))
         name = str(info["name"]).rstrip("/").rsplit("/", 1)[-1]
         tag = str(info.get("ETag") or info.get("etag") or info.get("ino") or "")
@@ -340,7 +341,7 @@ class RemoteSource(FileSource):
         except InputError as error:
             raise UnreadableFile(error.message, Location(self.path)) from error
         self.size_bytes = entry.size_bytes
-        self.mtime_ns = entry.mtime_s * 10**9
+        self.mtime_ns = entry.mtime_s * 10**9 or time.time_ns()  # some stores do not tell
         # A store has no inodes: a file is another one when its time, size or tag is.
         self.device_inode = (entry.mtime_s, zlib.crc32(f"{entry.size_bytes} {entry.tag}".encode()))
         if state is not None and state.device_inode != self.device_inode:

@@ -24,6 +24,8 @@ PRIMITIVES = frozenset(
         "kafka_uuid",
         "kernel",
         "read_policy",
+        "remote_files",
+        "remote_path",
         "side_file",
         "source",
         "timestamps",

@@ -92,8 +92,14 @@ def test_operations_read_a_store_as_they_read_a_disk(address: str, some_damaged:
     _check_operations(some_damaged, address)
 
 
-def test_operations_read_through_fsspec(damaged_copy: Path) -> None:
-    _check_operations(damaged_copy, f"local://{damaged_copy}")
+def test_operations_read_through_fsspec(some_damaged: Path) -> None:
+    fsspec = pytest.importorskip("fsspec", reason="fsspec is not installed: pip install 'kafkalog[remote]'")
+    fsspec.filesystem("memory").put(f"{some_damaged}/", "/kept/node-1", recursive=True)
+    _check_operations(some_damaged, "memory:///kept/node-1")
+
+
+def test_operations_read_through_an_address_of_this_machine(some_damaged: Path) -> None:
+    _check_operations(some_damaged, f"local://{some_damaged}")
 
 
 def test_file_addresses_are_paths(damaged_copy: Path) -> None:
