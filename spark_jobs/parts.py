@@ -6,9 +6,10 @@ the segment is read once more as a whole: what is told about damage depends on a
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from format.batches import BatchChunk, batch_chunks
 from format.errors import KafkaLogError
@@ -21,9 +22,13 @@ from format.operations.selection import Selection
 from format.remote_path import is_there, path_of
 from spark_jobs.file_states import state_of_file, state_of_files, state_of_partition, words_for_change
 from spark_jobs.part_bounds import bounds_of, opened
-from spark_jobs.planning import Item, Part, PlannedSegment, Unit, UnitKind, segment_of_file
+from spark_jobs.planning import Item, Part, Plan, PlannedSegment, Unit, UnitKind, segment_of_file
 from spark_jobs.replay import CHUNKS, STATUS, PartStatus, parts_fit, walk_part
-from spark_jobs.tasks import Result
+from spark_jobs.tasks import ORDER, Result, results_frame
+from spark_jobs.watching import watched
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 #: Makes what is told of a segment's chunks; a Finding among it makes the part one that is not plain.
 Tell = Callable[[PlannedSegment, Iterable[LogChunk | Finding]], Iterator[Any]]
@@ -103,13 +108,38 @@ def together(unit: Unit, rows: Iterable[Result], tell_whole: TellWhole) -> Itera
                 yield Result(unit.number, CHUNKS, segment.number, 0, step, value)
 
 
-def status_of_part(item: Part, limits: Limits) -> Iterator[Result]:
-    """How a walk over a part's headers and CRCs goes, and nothing of what it saw."""
-    return (each for each in walk_part(item, Level.CRC, limits) if each.phase == STATUS)
+def tasks_that_fit(session: SparkSession, plan: Plan[Item], limits: Limits) -> list[list[Item]]:
+    """The plan's tasks, with each segment whose parts are not sound, or do not fit together, as one part.
+
+    For jobs whose rows are written by whoever makes them, and cannot be put aside: headers and CRCs of all segments
+    that are cut into parts are read once more than needed, before.
+    """
+    cut = {
+        (unit.number, segment.number): segment
+        for unit in plan.units
+        for segment in unit.segments
+        if segment.part_count > 1
+    }
+    if not cut:
+        return plan.tasks
+
+    def work(item: Item) -> Iterator[Result]:
+        if isinstance(item, Part) and item.segment.part_count > 1:
+            yield from (each for each in walk_part(item, Level.CRC, limits) if each.phase == STATUS)
+
+    statuses: dict[tuple[int, int], list[PartStatus]] = {}
+    frame = results_frame(session, plan, work).orderBy(*ORDER)
+    for row in watched(session, "kafkalog: do the parts fit", lambda: list(frame.toLocalIterator())):
+        statuses.setdefault((row.unit, row.segment), []).append(pickle.loads(row.payload))
+    unfit = {
+        key
+        for key, segment in cut.items()
+        if not parts_fit(segment, statuses.get(key, [])) or any(each.change for each in statuses[key])
+    }
+    return [list(_without_parts_of(task, unfit)) for task in plan.tasks]
 
 
-def without_unfit_parts(items: Iterable[Item], unfit: set[tuple[int, int]]) -> Iterator[Item]:
-    """The items with each segment of ``unfit`` (unit and number) as one part."""
+def _without_parts_of(items: Iterable[Item], unfit: set[tuple[int, int]]) -> Iterator[Item]:
     for item in items:
         if not isinstance(item, Part) or (item.segment.unit, item.segment.number) not in unfit:
             yield item

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
+from typing import Generic, TypeVar
 
 from format import remote_files
 from format.errors import KafkaLogError
@@ -102,12 +103,15 @@ class Part:
 Item = Unit | Part
 
 
+ItemT = TypeVar("ItemT")
+
+
 @dataclass(slots=True)
-class Plan:
+class Plan(Generic[ItemT]):
     """All units in the order of the paths, and the tasks that they make."""
 
     units: list[Unit] = field(default_factory=list)
-    tasks: list[list[Item]] = field(default_factory=list)
+    tasks: list[list[ItemT]] = field(default_factory=list)
     total_bytes: int = 0
     addresses: tuple[str, ...] = field(default_factory=remote_files.known)  # for whoever works on the tasks
 
@@ -125,12 +129,12 @@ def plan(
     splits: Splits = Splits.RANGES,
     splits_small: bool = False,
     limits: Limits = DEFAULT_LIMITS,
-) -> Plan:
+) -> Plan[Item]:
     """A plan for these paths, each a log directory, a partition or a file; raises InputError for anything else.
 
     Partitions with more than two ranges' bytes, or all with ``splits_small``, are read in parts, as ``splits`` says.
     """
-    made = Plan()
+    made: Plan[Item] = Plan()
     with contextlib.ExitStack() as listings:
         for path in paths:
             if is_remote(path):
@@ -153,7 +157,7 @@ def plan(
     return made
 
 
-def _add_log_dir(made: Plan, log_dir: LogDir, limits: Limits) -> None:
+def _add_log_dir(made: Plan[Item], log_dir: LogDir, limits: Limits) -> None:
     checkpoints, _ = read_checkpoints(log_dir, limits)
     files = [*log_dir.checkpoints.values(), *filter(None, (log_dir.meta_properties, log_dir.bootstrap_checkpoint))]
     state = FileState(sum(state_of_file(str(path)).size_bytes for path in files), 0)  # they are rewritten all the time
@@ -162,7 +166,7 @@ def _add_log_dir(made: Plan, log_dir: LogDir, limits: Limits) -> None:
         _add_partition(made, path, checkpoints, is_in_log_dir=True)
 
 
-def _add_partition(made: Plan, path: Path, checkpoints: Checkpoints, *, is_in_log_dir: bool = False) -> None:
+def _add_partition(made: Plan[Item], path: Path, checkpoints: Checkpoints, *, is_in_log_dir: bool = False) -> None:
     unit = Unit(
         len(made.units),
         UnitKind.PARTITION,

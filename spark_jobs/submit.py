@@ -17,8 +17,10 @@ from format import remote_files
 from format.columns import FINDING, RECORD, RowSchema
 from format.errors import InputError, KafkaLogError
 from format.findings import Finding
+from format.layout import CODEC_NAMES
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log_dir import Kind
+from format.operations.estimate import DEFAULT_SAMPLE_BYTES
 from format.operations.log_walk import Level
 from format.operations.selection import EVERYTHING, Selection
 from format.operations.verify import Coverage
@@ -29,7 +31,7 @@ from spark_jobs.session import close_session, is_session_running, is_submitted, 
 if TYPE_CHECKING:
     from format.operations.grep import Criteria
 
-JOBS = ("verify", "inventory", "grep", "extract")
+JOBS = ("verify", "inventory", "grep", "extract", "recompress-estimate")
 
 ToldProgress = Callable[[int, int], None]  # bytes done, bytes in all
 
@@ -78,6 +80,10 @@ def job_options(
     criteria: Criteria | None = None,
     selection: Selection = EVERYTHING,
     limits: Limits = DEFAULT_LIMITS,
+    codec: str | None = None,
+    codec_level: int | None = None,
+    sample_bytes: int | None = DEFAULT_SAMPLE_BYTES,
+    batches: bool = False,
 ) -> JobOptions:
     """The options of a job, from what it takes of these; raises SparkMissing where Spark cannot start."""
     require_spark()  # the jobs need pyarrow as soon as they are imported
@@ -94,9 +100,13 @@ def job_options(
         from spark_jobs.jobs.extract import ExtractOptions
 
         return ExtractOptions(selection, limits)
+    if job == "recompress-estimate":
+        from spark_jobs.jobs.recompress_estimate import EstimateOptions
+
+        return EstimateOptions(codec, codec_level, sample_bytes, limits)
     from spark_jobs.jobs.inventory import InventoryOptions
 
-    return InventoryOptions(limits=limits)
+    return InventoryOptions(batches=batches, limits=limits)
 
 
 def run(scan: Scan, told: ToldProgress | None = None) -> Iterator[Told]:
@@ -127,7 +137,11 @@ def run(scan: Scan, told: ToldProgress | None = None) -> Iterator[Told]:
             close_session(session)
 
 
-def _planned(scan: Scan, parallelism: int) -> Plan:
+def _planned(scan: Scan, parallelism: int) -> Plan[Any]:
+    own = getattr(_module_of(scan.job), "planned", None)  # for a job whose tasks are no ranges of logs
+    if own is not None:
+        made: Plan[Any] = own(scan.paths, scan.options, parallelism)
+        return made
     return plan(
         scan.paths,
         kind=scan.kind,
@@ -137,7 +151,11 @@ def _planned(scan: Scan, parallelism: int) -> Plan:
     )
 
 
-def _run(session: Any, scan: Scan, made: Plan, told: ToldProgress | None) -> Iterator[Told]:
+def _module_of(job: str) -> Any:
+    return importlib.import_module(f"spark_jobs.jobs.{job.replace('-', '_')}")
+
+
+def _run(session: Any, scan: Scan, made: Plan[Any], told: ToldProgress | None) -> Iterator[Told]:
     from pyspark import StorageLevel
 
     from spark_jobs.report import write_report
@@ -148,7 +166,10 @@ def _run(session: Any, scan: Scan, made: Plan, told: ToldProgress | None) -> Ite
         if told is not None:
             told(int(share * made.total_bytes), made.total_bytes)
 
-    module = importlib.import_module(f"spark_jobs.jobs.{scan.job}")
+    module = _module_of(scan.job)
+    if hasattr(module, "told"):
+        yield from module.told(session, made, scan, share_told)
+        return
     frame = module.frame(session, made, scan.options)
     if list(frame.columns) != [field.split()[0] for field in RESULT_DDL.split(", ")]:
         yield from module.written(session, frame, scan, share_told)
@@ -157,6 +178,8 @@ def _run(session: Any, scan: Scan, made: Plan, told: ToldProgress | None) -> Ite
     watched(session, f"kafkalog {scan.job}", results.count, share_told)
     if scan.output is not None:
         watched(session, "kafkalog report", lambda: write_report(session, results, scan))
+        if hasattr(module, "written_beside"):
+            module.written_beside(session, scan, share_told)
     import pickle
 
     # One partition after the other reaches the driver, so that it never holds them all.
@@ -189,7 +212,7 @@ def main(job: str, arguments: Sequence[str] | None = None) -> int:
     """
     import argparse
 
-    parser = argparse.ArgumentParser(prog=f"spark_jobs/jobs/{job}.py")
+    parser = argparse.ArgumentParser(prog=f"spark_jobs/jobs/{job.replace('-', '_')}.py")
     if job == "grep":
         parser.add_argument("pattern")
     parser.add_argument("paths", nargs="+")
@@ -199,6 +222,13 @@ def main(job: str, arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--range-bytes", type=int)
     if job == "verify":
         parser.add_argument("--level", choices=("headers", "crc", "records", "full"), default="full")
+    if job == "inventory":
+        parser.add_argument("--batches", action="store_true")
+    if job == "recompress-estimate":
+        parser.add_argument("--codec", choices=CODEC_NAMES)
+        parser.add_argument("--codec-level", type=int)
+        parser.add_argument("--sample-bytes", type=int, default=DEFAULT_SAMPLE_BYTES)
+        parser.add_argument("--whole", action="store_true")
     given = parser.parse_args(arguments)
     remote_files.know(given.paths)
     scan = Scan(
@@ -208,6 +238,10 @@ def main(job: str, arguments: Sequence[str] | None = None) -> int:
             job,
             level=Level[getattr(given, "level", "full").upper()],
             criteria=_criteria(given.pattern) if job == "grep" else None,
+            batches=getattr(given, "batches", False),
+            codec=getattr(given, "codec", None),
+            codec_level=getattr(given, "codec_level", None),
+            sample_bytes=None if getattr(given, "whole", False) else getattr(given, "sample_bytes", None),
         ),
         given.master,
         output=given.output,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from format import remote_files
-from spark_jobs.planning import Item, Plan
+from spark_jobs.planning import ItemT, Plan
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -42,11 +42,11 @@ class Result:
     value: Any
 
 
-Work = Callable[[Item], Iterator[Result]]
+Work = Callable[[ItemT], Iterator[Result]]
 Merge = Callable[[Iterator[Result]], Iterator[Result]]
 
 
-def results_frame(session: SparkSession, plan: Plan, work: Work) -> DataFrame:
+def results_frame(session: SparkSession, plan: Plan[ItemT], work: Work[ItemT]) -> DataFrame:
     """A frame of results: one Spark task for each task of the plan, which reaches the executors as a broadcast."""
     shared = session.sparkContext.broadcast(plan.tasks)
     addresses = plan.addresses
@@ -63,7 +63,7 @@ def results_frame(session: SparkSession, plan: Plan, work: Work) -> DataFrame:
     return numbers.mapInArrow(run, RESULT_DDL)
 
 
-def merged_frame(frame: DataFrame, plan: Plan, merge: Merge, partition_count: int) -> DataFrame:
+def merged_frame(frame: DataFrame, plan: Plan[Any], merge: Merge, partition_count: int) -> DataFrame:
     """The results of each unit brought together, in their order, and handed to ``merge`` as one stream of units."""
     addresses = plan.addresses
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import numpy as np
@@ -23,7 +23,6 @@ from format.operations.write_sources import WriteSources, is_cluster_metadata
 from format.operations.written_segments import Advance, no_progress
 from format.partition import Partition
 from format.rows import CODEC_NAMES, Row
-from format.segment import Segment
 from format.source import FileSource
 
 DEFAULT_SAMPLE_BYTES = 16 * MIB
@@ -62,7 +61,7 @@ class Estimate:
 
 @dataclass(slots=True)
 class _Measured:
-    """Sums over one topic's sample for one target: None of it is scaled yet."""
+    """Sums over batches for one target."""
 
     target: Target
     size_bytes: int = 0
@@ -71,11 +70,47 @@ class _Measured:
 
 
 @dataclass(slots=True)
-class _Sample:
-    log_bytes: int = 0
+class Sums:
+    """What was measured of some of a topic's batches: sums, so that those of several readers can be added up."""
+
+    measured: list[_Measured]
     sampled_bytes: int = 0
     plain_bytes: int = 0
     codec_batches: dict[int, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, targets: Sequence[Target]) -> Sums:
+        """Nothing yet, for these targets."""
+        return cls([_Measured(target) for target in targets])
+
+    def add(self, other: Sums) -> None:
+        """Add what another reader measured for the same targets."""
+        self.sampled_bytes += other.sampled_bytes
+        self.plain_bytes += other.plain_bytes
+        for codec, count in other.codec_batches.items():
+            self.codec_batches[codec] = self.codec_batches.get(codec, 0) + count
+        for mine, theirs in zip(self.measured, other.measured, strict=True):
+            mine.size_bytes += theirs.size_bytes
+            mine.compress_ns += theirs.compress_ns
+            mine.decompress_ns += theirs.decompress_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The beginning of a log, up to ``end``, that is to be measured."""
+
+    location: Location
+    path: Path
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPieces:
+    """What is to be measured of a topic whose ``.log`` files have ``log_bytes``."""
+
+    topic: str
+    log_bytes: int
+    pieces: list[Piece]
 
 
 def targets_of(codec: str | None, level: int | None) -> list[Target]:
@@ -97,92 +132,94 @@ def estimate(
     Batch by batch, as recompress would do it without merging: control and empty batches stay, zstd does nothing for
     v0 and v1 messages. What cannot be decoded counts as it is.
     """
+    warm_up(targets, limits)
+    for topic in topic_pieces(sources, sample_bytes):
+        sums = Sums.of(targets)
+        for piece in topic.pieces:
+            yield from measure(piece, sums, limits, advance)
+        yield from estimates(topic.topic, topic.log_bytes, sums)
+
+
+def warm_up(targets: Sequence[Target], limits: Limits = DEFAULT_LIMITS) -> None:
+    """Load the codecs' libraries, so that no measurement has that in it."""
     for target in targets:
-        if target.codec:  # the libraries are loaded before anything is measured
+        if target.codec:
             decompress(target.codec, compress(target.codec, b"warm", level=target.level), magic=2, limits=limits)
+
+
+def topic_pieces(sources: WriteSources, sample_bytes: int | None) -> Iterator[TopicPieces]:
+    """For each topic in order all its logs, or the beginnings of as many, evenly spread, as make up the sample."""
     topics: dict[str, list[Partition]] = {}
     for name, partition in sources.partitions.items():
         if not is_cluster_metadata(partition):
             topics.setdefault(partition.topic or name, []).append(partition)
     for topic, partitions in sorted(topics.items()):
-        measured = [_Measured(target) for target in targets]
-        sample = _Sample()
-        segments = [(partition, segment) for partition in partitions for segment in partition.segments if segment.log]
-        for item in _pieces(segments, sample, sample_bytes, limits):
-            if isinstance(item, Finding):
-                yield item
-                continue
-            _measure(item, sample, measured, limits)
-            advance(0 if item.buffer is None else len(item.buffer))
-        yield from _estimates(topic, sample, measured)
+        sized = []
+        for partition in partitions:
+            for segment in partition.segments:
+                path = segment.files[layout.LOG_SUFFIX]
+                try:
+                    sized.append(Piece(partition.location(path, segment.base_offset), path, path.lstat().st_size))
+                except OSError:
+                    continue  # a live broker deleted it
+        log_bytes = sum(each.end for each in sized)
+        if sample_bytes is not None and log_bytes > sample_bytes:
+            count = max(1, min(len(sized), sample_bytes // _PIECE_BYTES))
+            most = max(1, sample_bytes // count)
+            numbers = np.linspace(0, len(sized) - 1, count).round().astype(int).tolist()
+            sized = [replace(sized[number], end=min(sized[number].end, most)) for number in numbers]
+        yield TopicPieces(topic, log_bytes, sized)
 
 
-def _estimates(topic: str, sample: _Sample, measured: list[_Measured]) -> Iterator[Estimate]:
-    pairs = sorted(sample.codec_batches.items())
+def measure(
+    piece: Piece, sums: Sums, limits: Limits = DEFAULT_LIMITS, advance: Advance = no_progress
+) -> Iterator[Finding]:
+    """Measure a piece's batches and add to ``sums``; a file that cannot be read gives a finding."""
+    try:
+        with FileSource(piece.path) as source:
+            for chunk in batch_chunks(source, 0, piece.end, limits=limits):
+                _measure(chunk, sums, limits)
+                advance(0 if chunk.buffer is None else len(chunk.buffer))
+    except InputError as error:
+        yield finding_of(error, piece.location)
+
+
+def estimates(topic: str, log_bytes: int, sums: Sums) -> Iterator[Estimate]:
+    """The rows about a topic of so many bytes: what it has now, then each target."""
+    pairs = sorted(sums.codec_batches.items())
     now = ",".join(f"{CODEC_NAMES[codec]}:{count}" for codec, count in pairs) or "none:0"
-    yield Estimate(topic, now, None, sample.log_bytes, sample.sampled_bytes, sample.log_bytes)
-    for each in measured:
-        scale = sample.log_bytes / sample.sampled_bytes if sample.sampled_bytes else 0
+    yield Estimate(topic, now, None, log_bytes, sums.sampled_bytes, log_bytes)
+    scale = log_bytes / sums.sampled_bytes if sums.sampled_bytes else 0
+    for each in sums.measured:
         yield Estimate(
             topic,
             layout.CODEC_NAMES[each.target.codec],
             each.target.level,
-            sample.log_bytes,
-            sample.sampled_bytes,
+            log_bytes,
+            sums.sampled_bytes,
             round(each.size_bytes * scale),
             each.compress_ns,
             each.decompress_ns,
-            sample.plain_bytes,
+            sums.plain_bytes,
         )
 
 
-def _pieces(
-    segments: list[tuple[Partition, Segment]], sample: _Sample, sample_bytes: int | None, limits: Limits
-) -> Iterator[BatchChunk | Finding]:
-    """Chunks of the segments: all of them, or the beginnings of as many, evenly spread, as make up the sample."""
-    sized = []
-    for partition, segment in segments:
-        path = segment.files[layout.LOG_SUFFIX]
-        try:
-            sized.append((partition, segment, path, path.lstat().st_size))
-        except OSError:
-            continue  # a live broker deleted it
-    sample.log_bytes = sum(size_bytes for _, _, _, size_bytes in sized)
-    if sample_bytes is not None and sample.log_bytes > sample_bytes:
-        count = max(1, min(len(sized), sample_bytes // _PIECE_BYTES))
-        picked = [sized[number] for number in np.linspace(0, len(sized) - 1, count).round().astype(int).tolist()]
-        each_bytes = max(1, sample_bytes // count)
-    else:
-        picked, each_bytes = sized, None
-    for partition, segment, path, size_bytes in picked:
-        end = size_bytes if each_bytes is None else min(size_bytes, each_bytes)
-        yield from _piece(partition.location(path, segment.base_offset), path, end, limits)
-
-
-def _piece(location: Location, path: Path, end: int, limits: Limits) -> Iterator[BatchChunk | Finding]:
-    try:
-        with FileSource(path) as source:
-            yield from batch_chunks(source, 0, end, limits=limits)
-    except InputError as error:
-        yield finding_of(error, location)
-
-
-def _measure(chunk: BatchChunk, sample: _Sample, measured: list[_Measured], limits: Limits) -> None:
+def _measure(chunk: BatchChunk, sums: Sums, limits: Limits) -> None:
     table = chunk.table
     wrappers = is_wrapper(table)
     for row in np.flatnonzero(table.crc_valid == 1).tolist():
         size_bytes = int(table.size_bytes[row])
         codec, magic = int(table.codec[row]), int(table.magic[row])
-        sample.sampled_bytes += size_bytes
-        sample.codec_batches[codec] = sample.codec_batches.get(codec, 0) + 1
+        sums.sampled_bytes += size_bytes
+        sums.codec_batches[codec] = sums.codec_batches.get(codec, 0) + 1
         is_fixed = bool(table.is_control[row]) or int(table.record_count[row]) == 0
         plain = None if is_fixed else _plain(chunk, row, codec, magic, bool(wrappers[row]), limits)
         if plain is None:
-            for each in measured:
+            for each in sums.measured:
                 each.size_bytes += size_bytes
             continue
-        sample.plain_bytes += len(plain[0])
-        for each in measured:
+        sums.plain_bytes += len(plain[0])
+        for each in sums.measured:
             each.size_bytes += _tried(each, plain, size_bytes, codec, magic, limits)
 
 

@@ -176,12 +176,17 @@ def recompress(
 
 
 def _check_options(output: str | None, codec: str | None, level: int | None, estimate: bool, explain: bool) -> None:
-    from format.codecs import COMPRESSION_LEVELS
-
     if (output is None) != (estimate or explain):
         raise typer.BadParameter("give --output DIR, or one of --estimate and --explain, which write nothing")
     if codec is None and not estimate:
         raise typer.BadParameter("say which codec with --codec none|gzip|snappy|lz4|zstd")
+    check_level(codec, level)
+
+
+def check_level(codec: str | None, level: int | None) -> None:
+    """Refuse a level that the codec does not have."""
+    from format.codecs import COMPRESSION_LEVELS
+
     if level is None:
         return
     number = CODEC_NAMES.index(codec) if codec else -1

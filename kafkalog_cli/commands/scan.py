@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from format.findings import Severity
+from format.layout import CODEC_NAMES
+from kafkalog_cli.commands.recompress import check_level
 from kafkalog_cli.options import (
     LEVELS,
     AsKind,
@@ -29,13 +31,15 @@ from kafkalog_cli.options import (
 if TYPE_CHECKING:
     from kafkalog_cli.runner import Run
 
-JOBS = ("verify", "inventory", "grep", "extract")
+JOBS = ("verify", "inventory", "grep", "extract", "recompress-estimate")
 
 EXAMPLES = (
     ("kafkalog scan verify /var/kafka", "the findings of kafkalog verify, on all cores"),
     ("kafkalog scan inventory /var/kafka --output report", "every partition and segment, as Parquet tables too"),
     ("kafkalog scan grep order-4711 /var/kafka", "the records that kafkalog grep finds"),
     ("kafkalog scan extract /var/kafka --output out", "every record to Parquet, written by the workers"),
+    ("kafkalog scan recompress-estimate /var/kafka --codec zstd", "what that would save, measured by all cores"),
+    ("kafkalog scan verify s3://bucket/node-1", "a copy in an object store, read by ranges"),
     ("kafkalog scan verify /mnt/store --master spark://head:7077", "on a cluster that sees the same files"),
 )
 
@@ -82,6 +86,27 @@ def scan(
     level: Annotated[str, typer.Option("--level", help="For verify: how deep.", **one_of(*LEVELS))] = "full",
     regex: Annotated[bool, typer.Option("--regex", help="For grep: PATTERN is a regular expression.")] = False,
     ignore_case: Annotated[bool, typer.Option("--ignore-case", help="For grep: upper and lower case alike.")] = False,
+    batches: Annotated[
+        bool, typer.Option("--batches", help="For inventory: a table of all batches too; needs --output.")
+    ] = False,
+    codec: Annotated[
+        str | None,
+        typer.Option("--codec", help="For recompress-estimate: this codec, not all of them.", **one_of(*CODEC_NAMES)),
+    ] = None,
+    codec_level: Annotated[
+        int | None, typer.Option("--codec-level", metavar="N", help="Its level.", show_default="Kafka's")
+    ] = None,
+    sample: Annotated[
+        int | None,
+        typer.Option(
+            "--sample",
+            metavar="SIZE",
+            parser=parse_size,
+            help="For recompress-estimate: log bytes to measure per topic.",
+            show_default="16MiB",
+        ),
+    ] = None,
+    whole: Annotated[bool, typer.Option("--whole", help="For recompress-estimate: measure everything.")] = False,
     from_offset: FromOffset = None,
     to_offset: ToOffset = None,
     from_time: FromTime = None,
@@ -94,7 +119,9 @@ def scan(
     max_zstd_window: MaxZstdWindow = None,
     quiet: Quiet = False,
 ) -> None:
-    """Run verify, ls (as inventory), grep or extract as a Spark job; the results are those of these commands.
+    """Run verify, ls (as inventory), grep, extract or recompress --estimate as a Spark job, with the same results.
+
+    Paths may be addresses, such as s3://bucket/node-1.
 
     Needs Java 17 and pip install 'kafkalog[spark]'. A start takes a few seconds: for one partition, use the command.
     """
@@ -114,18 +141,25 @@ def scan(
         if not is_remote(path):
             check_path(str(path_of(path)))
     remote_files.know(paths)
-    if job == "extract" and output is None:
-        raise typer.BadParameter("extract needs --output DIR")
+    if output is None and (job == "extract" or batches):
+        raise typer.BadParameter(f"{'extract' if job == 'extract' else '--batches'} needs --output DIR")
+    if batches and job != "inventory":
+        raise typer.BadParameter("--batches is for inventory")
+    if job != "recompress-estimate" and (codec or codec_level is not None or sample or whole):
+        raise typer.BadParameter("--codec, --codec-level, --sample and --whole are for recompress-estimate")
+    check_level(codec, codec_level)
     limits = limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window)
     selection = Selection(
         from_offset, None if to_offset is None else to_offset + 1, from_time, None if to_time is None else to_time + 1
     )
     if not selection.is_everything and job not in ("grep", "extract"):
         raise typer.BadParameter("ranges of offsets and times are for grep and extract")
-    from format.columns import FINDING, PARTITION, RECORD
+    from format.columns import ESTIMATE, FINDING, PARTITION, RECORD
+    from format.operations.estimate import DEFAULT_SAMPLE_BYTES
 
     criteria = None if pattern is None else _criteria(pattern, regex, ignore_case, selection)
-    schema = {"inventory": PARTITION, "grep": RECORD}.get(job, FINDING)
+    schema = {"inventory": PARTITION, "grep": RECORD, "recompress-estimate": ESTIMATE}.get(job, FINDING)
+    sample_bytes = None if whole else sample or DEFAULT_SAMPLE_BYTES
     with Run(
         "scan",
         format_name=format_name,
@@ -138,7 +172,17 @@ def scan(
         wanted = Scan(
             job,
             [path_of(path) for path in paths],
-            job_options(job, level=Level[level.upper()], criteria=criteria, selection=selection, limits=limits),
+            job_options(
+                job,
+                level=Level[level.upper()],
+                criteria=criteria,
+                selection=selection,
+                limits=limits,
+                codec=codec,
+                codec_level=codec_level,
+                sample_bytes=sample_bytes,
+                batches=batches,
+            ),
             master,
             None if as_kind is None else Kind(as_kind),
             output,
@@ -146,6 +190,8 @@ def scan(
             range_size,
         )
         _show(run, wanted, level)
+        if job == "recompress-estimate" and sample_bytes is not None:
+            run.not_checked(f"what lies outside the samples, of up to {sample_bytes} log bytes per topic")
 
 
 def _criteria(pattern: str, regex: bool, ignore_case: bool, selection: Any) -> Any:

@@ -6,7 +6,6 @@ Executors write the rows; only findings, at most a hundred alike for each file, 
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -32,11 +31,9 @@ from format.operations.verify import MOST_ALIKE, more_like_it
 from format.remote_path import path_of
 from format.rows import RowBlock
 from spark_jobs.part_bounds import bounds_of, opened
-from spark_jobs.parts import changes_of, status_of_part, without_unfit_parts
+from spark_jobs.parts import changes_of, tasks_that_fit
 from spark_jobs.planning import Item, Part, Plan, Splits, UnitKind, segment_of_file
-from spark_jobs.replay import PartStatus, parts_fit
 from spark_jobs.schemas import ddl
-from spark_jobs.tasks import ORDER, Result, results_frame
 from spark_jobs.watching import watched
 
 if TYPE_CHECKING:
@@ -88,7 +85,7 @@ class FindingsOfPart:
 _Found = dict[tuple[int, int, int], FindingsOfPart]
 
 
-def frame(session: SparkSession, plan: Plan, options: ExtractOptions) -> DataFrame:
+def frame(session: SparkSession, plan: Plan[Item], options: ExtractOptions) -> DataFrame:
     """All records as rows of columns.RECORD; findings gather in an accumulator of the session.
 
     Logs that are cut into parts are walked over first, to see that the parts are sound and fit: what was written
@@ -105,8 +102,7 @@ def frame(session: SparkSession, plan: Plan, options: ExtractOptions) -> DataFra
             return value1
 
     findings = session.sparkContext.accumulator({}, Together())
-    unfit = _unfit(session, plan, options)
-    shared = session.sparkContext.broadcast([list(without_unfit_parts(task, unfit)) for task in plan.tasks])
+    shared = session.sparkContext.broadcast(tasks_that_fit(session, plan, options.limits))
     addresses = plan.addresses
     session._kafkalog_findings = findings  # type: ignore[attr-defined]
 
@@ -118,32 +114,6 @@ def frame(session: SparkSession, plan: Plan, options: ExtractOptions) -> DataFra
                     yield from _records(item, options, findings.add)
 
     return session.range(0, len(plan.tasks), 1, max(len(plan.tasks), 1)).mapInArrow(run, ddl(RECORD))
-
-
-def _unfit(session: SparkSession, plan: Plan, options: ExtractOptions) -> set[tuple[int, int]]:
-    """Segments, by unit and number, that are planned in parts but have to be read as a whole."""
-    cut = {
-        (unit.number, segment.number): segment
-        for unit in plan.units
-        for segment in unit.segments
-        if segment.part_count > 1
-    }
-    if not cut:
-        return set()
-
-    def work(item: Item) -> Iterator[Result]:
-        if isinstance(item, Part) and item.segment.part_count > 1:
-            yield from status_of_part(item, options.limits)
-
-    statuses: dict[tuple[int, int], list[PartStatus]] = {}
-    frame = results_frame(session, plan, work).orderBy(*ORDER)
-    for row in watched(session, "kafkalog extract: look", lambda: list(frame.toLocalIterator())):
-        statuses.setdefault((row.unit, row.segment), []).append(pickle.loads(row.payload))
-    return {
-        key
-        for key, segment in cut.items()
-        if not parts_fit(segment, statuses.get(key, [])) or any(each.change for each in statuses[key])
-    }
 
 
 def _records(item: Item, options: ExtractOptions, told: Callable[[Any], None]) -> Iterator[pa.RecordBatch]:

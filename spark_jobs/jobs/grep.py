@@ -72,7 +72,7 @@ class GrepOptions:
         return Splits.RANGES if self.criteria.selection.to_offset is None else Splits.SEGMENTS
 
 
-def frame(session: SparkSession, plan: Plan, options: GrepOptions) -> DataFrame:
+def frame(session: SparkSession, plan: Plan[Item], options: GrepOptions) -> DataFrame:
     """Results whose values are ArrowRecords and lists of one finding, in the order of the logs."""
 
     def tell(segment: PlannedSegment, items: Iterable[LogChunk | Finding]) -> Iterator[ArrowRecords | Finding]:

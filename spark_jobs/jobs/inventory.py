@@ -5,13 +5,16 @@ Run as ``kafkalog scan inventory PATH…`` or ``spark-submit spark_jobs/jobs/inv
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from format import layout
-from format.columns import LOG_DIR, PARTITION, SEGMENT, RowSchema
+import pyarrow as pa
+
+from format import layout, remote_files
+from format.columns import BATCH, LOG_DIR, PARTITION, SEGMENT, RowSchema
 from format.errors import KafkaLogError, NotALogDir
 from format.findings import Finding, finding_of
 from format.limits import DEFAULT_LIMITS, Limits
@@ -23,11 +26,17 @@ from format.operations.ls import Listing, LogDirListing, ls
 from format.operations.partition_listing import PartitionListing, list_partition
 from format.remote_path import path_of
 from format.rows import Row
+from spark_jobs.parts import tasks_that_fit
 from spark_jobs.planning import Item, Plan, Splits, Unit, UnitKind
+from spark_jobs.planning import plan as plan_paths
+from spark_jobs.schemas import ddl
 from spark_jobs.tasks import Result, results_frame
+from spark_jobs.watching import watched
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+    from spark_jobs.submit import Scan
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,9 +49,10 @@ class Listed:
 
 @dataclass(frozen=True, slots=True)
 class InventoryOptions:
-    """Whether the logs' headers are read, or names and sizes are enough."""
+    """Whether the logs' headers are read, or names and sizes are enough; and whether all batches become a table."""
 
     scan: bool = True
+    batches: bool = False
     limits: Limits = DEFAULT_LIMITS
 
     @property
@@ -50,7 +60,7 @@ class InventoryOptions:
         return Splits.NEVER
 
 
-def frame(session: SparkSession, plan: Plan, options: InventoryOptions) -> DataFrame:
+def frame(session: SparkSession, plan: Plan[Item], options: InventoryOptions) -> DataFrame:
     """Results whose values are lists of Listed rows and findings, in the order in which ls tells them."""
 
     def work(item: Item) -> Iterator[Result]:
@@ -58,6 +68,47 @@ def frame(session: SparkSession, plan: Plan, options: InventoryOptions) -> DataF
             yield Result(item.number, 0, 0, 0, 0, list(items(item, options)))
 
     return results_frame(session, plan, work)
+
+
+def written_beside(session: SparkSession, scan: Scan, told: Callable[[float], None]) -> None:
+    """Where batches were asked for, write them below ``scan.output``, read in ranges and never through the driver."""
+    from spark_jobs.report import broker_id_of, write_table
+
+    options = scan.options
+    if not isinstance(options, InventoryOptions) or not options.batches:
+        return
+    made = plan_paths(
+        scan.paths,
+        kind=scan.kind,
+        parallelism=session.sparkContext.defaultParallelism,
+        range_bytes=scan.range_bytes,
+        splits_small=True,
+    )
+    rows = batches_frame(session, made)
+    broker_id = scan.broker_id if scan.broker_id is not None else broker_id_of(scan.paths)
+    target = f"{scan.output}/batches"
+    watched(session, "kafkalog batches", lambda: write_table(session, rows, target, broker_id), told)
+
+
+def batches_frame(session: SparkSession, plan: Plan[Item]) -> DataFrame:
+    """Rows of columns.BATCH, of the segments that the plan has; what is damaged the findings tell."""
+    from spark_jobs.read_options import ReadOptions
+    from spark_jobs.views import batches
+
+    shared = session.sparkContext.broadcast(tasks_that_fit(session, plan, DEFAULT_LIMITS))
+    addresses = plan.addresses
+
+    def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        remote_files.know(addresses)
+        for batch in numbers:
+            for number in batch.column(0).to_pylist():
+                for item in shared.value[number]:
+                    # A file that cannot be had is told of by the job itself.
+                    with contextlib.suppress(KafkaLogError):
+                        for made in batches(item, ReadOptions(()), lambda found: None):
+                            yield made.replace_schema_metadata(None)
+
+    return session.range(0, len(plan.tasks), 1, max(len(plan.tasks), 1)).mapInArrow(run, ddl(BATCH))
 
 
 def items(unit: Unit, options: InventoryOptions) -> Iterator[Listed | Finding]:

@@ -56,7 +56,7 @@ class VerifyOptions:
         return Splits.RANGES if self.level >= Level.CRC else Splits.NEVER
 
 
-def frame(session: SparkSession, plan: Plan, options: VerifyOptions) -> DataFrame:
+def frame(session: SparkSession, plan: Plan[Item], options: VerifyOptions) -> DataFrame:
     """Results whose values are lists of findings and, last for each unit, its Coverage."""
 
     def work(item: Item) -> Iterator[Result]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,21 +13,25 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'ka
 
 import pyarrow.parquet as pq
 
-from format.columns import FINDING, RECORD, SEGMENT
+from format.columns import BATCH, ESTIMATE, FINDING, RECORD, SEGMENT
 from format.errors import OutputInsideSource
 from format.findings import Finding
 from format.operations.dump import dump
+from format.operations.estimate import estimate, targets_of
 from format.operations.grep import Criteria, FoundRecords, grep
 from format.operations.grep_pattern import text_pattern
 from format.operations.ls import ls
 from format.operations.selection import Selection
 from format.operations.verify import verify
+from format.operations.write_sources import read_write_sources
 from format.rows import RowBlock, record_rows
 from spark_jobs.jobs.extract import ExtractOptions
 from spark_jobs.jobs.grep import GrepOptions
 from spark_jobs.jobs.inventory import InventoryOptions
+from spark_jobs.jobs.recompress_estimate import EstimateOptions, planned
 from spark_jobs.jobs.verify import VerifyOptions
 from spark_jobs.submit import Rows, Scan, run
+from tests.building import batches, write_segment
 from tests.corpora import Corpus
 
 
@@ -92,6 +97,50 @@ def test_extract_is_dump(spark: Any, corpus: Corpus, damaged_copy: Path, tmp_pat
     assert sorted(map(repr, read)) == sorted(map(repr, rows))
 
 
+@pytest.mark.parametrize("sample_bytes", [None, 200_000])
+def test_recompress_estimate_is_recompress_with_estimate(
+    spark: Any, damaged_copy: Path, sample_bytes: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("spark_jobs.jobs.recompress_estimate._SMALLEST_TASK_BYTES", 10_000)
+    big = damaged_copy.parent / "estimate" / "big-0"
+    for number in range(4):
+        write_segment(big, number * 9000, batches(3000, number * 9000, values=3))
+    for paths in ([damaged_copy], [big]):
+        expected = list(estimate(read_write_sources(paths), targets_of(None, None), sample_bytes))
+        got = _told(Scan("recompress-estimate", paths, EstimateOptions(sample_bytes=sample_bytes)))
+        names = [name for name in ESTIMATE.names if not name.endswith(("_per_s", "_ms"))]  # times are never the same
+        assert [_named(row, ESTIMATE.names, names) for kind, row in got if kind == "estimate"] == [
+            _named(each.row(), ESTIMATE.names, names) for each in expected if not isinstance(each, Finding)
+        ]
+        assert len(planned(paths, EstimateOptions(sample_bytes=sample_bytes), 2).tasks) > (
+            3 if sample_bytes is None else 0
+        )
+    assert all(row[ESTIMATE.names.index("compress_mb_per_s")] for _, row in got[2:])
+
+
+def test_recompress_estimate_of_one_codec_and_of_what_vanished(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_segment(tmp_path / "t-0", 0, batches(300))
+    gone = write_segment(tmp_path / "t-1", 0, batches(300))
+
+    def plan_and_remove(*args: Any) -> Any:
+        made = planned(*args)
+        gone.unlink(missing_ok=True)
+        return made
+
+    monkeypatch.setattr("spark_jobs.jobs.recompress_estimate.planned", plan_and_remove)
+    options = EstimateOptions("zstd", 9)
+    got = _told(Scan("recompress-estimate", [tmp_path], options))
+    assert [each.code for each in got if isinstance(each, Finding)] == ["file-changed"]
+    rows = [row for each in got if not isinstance(each, Finding) for row in [each[1]]]
+    assert [row[:3] for row in rows] == [("t", "none:300", None), ("t", "zstd", 9)]
+
+
+def _named(row: tuple[Any, ...], names: Sequence[str], wanted: Sequence[str]) -> dict[str, Any]:
+    return {name: value for name, value in zip(names, row, strict=True) if name in wanted}
+
+
 def test_a_report_merges_across_brokers(spark: Any, damaged_copy: Path, data_dir: Path, tmp_path: Path) -> None:
     output = tmp_path / "report"
     clean = data_dir / "kafka-4.3-single" / "node-1"
@@ -107,6 +156,14 @@ def test_a_report_merges_across_brokers(spark: Any, damaged_copy: Path, data_dir
         )
     findings = spark.read.parquet(f"{output}/findings").where("broker_id = 7")
     assert set(FINDING.names) < set(findings.columns)
+    scan = Scan("inventory", [damaged_copy], InventoryOptions(batches=True), output=str(output), range_bytes=2000)
+    list(run(scan))
+    in_batches = spark.read.parquet(f"{output}/batches")
+    assert in_batches.columns == [*BATCH.names, "broker_id"]
+    expected = sum(
+        len(list(block.rows)) for block in dump(damaged_copy) if isinstance(block, RowBlock) and block.schema is BATCH
+    )
+    assert in_batches.count() == in_batches.where("broker_id = 1").count() == expected
     table = pq.read_table(f"{output}/segments")  # and other programs can read it
     assert table.num_rows == segments.count()
     assert findings.count() >= 1 or not list(verify(damaged_copy))
