@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 _ROWS_IN_A_BATCH = 10_000
+_MOST_LINES_ALIKE = 100  # in a worker's log, for one task
 
 
 class DamagedData(KafkaLogError):
@@ -81,6 +83,7 @@ class KafkaLogReader(DataSourceReader):
     def __init__(self, options: ReadOptions, schema: pa.Schema) -> None:
         self._options = options
         self._schema = schema
+        self._dropped: Counter[str] = Counter()
 
     def partitions(self) -> list[InputPartition]:
         """The tasks; one that does nothing where there are none, for an empty list would mean something else."""
@@ -116,6 +119,7 @@ class KafkaLogReader(DataSourceReader):
         if not isinstance(partition, Share):
             return
         remote_files.know(partition.addresses)
+        self._dropped.clear()
         for item in partition.items:
             for batch in self._batches(item):
                 if batch.num_rows:
@@ -123,6 +127,9 @@ class KafkaLogReader(DataSourceReader):
                     if batch.schema != self._schema:  # Spark looks at the first one only
                         batch = batch.cast(self._schema)
                     yield batch
+        if self._dropped:
+            codes = ", ".join(f"{code} {count}" for code, count in sorted(self._dropped.items()))
+            sys.stderr.write(f"kafkalog: dropped in this task: {self._dropped.total()} ({codes})\n")
 
     def _batches(self, item: Item) -> Iterator[pa.RecordBatch]:
         from spark_jobs import views
@@ -152,7 +159,9 @@ class KafkaLogReader(DataSourceReader):
         if self._options.mode == "FAILFAST":
             raise DamagedData(f"{found.location}: {found.message}")
         if self._options.mode == "DROPMALFORMED":
-            sys.stderr.write(f"kafkalog: dropped, {found.code}: {found.location}: {found.message}\n")
+            self._dropped[found.code] += 1
+            if self._dropped[found.code] <= _MOST_LINES_ALIKE:
+                sys.stderr.write(f"kafkalog: dropped, {found.code}: {found.location}: {found.message}\n")
 
 
 def _lies_outside(part: Part, options: ReadOptions) -> bool:
