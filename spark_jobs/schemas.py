@@ -26,7 +26,8 @@ if TYPE_CHECKING:
 #: Who a row of a report is from: reports of several brokers are put into one directory.
 BROKER_ID = Column("broker_id", "int", "node or broker id of the log directory that the row is from")
 
-_SQL_TYPES = {
+#: What a column's type is in Spark.
+SQL_TYPES = {
     "int": "BIGINT",
     "bool": "BOOLEAN",
     "string": "STRING",
@@ -39,7 +40,7 @@ _SQL_TYPES = {
 
 def ddl(schema: RowSchema) -> str:
     """The columns as Spark's DDL, such as ``topic STRING, partition BIGINT``."""
-    return ", ".join(f"`{column.name}` {_SQL_TYPES[column.type]}" for column in schema.columns)
+    return ", ".join(f"`{column.name}` {SQL_TYPES[column.type]}" for column in schema.columns)
 
 
 def struct_type(schema: RowSchema) -> StructType:

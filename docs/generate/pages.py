@@ -28,6 +28,8 @@ DOCS = REPOSITORY / "docs"
 PARTS: dict[str, Callable[..., str]] = {
     "layout": tables.layout_table,
     "schemas": tables.schema_tables,
+    "spark-records": tables.spark_records_table,
+    "spark-tables": tables.spark_tables,
     "finding-codes": tables.finding_code_tables,
     "exit-status": tables.exit_status_table,
     "conditions": tables.condition_table,

@@ -10,6 +10,7 @@ from format.findings import FINDING_CODES, FindingCode, Severity
 from format.layout import LAYOUTS, Layout
 from format.limits import DEFAULT_LIMITS, MIB
 from kafkalog_cli.exit_codes import MEANINGS, PRECEDENCE, Condition
+from spark_jobs import schemas
 
 
 def table(head: tuple[str, ...], rows: Iterable[tuple[object, ...]]) -> str:
@@ -63,6 +64,31 @@ def schema_tables() -> str:
         f"### {schema.type}\n\n"
         + table(("column", "type", "meaning"), [(f"`{each.name}`", each.type, each.meaning) for each in schema.columns])
         for schema in SCHEMAS
+    )
+
+
+def spark_records_table() -> str:
+    """The columns of the data source's view of records, with the options that add them."""
+    rows = [
+        (f"`{name}`", f"`{sql}`", meaning) for name, sql, _, meaning in (*schemas.KAFKA_COLUMNS, schemas.KAFKA_HEADERS)
+    ]
+    rows += [
+        (f"`{each.name}`", f"`{schemas.SQL_TYPES[each.type]}`", f"with includeDetails=true: {each.meaning}")
+        for each in schemas.DETAILS.columns
+    ]
+    return table(("column", "type", "meaning"), rows)
+
+
+def spark_tables() -> str:
+    """A section for each other view or report table, with the columns as Spark has them."""
+    named = {name: schema for name, schema in schemas.VIEWS.items() if schema is not None} | schemas.REPORT_TABLES
+    return "\n\n".join(
+        f"### {name}\n\n"
+        + table(
+            ("column", "type", "meaning"),
+            [(f"`{each.name}`", f"`{schemas.SQL_TYPES[each.type]}`", each.meaning) for each in schema.columns],
+        )
+        for name, schema in named.items()
     )
 
 

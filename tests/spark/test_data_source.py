@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import shutil
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
 
 from format.columns import BATCH, FINDING, SEGMENT
+from format.findings import Severity
 from format.operations.dump import dump
 from format.operations.ls import ls
 from format.operations.segment_listing import SegmentListing
@@ -199,6 +201,14 @@ def test_options_narrow(kafkalog: Any, tmp_path: Path) -> None:
     assert kafkalog(tmp_path, recursiveFileLookup=True).count() == 240
     paths = json.dumps([str(tmp_path / "a-0"), str(nested / "b-0")])
     assert kafkalog(None, paths=paths).count() == 120
+
+
+def test_sql(spark: Any, kafkalog: Any, damaged_copy: Path, tmp_path: Path) -> None:
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW f USING kafkalog OPTIONS (path '{damaged_copy}', view 'findings')")
+    rows = spark.sql("SELECT code, count(*) AS n FROM f WHERE severity = 'error' GROUP BY ALL").collect()
+    assert {row.code: row.n for row in rows} == Counter(
+        each.code for each in verify(damaged_copy) if each.severity is Severity.ERROR
+    )
 
 
 def test_details_and_headers(kafkalog: Any, tmp_path: Path) -> None:
