@@ -2,7 +2,8 @@
 
 ``python -m tests.benchmarks.bench_spark PATH [--rounds N] [--cores N]`` runs them in turn (A B A B …) and prints the
 median ratio of their rates, the start of the session, and the memory of the driver, the JVM and the workers.
-``--plan N`` instead plans for N synthetic segments, and says how long that took.
+``--plan N`` instead plans for N synthetic segments, and says how long that took; ``--starts N`` starts N sessions, each
+in a process of its own, and says how long it took until a first task had run.
 """
 
 from __future__ import annotations
@@ -75,15 +76,43 @@ def _plan_synthetic(count: int) -> None:
         print(f"{count} segments of 1 GiB: planned in {seconds:.1f} s, {len(made.tasks)} tasks, driver {peak:.0f} MiB")
 
 
+_START = """
+import time
+started = time.perf_counter()
+from spark_jobs.session import close_session, open_session
+session = open_session("local[2]")
+opened = time.perf_counter()
+assert session.range(0, 2, 1, 2).mapInArrow(lambda batches: batches, "id BIGINT").count() == 2
+ended = time.perf_counter()
+print(opened - started, ended - started)
+close_session(session)
+"""
+
+
+def _start_sessions(count: int) -> None:
+    opened, first = [], []
+    for number in range(count):
+        done = subprocess.run([sys.executable, "-c", _START], capture_output=True, text=True, check=True)
+        seconds = list(map(float, done.stdout.split()[-2:]))
+        opened.append(seconds[0])
+        first.append(seconds[1])
+        print(f"start {number + 1}: session {seconds[0]:.1f} s, first task done after {seconds[1]:.1f} s")
+    print(f"median: session {statistics.median(opened):.1f} s, first task {statistics.median(first):.1f} s")
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("path", type=Path, nargs="?")
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--plan", type=int)
+    parser.add_argument("--starts", type=int)
     given = parser.parse_args()
     if given.plan:
         _plan_synthetic(given.plan)
+        return
+    if given.starts:
+        _start_sessions(given.starts)
         return
     command = [sys.executable, "-m", "kafkalog_cli", "verify", "--quiet", "--jobs", str(given.cores), str(given.path)]
     started = time.perf_counter()
