@@ -144,6 +144,21 @@ def check_path(path: str) -> str:
     return path
 
 
+def check_level(codec: str | None, level: int | None) -> None:
+    """Refuse a level that the codec does not have."""
+    from format.codecs import COMPRESSION_LEVELS
+    from format.layout import CODEC_NAMES
+
+    if level is None:
+        return
+    number = CODEC_NAMES.index(codec) if codec else -1
+    if number not in COMPRESSION_LEVELS:
+        raise typer.BadParameter(f"--level goes with --codec gzip, lz4 or zstd, not with {codec or 'none given'}")
+    lowest, highest, default = COMPRESSION_LEVELS[number]
+    if not (lowest <= level <= highest or level == default):
+        raise typer.BadParameter(f"{codec} has levels {lowest} to {highest}, not {level}")
+
+
 def limits_of(
     max_decompressed_bytes: int | None = None,
     max_record_bytes: int | None = None,

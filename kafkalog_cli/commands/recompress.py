@@ -16,6 +16,7 @@ from kafkalog_cli.options import (
     MaxRecordBytes,
     MaxZstdWindow,
     Quiet,
+    check_level,
     limits_of,
     one_of,
     parse_size,
@@ -181,20 +182,6 @@ def _check_options(output: str | None, codec: str | None, level: int | None, est
     if codec is None and not estimate:
         raise typer.BadParameter("say which codec with --codec none|gzip|snappy|lz4|zstd")
     check_level(codec, level)
-
-
-def check_level(codec: str | None, level: int | None) -> None:
-    """Refuse a level that the codec does not have."""
-    from format.codecs import COMPRESSION_LEVELS
-
-    if level is None:
-        return
-    number = CODEC_NAMES.index(codec) if codec else -1
-    if number not in COMPRESSION_LEVELS:
-        raise typer.BadParameter(f"--level goes with --codec gzip, lz4 or zstd, not with {codec or 'none given'}")
-    lowest, highest, default = COMPRESSION_LEVELS[number]
-    if not (lowest <= level <= highest or level == default):
-        raise typer.BadParameter(f"{codec} has levels {lowest} to {highest}, not {level}")
 
 
 def _cores() -> int:

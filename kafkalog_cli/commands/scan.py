@@ -8,7 +8,6 @@ import typer
 
 from format.findings import Severity
 from format.layout import CODEC_NAMES
-from kafkalog_cli.commands.recompress import check_level
 from kafkalog_cli.options import (
     LEVELS,
     AsKind,
@@ -22,6 +21,7 @@ from kafkalog_cli.options import (
     Quiet,
     ToOffset,
     ToTime,
+    check_level,
     check_path,
     limits_of,
     one_of,
