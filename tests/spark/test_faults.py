@@ -128,12 +128,11 @@ def _dying_once(mark: Path, module: str, name: str) -> Callable[..., Any]:
     real = getattr(importlib.import_module(module), name)
 
     def work(*args: Any) -> Any:
-        results = real(*args)
-        yield next(results)
-        if not mark.exists():
-            mark.write_text("")
-            os._exit(9)  # the whole worker, as when the system kills it
-        yield from results
+        for each in real(*args):
+            yield each
+            if not mark.exists():
+                mark.write_text("")
+                os._exit(9)  # the whole worker, as when the system kills it
 
     return work
 
