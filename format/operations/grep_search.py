@@ -23,6 +23,8 @@ Int64Column = NDArray[np.int64]
 KEY, VALUE, HEADERS = range(3)
 #: A scan ends where it has more hits than one for so many records: to look at each of these costs less.
 _RECORDS_PER_HIT = 4
+_HITS_TO_JUDGE_BY = 16
+_WINDOW_BYTES = 64 * 1024
 _MOST_HEADERS = 64 * 1024  # taken apart at once, unless a single record has more
 
 
@@ -87,15 +89,21 @@ class _Content:
         return self._translated[table]
 
     def positions(self, needle: Needle, most: int) -> Int64Column | None:
-        """Where the needle is, without overlaps; None where that is in more places than ``most``."""
-        content, text, end = self._bytes(needle.table), needle.text, self._end
+        """Where the needle is; None where that is in more places than ``most``, as soon as it looks so."""
+        text, length = needle.text, self._end - self._first
         found: list[int] = []
-        at = content.find(text, self._first, end)
-        while at >= 0:
-            if len(found) == most:
+        for first in range(self._first, self._end, _WINDOW_BYTES):
+            end = min(first + _WINDOW_BYTES, self._end)
+            content, start = self._plain, first
+            stop = min(end + len(text) - 1, self._end)  # a needle that begins in this window may end in the next one
+            if needle.table is not None:
+                content, start, stop = content[start:stop].translate(needle.table), 0, stop - start
+            at = content.find(text, start, stop)
+            while at >= 0:
+                found.append(first - start + at)
+                at = content.find(text, at + len(text), stop)
+            if len(found) > most * (end - self._first) // length + _HITS_TO_JUDGE_BY:
                 return None
-            found.append(at)
-            at = content.find(text, at + len(text), end)
         return np.asarray(found, np.int64) + self._shift
 
     def matches(self, pattern: Pattern, fields: _Fields) -> tuple[NDArray[np.intp], Int64Column, Int64Column]:
@@ -104,10 +112,14 @@ class _Content:
         ends = (fields.end - self._shift).tolist()
         if pattern.verifier is not None:
             parts = map(self._plain.__getitem__, map(slice, starts, ends))
-            matches = enumerate(map(pattern.verifier.search, parts))
-            found = [(number, *match.span()) for number, match in matches if match is not None]
-            number, start, end = np.asarray(found, np.int64).reshape(-1, 3).T
-            return number, start, end
+            numbers: list[int] = []
+            spans: list[int] = []
+            for each, match in enumerate(map(pattern.verifier.search, parts)):
+                if match is not None:
+                    numbers.append(each)
+                    spans += match.span()
+            span = np.asarray(spans, np.int64)
+            return np.asarray(numbers, np.intp), span[::2], span[1::2]
         needle = pattern.needle or Needle(b"")
         content = self._bytes(needle.table)
         at = np.fromiter(map(content.find, repeat(needle.text), starts, ends), np.int64, len(starts))
@@ -200,7 +212,7 @@ def _rows_holding(table: RecordTable, content: _Content, needles: Requirement) -
     count = len(table)
     touched = np.zeros(count + 1, np.int64)  # how many hits more touch a row than the one before it
     for needle in needles:
-        first = content.positions(needle, count // _RECORDS_PER_HIT + 1)
+        first = content.positions(needle, count // _RECORDS_PER_HIT)
         if first is None:
             return None
         last = first + (len(needle.text) - 1)
