@@ -227,7 +227,8 @@ class BatchSearch:
         rest = self.source.read_at(position, min(4096, self.end - position))
         if not any(rest):
             return True
-        expected = next_offset.to_bytes(_OFFSET_BYTES + 1, "big")[1:]
+        # A batch that is intact may still claim an offset below zero: that lies outside its CRC.
+        expected = next_offset.to_bytes(_OFFSET_BYTES + 1, "big", signed=True)[1:]
         return len(rest) < _HEADER_BYTES and expected.startswith(rest[:_OFFSET_BYTES])
 
     def _proofs(self, damaged_from: int, positions: list[int]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 
 import numpy as np
@@ -78,7 +79,14 @@ class _PartitionRun:
         segments = self.partition.segments
         for number, segment in enumerate(segments):
             is_last = number == len(segments) - 1
-            yield from self._segment(segment, None if is_last else segments[number + 1].base_offset)
+            next_segment = None if is_last else segments[number + 1]
+            is_told = False
+            for each in self._segment(segment, None if next_segment is None else next_segment.base_offset):
+                if each.code != "offset-out-of-segment" or not _is_gone(next_segment):
+                    yield each
+                elif not is_told:
+                    is_told = True
+                    yield _merged(each)
         if not self.is_full:
             return
         yield from self._snapshots_up_to(None)
@@ -227,3 +235,17 @@ def _part(
     if first == 0 and last >= len(table):
         return table, markers
     return table.rows(slice(first, last)), {row - first: each for row, each in markers.items() if first <= row < last}
+
+
+def _is_gone(segment: Segment | None) -> bool:
+    """Whether a segment's log that was listed is no longer there."""
+    return segment is not None and segment.log is not None and not os.path.lexists(segment.log)
+
+
+def _merged(found: Finding) -> Finding:
+    """What stands for offsets of the next segment, once the cleaner has put both into one (storage replaceSegments).
+
+    The old files are renamed before the new one gets its name, so that whoever reads the new one finds them gone.
+    """
+    words = "the next segment went while this one was read: compaction has put both into one file"
+    return finding("file-changed", found.location, words)

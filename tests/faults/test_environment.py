@@ -133,6 +133,21 @@ def test_a_file_that_goes_between_listing_and_opening(partition: Path, monkeypat
     assert codes_of(found) == ["file-changed", "file-changed"]
 
 
+def test_segments_that_compaction_puts_into_one_while_they_are_read(tmp_path: Path, on_pread) -> None:  # type: ignore[no-untyped-def]
+    first, second = b"".join(batches(20)), b"".join(batches(20, 60))
+    partition = partition_of(tmp_path, {0: first, 60: second, 120: b"".join(batches(3, 120))})
+
+    def swap() -> None:
+        (partition / NAME).write_bytes(first + second)
+        (partition / "00000000000000000060.log").unlink()
+
+    swap()
+    (partition / "00000000000000000060.log").write_bytes(second)
+    assert "offset-out-of-segment" in codes_of(findings_of(partition))
+    at_first_log_read(on_pread, (partition / "00000000000000000060.log").unlink)
+    assert set(codes_of(findings_of(partition))) == {"file-changed"}
+
+
 # -- a log that is being written -----------------------------------------------------------------------------
 
 

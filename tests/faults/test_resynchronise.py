@@ -183,6 +183,16 @@ def test_the_first_offset_of_a_compressed_old_message_bounds_the_loss(tmp_path: 
     assert (found.code, found.lost_offsets) == ("log-framing-broken", None)
 
 
+def test_a_batch_with_an_offset_below_zero_in_front_of_what_is_none() -> None:
+    """An intact batch behind damage, its base offset changed, and then less than a header."""
+    for base_offset in (-(2**63), -4, -1):
+        moved = base_offset.to_bytes(8, "big", signed=True) + batch(3)[8:]
+        for rest in (b"\x01", b"garbage", b"\xff" * 8, bytes(5)):
+            found, damage = walk(batch(0) + b"garbage" + moved + rest)
+            assert (0, 0) in found
+            assert damage
+
+
 def test_damage_in_two_places(tmp_path: Path) -> None:
     parts = batches(9)
     log = bytearray(b"".join(parts))
