@@ -63,6 +63,12 @@ class OffsetIndex:
         """The absolute offsets, computed at each access."""
         return absolute_offsets(self.base_offset, self.relative_offsets)
 
+    def has_entries_of(self, other: OffsetIndex) -> bool:
+        """Whether both have the same entries."""
+        return np.array_equal(self.relative_offsets, other.relative_offsets) and np.array_equal(
+            self.positions, other.positions
+        )
+
     @property
     def passes_sanity_check(self) -> bool:
         """Whether a broker that opens the file keeps it (OffsetIndex.sanityCheck) rather than rebuild it.

@@ -65,6 +65,12 @@ class TimeIndex:
         """The absolute offsets, computed at each access."""
         return absolute_offsets(self.base_offset, self.relative_offsets)
 
+    def has_entries_of(self, other: TimeIndex) -> bool:
+        """Whether both have the same entries."""
+        return np.array_equal(self.relative_offsets, other.relative_offsets) and np.array_equal(
+            self.timestamps, other.timestamps
+        )
+
     @property
     def passes_sanity_check(self) -> bool:
         """Whether a broker that opens the file keeps it (TimeIndex.sanityCheck) rather than rebuild it.

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 
@@ -12,6 +14,7 @@ from format.batches import BatchTable
 from format.control_records import ControlRecord
 from format.errors import KafkaLogError
 from format.findings import Finding, finding, finding_of
+from format.offset_index import OffsetIndex
 from format.operations.checks.leader_epochs import LeaderEpochCheck
 from format.operations.checks.log_dir_files import Checkpoints, check_partition_checkpoints
 from format.operations.checks.offset_chain import OffsetChain
@@ -22,11 +25,15 @@ from format.operations.checks.producer_state import ProducerState, check_open_tr
 from format.operations.checks.time_index import TimeIndexCheck
 from format.operations.checks.transaction_index import check_transaction_index
 from format.operations.dump_side_files import problem_findings
+from format.operations.live_broker import comes_true, is_broker_running
 from format.operations.log_walk import Level, LogToWalk
 from format.operations.verification import Verification
 from format.operations.verify_log import Fed, SegmentOutcome, verify_kraft_snapshot, verify_log_file
 from format.partition import Partition
 from format.segment import Segment
+from format.time_index import TimeIndex
+
+_Index = TypeVar("_Index", OffsetIndex, TimeIndex)
 
 #: Topics that brokers themselves compact, whatever the checkpoints say.
 _COMPACTED_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
@@ -147,6 +154,28 @@ class _PartitionRun:
                 limits=self.terms.limits,
             )
 
+    def _settled(self, segment: Segment, read: Callable[[Path], _Index], path: Path) -> _Index:
+        """An index as it is between two entries: a broker writes the halves of one into shared memory one by one.
+
+        The index of a running broker's last segment is read until it is the same twice; any other that has problems
+        is read once more.
+        """
+        index = read(path)
+        is_last = self.partition.next_base_offset(segment) is None
+        if not index.problems and not (is_last and is_broker_running(self.partition.path)):
+            return index
+
+        def is_the_same_again() -> bool:
+            nonlocal index
+            before, index = index, read(path)
+            return not index.problems and index.has_entries_of(before)
+
+        if is_last:
+            comes_true(is_the_same_again, self.partition.path)
+        else:
+            is_the_same_again()
+        return index
+
     def _index_checks(self, segment: Segment) -> tuple[OffsetIndexCheck | None, TimeIndexCheck | None, list[Finding]]:
         found: list[Finding] = []
         offset_check = time_check = None
@@ -155,7 +184,11 @@ class _PartitionRun:
             location = self.partition.location(segment.offset_index, segment.base_offset)
             self.terms.coverage.side_files += 1
             try:
-                index = offset_index.read(segment.offset_index, segment.base_offset, self.terms.limits)
+                index = self._settled(
+                    segment,
+                    lambda path: offset_index.read(path, segment.base_offset, self.terms.limits),
+                    segment.offset_index,
+                )
                 found.extend(problem_findings(index.problems, location))
                 offset_check = OffsetIndexCheck(index, location)
                 if index.padding_bytes:
@@ -166,7 +199,11 @@ class _PartitionRun:
             location = self.partition.location(segment.time_index, segment.base_offset)
             self.terms.coverage.side_files += 1
             try:
-                times = time_index.read(segment.time_index, segment.base_offset, self.terms.limits)
+                times = self._settled(
+                    segment,
+                    lambda path: time_index.read(path, segment.base_offset, self.terms.limits),
+                    segment.time_index,
+                )
                 found.extend(problem_findings(times.problems, location))
                 time_check = TimeIndexCheck(times, location)
                 if times.padding_bytes:

@@ -11,7 +11,7 @@ import pytest
 from format import layout, offset_index, producer_snapshot, time_index
 from format.limits import Limits
 from format.operations.verify import verify
-from tests.building import BASE_TIMESTAMP, batches, write_segment
+from tests.building import BASE_TIMESTAMP, batch, batches, write_segment
 from tests.faults.judging import codes_of, findings_of, partition_of
 
 PARTS = batches(6)
@@ -78,6 +78,41 @@ TIME_INDEXES: dict[str, tuple[bytes, list[str]]] = {
 def test_a_time_index(tmp_path: Path, name: str) -> None:
     content, expected = TIME_INDEXES[name]
     assert set(told(tmp_path, TIME_INDEX, content)) == set(expected)
+
+
+def test_a_time_index_entry_moved_to_a_later_batch_with_the_same_timestamp(tmp_path: Path) -> None:
+    """A broker writes the first batch with the largest timestamp: look-ups by that time begin there."""
+    log = b"".join(batch(number, [b"value"], max_timestamp=BASE_TIMESTAMP) for number in range(3))
+    for offset, expected in ((0, []), (1, ["time-index-mismatch"]), (2, ["time-index-mismatch"])):
+        partition = partition_of(tmp_path, log, {TIME_INDEX: time_index.write(([BASE_TIMESTAMP], [offset]))})
+        codes = set(codes_of(findings_of(partition))) - {"max-timestamp-mismatch"}
+        assert codes == set(expected), offset
+
+
+@pytest.mark.parametrize("name", [INDEX, TIME_INDEX])
+@pytest.mark.parametrize("is_running", [False, True])
+def test_an_entry_that_a_broker_is_writing_is_no_damage(
+    tmp_path: Path, name: str, is_running: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An index is memory that a broker shares with the disk: its first half may be there before its second."""
+    index = {INDEX: SOUND_INDEX, TIME_INDEX: time_index.write(([BASE_TIMESTAMP + 5, LAST_TIMESTAMP], [5, 17]))}[name]
+    partition = partition_of(tmp_path, LOG, {name: index[:-4] + bytes(4)})
+    module = {INDEX: offset_index, TIME_INDEX: time_index}[name]
+    read, reads = module.read, []
+
+    def finished_after_the_first(path: Path, *more: object) -> object:
+        found = read(path, *more)
+        reads.append(path)
+        (partition / name).write_bytes(index)
+        return found
+
+    monkeypatch.setattr(module, "read", finished_after_the_first)
+    monkeypatch.setattr("format.operations.verify_partition.is_broker_running", lambda path: is_running)
+    monkeypatch.setattr("format.operations.live_broker.is_broker_running", lambda path: is_running)
+    codes = codes_of(findings_of(partition))
+    assert len(reads) > 1
+    assert codes == ([] if is_running else codes)
+    assert "index-invalid" not in codes
 
 
 def test_a_closed_segments_time_index_without_its_last_entry(tmp_path: Path) -> None:

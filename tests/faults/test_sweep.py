@@ -29,7 +29,6 @@ KNOWN = {
     "side file cleaner-offset-checkpoint": "an offset inside the log, or another way to write the same",
     "side file log-start-offset-checkpoint": "an offset inside the log, or another way to write the same",
     "side file leader-epoch-checkpoint": "a start inside the first batch of an epoch, or another way to write the same",
-    "side file .timeindex: relative_offset": "a later batch with the same largest timestamp",
 }
 
 

@@ -69,6 +69,12 @@ class TimeIndexCheck:
                     f"it is {upto}",
                     expected=upto, actual=timestamp,
                 )  # fmt: skip
+            elif int(self._before[number]) == int(self._of_batch[number]) == timestamp:
+                yield finding(
+                    "time-index-mismatch", place,
+                    f"entry {number} names offset {offset} for timestamp {timestamp}, which an earlier batch has too: "
+                    "look-ups by that time begin too late",
+                )  # fmt: skip
             elif int(self._of_batch[number]) != timestamp:
                 yield finding(
                     "time-index-imprecise", place,
