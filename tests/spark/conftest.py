@@ -6,6 +6,7 @@ import logging
 import os
 import shutil
 from collections.abc import Callable, Iterator
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -29,8 +30,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
-def spark() -> Iterator[Any]:
-    """One session for all tests: two cores of this machine."""
+def spark(request: pytest.FixtureRequest) -> Iterator[Any]:
+    """One session for all tests: two cores of this machine. Its workers keep the environment that it starts with."""
+    if find_spec("moto") and find_spec("boto3"):
+        request.getfixturevalue("store")
     session = open_session("local[2, 3]")  # a task is tried three times
     yield session
     close_session(session)
@@ -82,7 +85,7 @@ def upload(store: str) -> Callable[[Path, str], str]:
 
 @pytest.fixture(scope="session")
 def spark_and_store(store: str, spark: Any) -> Any:
-    """The session, started after the store, whose address its workers get from the environment."""
+    """The session, whose workers get the store's address from the environment."""
     return spark
 
 
