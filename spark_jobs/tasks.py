@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from format import remote_files
+from format.freed_memory import keep_freed_memory
 from spark_jobs.planning import ItemT, Plan
 
 if TYPE_CHECKING:
@@ -52,6 +53,7 @@ def results_frame(session: SparkSession, plan: Plan[ItemT], work: Work[ItemT]) -
     addresses = plan.addresses
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keep_freed_memory()
         remote_files.know(addresses)
         for batch in batches:
             for number in batch.column(0).to_pylist():
@@ -68,6 +70,7 @@ def merged_frame(frame: DataFrame, plan: Plan[Any], merge: Merge, partition_coun
     addresses = plan.addresses
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        keep_freed_memory()
         remote_files.know(addresses)
         yield from as_batches(merge(results_in(batches)))
 

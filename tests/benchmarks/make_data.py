@@ -120,24 +120,34 @@ def wrappers(codec: int, record_count: int) -> Batches:
             inner = []
 
 
+def largest_timestamp(last_offset: int, content: bytes) -> int:
+    """That of a batch or a message, ms."""
+    if content[layout.RECORD_BATCH.offset_of("magic")] < 2:
+        return START_MS + last_offset // 10
+    at = layout.RECORD_BATCH.offset_of("max_timestamp")
+    return int.from_bytes(content[at : at + 8], "big")
+
+
 def write_segment(directory: Path, batches: Batches) -> Path:
     """A segment of base offset 0: its log, and its indexes with an entry for about every 4 KiB."""
     directory.mkdir(parents=True)
     path = directory / f"{0:020d}{layout.LOG_SUFFIX}"
     entries: list[bytes] = []
     times: list[bytes] = []
-    position = since_entry = 0
+    position = since_entry = timestamp = timestamp_offset = 0
     with path.open("wb") as log:
         for last_offset, content in batches:
+            if (largest := largest_timestamp(last_offset, content)) > timestamp:
+                timestamp, timestamp_offset = largest, last_offset
             if since_entry > _INDEX_INTERVAL_BYTES:
                 entries.append(struct.pack(">ii", last_offset, position))
-                times.append(struct.pack(">qi", START_MS + last_offset // 10, last_offset))
+                times.append(struct.pack(">qi", timestamp, timestamp_offset))
                 since_entry = 0
             log.write(content)
             position += len(content)
             since_entry += len(content)
-    if not times or times[-1][8:] != struct.pack(">i", last_offset):
-        times.append(struct.pack(">qi", START_MS + last_offset // 10, last_offset))
+    if not times or times[-1] != struct.pack(">qi", timestamp, timestamp_offset):
+        times.append(struct.pack(">qi", timestamp, timestamp_offset))
     path.with_suffix(layout.OFFSET_INDEX_SUFFIX).write_bytes(b"".join(entries))
     path.with_suffix(layout.TIME_INDEX_SUFFIX).write_bytes(b"".join(times))
     return path

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from format.batches import BatchTable
-from format.findings import Finding, finding
+from format.findings import Certainty, Finding, Severity, finding
 from format.layout import TIME_INDEX_ENTRY
 from format.location import Location
 from format.time_index import TimeIndex
@@ -74,6 +74,7 @@ class TimeIndexCheck:
                     "time-index-mismatch", place,
                     f"entry {number} names offset {offset} for timestamp {timestamp}, which an earlier batch has too: "
                     "look-ups by that time begin too late",
+                    severity=Severity.WARNING, certainty=Certainty.LIKELY,
                 )  # fmt: skip
             elif int(self._of_batch[number]) != timestamp:
                 yield finding(
