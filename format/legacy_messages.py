@@ -357,8 +357,3 @@ def wrong_inner_checksums(table: RecordTable, rows: Int64Column) -> list[int]:
         if crc32_of(message[covered_from:]) != int.from_bytes(message[crc_at : crc_at + 4], "big"):
             wrong.append(row)
     return wrong
-
-
-def is_wrapper(table: BatchTable) -> NDArray[np.bool_]:
-    """Which rows are compressed v0/v1 messages."""
-    return table.is_wrapper

@@ -15,7 +15,7 @@ from format.codecs import compress, decompress
 from format.columns import ESTIMATE
 from format.errors import InputError, KafkaLogError
 from format.findings import Finding, finding_of
-from format.legacy_messages import is_wrapper, message_table
+from format.legacy_messages import message_table
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.operations.recompress_batches import Target, batch_bytes
@@ -206,7 +206,7 @@ def estimates(topic: str, log_bytes: int, sums: Sums) -> Iterator[Estimate]:
 
 def _measure(chunk: BatchChunk, sums: Sums, limits: Limits) -> None:
     table = chunk.table
-    wrappers = is_wrapper(table)
+    wrappers = table.is_wrapper
     for row in np.flatnonzero(table.crc_valid == 1).tolist():
         size_bytes = int(table.size_bytes[row])
         codec, magic = int(table.codec[row]), int(table.magic[row])

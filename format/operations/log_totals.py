@@ -13,7 +13,7 @@ from format import layout
 from format.batches import BatchChunk, BatchTable, batch_chunks
 from format.errors import KafkaLogError
 from format.findings import Finding, finding, finding_of
-from format.legacy_messages import is_wrapper, wrapper_table
+from format.legacy_messages import wrapper_table
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.operations.read_log import tail_finding
@@ -175,7 +175,7 @@ def _open_first_wrapper(
     Returns whether the first row now tells the truth.
     """
     table = chunk.table
-    if not is_wrapper(table)[0]:
+    if not table.is_wrapper[0]:
         return True
     start, end = int(table.position[0]), int(table.end_position[0])
     if end - start > limits.max_decompressed_bytes:

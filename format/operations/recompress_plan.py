@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.batches import BatchTable
-from format.legacy_messages import is_wrapper
 from format.operations.recompress_batches import Target
 
 
@@ -133,7 +132,7 @@ def _reasons(table: BatchTable, terms: PlanTerms) -> NDArray[np.int64]:
     """For every row the number of its reason among all reasons."""
     target = terms.target
     is_v2 = table.magic == 2
-    wrappers = is_wrapper(table)
+    wrappers = table.is_wrapper
     same = Reason.FORCED if terms.force and target.codec else Reason.SAME_CODEC
     reasons = np.full(len(table), _NUMBER_OF[Reason.CODEC_DIFFERS], np.int64)
     reasons[table.codec == target.codec] = _NUMBER_OF[same]
@@ -161,7 +160,7 @@ def _mergeable(table: BatchTable, terms: PlanTerms) -> NDArray[np.bool_]:
     if terms.target.magic == 2:
         is_free |= table.magic < 2
     elif terms.target.codec not in (0, _ZSTD):
-        is_free |= (table.magic < 2) & ~is_wrapper(table)
+        is_free |= (table.magic < 2) & ~table.is_wrapper
     return is_free
 
 

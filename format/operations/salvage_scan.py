@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from format.batches import BatchChunk, batch_chunks
 from format.layout import LOG_ENTRY, MAX_RELATIVE_OFFSET
-from format.legacy_messages import is_wrapper, open_wrappers
+from format.legacy_messages import open_wrappers
 from format.limits import Limits
 from format.source import Source
 
@@ -104,7 +104,7 @@ def salvage_chunks(
 def _offsets_agree(chunk: BatchChunk) -> NDArray[np.bool_]:
     """Whether the header of each batch says the offsets that lie inside: only a v0 message set can contradict it."""
     agree = np.ones(len(chunk.table), bool)
-    for row in np.flatnonzero(is_wrapper(chunk.table) & (chunk.table.magic == 0)).tolist():
+    for row in np.flatnonzero(chunk.table.is_wrapper & (chunk.table.magic == 0)).tolist():
         if chunk.buffer is not None and chunk.table.record_count[row] >= 0:
             start = int(chunk.table.position[row]) - chunk.buffer_position
             agree[row] = LOG_ENTRY.struct.unpack_from(chunk.buffer, start)[0] == int(chunk.table.last_offset[row])

@@ -6,7 +6,7 @@ import os
 
 from format.batches import BatchTable, batch_chunks
 from format.errors import InputError
-from format.legacy_messages import is_wrapper, open_wrappers
+from format.legacy_messages import open_wrappers
 from format.limits import Limits
 from format.source import FileSource
 
@@ -27,7 +27,7 @@ def header_tables(path: str, limits: Limits) -> tuple[list[BatchTable], int | No
                     tables.append(chunk.table)
                     if chunk.damage is not None and damaged_from is None:
                         damaged_from = chunk.damage.position
-                if not any(is_wrapper(table).any() for table in tables):
+                if not any(table.is_wrapper.any() for table in tables):
                     break
             return tables, damaged_from, None
     except InputError as error:
