@@ -9,13 +9,14 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from format import remote_files
 from format.freed_memory import keep_freed_memory
-from spark_jobs.planning import ItemT, Plan
+from spark_jobs.planning import Item, ItemT, Plan, Unit
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -28,6 +29,8 @@ _SCHEMA = pa.schema(
         pa.field("payload", pa.binary()),
     ]
 )
+#: Tasks that bring units together, for each core.
+_MERGERS_FOR_EACH_CORE = 2
 ORDER = ("unit", "phase", "segment", "part", "step")
 
 
@@ -43,14 +46,20 @@ class Result:
     value: Any
 
 
+RowsOf = Callable[[ItemT], Iterator[pa.RecordBatch]]
 Work = Callable[[ItemT], Iterator[Result]]
-Merge = Callable[[Iterator[Result]], Iterator[Result]]
+#: What one task makes of the results of a unit whose parts other tasks took.
+Merge = Callable[[Unit, Iterator[Result]], Iterator[Result]]
 
 
-def results_frame(session: SparkSession, plan: Plan[ItemT], work: Work[ItemT]) -> DataFrame:
-    """A frame of results: one Spark task for each task of the plan, which reaches the executors as a broadcast."""
-    shared = session.sparkContext.broadcast(plan.tasks)
-    addresses = plan.addresses
+def rows_frame(
+    session: SparkSession, tasks: list[list[ItemT]], addresses: tuple[str, ...], rows_of: RowsOf[ItemT], ddl: str
+) -> DataFrame:
+    """A frame of the rows of all items: one Spark task for each of ``tasks``, which reach the executors as a broadcast.
+
+    ``addresses`` are those whose options the executors have to know.
+    """
+    shared = session.sparkContext.broadcast(tasks)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         keep_freed_memory()
@@ -58,24 +67,33 @@ def results_frame(session: SparkSession, plan: Plan[ItemT], work: Work[ItemT]) -
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for item in shared.value[number]:
-                    yield from as_batches(work(item))
+                    yield from rows_of(item)
 
-    count = max(len(plan.tasks), 1)
-    numbers = session.range(0, len(plan.tasks), 1, count)
-    return numbers.mapInArrow(run, RESULT_DDL)
+    return session.range(0, len(tasks), 1, max(len(tasks), 1)).mapInArrow(run, ddl)
 
 
-def merged_frame(frame: DataFrame, plan: Plan[Any], merge: Merge, partition_count: int) -> DataFrame:
-    """The results of each unit brought together, in their order, and handed to ``merge`` as one stream of units."""
+def results_frame(session: SparkSession, plan: Plan[ItemT], work: Work[ItemT]) -> DataFrame:
+    """A frame of results: one Spark task for each task of the plan."""
+    return rows_frame(session, plan.tasks, plan.addresses, lambda item: as_batches(work(item)), RESULT_DDL)
+
+
+def merged_frame(session: SparkSession, results: DataFrame, plan: Plan[Item], merge: Merge) -> DataFrame:
+    """The results, with those of each unit that the plan cut into parts brought together, in order, and merged."""
+    if not plan.has_parts:
+        return results
+    split = {unit.number: unit for unit in plan.units if unit.segments}
+    shared = session.sparkContext.broadcast(split)
     addresses = plan.addresses
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         keep_freed_memory()
         remote_files.know(addresses)
-        yield from as_batches(merge(results_in(batches)))
+        for number, of_unit in groupby(results_in(batches), key=lambda each: each.unit):
+            unit = shared.value.get(number)
+            yield from as_batches(of_unit if unit is None else merge(unit, of_unit))  # noqa: B031
 
-    ordered = frame.repartition(partition_count, "unit").sortWithinPartitions(*ORDER)
-    return ordered.mapInArrow(run, RESULT_DDL)
+    mergers = min(len(split), _MERGERS_FOR_EACH_CORE * session.sparkContext.defaultParallelism)
+    return results.repartition(mergers, "unit").sortWithinPartitions(*ORDER).mapInArrow(run, RESULT_DDL)
 
 
 def as_batches(results: Iterable[Result]) -> Iterator[pa.RecordBatch]:

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from format import remote_files
 from format.arrow_columns import record_batches_of
 from format.batches import batch_chunks
 from format.columns import RECORD
@@ -34,6 +33,7 @@ from spark_jobs.part_bounds import bounds_of, opened
 from spark_jobs.parts import changes_of, tasks_that_fit
 from spark_jobs.planning import Item, Part, Plan, Splits, UnitKind, segment_of_file
 from spark_jobs.schemas import ddl
+from spark_jobs.tasks import rows_frame
 from spark_jobs.watching import watched
 
 if TYPE_CHECKING:
@@ -102,18 +102,12 @@ def frame(session: SparkSession, plan: Plan[Item], options: ExtractOptions) -> D
             return value1
 
     findings = session.sparkContext.accumulator({}, Together())
-    shared = session.sparkContext.broadcast(tasks_that_fit(session, plan, options.limits))
-    addresses = plan.addresses
     session._kafkalog_findings = findings  # type: ignore[attr-defined]
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        remote_files.know(addresses)
-        for batch in batches:
-            for number in batch.column(0).to_pylist():
-                for item in shared.value[number]:
-                    yield from _records(item, options, findings.add)
+    def rows_of(item: Item) -> Iterator[pa.RecordBatch]:
+        return _records(item, options, findings.add)
 
-    return session.range(0, len(plan.tasks), 1, max(len(plan.tasks), 1)).mapInArrow(run, ddl(RECORD))
+    return rows_frame(session, tasks_that_fit(session, plan, options.limits), plan.addresses, rows_of, ddl(RECORD))
 
 
 def _records(item: Item, options: ExtractOptions, told: Callable[[Any], None]) -> Iterator[pa.RecordBatch]:

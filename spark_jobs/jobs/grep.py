@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from itertools import chain, groupby
+from itertools import chain
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -24,7 +24,7 @@ from format.operations.read_log import LogChunk
 from format.remote_path import path_of
 from format.rows import Row
 from spark_jobs.parts import changes_of, changes_of_segment, together, told_of_part
-from spark_jobs.planning import Item, Part, Plan, PlannedSegment, Splits, UnitKind
+from spark_jobs.planning import Item, Part, Plan, PlannedSegment, Splits, Unit, UnitKind
 from spark_jobs.replay import CHUNKS, STATUS, PartStatus
 from spark_jobs.tasks import Result, merged_frame, results_frame
 
@@ -99,18 +99,10 @@ def frame(session: SparkSession, plan: Plan[Item], options: GrepOptions) -> Data
         for step, value in enumerate(found):
             yield Result(item.number, CHUNKS, 0, 0, step, value)
 
-    results = results_frame(session, plan, work)
-    if not plan.has_parts:
-        return results
-    split = [unit for unit in plan.units if unit.segments]
-    shared = session.sparkContext.broadcast({unit.number: unit for unit in split})
+    def merge(unit: Unit, rows: Iterator[Result]) -> Iterator[Result]:
+        return together(unit, rows, tell_whole)
 
-    def merge(rows: Iterator[Result]) -> Iterator[Result]:
-        for number, of_unit in groupby(rows, key=lambda each: each.unit):
-            unit = shared.value.get(number)
-            yield from of_unit if unit is None else together(unit, of_unit, tell_whole)  # noqa: B031
-
-    return merged_frame(results, plan, merge, min(len(split), 2 * session.sparkContext.defaultParallelism))
+    return merged_frame(session, results_frame(session, plan, work), plan, merge)
 
 
 def _is_excluded(item: Part, criteria: Criteria) -> bool:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from format import layout, remote_files
+from format import layout
 from format.columns import BATCH, LOG_DIR, PARTITION, SEGMENT, RowSchema
 from format.errors import KafkaLogError, NotALogDir
 from format.findings import Finding, finding_of
@@ -30,7 +30,7 @@ from spark_jobs.parts import tasks_that_fit
 from spark_jobs.planning import Item, Plan, Splits, Unit, UnitKind
 from spark_jobs.planning import plan as plan_paths
 from spark_jobs.schemas import ddl
-from spark_jobs.tasks import Result, results_frame
+from spark_jobs.tasks import Result, results_frame, rows_frame
 from spark_jobs.watching import watched
 
 if TYPE_CHECKING:
@@ -95,20 +95,12 @@ def batches_frame(session: SparkSession, plan: Plan[Item]) -> DataFrame:
     from spark_jobs.read_options import ReadOptions
     from spark_jobs.views import batches
 
-    shared = session.sparkContext.broadcast(tasks_that_fit(session, plan, DEFAULT_LIMITS))
-    addresses = plan.addresses
+    def rows_of(item: Item) -> Iterator[pa.RecordBatch]:
+        with contextlib.suppress(KafkaLogError):  # a file that cannot be had is told of by the job itself
+            for made in batches(item, ReadOptions(()), lambda found: None):
+                yield made.replace_schema_metadata(None)
 
-    def run(numbers: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        remote_files.know(addresses)
-        for batch in numbers:
-            for number in batch.column(0).to_pylist():
-                for item in shared.value[number]:
-                    # A file that cannot be had is told of by the job itself.
-                    with contextlib.suppress(KafkaLogError):
-                        for made in batches(item, ReadOptions(()), lambda found: None):
-                            yield made.replace_schema_metadata(None)
-
-    return session.range(0, len(plan.tasks), 1, max(len(plan.tasks), 1)).mapInArrow(run, ddl(BATCH))
+    return rows_frame(session, tasks_that_fit(session, plan, DEFAULT_LIMITS), plan.addresses, rows_of, ddl(BATCH))
 
 
 def items(unit: Unit, options: InventoryOptions) -> Iterator[Listed | Finding]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import groupby
 from typing import TYPE_CHECKING
 
 from format.findings import Finding, finding
@@ -40,7 +39,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _FINDINGS_IN_A_RESULT = 500
-_MERGERS_FOR_EACH_CORE = 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,19 +63,10 @@ def frame(session: SparkSession, plan: Plan[Item], options: VerifyOptions) -> Da
         else:
             yield from verified(item, options)
 
-    results = results_frame(session, plan, work)
-    if not plan.has_parts:
-        return results
-    split = [unit for unit in plan.units if unit.segments]
-    shared = session.sparkContext.broadcast({unit.number: unit for unit in split})
+    def merge(unit: Unit, rows: Iterator[Result]) -> Iterator[Result]:
+        return _merged(unit, rows, options)
 
-    def merge(rows: Iterator[Result]) -> Iterator[Result]:
-        for number, of_unit in groupby(rows, key=lambda each: each.unit):
-            unit = shared.value.get(number)
-            yield from of_unit if unit is None else _merged(unit, of_unit, options)  # noqa: B031
-
-    mergers = min(len(split), _MERGERS_FOR_EACH_CORE * session.sparkContext.defaultParallelism)
-    return merged_frame(results, plan, merge, mergers)
+    return merged_frame(session, results_frame(session, plan, work), plan, merge)
 
 
 def _merged(unit: Unit, rows: Iterator[Result], options: VerifyOptions) -> Iterator[Result]:
