@@ -17,9 +17,10 @@ import statistics
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, TypeVar
 
 from kafkalog_cli.version import version_text
 from tests.benchmarks import make_data
@@ -42,6 +43,19 @@ HEADINGS = (
     "floor s",
     "peak MiB",
 )
+
+
+class NamedRow(Protocol):
+    """A row of a table that can be asked for by words of its first two columns."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def data(self) -> str: ...
+
+
+RowT = TypeVar("RowT", bound=NamedRow)
 
 
 @dataclass(frozen=True)
@@ -115,10 +129,10 @@ def measured(row: Row, root: Path, rounds: int, lab: KafkaLab) -> list[str]:
     return [
         row.name,
         row.data,
-        _median(own, "wall_s"),
-        _median(own, "cpu_s"),
-        _median(theirs, "wall_s"),
-        _median(theirs, "cpu_s"),
+        median_of(own, "wall_s"),
+        median_of(own, "cpu_s"),
+        median_of(theirs, "wall_s"),
+        median_of(theirs, "cpu_s"),
         str(ratio(own, theirs, "wall_s")),
         str(ratio(own, theirs, "cpu_s")),
         "" if least is None else f"{least.wall_s:.2f}",
@@ -126,7 +140,8 @@ def measured(row: Row, root: Path, rounds: int, lab: KafkaLab) -> list[str]:
     ]
 
 
-def _median(costs: Sequence[Cost], name: str) -> str:
+def median_of(costs: Sequence[Cost], name: str) -> str:
+    """The median of the costs of that name, in seconds."""
     return f"{statistics.median(getattr(cost, name) for cost in costs):.2f}"
 
 
@@ -143,22 +158,38 @@ def machine() -> str:
     return "\n".join(f"- {line}" for line in lines)
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def options_parser(description: str | None) -> argparse.ArgumentParser:
+    """The options of a benchmark whose rows have names and data of their own."""
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "kafkalog-benchmarks")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--only", nargs="*", default=[])
-    parser.add_argument("--aiokafka", metavar="PYTHON", help="a Python that has aiokafka, to read the same segments")
-    options = parser.parse_args()
+    return parser
+
+
+def print_table(
+    headings: Sequence[str],
+    rows: Sequence[RowT],
+    cells: Callable[[RowT, Path, int, KafkaLab], list[str]],
+    options: argparse.Namespace,
+) -> None:
+    """The machine, and the rows that were asked for, each as soon as it is measured; exits where there is no Kafka."""
     lab = KafkaLab()
     missing = lab.missing(KAFKA)
     if missing is not None:
         sys.exit(missing)
     print(machine(), end="\n\n")
-    print("| " + " | ".join(HEADINGS) + " |\n|" + " --- |" * len(HEADINGS), flush=True)
-    for row in ROWS:
+    print("| " + " | ".join(headings) + " |\n|" + " --- |" * len(headings), flush=True)
+    for row in rows:
         if all(word in f"{row.name} {row.data}" for word in options.only):
-            print("| " + " | ".join(measured(row, options.data, options.rounds, lab)) + " |", flush=True)
+            print("| " + " | ".join(cells(row, options.data, options.rounds, lab)) + " |", flush=True)
+
+
+def main() -> None:
+    parser = options_parser(__doc__)
+    parser.add_argument("--aiokafka", metavar="PYTHON", help="a Python that has aiokafka, to read the same segments")
+    options = parser.parse_args()
+    print_table(HEADINGS, ROWS, measured, options)
     if not options.only:
         _print_lookups(options.data, options.rounds)
     if options.aiokafka and not options.only:

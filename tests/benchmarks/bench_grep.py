@@ -9,11 +9,7 @@ the rounds, with their range. What is found goes through a pipe, as GNU grep sto
 
 from __future__ import annotations
 
-import argparse
 import shlex
-import statistics
-import sys
-import tempfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,8 +17,8 @@ from pathlib import Path
 from format import layout
 from format.encode_batches import NewRecord, encode_record
 from tests.benchmarks import make_data
-from tests.benchmarks.__main__ import KAFKA, kafka_dump_log, kafkalog, machine
-from tests.benchmarks.measure import Cost, in_turn, ratio
+from tests.benchmarks.__main__ import kafka_dump_log, kafkalog, median_of, options_parser, print_table
+from tests.benchmarks.measure import in_turn, ratio
 from tests.oracle.kafka_lab import KafkaLab
 
 HEADINGS = ("what", "on", "kafkalog s", "CPU s", "peer s", "peer CPU s", "times as fast", "by CPU")
@@ -96,31 +92,14 @@ def measured(row: Row, root: Path, rounds: int, lab: KafkaLab) -> list[str]:
     return [
         row.name,
         row.data,
-        *(_median(costs, name) for costs in (own, theirs) for name in ("wall_s", "cpu_s")),
+        *(median_of(costs, name) for costs in (own, theirs) for name in ("wall_s", "cpu_s")),
         str(ratio(own, theirs, "wall_s")),
         str(ratio(own, theirs, "cpu_s")),
     ]
 
 
-def _median(costs: Sequence[Cost], name: str) -> str:
-    return f"{statistics.median(getattr(cost, name) for cost in costs):.2f}"
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--data", type=Path, default=Path(tempfile.gettempdir()) / "kafkalog-benchmarks")
-    parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--only", nargs="*", default=[])
-    options = parser.parse_args()
-    lab = KafkaLab()
-    missing = lab.missing(KAFKA)
-    if missing is not None:
-        sys.exit(missing)
-    print(machine(), end="\n\n")
-    print("| " + " | ".join(HEADINGS) + " |\n|" + " --- |" * len(HEADINGS), flush=True)
-    for row in ROWS:
-        if all(word in f"{row.name} {row.data}" for word in options.only):
-            print("| " + " | ".join(measured(row, options.data, options.rounds, lab)) + " |", flush=True)
+    print_table(HEADINGS, ROWS, measured, options_parser(__doc__).parse_args())
 
 
 if __name__ == "__main__":
