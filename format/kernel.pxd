@@ -1,5 +1,6 @@
 # The C types of kernel.py, for Cython; the Python file runs without them.
 cimport cython
+from format.kernel_memory cimport bytes_at, copy_bytes, copy_piece, copy_escaped, is_ascii, room_at, words_at
 
 cdef long long _STOP_END, _STOP_MORE, _STOP_FULL, _STOP_BAD_LENGTH, _STOP_BAD_MAGIC, _STOP_SUSPICIOUS
 
@@ -31,37 +32,38 @@ cdef unsigned char _LETTER_U, _LETTER_X
 cdef long long _DELETE_HORIZON_BIT, _MAX_SEQUENCE, _MOST_NUMBERS, _MOST_PER_BYTE, _MOST_PER_HEADER, _NINE_E18
 
 @cython.locals(value=cython.longlong)
-cdef long long _u32(const unsigned char[::1] buffer, Py_ssize_t at) noexcept nogil
+cdef long long _u32(const unsigned char* source, Py_ssize_t at) noexcept nogil
 
 @cython.locals(value=cython.longlong)
-cdef long long _i32(const unsigned char[::1] buffer, Py_ssize_t at) noexcept nogil
+cdef long long _i32(const unsigned char* source, Py_ssize_t at) noexcept nogil
 
-cdef long long _i64(const unsigned char[::1] buffer, Py_ssize_t at) noexcept nogil
+cdef long long _i64(const unsigned char* source, Py_ssize_t at) noexcept nogil
 
 @cython.locals(value=cython.longlong)
-cdef long long _i16(const unsigned char[::1] buffer, Py_ssize_t at) noexcept nogil
+cdef long long _i16(const unsigned char* source, Py_ssize_t at) noexcept nogil
 
 @cython.locals(at=cython.Py_ssize_t, row=cython.Py_ssize_t, capacity=cython.Py_ssize_t, stop=cython.longlong,
                magic=cython.int, length=cython.longlong, attributes=cython.longlong, timestamp=cython.longlong,
-               base_offset=cython.longlong, least_offset=cython.longlong)
+               base_offset=cython.longlong, least_offset=cython.longlong, source=cython.p_const_uchar)
 cpdef Py_ssize_t hop(const unsigned char[::1] buffer, Py_ssize_t start, Py_ssize_t end, long long file_position,
                      long long[:, ::1] table, Py_ssize_t first_row, long long[::1] status)
 
 @cython.locals(at=cython.Py_ssize_t, before=cython.Py_ssize_t, outcome=cython.int, magic=cython.int,
-               length=cython.longlong, header_bytes=cython.Py_ssize_t, least=cython.longlong)
+               length=cython.longlong, header_bytes=cython.Py_ssize_t, least=cython.longlong,
+               source=cython.p_const_uchar)
 cpdef int skip_batches(const unsigned char[::1] buffer, Py_ssize_t start, Py_ssize_t end, long long room,
                        long long target, long long[::1] status)
 
 @cython.locals(at=cython.Py_ssize_t, last=cython.Py_ssize_t, magic=cython.int, length=cython.longlong,
-               base_offset=cython.longlong, attributes=cython.longlong)
+               base_offset=cython.longlong, attributes=cython.longlong, source=cython.p_const_uchar)
 cpdef Py_ssize_t find_candidate(const unsigned char[::1] buffer, Py_ssize_t start, Py_ssize_t end,
                                 long long min_base_offset, long long max_size_bytes)
 
 @cython.locals(shift=cython.int, value=cython.longlong, half=cython.longlong, byte=cython.longlong)
-cdef (long long, Py_ssize_t) _varint(const unsigned char[::1] buffer, Py_ssize_t at, Py_ssize_t end) noexcept nogil
+cdef (long long, Py_ssize_t) _varint(const unsigned char* source, Py_ssize_t at, Py_ssize_t end) noexcept nogil
 
 @cython.locals(shift=cython.int, low=cython.longlong, high=cython.longlong, half=cython.longlong, byte=cython.longlong)
-cdef (long long, Py_ssize_t) _varlong(const unsigned char[::1] buffer, Py_ssize_t at, Py_ssize_t end) noexcept nogil
+cdef (long long, Py_ssize_t) _varlong(const unsigned char* source, Py_ssize_t at, Py_ssize_t end) noexcept nogil
 
 @cython.locals(row=cython.Py_ssize_t, capacity=cython.Py_ssize_t, span=cython.Py_ssize_t, batch=cython.longlong,
                at=cython.Py_ssize_t, end=cython.Py_ssize_t, stop=cython.Py_ssize_t, start=cython.Py_ssize_t,
@@ -71,36 +73,37 @@ cdef (long long, Py_ssize_t) _varlong(const unsigned char[::1] buffer, Py_ssize_
                timestamp_delta=cython.longlong, offset_delta=cython.longlong, timestamp=cython.longlong,
                key_length=cython.longlong, key_start=cython.Py_ssize_t, value_length=cython.longlong,
                value_start=cython.Py_ssize_t, header_count=cython.longlong, headers_start=cython.Py_ssize_t,
-               header=cython.longlong, part_length=cython.longlong)
+               header=cython.longlong, part_length=cython.longlong, source=cython.p_const_uchar)
 cpdef Py_ssize_t index_records(const unsigned char[::1] buffer, const long long[:, ::1] spans, Py_ssize_t first,
                                Py_ssize_t last, long long[:, ::1] table, Py_ssize_t first_row,
                                long long[:, ::1] results)
 
-@cython.locals(at=cython.Py_ssize_t, row=cython.Py_ssize_t, length=cython.longlong)
+@cython.locals(at=cython.Py_ssize_t, row=cython.Py_ssize_t, length=cython.longlong, source=cython.p_const_uchar)
 cpdef Py_ssize_t index_headers(const unsigned char[::1] buffer, Py_ssize_t start, Py_ssize_t end, Py_ssize_t count,
                                long long[:, ::1] table)
 
 @cython.locals(end=cython.Py_ssize_t, row=cython.Py_ssize_t, record=cython.Py_ssize_t, at=cython.Py_ssize_t,
-               length=cython.longlong)
+               length=cython.longlong, source=cython.p_const_uchar)
 cpdef Py_ssize_t index_record_headers(const unsigned char[::1] buffer, const long long[:, ::1] records,
                                       long long[:, ::1] table)
 
 @cython.locals(row=cython.Py_ssize_t, capacity=cython.Py_ssize_t, at=cython.Py_ssize_t, error=cython.int,
                error_at=cython.Py_ssize_t, length=cython.longlong, magic=cython.int, stop=cython.Py_ssize_t,
                timestamp=cython.longlong, field=cython.Py_ssize_t, key_length=cython.longlong,
-               key_start=cython.Py_ssize_t, value_length=cython.longlong, value_start=cython.Py_ssize_t)
+               key_start=cython.Py_ssize_t, value_length=cython.longlong, value_start=cython.Py_ssize_t,
+               source=cython.p_const_uchar)
 cpdef Py_ssize_t index_messages(const unsigned char[::1] buffer, Py_ssize_t start, Py_ssize_t end,
                                 long long[:, ::1] table, Py_ssize_t first_row, long long[::1] result)
 
 @cython.locals(byte=cython.int, second=cython.int, more=cython.int)
-cdef bint _is_utf8(const unsigned char[::1] buffer, Py_ssize_t at, Py_ssize_t end) noexcept nogil
+cdef bint _is_utf8(const unsigned char* source, Py_ssize_t at, Py_ssize_t end) noexcept nogil
 
 @cython.locals(crc=cython.uint)
-cdef long long _crc(const unsigned char[::1] buffer, Py_ssize_t at, Py_ssize_t end, const unsigned int[::1] tables,
+cdef long long _crc(const unsigned char* source, Py_ssize_t at, Py_ssize_t end, const unsigned int* tables,
                     Py_ssize_t first) noexcept nogil
 
 @cython.locals(left=cython.Py_ssize_t, row=cython.Py_ssize_t, at=cython.Py_ssize_t, size_bytes=cython.longlong,
-               crc=cython.longlong)
+               crc=cython.longlong, source=cython.p_const_uchar, words=cython.p_const_uint)
 cpdef Py_ssize_t check_crcs(const unsigned char[::1] buffer, long long buffer_position, const long long[:, ::1] table,
                             long long largest_bytes, const unsigned int[::1] tables, signed char[::1] valid)
 
@@ -111,72 +114,75 @@ cpdef Py_ssize_t find_doubtful_header(const long long[:, ::1] table, long long l
 @cython.locals(row=cython.Py_ssize_t, end=cython.Py_ssize_t, count=cython.Py_ssize_t, first=cython.Py_ssize_t,
                batch=cython.longlong, magic=cython.longlong, attributes=cython.longlong, base_offset=cython.longlong,
                last_delta=cython.longlong, is_control=cython.bint, is_inner=cython.bint, previous=cython.longlong,
-               largest=cython.longlong, at=cython.Py_ssize_t, crc=cython.longlong)
+               largest=cython.longlong, at=cython.Py_ssize_t, crc=cython.longlong, source=cython.p_const_uchar,
+               words=cython.p_const_uint)
 cpdef Py_ssize_t find_doubtful_record(const unsigned char[::1] buffer, const long long[:, ::1] records,
                                       const long long[:, ::1] batches, long long max_record_bytes,
                                       const unsigned int[::1] tables)
 
 cdef long long _MURMUR2_SEED, _MURMUR2_MULTIPLIER, _MURMUR2_MASK
 
-@cython.locals(row=cython.Py_ssize_t, batch=cython.longlong, digest=cython.longlong)
+@cython.locals(row=cython.Py_ssize_t, batch=cython.longlong, digest=cython.longlong, source=cython.p_const_uchar)
 cpdef Py_ssize_t find_misplaced_record(const unsigned char[::1] buffer, const long long[:, ::1] records,
                                        const long long[:, ::1] batches, long long partition, long long partition_count,
                                        Py_ssize_t first)
 
 @cython.locals(digest=cython.longlong, word=cython.longlong, left=cython.Py_ssize_t)
+cdef long long _murmur2(const unsigned char* source, Py_ssize_t at, Py_ssize_t length) noexcept nogil
+
 cpdef long long murmur2(const unsigned char[::1] buffer, Py_ssize_t at, Py_ssize_t length) noexcept nogil
 
 @cython.locals(at=cython.Py_ssize_t)
-cdef bint _is_control_record(const unsigned char[::1] buffer, const long long[:, ::1] records, Py_ssize_t row) noexcept nogil
+cdef bint _is_control_record(const unsigned char* source, const long long[:, ::1] records,
+                             Py_ssize_t row) noexcept nogil
 
 @cython.locals(header=cython.longlong, length=cython.longlong)
-cdef bint _are_header_keys_utf8(const unsigned char[::1] buffer, Py_ssize_t at, Py_ssize_t end, long long count) noexcept nogil
+cdef bint _are_header_keys_utf8(const unsigned char* source, Py_ssize_t at, Py_ssize_t end,
+                                long long count) noexcept nogil
 
-@cython.locals(end=cython.Py_ssize_t, row=cython.Py_ssize_t)
+@cython.locals(end=cython.Py_ssize_t, row=cython.Py_ssize_t, source=cython.p_const_uchar)
 cpdef Py_ssize_t find_bad_header_key(const unsigned char[::1] buffer, const long long[:, ::1] table, Py_ssize_t first)
 
-@cython.locals(index=cython.Py_ssize_t)
-cdef inline Py_ssize_t _copy(unsigned char[::1] out, Py_ssize_t at, const unsigned char[::1] source, Py_ssize_t start,
-                      Py_ssize_t end) noexcept nogil
+cdef const unsigned char[::1] _DIGITS
 
-@cython.locals(rest=cython.longlong, stop=cython.Py_ssize_t, two=cython.int, four=cython.int)
-cdef inline Py_ssize_t _put_number(unsigned char[::1] out, Py_ssize_t at, long long value) noexcept nogil
+@cython.locals(rest=cython.longlong, stop=cython.Py_ssize_t, two=cython.Py_ssize_t)
+cdef inline Py_ssize_t _put_number(unsigned char* out, Py_ssize_t at, long long value) noexcept nogil
 
 @cython.locals(shift=cython.int, nibble=cython.int)
-cdef Py_ssize_t _put_hex(unsigned char[::1] out, Py_ssize_t at, long long value, int digits) noexcept nogil
+cdef Py_ssize_t _put_hex(unsigned char* out, Py_ssize_t at, long long value, int digits) noexcept nogil
 
 @cython.locals(byte=cython.longlong, after=cython.Py_ssize_t, point=cython.longlong)
-cdef (long long, Py_ssize_t) _code_point(const unsigned char[::1] buffer, Py_ssize_t at, Py_ssize_t end) noexcept nogil
+cdef (long long, Py_ssize_t) _code_point(const unsigned char* source, Py_ssize_t at, Py_ssize_t end) noexcept nogil
 
 @cython.locals(at=cython.Py_ssize_t, index=cython.Py_ssize_t, byte=cython.int, escape=cython.int,
                point=cython.longlong, after=cython.Py_ssize_t)
-cdef inline Py_ssize_t _put_json(unsigned char[::1] out, Py_ssize_t first, const unsigned char[::1] buffer,
-                                 Py_ssize_t start, Py_ssize_t end, const unsigned char[::1] tables) noexcept nogil
+cdef inline Py_ssize_t _put_json(unsigned char* out, Py_ssize_t first, const unsigned char* source,
+                                 Py_ssize_t start, Py_ssize_t end, const unsigned char* tables) noexcept nogil
 
 @cython.locals(bits=cython.int)
-cdef Py_ssize_t _put_base64(unsigned char[::1] out, Py_ssize_t at, const unsigned char[::1] buffer, Py_ssize_t start,
-                            Py_ssize_t end, const unsigned char[::1] tables) noexcept nogil
+cdef Py_ssize_t _put_base64(unsigned char* out, Py_ssize_t at, const unsigned char* source, Py_ssize_t start,
+                            Py_ssize_t end, const unsigned char* tables) noexcept nogil
 
 @cython.locals(index=cython.Py_ssize_t, byte=cython.int, escape=cython.int, point=cython.longlong,
                after=cython.Py_ssize_t)
-cdef Py_ssize_t _put_quoted(unsigned char[::1] out, Py_ssize_t at, const unsigned char[::1] buffer, Py_ssize_t start,
-                            Py_ssize_t end, const unsigned char[::1] tables) noexcept nogil
+cdef Py_ssize_t _put_quoted(unsigned char* out, Py_ssize_t at, const unsigned char* source, Py_ssize_t start,
+                            Py_ssize_t end, const unsigned char* tables) noexcept nogil
 
-@cython.locals(end=cython.Py_ssize_t, header=cython.longlong, length=cython.longlong)
-cdef Py_ssize_t _put_headers(unsigned char[::1] out, Py_ssize_t at, const unsigned char[::1] buffer, Py_ssize_t start,
-                             long long count, const unsigned char[::1] tables) noexcept nogil
+@cython.locals(header=cython.longlong, length=cython.longlong)
+cdef Py_ssize_t _put_headers(unsigned char* out, Py_ssize_t at, const unsigned char* source, Py_ssize_t start,
+                             Py_ssize_t end, long long count, const unsigned char* tables) noexcept nogil
 
-cdef inline Py_ssize_t _put_literal(unsigned char[::1] out, Py_ssize_t at, const unsigned char[::1] pieces,
+cdef inline Py_ssize_t _put_literal(unsigned char* out, Py_ssize_t at, const unsigned char* pieces,
                              const long long[:, ::1] literals, Py_ssize_t number) noexcept nogil
 
 @cython.locals(magic=cython.longlong, attributes=cython.longlong, segment=cython.Py_ssize_t, field=cython.Py_ssize_t,
                kind=cython.longlong, column=cython.Py_ssize_t, literal=cython.Py_ssize_t)
-cdef Py_ssize_t _put_batch_fields(unsigned char[::1] out, Py_ssize_t at, const long long[:, ::1] fields,
-                                  const long long[:, ::1] literals, const unsigned char[::1] pieces,
+cdef Py_ssize_t _put_batch_fields(unsigned char* out, Py_ssize_t at, const long long[:, ::1] fields,
+                                  const long long[:, ::1] literals, const unsigned char* pieces,
                                   const long long[:, ::1] batches, const signed char[::1] crc_valid, Py_ssize_t batch,
                                   long long[::1] bounds) noexcept nogil
 
-@cython.locals(at=cython.Py_ssize_t, row=cython.Py_ssize_t)
+@cython.locals(at=cython.Py_ssize_t, row=cython.Py_ssize_t, line=cython.p_uchar, texts=cython.p_const_uchar)
 cpdef Py_ssize_t put_batches(unsigned char[::1] out, const long long[:, ::1] fields, const long long[:, ::1] literals,
                              const unsigned char[::1] pieces, const long long[:, ::1] batches,
                              const signed char[::1] crc_valid, Py_ssize_t first, Py_ssize_t most_bytes,
@@ -185,7 +191,9 @@ cpdef Py_ssize_t put_batches(unsigned char[::1] out, const long long[:, ::1] fie
 @cython.locals(at=cython.Py_ssize_t, row=cython.Py_ssize_t, known=cython.longlong, fixed=cython.longlong,
                magic=cython.longlong, batch=cython.longlong, count=cython.longlong,
                field=cython.Py_ssize_t, kind=cython.longlong, column=cython.Py_ssize_t, start=cython.Py_ssize_t,
-               length=cython.longlong, sequence=cython.longlong)
+               length=cython.longlong, sequence=cython.longlong, line=cython.p_uchar, texts=cython.p_const_uchar,
+               words=cython.p_const_uchar,
+               source=cython.p_const_uchar, fixed_text=cython.p_uchar, end=cython.Py_ssize_t)
 cpdef Py_ssize_t put_records(unsigned char[::1] out, const long long[:, ::1] fields,
                              const long long[:, ::1] record_fields, const long long[:, ::1] literals,
                              const unsigned char[::1] pieces, const unsigned char[::1] tables, bint is_json,
@@ -207,36 +215,39 @@ cdef int _DUMP_DONE, _DUMP_FULL, _DUMP_ODD_BATCH, _DUMP_ODD_RECORD
 cdef int _LINE_BYTES
 cdef long long _TRANSACTIONAL_BIT, _HORIZON_BIT, _CODEC_COUNT, _MAX_I32
 
-@cython.locals(start=cython.Py_ssize_t, length=cython.Py_ssize_t, number=cython.Py_ssize_t)
-cdef Py_ssize_t _put_word(int word, unsigned char[::1] out, Py_ssize_t at) noexcept nogil
+@cython.locals(start=cython.Py_ssize_t)
+cdef inline Py_ssize_t _put_word(const unsigned char* words, int word, unsigned char* out, Py_ssize_t at) noexcept nogil
 
-@cython.locals(digits=cython.int, rest=cython.ulonglong, left=cython.ulonglong, place=cython.Py_ssize_t)
-cdef Py_ssize_t _put_int(long long value, unsigned char[::1] out, Py_ssize_t at) noexcept nogil
-
-@cython.locals(seen=cython.uchar, byte=cython.uchar, number=cython.Py_ssize_t)
-cdef Py_ssize_t _put_text(const unsigned char[::1] buffer, Py_ssize_t start, Py_ssize_t length, unsigned char[::1] out,
+cdef Py_ssize_t _put_text(const unsigned char* source, Py_ssize_t start, Py_ssize_t length, unsigned char* out,
                           Py_ssize_t at) noexcept nogil
 
-@cython.locals(end=cython.Py_ssize_t, number=cython.Py_ssize_t, length=cython.longlong)
-cdef Py_ssize_t _put_header_keys(const unsigned char[::1] buffer, Py_ssize_t start, Py_ssize_t count,
-                                 unsigned char[::1] out, Py_ssize_t at) noexcept nogil
+@cython.locals(number=cython.Py_ssize_t, length=cython.longlong)
+cdef Py_ssize_t _put_header_keys(const unsigned char* source, Py_ssize_t start, Py_ssize_t end, Py_ssize_t count,
+                                 unsigned char* out, Py_ssize_t at) noexcept nogil
 
-cdef Py_ssize_t _put_time(long long magic, long long attributes, unsigned char[::1] out, Py_ssize_t at) noexcept nogil
+cdef Py_ssize_t _put_time(const unsigned char* words, long long magic, long long attributes, unsigned char* out,
+                          Py_ssize_t at) noexcept nogil
 
-cdef Py_ssize_t _put_boolean(int word, bint value, unsigned char[::1] out, Py_ssize_t at) noexcept nogil
+cdef Py_ssize_t _put_boolean(const unsigned char* words, int word, bint value, unsigned char* out,
+                             Py_ssize_t at) noexcept nogil
 
 @cython.locals(magic=cython.longlong, attributes=cython.longlong, sequence=cython.longlong)
-cdef Py_ssize_t _put_batch(const long long[:, ::1] batches, Py_ssize_t row, bint is_valid, unsigned char[::1] out,
+cdef Py_ssize_t _put_batch(const unsigned char* words, const long long[:, ::1] batches, Py_ssize_t row, bint is_valid,
+                           unsigned char* out,
                            Py_ssize_t at) noexcept nogil
 
 @cython.locals(magic=cython.longlong, is_first=cython.bint, sequence=cython.longlong, start=cython.Py_ssize_t,
                stop=cython.Py_ssize_t, crc=cython.longlong, is_valid=cython.bint)
-cdef Py_ssize_t _put_record(const unsigned char[::1] buffer, const long long[:, ::1] records, Py_ssize_t row,
-                            const long long[:, ::1] batches, Py_ssize_t batch, const unsigned int[::1] tables,
-                            long long wants, unsigned char[::1] out, Py_ssize_t at) noexcept nogil
+cdef Py_ssize_t _put_record(const unsigned char* words, const unsigned char* source, Py_ssize_t end,
+                            const long long[:, ::1] records, Py_ssize_t row,
+                            const long long[:, ::1] batches, Py_ssize_t batch, const unsigned int* tables,
+                            long long wants, unsigned char* out, Py_ssize_t at) noexcept nogil
 
 @cython.locals(batch=cython.Py_ssize_t, is_begun=cython.bint, row=cython.Py_ssize_t, count=cython.Py_ssize_t,
-               room=cython.Py_ssize_t, at=cython.Py_ssize_t, end=cython.Py_ssize_t, stop=cython.int)
+               room=cython.Py_ssize_t, at=cython.Py_ssize_t, end=cython.Py_ssize_t, stop=cython.int,
+               line=cython.p_uchar,
+               words=cython.p_const_uchar, source=cython.p_const_uchar, source_bytes=cython.Py_ssize_t,
+               crc_words=cython.p_const_uint)
 cpdef Py_ssize_t write_dump_log(const long long[:, ::1] batches, const signed char[::1] crc_valid,
                                 const unsigned char[::1] buffer, const long long[:, ::1] records,
                                 const unsigned int[::1] tables, Py_ssize_t last, long long wants, long long[::1] state,

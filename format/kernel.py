@@ -10,6 +10,7 @@ leave 64 bits, since only one twin would wrap; damage is a number in a status ro
 """
 
 from format import layout
+from format.kernel_memory import *  # which the compiled twin has from kernel_memory.pxd
 
 #: Columns of a batch row; one row per v2 batch or outermost v0/v1 message.
 BATCH_COLUMNS = (
@@ -237,7 +238,7 @@ _MURMUR2_MULTIPLIER = 0x5BD1E995
 _MURMUR2_MASK = 0xFFFFFFFF
 _DELETE_HORIZON_BIT = layout.DELETE_HORIZON_BIT
 _MAX_SEQUENCE = layout.MAX_RELATIVE_OFFSET
-_MOST_NUMBERS = 256  # bytes of a record's numbers, quotes and brackets
+_MOST_NUMBERS = 256 + PIECE_BYTES  # bytes of a record's numbers, quotes and brackets
 _MOST_PER_BYTE = 6  # what one byte of a key, value or header may become
 _MOST_PER_HEADER = 48  # what a header takes besides
 
@@ -266,25 +267,25 @@ _ERROR_MESSAGE_SIZE = 15
 _ERROR_MESSAGE_MAGIC = 16
 
 
-def _u32(buffer, at):
-    value = buffer[at]
-    value = (value << 8) | buffer[at + 1]
-    value = (value << 8) | buffer[at + 2]
-    return (value << 8) | buffer[at + 3]
+def _u32(source, at):
+    value = source[at]
+    value = (value << 8) | source[at + 1]
+    value = (value << 8) | source[at + 2]
+    return (value << 8) | source[at + 3]
 
 
-def _i32(buffer, at):
-    value = _u32(buffer, at)
+def _i32(source, at):
+    value = _u32(source, at)
     return value - _TWO_32 if value >= _TWO_31 else value
 
 
-def _i64(buffer, at):
-    return _i32(buffer, at) * _TWO_32 + _u32(buffer, at + 4)
+def _i64(source, at):
+    return _i32(source, at) * _TWO_32 + _u32(source, at + 4)
 
 
-def _i16(buffer, at):
-    value = buffer[at]
-    value = (value << 8) | buffer[at + 1]
+def _i16(source, at):
+    value = source[at]
+    value = (value << 8) | source[at + 1]
     return value - 0x10000 if value >= 0x8000 else value
 
 
@@ -299,6 +300,7 @@ def hop(buffer, start, end, file_position, table, first_row, status):
     is looked at, a header below it, or of v0 or v1 with attributes that no version knows, stops the hopping as
     suspicious. A negative one takes every header that leads on.
     """
+    source = bytes_at(buffer)
     at = start
     row = first_row
     capacity = table.shape[0]
@@ -312,12 +314,12 @@ def hop(buffer, start, end, file_position, table, first_row, status):
             stop = _STOP_MORE
             break
         magic = buffer[at + _MAGIC_AT]
-        length = _i32(buffer, at + _LENGTH_AT)
+        length = _i32(source, at + _LENGTH_AT)
         if magic > 2:
             # A zero or negative length says more about the place than the byte where a magic would be.
             stop = _STOP_BAD_MAGIC if length >= _MIN_V0 else _STOP_BAD_LENGTH
             break
-        base_offset = _i64(buffer, at)
+        base_offset = _i64(source, at)
         if least_offset >= 0 and (
             base_offset < least_offset
             or (magic < 2 and end - at > _LEGACY_ATTRIBUTES_AT and buffer[at + _LEGACY_ATTRIBUTES_AT] > 0x0F)
@@ -331,16 +333,16 @@ def hop(buffer, start, end, file_position, table, first_row, status):
             if end - at < _HEADER_V2:
                 stop = _STOP_MORE
                 break
-            table[row, _B_LAST_DELTA] = _i32(buffer, at + _LAST_DELTA_AT)
-            table[row, _B_COUNT] = _i32(buffer, at + _COUNT_AT)
-            table[row, _B_ATTRIBUTES] = _i16(buffer, at + _ATTRIBUTES_AT)
-            table[row, _B_CRC] = _u32(buffer, at + _CRC_AT)
-            table[row, _B_EPOCH] = _i32(buffer, at + _EPOCH_AT)
-            table[row, _B_BASE_TIMESTAMP] = _i64(buffer, at + _BASE_TIMESTAMP_AT)
-            table[row, _B_MAX_TIMESTAMP] = _i64(buffer, at + _MAX_TIMESTAMP_AT)
-            table[row, _B_PRODUCER_ID] = _i64(buffer, at + _PRODUCER_ID_AT)
-            table[row, _B_PRODUCER_EPOCH] = _i16(buffer, at + _PRODUCER_EPOCH_AT)
-            table[row, _B_BASE_SEQUENCE] = _i32(buffer, at + _BASE_SEQUENCE_AT)
+            table[row, _B_LAST_DELTA] = _i32(source, at + _LAST_DELTA_AT)
+            table[row, _B_COUNT] = _i32(source, at + _COUNT_AT)
+            table[row, _B_ATTRIBUTES] = _i16(source, at + _ATTRIBUTES_AT)
+            table[row, _B_CRC] = _u32(source, at + _CRC_AT)
+            table[row, _B_EPOCH] = _i32(source, at + _EPOCH_AT)
+            table[row, _B_BASE_TIMESTAMP] = _i64(source, at + _BASE_TIMESTAMP_AT)
+            table[row, _B_MAX_TIMESTAMP] = _i64(source, at + _MAX_TIMESTAMP_AT)
+            table[row, _B_PRODUCER_ID] = _i64(source, at + _PRODUCER_ID_AT)
+            table[row, _B_PRODUCER_EPOCH] = _i16(source, at + _PRODUCER_EPOCH_AT)
+            table[row, _B_BASE_SEQUENCE] = _i32(source, at + _BASE_SEQUENCE_AT)
         else:
             if length < (_MIN_V1 if magic == 1 else _MIN_V0):
                 stop = _STOP_BAD_LENGTH
@@ -352,11 +354,11 @@ def hop(buffer, start, end, file_position, table, first_row, status):
             table[row, _B_LAST_DELTA] = 0
             table[row, _B_COUNT] = -1 if attributes & 7 else 1
             table[row, _B_ATTRIBUTES] = attributes
-            table[row, _B_CRC] = _u32(buffer, at + _LEGACY_CRC_AT)
+            table[row, _B_CRC] = _u32(source, at + _LEGACY_CRC_AT)
             table[row, _B_EPOCH] = -1
             timestamp = -1
             if magic == 1:
-                timestamp = _i64(buffer, at + _LEGACY_TIMESTAMP_AT)
+                timestamp = _i64(source, at + _LEGACY_TIMESTAMP_AT)
             table[row, _B_BASE_TIMESTAMP] = timestamp
             table[row, _B_MAX_TIMESTAMP] = timestamp
             table[row, _B_PRODUCER_ID] = -1
@@ -384,13 +386,14 @@ def skip_batches(buffer, start, end, room, target, status):
     else than such a batch comes. ``status`` gets the index where it stopped, that of the last batch before it (-1 for
     none), and the size of the batch that was found.
     """
+    source = bytes_at(buffer)
     at = start
     before = -1
     outcome = 1
     length = -_OVERHEAD
     while end - at > _MAGIC_AT:
         magic = buffer[at + _MAGIC_AT]
-        length = _i32(buffer, at + _LENGTH_AT)
+        length = _i32(source, at + _LENGTH_AT)
         header_bytes = _HEADER_V2
         least = _MIN_V2
         if magic == 0:
@@ -421,14 +424,15 @@ def find_candidate(buffer, start, end, min_base_offset, max_size_bytes):
     Plausible: a magic that exists (and attributes, in v0 and v1), a base offset of at least ``min_base_offset``, a
     size of at most ``max_size_bytes`` from ``start`` on. The caller then checks the CRC.
     """
+    source = bytes_at(buffer)
     at = start
     last = end - _HEADER_V0
     while at <= last:
         magic = buffer[at + _MAGIC_AT]
         if magic <= 2:
-            length = _i32(buffer, at + _LENGTH_AT)
+            length = _i32(source, at + _LENGTH_AT)
             if length >= _MIN_V0 and _OVERHEAD + length <= max_size_bytes - (at - start):
-                base_offset = _i64(buffer, at)
+                base_offset = _i64(source, at)
                 if base_offset >= min_base_offset:
                     if magic == 2:
                         # Under a right CRC fields that contradict each other are damage of another kind.
@@ -442,12 +446,12 @@ def find_candidate(buffer, start, end, min_base_offset, max_size_bytes):
     return -1
 
 
-def _varint(buffer, at, end):
+def _varint(source, at, end):
     """A zigzag varint of 32 bits: its value and the index after it; that index is -1 or -2 for an error."""
     shift = 0
     value = 0
     while at < end:
-        byte = buffer[at]
+        byte = source[at]
         at += 1
         if shift == 28 and byte > 0x0F:
             return 0, (-1 if byte & 0x80 else -2)
@@ -459,13 +463,13 @@ def _varint(buffer, at, end):
     return 0, -1
 
 
-def _varlong(buffer, at, end):
+def _varlong(source, at, end):
     """A zigzag varint of 64 bits: its value and the index after it; that index is -1 or -2 for an error."""
     shift = 0
     low = 0  # seven groups of seven bits, 49 in all, then the rest: no sum leaves 63 bits
     high = 0
     while at < end:
-        byte = buffer[at]
+        byte = source[at]
         at += 1
         if shift == 63 and byte > 1:
             return 0, (-1 if byte & 0x80 else -2)
@@ -480,32 +484,32 @@ def _varlong(buffer, at, end):
     return 0, -1
 
 
-def _crc(buffer, at, end, tables, first):
-    """The CRC of ``buffer[at:end]`` by the sixteen tables of 256 from ``tables[first]`` on: sixteen bytes a step."""
+def _crc(source, at, end, tables, first):
+    """The CRC of ``source[at:end]`` by the sixteen tables of 256 from ``tables[first]`` on: sixteen bytes a step."""
     crc = _U32_MAX
     while end - at >= 16:
-        crc ^= buffer[at] | buffer[at + 1] << 8 | buffer[at + 2] << 16 | (buffer[at + 3] << 24)
+        crc ^= source[at] | source[at + 1] << 8 | source[at + 2] << 16 | (source[at + 3] << 24)
         crc = (
             tables[first + 3840 + (crc & 0xFF)]
             ^ tables[first + 3584 + (crc >> 8 & 0xFF)]
             ^ tables[first + 3328 + (crc >> 16 & 0xFF)]
             ^ tables[first + 3072 + (crc >> 24)]
-            ^ tables[first + 2816 + buffer[at + 4]]
-            ^ tables[first + 2560 + buffer[at + 5]]
-            ^ tables[first + 2304 + buffer[at + 6]]
-            ^ tables[first + 2048 + buffer[at + 7]]
-            ^ tables[first + 1792 + buffer[at + 8]]
-            ^ tables[first + 1536 + buffer[at + 9]]
-            ^ tables[first + 1280 + buffer[at + 10]]
-            ^ tables[first + 1024 + buffer[at + 11]]
-            ^ tables[first + 768 + buffer[at + 12]]
-            ^ tables[first + 512 + buffer[at + 13]]
-            ^ tables[first + 256 + buffer[at + 14]]
-            ^ tables[first + buffer[at + 15]]
+            ^ tables[first + 2816 + source[at + 4]]
+            ^ tables[first + 2560 + source[at + 5]]
+            ^ tables[first + 2304 + source[at + 6]]
+            ^ tables[first + 2048 + source[at + 7]]
+            ^ tables[first + 1792 + source[at + 8]]
+            ^ tables[first + 1536 + source[at + 9]]
+            ^ tables[first + 1280 + source[at + 10]]
+            ^ tables[first + 1024 + source[at + 11]]
+            ^ tables[first + 768 + source[at + 12]]
+            ^ tables[first + 512 + source[at + 13]]
+            ^ tables[first + 256 + source[at + 14]]
+            ^ tables[first + source[at + 15]]
         )
         at += 16
     while at < end:
-        crc = crc >> 8 ^ tables[first + (crc & 0xFF ^ buffer[at])]
+        crc = crc >> 8 ^ tables[first + (crc & 0xFF ^ source[at])]
         at += 1
     return crc ^ _U32_MAX
 
@@ -516,6 +520,8 @@ def check_crcs(buffer, buffer_position, table, largest_bytes, tables, valid):
     The batches lie whole in ``buffer``. ``tables`` is checksums.crc_tables(). Returns how many rows are left, those
     of larger batches, which stay as they are.
     """
+    source = bytes_at(buffer)
+    words = words_at(tables)
     left = 0
     for row in range(table.shape[0]):
         at = table[row, _B_POSITION] - buffer_position
@@ -523,9 +529,9 @@ def check_crcs(buffer, buffer_position, table, largest_bytes, tables, valid):
         if size_bytes > largest_bytes:
             left += 1
         elif table[row, _B_MAGIC] == 2:
-            valid[row] = _crc(buffer, at + _CRC_START_V2, at + size_bytes, tables, 0) == table[row, _B_CRC]
+            valid[row] = _crc(source, at + _CRC_START_V2, at + size_bytes, words, 0) == table[row, _B_CRC]
         else:
-            crc = _crc(buffer, at + _CRC_START_LEGACY, at + size_bytes, tables, _LEGACY_TABLES)
+            crc = _crc(source, at + _CRC_START_LEGACY, at + size_bytes, words, _LEGACY_TABLES)
             valid[row] = crc == table[row, _B_CRC]
     return left
 
@@ -566,6 +572,8 @@ def find_doubtful_record(buffer, records, batches, max_record_bytes, tables):
     ``records`` is an indexed record table, ``batches`` the batch table that its batch column points into. Quick, and
     strict: a batch that it passes would get no finding from ``check_records``, which looks closer.
     """
+    source = bytes_at(buffer)
+    words = words_at(tables)
     row = 0
     end = buffer.shape[0]
     count = records.shape[0]
@@ -594,15 +602,15 @@ def find_doubtful_record(buffer, records, batches, max_record_bytes, tables):
                 if records[row, _R_ATTRIBUTES]:
                     return row
                 if records[row, _R_HEADER_COUNT] and not _are_header_keys_utf8(
-                    buffer, records[row, _R_HEADERS_START], end, records[row, _R_HEADER_COUNT]
+                    source, records[row, _R_HEADERS_START], end, records[row, _R_HEADER_COUNT]
                 ):
                     return row
-                if is_control and not _is_control_record(buffer, records, row):
+                if is_control and not _is_control_record(source, records, row):
                     return row
             elif is_inner:
                 at = records[row, _R_START]
-                crc = _crc(buffer, at + _CRC_START_LEGACY, at + records[row, _R_SIZE], tables, _LEGACY_TABLES)
-                if crc != _u32(buffer, at + _LEGACY_CRC_AT):
+                crc = _crc(source, at + _CRC_START_LEGACY, at + records[row, _R_SIZE], words, _LEGACY_TABLES)
+                if crc != _u32(source, at + _LEGACY_CRC_AT):
                     return row
             row += 1
         if magic == 2 and previous > base_offset + last_delta:
@@ -617,13 +625,14 @@ def find_misplaced_record(buffer, records, batches, partition, partition_count, 
 
     Else -1. Records without a key, and control records, belong anywhere.
     """
+    source = bytes_at(buffer)
     for row in range(first, records.shape[0]):
         if records[row, _R_KEY_LENGTH] < 0:
             continue
         batch = records[row, _R_BATCH]
         if batches[batch, _B_MAGIC] == 2 and batches[batch, _B_ATTRIBUTES] & _CONTROL_BIT:
             continue
-        digest = murmur2(buffer, records[row, _R_KEY_START], records[row, _R_KEY_LENGTH])
+        digest = _murmur2(source, records[row, _R_KEY_START], records[row, _R_KEY_LENGTH])
         if (digest & _MAX_SEQUENCE) % partition_count != partition:
             return row
     return -1
@@ -631,11 +640,15 @@ def find_misplaced_record(buffer, records, batches, partition, partition_count, 
 
 def murmur2(buffer, at, length):
     """The unsigned 32-bit murmur2 hash of ``buffer[at:at + length]`` (clients common/utils/Utils.murmur2)."""
+    return _murmur2(bytes_at(buffer), at, length)
+
+
+def _murmur2(source, at, length):
     digest = _MURMUR2_SEED ^ (length & _MURMUR2_MASK)
     left = length
     while left >= 4:
-        word = buffer[at + 3]
-        word = word << 24 | buffer[at + 2] << 16 | buffer[at + 1] << 8 | buffer[at]
+        word = source[at + 3]
+        word = word << 24 | source[at + 2] << 16 | source[at + 1] << 8 | source[at]
         word = word * _MURMUR2_MULTIPLIER & _MURMUR2_MASK
         word = (word ^ word >> 24) * _MURMUR2_MULTIPLIER & _MURMUR2_MASK
         digest = digest * _MURMUR2_MULTIPLIER & _MURMUR2_MASK ^ word
@@ -643,33 +656,33 @@ def murmur2(buffer, at, length):
         left -= 4
     if left:
         if left == 3:
-            digest ^= buffer[at + 2] << 16
+            digest ^= source[at + 2] << 16
         if left >= 2:
-            digest ^= buffer[at + 1] << 8
-        digest = (digest ^ buffer[at]) * _MURMUR2_MULTIPLIER & _MURMUR2_MASK
+            digest ^= source[at + 1] << 8
+        digest = (digest ^ source[at]) * _MURMUR2_MULTIPLIER & _MURMUR2_MASK
     digest = (digest ^ digest >> 13) * _MURMUR2_MULTIPLIER & _MURMUR2_MASK
     return digest ^ digest >> 15
 
 
-def _is_control_record(buffer, records, row):
+def _is_control_record(source, records, row):
     """Whether the key, and the value of an end transaction marker, are long enough and of a version that exists."""
     at = records[row, _R_KEY_START]
-    if records[row, _R_KEY_LENGTH] < _CONTROL_KEY_BYTES or buffer[at] & 0x80:
+    if records[row, _R_KEY_LENGTH] < _CONTROL_KEY_BYTES or source[at] & 0x80:
         return False
-    if _i16(buffer, at + _CONTROL_TYPE_AT) < 0 or _i16(buffer, at + _CONTROL_TYPE_AT) > _LAST_END_MARKER_TYPE:
+    if _i16(source, at + _CONTROL_TYPE_AT) < 0 or _i16(source, at + _CONTROL_TYPE_AT) > _LAST_END_MARKER_TYPE:
         return True
     at = records[row, _R_VALUE_START]
-    return records[row, _R_VALUE_LENGTH] >= _END_MARKER_BYTES and not buffer[at] & 0x80
+    return records[row, _R_VALUE_LENGTH] >= _END_MARKER_BYTES and not source[at] & 0x80
 
 
-def _are_header_keys_utf8(buffer, at, end, count):
+def _are_header_keys_utf8(source, at, end, count):
     header = 0
     while header < count:
-        length, at = _varint(buffer, at, end)
-        if not _is_utf8(buffer, at, at + length):
+        length, at = _varint(source, at, end)
+        if not _is_utf8(source, at, at + length):
             return False
         at += length
-        length, at = _varint(buffer, at, end)
+        length, at = _varint(source, at, end)
         if length > 0:
             at += length
         header += 1
@@ -684,6 +697,7 @@ def index_records(buffer, spans, first, last, table, first_row, results):
     A span stops at its first error, at its record count, or when the table is full (no error, fewer records).
     Returns the number of the row after the last one written.
     """
+    source = bytes_at(buffer)
     row = first_row
     capacity = table.shape[0]
     for span in range(first, last):
@@ -701,7 +715,7 @@ def index_records(buffer, spans, first, last, table, first_row, results):
         while done < count and at < end and row < capacity:
             start = at
             error_at = at
-            length, at = _varint(buffer, at, end)
+            length, at = _varint(source, at, end)
             if at < 0:
                 error = _ERROR_LENGTH_VARINT
                 break
@@ -714,12 +728,12 @@ def index_records(buffer, spans, first, last, table, first_row, results):
             stop = at + length
             attributes = buffer[at]
             error_at = at + 1
-            timestamp_delta, at = _varlong(buffer, at + 1, stop)
+            timestamp_delta, at = _varlong(source, at + 1, stop)
             if at < 0:
                 error = _ERROR_VARINT if at == -1 else _ERROR_VARINT_OVERFLOW
                 break
             error_at = at
-            offset_delta, at = _varint(buffer, at, stop)
+            offset_delta, at = _varint(source, at, stop)
             if at < 0:
                 error = _ERROR_VARINT if at == -1 else _ERROR_VARINT_OVERFLOW
                 break
@@ -738,7 +752,7 @@ def index_records(buffer, spans, first, last, table, first_row, results):
                     break
                 timestamp = base_timestamp + timestamp_delta
             error_at = at
-            key_length, at = _varint(buffer, at, stop)
+            key_length, at = _varint(source, at, stop)
             if at < 0:
                 error = _ERROR_VARINT if at == -1 else _ERROR_VARINT_OVERFLOW
                 break
@@ -749,7 +763,7 @@ def index_records(buffer, spans, first, last, table, first_row, results):
             if key_length > 0:
                 at += key_length
             error_at = at
-            value_length, at = _varint(buffer, at, stop)
+            value_length, at = _varint(source, at, stop)
             if at < 0:
                 error = _ERROR_VARINT if at == -1 else _ERROR_VARINT_OVERFLOW
                 break
@@ -760,7 +774,7 @@ def index_records(buffer, spans, first, last, table, first_row, results):
             if value_length > 0:
                 at += value_length
             error_at = at
-            header_count, at = _varint(buffer, at, stop)
+            header_count, at = _varint(source, at, stop)
             if at < 0:
                 error = _ERROR_VARINT if at == -1 else _ERROR_VARINT_OVERFLOW
                 break
@@ -771,7 +785,7 @@ def index_records(buffer, spans, first, last, table, first_row, results):
             header = 0
             while header < header_count:
                 error_at = at
-                part_length, at = _varint(buffer, at, stop)
+                part_length, at = _varint(source, at, stop)
                 if at < 0:
                     error = _ERROR_VARINT if at == -1 else _ERROR_VARINT_OVERFLOW
                     break
@@ -780,7 +794,7 @@ def index_records(buffer, spans, first, last, table, first_row, results):
                     break
                 at += part_length
                 error_at = at
-                part_length, at = _varint(buffer, at, stop)
+                part_length, at = _varint(source, at, stop)
                 if at < 0:
                     error = _ERROR_VARINT if at == -1 else _ERROR_VARINT_OVERFLOW
                     break
@@ -821,13 +835,14 @@ def index_records(buffer, spans, first, last, table, first_row, results):
 
 def index_headers(buffer, start, end, count, table):
     """Index ``count`` record headers that index_records has checked: key start and length, value start and length."""
+    source = bytes_at(buffer)
     at = start
     for row in range(count):
-        length, at = _varint(buffer, at, end)
+        length, at = _varint(source, at, end)
         table[row, 0] = at
         table[row, 1] = length
         at += length
-        length, at = _varint(buffer, at, end)
+        length, at = _varint(source, at, end)
         table[row, 2] = at
         table[row, 3] = length
         if length > 0:
@@ -840,16 +855,17 @@ def index_record_headers(buffer, records, table):
 
     ``table`` must have a row for every header of ``records``; returns how many were written.
     """
+    source = bytes_at(buffer)
     end = buffer.shape[0]
     row = 0
     for record in range(records.shape[0]):
         at = records[record, _R_HEADERS_START]
         for _ in range(records[record, _R_HEADER_COUNT]):
-            length, at = _varint(buffer, at, end)
+            length, at = _varint(source, at, end)
             table[row, 0] = at
             table[row, 1] = length
             at += length
-            length, at = _varint(buffer, at, end)
+            length, at = _varint(source, at, end)
             table[row, 2] = at
             table[row, 3] = length
             if length > 0:
@@ -865,6 +881,7 @@ def index_messages(buffer, start, end, table, first_row, result):
     the caller reads before it puts the batch's row there. ``result`` is one row of RESULT_COLUMNS.
     Returns the number of the row after the last one written; a full table is no error.
     """
+    source = bytes_at(buffer)
     row = first_row
     capacity = table.shape[0]
     at = start
@@ -875,7 +892,7 @@ def index_messages(buffer, start, end, table, first_row, result):
         if end - at < _HEADER_V0:
             error = _ERROR_MESSAGE_CUT
             break
-        length = _i32(buffer, at + _LENGTH_AT)
+        length = _i32(source, at + _LENGTH_AT)
         magic = buffer[at + _MAGIC_AT]
         if magic > 1:
             error = _ERROR_MESSAGE_MAGIC
@@ -890,10 +907,10 @@ def index_messages(buffer, start, end, table, first_row, result):
         timestamp = -1
         field = at + _HEADER_V0
         if magic == 1:
-            timestamp = _i64(buffer, at + _LEGACY_TIMESTAMP_AT)
+            timestamp = _i64(source, at + _LEGACY_TIMESTAMP_AT)
             field = at + _HEADER_V1
         error_at = field
-        key_length = _i32(buffer, field)
+        key_length = _i32(source, field)
         field += 4
         if key_length < -1 or key_length > stop - field - 4:
             error = _ERROR_KEY
@@ -902,7 +919,7 @@ def index_messages(buffer, start, end, table, first_row, result):
         if key_length > 0:
             field += key_length
         error_at = field
-        value_length = _i32(buffer, field)
+        value_length = _i32(source, field)
         field += 4
         if value_length < -1 or value_length > stop - field:
             error = _ERROR_VALUE
@@ -915,7 +932,7 @@ def index_messages(buffer, start, end, table, first_row, result):
             error = _ERROR_LEFT_OVER
             break
         table[row, _R_BATCH] = magic
-        table[row, _R_OFFSET] = _i64(buffer, at)
+        table[row, _R_OFFSET] = _i64(source, at)
         table[row, _R_TIMESTAMP] = timestamp
         table[row, _R_ATTRIBUTES] = buffer[at + _LEGACY_ATTRIBUTES_AT]
         table[row, _R_START] = at
@@ -937,10 +954,10 @@ def index_messages(buffer, start, end, table, first_row, result):
     return row
 
 
-def _is_utf8(buffer, at, end):
+def _is_utf8(source, at, end):
     """Whether the bytes are well-formed UTF-8 (no overlong forms, surrogates or code points past U+10FFFF)."""
     while at < end:
-        byte = buffer[at]
+        byte = source[at]
         if byte < 0x80:
             at += 1
             continue
@@ -949,7 +966,7 @@ def _is_utf8(buffer, at, end):
         more = 1 if byte < 0xE0 else (2 if byte < 0xF0 else 3)
         if end - at <= more:
             return False
-        second = buffer[at + 1]
+        second = source[at + 1]
         if second & 0xC0 != 0x80:
             return False
         if (
@@ -959,9 +976,9 @@ def _is_utf8(buffer, at, end):
             or (byte == 0xF4 and second > 0x8F)
         ):
             return False
-        if more > 1 and buffer[at + 2] & 0xC0 != 0x80:
+        if more > 1 and source[at + 2] & 0xC0 != 0x80:
             return False
-        if more > 2 and buffer[at + 3] & 0xC0 != 0x80:
+        if more > 2 and source[at + 3] & 0xC0 != 0x80:
             return False
         at += more + 1
     return True
@@ -969,18 +986,16 @@ def _is_utf8(buffer, at, end):
 
 def find_bad_header_key(buffer, table, first):
     """The first row at or after ``first`` of an indexed record table with a header key that is not UTF-8, else -1."""
+    source = bytes_at(buffer)
     end = buffer.shape[0]
     for row in range(first, table.shape[0]):
-        if not _are_header_keys_utf8(buffer, table[row, _R_HEADERS_START], end, table[row, _R_HEADER_COUNT]):
+        if not _are_header_keys_utf8(source, table[row, _R_HEADERS_START], end, table[row, _R_HEADER_COUNT]):
             return row
     return -1
 
 
-def _copy(out, at, source, start, end):
-    for index in range(start, end):
-        out[at] = source[index]
-        at += 1
-    return at
+#: 00 to 99, two digits each.
+_DIGITS = memoryview(b"".join(b"%02d" % number for number in range(100)))
 
 
 def _put_number(out, at, value):
@@ -1003,22 +1018,16 @@ def _put_number(out, at, value):
         rest = rest // 10
         stop += 1
     at = stop
-    while value >= 10000:
-        rest = value // 10000
-        four = value - rest * 10000
+    while value >= 100:
+        rest = value // 100
+        two = 2 * (value - rest * 100)
         value = rest
-        two = four // 100
-        four -= two * 100
-        at -= 4
-        out[at] = 0x30 + two // 10
-        out[at + 1] = 0x30 + two % 10
-        out[at + 2] = 0x30 + four // 10
-        out[at + 3] = 0x30 + four % 10
-    while value >= 10:
-        rest = value // 10
-        at -= 1
-        out[at] = 0x30 + (value - rest * 10)
-        value = rest
+        at -= 2
+        out[at] = _DIGITS[two]
+        out[at + 1] = _DIGITS[two + 1]
+    if value >= 10:
+        out[at - 2] = 0x30 + value // 10
+        value = value % 10
     out[at - 1] = 0x30 + value
     return stop
 
@@ -1033,35 +1042,40 @@ def _put_hex(out, at, value, digits):
     return at
 
 
-def _code_point(buffer, at, end):
+def _code_point(source, at, end):
     """The character past ASCII that starts at ``at``, and the index after it; -1 for bytes that are no UTF-8."""
-    byte = buffer[at]
+    byte = source[at]
     if byte < 0xC2:
         return -1, at
     after = at + (2 if byte < 0xE0 else (3 if byte < 0xF0 else 4))
-    if after > end or not _is_utf8(buffer, at, after):
+    if after > end or not _is_utf8(source, at, after):
         return -1, at
     if byte < 0xE0:
-        return (byte & 0x1F) << 6 | buffer[at + 1] & 0x3F, after
+        return (byte & 0x1F) << 6 | source[at + 1] & 0x3F, after
     if byte < 0xF0:
-        return (byte & 0x0F) << 12 | (buffer[at + 1] & 0x3F) << 6 | buffer[at + 2] & 0x3F, after
-    point = (byte & 0x07) << 18 | (buffer[at + 1] & 0x3F) << 12
-    return point | (buffer[at + 2] & 0x3F) << 6 | buffer[at + 3] & 0x3F, after
+        return (byte & 0x0F) << 12 | (source[at + 1] & 0x3F) << 6 | source[at + 2] & 0x3F, after
+    point = (byte & 0x07) << 18 | (source[at + 1] & 0x3F) << 12
+    return point | (source[at + 2] & 0x3F) << 6 | source[at + 3] & 0x3F, after
 
 
-def _put_json(out, first, buffer, start, end, tables):
+def _put_json(out, first, source, start, end, tables):
     """Bytes as JSON: a string where they are UTF-8, else an object with the key base64."""
     out[first] = 0x22
     at = first + 1
     index = start
     while index < end:
-        byte = buffer[index]
-        escape = tables[byte]
-        if escape == 0:
+        at, index = copy_escaped(out, at, source, index, end)
+        escape = 0
+        while index < end:
+            byte = source[index]
+            escape = tables[byte]
+            if escape != 0:
+                break
             out[at] = byte
             at += 1
             index += 1
-            continue
+        if escape == 0:
+            break
         if byte < 0x80:
             out[at] = 0x5C
             out[at + 1] = escape
@@ -1070,13 +1084,13 @@ def _put_json(out, first, buffer, start, end, tables):
                 at = _put_hex(out, at, byte, 4)
             index += 1
             continue
-        point, after = _code_point(buffer, index, end)
+        point, after = _code_point(source, index, end)
         if point < 0:
-            at = _copy(out, first, tables, _BASE64_START, _BASE64_END)
-            at = _put_base64(out, at, buffer, start, end, tables)
-            return _copy(out, at, tables, _BASE64_END, _UNSAFE)
+            at = copy_piece(out, first, tables, _BASE64_START, _BASE64_END)
+            at = _put_base64(out, at, source, start, end, tables)
+            return copy_piece(out, at, tables, _BASE64_END, _UNSAFE)
         if tables[_UNSAFE + (point >> 3)] >> (point & 7) & 1 == 0:
-            at = _copy(out, at, buffer, index, after)
+            at = copy_bytes(out, at, source, index, after)
         else:
             if point > 0xFFFF:
                 point -= 0x10000
@@ -1092,9 +1106,9 @@ def _put_json(out, first, buffer, start, end, tables):
     return at + 1
 
 
-def _put_base64(out, at, buffer, start, end, tables):
+def _put_base64(out, at, source, start, end, tables):
     while end - start >= 3:
-        bits = buffer[start] << 16 | buffer[start + 1] << 8 | buffer[start + 2]
+        bits = source[start] << 16 | source[start + 1] << 8 | source[start + 2]
         out[at] = tables[_ALPHABET + (bits >> 18)]
         out[at + 1] = tables[_ALPHABET + (bits >> 12 & 0x3F)]
         out[at + 2] = tables[_ALPHABET + (bits >> 6 & 0x3F)]
@@ -1102,9 +1116,9 @@ def _put_base64(out, at, buffer, start, end, tables):
         at += 4
         start += 3
     if start < end:
-        bits = buffer[start] << 16
+        bits = source[start] << 16
         if end - start == 2:
-            bits |= buffer[start + 1] << 8
+            bits |= source[start + 1] << 8
         out[at] = tables[_ALPHABET + (bits >> 18)]
         out[at + 1] = tables[_ALPHABET + (bits >> 12 & 0x3F)]
         out[at + 2] = 0x3D
@@ -1115,24 +1129,29 @@ def _put_base64(out, at, buffer, start, end, tables):
     return at
 
 
-def _put_quoted(out, at, buffer, start, end, tables):
+def _put_quoted(out, at, source, start, end, tables):
     """Bytes as a word of the text format: as they are where that is clear, else in double quotes with escapes."""
     index = start
-    while index < end and tables[_BARE_CLASSES + buffer[index]]:
+    while index < end and tables[_BARE_CLASSES + source[index]]:
         index += 1
-    if index == end and start < end and not (end - start == 1 and buffer[start] == 0x2D):
-        return _copy(out, at, buffer, start, end)
+    if index == end and start < end and not (end - start == 1 and source[start] == 0x2D):
+        return copy_bytes(out, at, source, start, end)
     out[at] = 0x22
     at += 1
     index = start
     while index < end:
-        byte = buffer[index]
-        escape = tables[_TEXT_CLASSES + byte]
-        if escape == 0:
+        at, index = copy_escaped(out, at, source, index, end)
+        escape = 0
+        while index < end:
+            byte = source[index]
+            escape = tables[_TEXT_CLASSES + byte]
+            if escape != 0:
+                break
             out[at] = byte
             at += 1
             index += 1
-            continue
+        if escape == 0:
+            break
         if byte < 0x80:
             out[at] = 0x5C
             out[at + 1] = escape
@@ -1141,7 +1160,7 @@ def _put_quoted(out, at, buffer, start, end, tables):
                 at = _put_hex(out, at, byte, 2)
             index += 1
             continue
-        point, after = _code_point(buffer, index, end)
+        point, after = _code_point(source, index, end)
         if point < 0:
             out[at] = 0x5C
             out[at + 1] = _LETTER_X
@@ -1149,7 +1168,7 @@ def _put_quoted(out, at, buffer, start, end, tables):
             index += 1
             continue
         if tables[_UNSAFE + (point >> 3)] >> (point & 7) & 1 == 0:
-            at = _copy(out, at, buffer, index, after)
+            at = copy_bytes(out, at, source, index, after)
         else:
             out[at] = 0x5C
             out[at + 1] = _LETTER_U if point <= 0xFFFF else _LETTER_U - 0x20
@@ -1159,9 +1178,8 @@ def _put_quoted(out, at, buffer, start, end, tables):
     return at + 1
 
 
-def _put_headers(out, at, buffer, start, count, tables):
+def _put_headers(out, at, source, start, end, count, tables):
     """Record headers as a JSON array of [key, value]."""
-    end = buffer.shape[0]
     out[at] = 0x5B
     at += 1
     header = 0
@@ -1170,16 +1188,16 @@ def _put_headers(out, at, buffer, start, count, tables):
             out[at] = 0x2C
             at += 1
         out[at] = 0x5B
-        length, start = _varint(buffer, start, end)
-        at = _put_json(out, at + 1, buffer, start, start + length, tables)
+        length, start = _varint(source, start, end)
+        at = _put_json(out, at + 1, source, start, start + length, tables)
         start += length
         out[at] = 0x2C
         at += 1
-        length, start = _varint(buffer, start, end)
+        length, start = _varint(source, start, end)
         if length < 0:
-            at = _copy(out, at, tables, _JSON_NULL, _ALPHABET)
+            at = copy_piece(out, at, tables, _JSON_NULL, _ALPHABET)
         else:
-            at = _put_json(out, at, buffer, start, start + length, tables)
+            at = _put_json(out, at, source, start, start + length, tables)
             start += length
         out[at] = 0x5D
         at += 1
@@ -1189,7 +1207,7 @@ def _put_headers(out, at, buffer, start, count, tables):
 
 
 def _put_literal(out, at, pieces, literals, number):
-    return _copy(out, at, pieces, literals[number, 0], literals[number, 1])
+    return copy_piece(out, at, pieces, literals[number, 0], literals[number, 1])
 
 
 def _put_batch_fields(out, at, fields, literals, pieces, batches, crc_valid, batch, bounds):
@@ -1203,7 +1221,7 @@ def _put_batch_fields(out, at, fields, literals, pieces, batches, crc_valid, bat
     segment = 0
     bounds[0] = at
     for field in range(fields.shape[0]):
-        at = _copy(out, at, pieces, fields[field, 0], fields[field, 1])
+        at = copy_piece(out, at, pieces, fields[field, 0], fields[field, 1])
         kind = fields[field, 2]
         column = fields[field, 3]
         if kind >= _F_RECORD:
@@ -1250,10 +1268,12 @@ def put_batches(out, fields, literals, pieces, batches, crc_valid, first, most_b
     for each of LITERALS. Sums must fit in 64 bits. Returns the row after the last one written; ``status[0]`` is the
     index after its line.
     """
+    line = room_at(out)
+    texts = bytes_at(pieces)
     at = 0
     row = first
     while row < batches.shape[0] and out.shape[0] - at >= most_bytes:
-        at = _put_batch_fields(out, at, fields, literals, pieces, batches, crc_valid, row, bounds)
+        at = _put_batch_fields(line, at, fields, literals, texts, batches, crc_valid, row, bounds)
         row += 1
     status[0] = at
     return row
@@ -1284,6 +1304,12 @@ def put_records(
     follow, and a bit for each character that is escaped. ``scratch`` has room for what a row's batch tells. Returns
     the row after the last one written; ``status[0]`` is the index after its line.
     """
+    line = room_at(out)
+    texts = bytes_at(pieces)
+    words = bytes_at(tables)
+    source = bytes_at(buffer)
+    fixed_text = room_at(scratch)
+    end = buffer.shape[0]
     at = 0
     row = first
     known = -1
@@ -1295,33 +1321,33 @@ def put_records(
             known = batch
             magic = batches[batch, _B_MAGIC]
             fixed = _MOST_NUMBERS + _put_batch_fields(
-                scratch, 0, fields, literals, pieces, batches, crc_valid, batch, bounds
+                fixed_text, 0, fields, literals, texts, batches, crc_valid, batch, bounds
             )
         count = records[row, _R_HEADER_COUNT]
         if fixed + _MOST_PER_BYTE * records[row, _R_SIZE] + _MOST_PER_HEADER * max(count, 0) > out.shape[0] - at:
             break
         for field in range(record_fields.shape[0]):
-            at = _copy(out, at, scratch, bounds[field], bounds[field + 1])
+            at = copy_piece(line, at, fixed_text, bounds[field], bounds[field + 1])
             kind = record_fields[field, 0]
             column = record_fields[field, 1]
             if kind == _F_RECORD_BYTES:
                 start = records[row, column]
                 length = records[row, column + 1]
                 if length < 0:
-                    at = _put_literal(out, at, pieces, literals, _L_NULL)
+                    at = _put_literal(line, at, texts, literals, _L_NULL)
                 elif is_json:
-                    at = _put_json(out, at, buffer, start, start + length, tables)
+                    at = _put_json(line, at, source, start, start + length, words)
                 else:
-                    at = _put_quoted(out, at, buffer, start, start + length, tables)
+                    at = _put_quoted(line, at, source, start, start + length, words)
             elif kind == _F_RECORD_HEADERS and magic == 2:
                 start = records[row, column]
-                at = _put_headers(out, at, buffer, start, count, tables)
+                at = _put_headers(line, at, source, start, end, count, words)
             elif (
                 kind == _F_RECORD_HEADERS
                 or (kind == _F_RECORD_TIMESTAMP and magic == 0)
                 or (kind == _F_RECORD_SEQUENCE and magic != 2)
             ):
-                at = _put_literal(out, at, pieces, literals, _L_NULL)
+                at = _put_literal(line, at, texts, literals, _L_NULL)
             elif kind == _F_RECORD_SEQUENCE:
                 sequence = batches[batch, _B_BASE_SEQUENCE]
                 if sequence < 0:
@@ -1329,10 +1355,10 @@ def put_records(
                 else:
                     sequence += records[row, _R_OFFSET] - batches[batch, _B_BASE_OFFSET]
                     sequence &= _MAX_SEQUENCE
-                at = _put_number(out, at, sequence)
+                at = _put_number(line, at, sequence)
             else:
-                at = _put_number(out, at, records[row, column])
-        at = _copy(out, at, scratch, bounds[record_fields.shape[0]], bounds[record_fields.shape[0] + 1])
+                at = _put_number(line, at, records[row, column])
+        at = copy_piece(line, at, fixed_text, bounds[record_fields.shape[0]], bounds[record_fields.shape[0] + 1])
         row += 1
     status[0] = at
     return row
@@ -1378,7 +1404,9 @@ _WORD_TEXTS = (
     *(name.encode() for name in layout.CODEC_NAMES),
 )
 _WORD_BYTES = 32
-_WORDS = memoryview(b"".join((bytes((len(text),)) + text).ljust(_WORD_BYTES, b"\0") for text in _WORD_TEXTS))
+_WORDS = memoryview(
+    b"".join((bytes((len(text),)) + text).ljust(_WORD_BYTES, b"\0") for text in _WORD_TEXTS) + bytes(PIECE_BYTES)
+)
 _W_BASE_OFFSET = _WORD_TEXTS.index(b"baseOffset: ")
 _W_LAST_OFFSET = _WORD_TEXTS.index(b" lastOffset: ")
 _W_COUNT = _WORD_TEXTS.index(b" count: ")
@@ -1436,146 +1464,116 @@ _CODEC_COUNT = len(layout.CODEC_NAMES)
 _MAX_I32 = layout.MAX_RELATIVE_OFFSET
 
 
-def _put_word(word, out, at):
+def _put_word(words, word, out, at):
     start = word * _WORD_BYTES + 1
-    length = _WORDS[start - 1]
-    for number in range(length):
-        out[at + number] = _WORDS[start + number]
-    return at + length
+    return copy_piece(out, at, words, start, start + words[start - 1])
 
 
-def _put_int(value, out, at):
-    """The number in decimal."""
-    left = value if value >= 0 else -(value + 1)  # the lowest of 64 bits has no negative of its own
-    if value < 0:
-        left += 1
-        out[at] = 45
-        at += 1
-    digits = 1
-    rest = left
-    while rest >= 10:
-        rest = rest // 10
-        digits += 1
-    place = at + digits
-    while place > at:
-        place -= 1
-        rest = left // 10
-        out[place] = 48 + (left - rest * 10)
-        left = rest
-    return at + digits
-
-
-def _put_text(buffer, start, length, out, at):
+def _put_text(source, start, length, out, at):
     """Copy text that must be UTF-8; -1 where it is not."""
-    seen = 0
-    for number in range(length):
-        byte = buffer[start + number]
-        seen |= byte
-        out[at + number] = byte
-    if seen & 0x80 and not _is_utf8(buffer, start, start + length):
+    if not is_ascii(source, start, start + length) and not _is_utf8(source, start, start + length):
         return -1
-    return at + length
+    return copy_bytes(out, at, source, start, start + length)
 
 
-def _put_header_keys(buffer, start, count, out, at):
+def _put_header_keys(source, start, end, count, out, at):
     """The keys of a record's headers, with commas between them; -1 where one is not UTF-8."""
-    end = buffer.shape[0]
     for number in range(count):
         if number:
             out[at] = 44
             at += 1
-        length, start = _varint(buffer, start, end)
-        at = _put_text(buffer, start, length, out, at)
+        length, start = _varint(source, start, end)
+        at = _put_text(source, start, length, out, at)
         if at < 0:
             return -1
-        length, start = _varint(buffer, start + length, end)
+        length, start = _varint(source, start + length, end)
         if length > 0:
             start += length
     return at
 
 
-def _put_time(magic, attributes, out, at):
+def _put_time(words, magic, attributes, out, at):
     if magic == 0:
-        return _put_word(_W_NO_TIME, out, at)
-    return _put_word(_W_APPEND_TIME if attributes & _TIMESTAMP_TYPE_BIT else _W_CREATE_TIME, out, at)
+        return _put_word(words, _W_NO_TIME, out, at)
+    return _put_word(words, _W_APPEND_TIME if attributes & _TIMESTAMP_TYPE_BIT else _W_CREATE_TIME, out, at)
 
 
-def _put_boolean(word, value, out, at):
-    at = _put_word(word, out, at)
-    return _put_word(_W_TRUE if value else _W_FALSE, out, at)
+def _put_boolean(words, word, value, out, at):
+    at = _put_word(words, word, out, at)
+    return _put_word(words, _W_TRUE if value else _W_FALSE, out, at)
 
 
-def _put_batch(batches, row, is_valid, out, at):
+def _put_batch(words, batches, row, is_valid, out, at):
     """The line of a batch with plain fields."""
     magic = batches[row, _B_MAGIC]
     attributes = batches[row, _B_ATTRIBUTES]
     if magic == 2:
-        at = _put_word(_W_BASE_OFFSET, out, at)
-        at = _put_int(batches[row, _B_BASE_OFFSET], out, at)
-        at = _put_word(_W_LAST_OFFSET, out, at)
-        at = _put_int(batches[row, _B_BASE_OFFSET] + batches[row, _B_LAST_DELTA], out, at)
-        at = _put_word(_W_COUNT, out, at)
-        at = _put_int(batches[row, _B_COUNT], out, at)
-        at = _put_word(_W_BASE_SEQUENCE, out, at)
+        at = _put_word(words, _W_BASE_OFFSET, out, at)
+        at = _put_number(out, at, batches[row, _B_BASE_OFFSET])
+        at = _put_word(words, _W_LAST_OFFSET, out, at)
+        at = _put_number(out, at, batches[row, _B_BASE_OFFSET] + batches[row, _B_LAST_DELTA])
+        at = _put_word(words, _W_COUNT, out, at)
+        at = _put_number(out, at, batches[row, _B_COUNT])
+        at = _put_word(words, _W_BASE_SEQUENCE, out, at)
         sequence = batches[row, _B_BASE_SEQUENCE]
-        at = _put_int(sequence, out, at)
-        at = _put_word(_W_LAST_SEQUENCE, out, at)
+        at = _put_number(out, at, sequence)
+        at = _put_word(words, _W_LAST_SEQUENCE, out, at)
         if sequence >= 0:
             sequence += batches[row, _B_LAST_DELTA]
             if sequence > _MAX_I32:
                 sequence -= _TWO_31
-        at = _put_int(sequence, out, at)
-        at = _put_word(_W_PRODUCER_ID, out, at)
-        at = _put_int(batches[row, _B_PRODUCER_ID], out, at)
-        at = _put_word(_W_PRODUCER_EPOCH, out, at)
-        at = _put_int(batches[row, _B_PRODUCER_EPOCH], out, at)
-        at = _put_word(_W_LEADER_EPOCH, out, at)
-        at = _put_int(batches[row, _B_EPOCH], out, at)
-        at = _put_boolean(_W_IS_TRANSACTIONAL, attributes & _TRANSACTIONAL_BIT, out, at)
-        at = _put_boolean(_W_IS_CONTROL, attributes & _CONTROL_BIT, out, at)
-        at = _put_word(_W_HORIZON, out, at)
+        at = _put_number(out, at, sequence)
+        at = _put_word(words, _W_PRODUCER_ID, out, at)
+        at = _put_number(out, at, batches[row, _B_PRODUCER_ID])
+        at = _put_word(words, _W_PRODUCER_EPOCH, out, at)
+        at = _put_number(out, at, batches[row, _B_PRODUCER_EPOCH])
+        at = _put_word(words, _W_LEADER_EPOCH, out, at)
+        at = _put_number(out, at, batches[row, _B_EPOCH])
+        at = _put_boolean(words, _W_IS_TRANSACTIONAL, attributes & _TRANSACTIONAL_BIT, out, at)
+        at = _put_boolean(words, _W_IS_CONTROL, attributes & _CONTROL_BIT, out, at)
+        at = _put_word(words, _W_HORIZON, out, at)
         if attributes & _HORIZON_BIT:
             out[at] = 91
-            at = _put_int(batches[row, _B_BASE_TIMESTAMP], out, at + 1)
+            at = _put_number(out, at + 1, batches[row, _B_BASE_TIMESTAMP])
             out[at] = 93
             at += 1
         else:
-            at = _put_word(_W_EMPTY, out, at)
+            at = _put_word(words, _W_EMPTY, out, at)
     else:
-        at = _put_word(_W_OFFSET, out, at)
-        at = _put_int(batches[row, _B_BASE_OFFSET], out, at)
-    at = _put_word(_W_POSITION, out, at)
-    at = _put_int(batches[row, _B_POSITION], out, at)
-    at = _put_time(magic, attributes, out, at)
-    at = _put_int(batches[row, _B_MAX_TIMESTAMP], out, at)
-    at = _put_word(_W_SIZE, out, at)
-    at = _put_int(batches[row, _B_SIZE], out, at)
-    at = _put_word(_W_MAGIC, out, at)
-    at = _put_int(magic, out, at)
-    at = _put_word(_W_CODEC, out, at)
-    at = _put_word(_W_CODEC_NONE + (attributes & _CODEC_MASK), out, at)
-    at = _put_word(_W_CRC, out, at)
-    at = _put_int(batches[row, _B_CRC], out, at)
-    at = _put_boolean(_W_IS_VALID_BATCH, is_valid, out, at)
+        at = _put_word(words, _W_OFFSET, out, at)
+        at = _put_number(out, at, batches[row, _B_BASE_OFFSET])
+    at = _put_word(words, _W_POSITION, out, at)
+    at = _put_number(out, at, batches[row, _B_POSITION])
+    at = _put_time(words, magic, attributes, out, at)
+    at = _put_number(out, at, batches[row, _B_MAX_TIMESTAMP])
+    at = _put_word(words, _W_SIZE, out, at)
+    at = _put_number(out, at, batches[row, _B_SIZE])
+    at = _put_word(words, _W_MAGIC, out, at)
+    at = _put_number(out, at, magic)
+    at = _put_word(words, _W_CODEC, out, at)
+    at = _put_word(words, _W_CODEC_NONE + (attributes & _CODEC_MASK), out, at)
+    at = _put_word(words, _W_CRC, out, at)
+    at = _put_number(out, at, batches[row, _B_CRC])
+    at = _put_boolean(words, _W_IS_VALID_BATCH, is_valid, out, at)
     out[at] = 10
     return at + 1
 
 
-def _put_record(buffer, records, row, batches, batch, tables, wants, out, at):
+def _put_record(words, source, end, records, row, batches, batch, tables, wants, out, at):
     """The line of a record; -1 where a text in it is not UTF-8 or its sequence cannot be told so simply."""
     magic = batches[batch, _B_MAGIC]
     is_first = True
     if wants & _WANTS_METADATA:
         is_first = False
-        at = _put_word(_W_BAR, out, at)
-        at = _put_word(_W_OFFSET, out, at)
-        at = _put_int(records[row, _R_OFFSET], out, at)
-        at = _put_time(magic, batches[batch, _B_ATTRIBUTES], out, at)
-        at = _put_int(records[row, _R_TIMESTAMP], out, at)
-        at = _put_word(_W_KEY_SIZE, out, at)
-        at = _put_int(records[row, _R_KEY_LENGTH], out, at)
-        at = _put_word(_W_VALUE_SIZE, out, at)
-        at = _put_int(records[row, _R_VALUE_LENGTH], out, at)
+        at = _put_word(words, _W_BAR, out, at)
+        at = _put_word(words, _W_OFFSET, out, at)
+        at = _put_number(out, at, records[row, _R_OFFSET])
+        at = _put_time(words, magic, batches[batch, _B_ATTRIBUTES], out, at)
+        at = _put_number(out, at, records[row, _R_TIMESTAMP])
+        at = _put_word(words, _W_KEY_SIZE, out, at)
+        at = _put_number(out, at, records[row, _R_KEY_LENGTH])
+        at = _put_word(words, _W_VALUE_SIZE, out, at)
+        at = _put_number(out, at, records[row, _R_VALUE_LENGTH])
         if magic == 2:
             sequence = batches[batch, _B_BASE_SEQUENCE]
             if sequence >= 0:
@@ -1584,11 +1582,12 @@ def _put_record(buffer, records, row, batches, batch, tables, wants, out, at):
                 sequence += records[row, _R_OFFSET] - batches[batch, _B_BASE_OFFSET]
                 if sequence > _MAX_I32:
                     sequence -= _TWO_31
-            at = _put_word(_W_SEQUENCE, out, at)
-            at = _put_int(sequence, out, at)
-            at = _put_word(_W_HEADER_KEYS, out, at)
+            at = _put_word(words, _W_SEQUENCE, out, at)
+            at = _put_number(out, at, sequence)
+            at = _put_word(words, _W_HEADER_KEYS, out, at)
             if records[row, _R_HEADER_COUNT] > 0:
-                at = _put_header_keys(buffer, records[row, _R_HEADERS_START], records[row, _R_HEADER_COUNT], out, at)
+                start = records[row, _R_HEADERS_START]
+                at = _put_header_keys(source, start, end, records[row, _R_HEADER_COUNT], out, at)
                 if at < 0:
                     return -1
             out[at] = 93
@@ -1596,26 +1595,26 @@ def _put_record(buffer, records, row, batches, batch, tables, wants, out, at):
         else:
             start = records[row, _R_START]
             stop = start + records[row, _R_SIZE]
-            crc = _u32(buffer, start + _LEGACY_CRC_AT)
-            is_valid = _crc(buffer, start + _CRC_START_LEGACY, stop, tables, _LEGACY_TABLES) == crc
-            at = _put_boolean(_W_IS_VALID_RECORD, is_valid, out, at)
-            at = _put_word(_W_CRC, out, at)
-            at = _put_int(crc, out, at)
+            crc = _u32(source, start + _LEGACY_CRC_AT)
+            is_valid = _crc(source, start + _CRC_START_LEGACY, stop, tables, _LEGACY_TABLES) == crc
+            at = _put_boolean(words, _W_IS_VALID_RECORD, is_valid, out, at)
+            at = _put_word(words, _W_CRC, out, at)
+            at = _put_number(out, at, crc)
             if wants & _WANTS_3_9_1:
                 out[at] = 125
                 at += 1
     if wants & _WANTS_CONTENTS:
         if records[row, _R_KEY_LENGTH] >= 0:
-            at = _put_word(_W_BAR if is_first else _W_SPACE, out, at)
+            at = _put_word(words, _W_BAR if is_first else _W_SPACE, out, at)
             is_first = False
-            at = _put_word(_W_KEY, out, at)
-            at = _put_text(buffer, records[row, _R_KEY_START], records[row, _R_KEY_LENGTH], out, at)
+            at = _put_word(words, _W_KEY, out, at)
+            at = _put_text(source, records[row, _R_KEY_START], records[row, _R_KEY_LENGTH], out, at)
             if at < 0:
                 return -1
         if records[row, _R_VALUE_LENGTH] >= 0:
-            at = _put_word(_W_BAR if is_first and not wants & _WANTS_3_9_1 else _W_SPACE, out, at)
-            at = _put_word(_W_PAYLOAD, out, at)
-            at = _put_text(buffer, records[row, _R_VALUE_START], records[row, _R_VALUE_LENGTH], out, at)
+            at = _put_word(words, _W_BAR if is_first and not wants & _WANTS_3_9_1 else _W_SPACE, out, at)
+            at = _put_word(words, _W_PAYLOAD, out, at)
+            at = _put_text(source, records[row, _R_VALUE_START], records[row, _R_VALUE_LENGTH], out, at)
             if at < 0:
                 return -1
     out[at] = 10
@@ -1634,6 +1633,11 @@ def write_dump_log(batches, crc_valid, buffer, records, tables, last, wants, sta
     leave their 32 or 64 bits, text that is not UTF-8. Returns how many bytes of ``out`` are filled; a line that
     ``out`` has no room for stops it, and takes at most 1 KiB and twice the record's size.
     """
+    line = room_at(out)
+    words = bytes_at(_WORDS)
+    source = bytes_at(buffer)
+    source_bytes = buffer.shape[0]
+    crc_words = words_at(tables)
     batch = state[0]
     is_begun = state[1] != 0
     row = state[2]
@@ -1656,13 +1660,13 @@ def write_dump_log(batches, crc_valid, buffer, records, tables, last, wants, sta
             ):
                 stop = _DUMP_ODD_BATCH
                 break
-            at = _put_batch(batches, batch, crc_valid[batch] == 1, out, at)
+            at = _put_batch(words, batches, batch, crc_valid[batch] == 1, line, at)
             is_begun = True
         while row < count and records[row, _R_BATCH] == batch:
             if room - at < _LINE_BYTES + 2 * records[row, _R_SIZE]:
                 stop = _DUMP_FULL
                 break
-            end = _put_record(buffer, records, row, batches, batch, tables, wants, out, at)
+            end = _put_record(words, source, source_bytes, records, row, batches, batch, crc_words, wants, line, at)
             if end < 0:
                 stop = _DUMP_ODD_RECORD
                 break

@@ -15,6 +15,7 @@ import numpy as np
 from format import kernel, layout
 from format.batches import BatchTable
 from format.columns import BATCH, RECORD, RowSchema
+from format.kernel_memory import PIECE_BYTES
 from format.location import Location
 from format.records import RecordTable
 
@@ -175,6 +176,7 @@ class RowText:
         for literal in _literal_words(style):
             literals.append((len(pieces), len(pieces) + len(literal)))
             pieces += literal
+        pieces += bytes(PIECE_BYTES)  # past the last, as the kernel copies in blocks
         most_bytes = len(pieces) + _MOST_FIELD_BYTES * len(fields)
         first_of_record = kernel.FIELDS.index("record-number")
         record_fields = [(kind, column) for _, _, kind, column in fields if kind >= first_of_record]

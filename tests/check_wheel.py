@@ -18,7 +18,7 @@ def main(data_dir: Path) -> None:
     compiled = Path(kernel.__file__)
     assert compiled.suffix != ".py", f"the kernel is not compiled: {compiled}"
     assert checkout not in compiled.resolve().parents, f"the kernel is that of the checkout: {compiled}"
-    for name in ("kernel.py", "kernel.pyi"):
+    for name in ("kernel.py", "kernel.pyi", "kernel_memory.py"):
         assert (compiled.parent / name).is_file(), f"{name} is missing beside {compiled}"
     version = _kafkalog("--version")
     assert "kernel: compiled" in version, version

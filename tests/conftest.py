@@ -43,7 +43,7 @@ def pytest_sessionstart() -> None:
     """Refuse to test a compiled kernel that is older than its source: it would hide every change to it."""
     if os.environ.get("KAFKALOG_REQUIRE_COMPILED_KERNEL") == "1" and not is_kernel_compiled():
         pytest.exit("the kernel is not compiled here", returncode=4)
-    source = [REPOSITORY / "format" / name for name in ("kernel.py", "kernel.pxd")]
+    source = [REPOSITORY / "format" / name for name in ("kernel.py", "kernel.pxd", "kernel_memory.pxd")]
     newest = max((each.stat().st_mtime for each in source if each.exists()), default=0.0)
     for compiled in (REPOSITORY / "format").glob("kernel.*.so"):
         if compiled.stat().st_mtime < newest:

@@ -23,6 +23,7 @@ PRIMITIVES = frozenset(
         "json_object",
         "kafka_uuid",
         "kernel",
+        "kernel_memory",
         "read_policy",
         "remote_files",
         "remote_path",

@@ -84,7 +84,7 @@ def test_every_package_is_found() -> None:
 def built_extensions(scratch: Path, environment: dict[str, str], site: Path | None = None) -> tuple[str, ...]:
     """The extensions that setup.py would build under these variables, and how, in a copy of what it needs."""
     (scratch / "format").mkdir()
-    for name in ("setup.py", "format/kernel.py", "format/kernel.pxd"):
+    for name in ("setup.py", *(f"format/kernel{end}" for end in (".py", ".pxd", "_memory.py", "_memory.pxd"))):
         shutil.copy(REPOSITORY / name, scratch / name)
     code = (
         "import os, setuptools; got = []\n"

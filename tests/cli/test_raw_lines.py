@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
@@ -101,6 +102,17 @@ def test_every_character() -> None:
     step = 4096 if IS_COMPILED else 65536
     parts = [characters[:0x3000], *(characters[start : start + 512] for start in range(0, len(characters), step))]
     values = [part.encode() for part in parts]
+    assert assert_same_lines(batch(0, values, key=None), 1 << 17) == 6 * len(values)
+
+
+def test_every_byte_at_every_place_of_a_block() -> None:
+    """C copies plain text in blocks of 8 bytes: what ends one may stand anywhere in it."""
+    values = [b"a" * before + bytes((byte,)) + b"b" * (17 - before) for before in range(18) for byte in range(256)]
+    assert assert_same_lines(batch(0, values, key=None), 1 << 17) == 6 * len(values)
+
+
+def test_every_mix_of_what_takes_a_backslash() -> None:
+    values = [b"x" + b"".join(mix) + b"y" for mix in itertools.product((b"a", b'"', b"\\"), repeat=8)]
     assert assert_same_lines(batch(0, values, key=None), 1 << 17) == 6 * len(values)
 
 

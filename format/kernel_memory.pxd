@@ -1,0 +1,89 @@
+# The compiled kernel's side of kernel_memory.py: the same functions, on addresses.
+cimport cython
+from libc.string cimport memcpy
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <string.h>
+    #define KAFKALOG_EACH_BYTE(byte) (UINT64_C(0x0101010101010101) * (byte))
+    /* Copies a word of 8 bytes, printable ASCII all of them, with a backslash before each quote and backslash. Returns
+       how many bytes that gave; 0 for any other word, and on a machine whose words begin with their highest byte. All
+       16 bytes of out may be written. */
+    static inline int kafkalog_copy_word(unsigned char *out, const unsigned char *source) {
+    #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+        uint64_t word, quote, backslash, stops;
+        int byte;
+        memcpy(&word, source, 8);
+        if (((word - KAFKALOG_EACH_BYTE(0x20)) | (word + KAFKALOG_EACH_BYTE(1)) | word) & KAFKALOG_EACH_BYTE(0x80))
+            return 0;
+        /* No byte has its top bit, so adding 0x7F to each carries nothing over and sets it in all that are not 0. */
+        quote = (word ^ KAFKALOG_EACH_BYTE(0x22)) + KAFKALOG_EACH_BYTE(0x7F);
+        backslash = (word ^ KAFKALOG_EACH_BYTE(0x5C)) + KAFKALOG_EACH_BYTE(0x7F);
+        stops = ~(quote & backslash) & KAFKALOG_EACH_BYTE(0x80);
+        if (!stops) {
+            memcpy(out, &word, 8);
+            return 8;
+        }
+        stops = (stops >> 7) * KAFKALOG_EACH_BYTE(1); /* in each byte, how many backslashes come before it */
+        memset(out, 0x5C, 16);
+        for (byte = 0; byte < 8; byte++)
+            out[byte + ((stops >> 8 * byte) & 0xFF)] = source[byte];
+        return 8 + (int)(stops >> 56);
+    #else
+        (void)out;
+        (void)source;
+        return 0;
+    #endif
+    }
+    """
+    int kafkalog_copy_word(unsigned char* out, const unsigned char* source) noexcept nogil
+
+@cython.boundscheck(False)
+@cython.wraparound(False)
+cdef inline const unsigned char* bytes_at(const unsigned char[::1] view) noexcept nogil:
+    return &view[0] if view.shape[0] else NULL
+
+@cython.boundscheck(False)
+@cython.wraparound(False)
+cdef inline unsigned char* room_at(unsigned char[::1] view) noexcept nogil:
+    return &view[0] if view.shape[0] else NULL
+
+@cython.boundscheck(False)
+@cython.wraparound(False)
+cdef inline const unsigned int* words_at(const unsigned int[::1] view) noexcept nogil:
+    return &view[0] if view.shape[0] else NULL
+
+cdef inline Py_ssize_t copy_bytes(unsigned char* out, Py_ssize_t at, const unsigned char* source, Py_ssize_t start,
+                                  Py_ssize_t end) noexcept nogil:
+    if end > start:
+        memcpy(out + at, source + start, end - start)
+        return at + (end - start)
+    return at
+
+cdef inline Py_ssize_t copy_piece(unsigned char* out, Py_ssize_t at, const unsigned char* source, Py_ssize_t start,
+                                  Py_ssize_t end) noexcept nogil:
+    cdef Py_ssize_t stop = at + (end - start)
+    while start < end:
+        memcpy(out + at, source + start, 16)
+        at += 16
+        start += 16
+    return stop
+
+cdef inline (Py_ssize_t, Py_ssize_t) copy_escaped(unsigned char* out, Py_ssize_t at, const unsigned char* source,
+                                                  Py_ssize_t start, Py_ssize_t end) noexcept nogil:
+    cdef int length
+    while end - start >= 8:
+        length = kafkalog_copy_word(out + at, source + start)
+        if length == 0:
+            break
+        at += length
+        start += 8
+    return at, start
+
+cdef inline bint is_ascii(const unsigned char* source, Py_ssize_t start, Py_ssize_t end) noexcept nogil:
+    cdef unsigned char seen = 0
+    while start < end:
+        seen |= source[start]
+        start += 1
+    return seen < 0x80
