@@ -13,12 +13,15 @@ from kafkalog_cli.lazy_group import HelpfulCommand
 from kafkalog_cli.messages import say
 from kafkalog_cli.options import (
     FailOn,
+    Jobs,
     MaxDecompressedBytes,
     MaxRecordBytes,
     MaxZstdWindow,
     check_path,
+    jobs_of,
     limits_of,
     one_of,
+    reading,
 )
 
 if TYPE_CHECKING:
@@ -63,6 +66,7 @@ _FLAGS = {
     "max-decompressed-bytes": Takes.VALUE,
     "max-record-bytes": Takes.VALUE,
     "max-zstd-window": Takes.VALUE,
+    "jobs": Takes.VALUE,
 }
 _LATER_THAN_3_9 = "share-group-state-decoder"
 
@@ -186,6 +190,7 @@ def dump_log(
     max_decompressed_bytes: MaxDecompressedBytes = None,
     max_record_bytes: MaxRecordBytes = None,
     max_zstd_window: MaxZstdWindow = None,
+    jobs: Jobs = None,
 ) -> None:
     """What kafka-dump-log prints, to the byte, from the same flags; for scripts that parse it.
 
@@ -230,7 +235,7 @@ def dump_log(
         if max_bytes < 0:
             raise typer.BadParameter("--max-bytes must not be negative")
     limits = limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window)
-    _print(paths, options, limits, fail_on)
+    _print(paths, options, limits, fail_on, jobs_of(jobs))
 
 
 def _paths(files: list[str] | None, emulate: str | None) -> list[str]:
@@ -248,7 +253,7 @@ def _paths(files: list[str] | None, emulate: str | None) -> list[str]:
     return paths
 
 
-def _print(paths: list[str], options: DumpLogOptions, limits: Any, fail_on: Severity | None) -> None:
+def _print(paths: list[str], options: DumpLogOptions, limits: Any, fail_on: Severity | None, jobs: int) -> None:
     """Everything to standard output and error; raises typer.Exit with the exit code."""
     from format.findings import Finding, Severity
     from format.operations.dump_log import KafkaStops, dump_log
@@ -258,9 +263,9 @@ def _print(paths: list[str], options: DumpLogOptions, limits: Any, fail_on: Seve
     conditions: set[Condition] = set()
     output = open_output(None)
 
-    def pass_on(items: Iterator[bytes | ErrorLine | Finding]) -> None:
+    def pass_on(items: Iterator[bytes | memoryview | ErrorLine | Finding]) -> None:
         for item in items:
-            if isinstance(item, bytes):
+            if isinstance(item, (bytes, memoryview)):
                 output.write(item)
             elif isinstance(item, Finding):
                 conditions.update(conditions_of(item, threshold))
@@ -272,7 +277,8 @@ def _print(paths: list[str], options: DumpLogOptions, limits: Any, fail_on: Seve
     kafkas_code = 0
     try:
         try:
-            pass_on(dump_log(paths, options, limits))
+            with reading(max_rate=None, cache_friendly=False):
+                pass_on(dump_log(paths, options, limits, jobs=jobs))
         except KafkaStops as stop:
             kafkas_code = 1
             output.flush()

@@ -67,8 +67,8 @@ class BulkWork:
         self._buffer = memoryview(b"") if records is None else records.buffer
         self._state = state
 
-    def next_lines(self) -> bytes:
-        """Lines up to the end, to something odd, or to a full buffer."""
+    def next_lines(self) -> memoryview:
+        """Lines up to the end, to something odd, or to a full buffer; to be used before more are asked for."""
         state = self._state
         filled = kernel.write_dump_log(
             memoryview(self._table.columns),
@@ -81,7 +81,7 @@ class BulkWork:
             memoryview(state),
             memoryview(self._bulk.out),
         )
-        lines = self._bulk.out[:filled].tobytes()
+        lines = memoryview(self._bulk.out[:filled])
         if state[_STOP] == _FULL and not filled and self._sizes is not None:
             self._bulk.room_for(int(self._sizes[state[_RECORD]]))
         return lines

@@ -5,11 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 
 from format import layout
-from format.errors import InputError, KafkaLogError
+from format.errors import InputError, KafkaLogError, WorkerDied
 from format.findings import Finding, finding_of
 from format.limits import DEFAULT_LIMITS, Limits
 from format.operations.dump_log import offset_index_lines, time_index_lines
@@ -20,13 +20,14 @@ from format.operations.dump_log.log_lines import LogLines
 from format.operations.dump_log.offset_gaps import OffsetGaps
 from format.operations.dump_log.offset_index_lines import IndexMismatches
 from format.operations.dump_log.options import DumpLogOptions, Release
+from format.operations.dump_log.shared_log_lines import are_worth_sharing, shared_lines
 from format.operations.dump_log.side_file_lines import producer_snapshot_lines, transaction_index_lines
 from format.operations.dump_log.stops import ErrorLine, KafkaStops
 from format.operations.dump_log.time_index_lines import TimeIndexMismatches
 from format.operations.read_log import location_of_file
 from format.source import FileSource
 
-Item = bytes | ErrorLine | Finding
+Item = bytes | memoryview | ErrorLine | Finding
 #: How many digits a snapshot's name has for its end offset and, after a dash, for its epoch.
 _OFFSET_DIGITS, _EPOCH_DIGITS = 20, 10
 
@@ -40,11 +41,15 @@ class _Told:
     gaps: dict[str, OffsetGaps] = field(default_factory=dict)
 
 
-def dump_log(files: Sequence[str], options: DumpLogOptions, limits: Limits = DEFAULT_LIMITS) -> Iterator[Item]:
+def dump_log(
+    files: Sequence[str], options: DumpLogOptions, limits: Limits = DEFAULT_LIMITS, *, jobs: int = 1
+) -> Iterator[Item]:
     """The lines of some files in order, then what Kafka's tool tells of them on standard error.
 
-    Raises KafkaStops where a release is emulated and dies; what was given out before is what it has printed by then.
-    Nothing is ever created or written. A file that cannot be read gives a finding, unless a release is emulated.
+    Memoryviews are to be used before the next item is asked for. So many processes share a large log, unless a release
+    is emulated. Raises KafkaStops where a release is emulated and dies; what was given out before is what it has
+    printed by then. Nothing is ever created or written. A file that cannot be read gives a finding, unless a release
+    is emulated.
     """
     told = _Told()
     for given in files:
@@ -52,18 +57,20 @@ def dump_log(files: Sequence[str], options: DumpLogOptions, limits: Limits = DEF
         yield path_line(path, "", before="Dumping ")
         if options.emulate is not None:
             try:
-                yield from _file_items(path, options, limits, told)
+                yield from _file_items(path, options, limits, told, 1)
             except InputError as error:
                 raise KafkaStops(f"java.nio.file.NoSuchFileException: {error}", code=error.code) from error
             continue
         try:
-            yield from _file_items(path, options, limits, told)
+            yield from _file_items(path, options, limits, told, jobs)
+        except WorkerDied:
+            raise
         except KafkaLogError as error:
             yield finding_of(error, location_of_file(path))
     yield from _told_lines(told, options.emulate)
 
 
-def _file_items(path: str, options: DumpLogOptions, limits: Limits, told: _Told) -> Iterator[Item]:
+def _file_items(path: str, options: DumpLogOptions, limits: Limits, told: _Told, jobs: int) -> Iterator[Item]:
     name = name_of(path)
     dot = name.rfind(".")
     suffix = name[dot:] if dot >= 0 else ""
@@ -71,7 +78,7 @@ def _file_items(path: str, options: DumpLogOptions, limits: Limits, told: _Told)
         raise KafkaStops("java.lang.StringIndexOutOfBoundsException: begin -1")
     absolute = os.path.abspath(path) if path else os.getcwd()
     if suffix in (layout.LOG_SUFFIX, layout.CHECKPOINT_SUFFIX):
-        yield from _log_items(path, suffix, options, limits, told)
+        yield from _log_items(path, suffix, options, limits, told, jobs)
     elif suffix == layout.OFFSET_INDEX_SUFFIX:
         mismatches = told.index_mismatches.setdefault(absolute, IndexMismatches())
         if options.emulate is None:
@@ -92,7 +99,9 @@ def _file_items(path: str, options: DumpLogOptions, limits: Limits, told: _Told)
         yield ErrorLine(f"Ignoring unknown file {path}")
 
 
-def _log_items(path: str, suffix: str, options: DumpLogOptions, limits: Limits, told: _Told) -> Iterator[Item]:
+def _log_items(
+    path: str, suffix: str, options: DumpLogOptions, limits: Limits, told: _Told, jobs: int
+) -> Iterator[Item]:
     yield deprecation_lines(options)
     parse = parser_for(options)
     try:
@@ -103,9 +112,20 @@ def _log_items(path: str, suffix: str, options: DumpLogOptions, limits: Limits, 
     location = location_of_file(path)
     is_last = location.base_offset is None or _newest_segment(os.path.dirname(path) or ".") <= location.base_offset
     with FileSource(path) as source:
-        name = os.fsencode(name_of(path))
-        log = LogLines(source, location, name, options, parse, limits, is_last_segment=is_last)
-        yield from log.lines()
+        make = partial(
+            LogLines,
+            location=location,
+            name=os.fsencode(name_of(path)),
+            options=options,
+            parse=parse,
+            limits=limits,
+            is_last_segment=is_last,
+        )
+        log = make(source)
+        if jobs > 1 and are_worth_sharing(Path(path), options):
+            yield from shared_lines(source, make, log, limits, jobs)
+        else:
+            yield from log.lines()
     if log.gaps:
         told.gaps[os.path.abspath(path)] = log.gaps
 

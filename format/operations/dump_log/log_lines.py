@@ -25,6 +25,7 @@ from format.operations.read_log import crc_findings, tail_finding
 from format.records import RecordTable, record_tables
 from format.source import FileSource
 
+Piece = bytes | memoryview | Finding
 _LIMIT_CODE = LimitExceeded.code
 
 
@@ -53,17 +54,19 @@ class LogLines:
         # Without a compiler a line at a time is faster than the kernel's loop.
         self._bulk = BulkLines(options) if KERNEL_IS_COMPILED and BulkLines.serves(options) else None
 
-    def lines(self) -> Iterator[bytes | Finding]:
+    def lines(self, start: int = 0, after_offset: int | None = None) -> Iterator[Piece]:
         """Bytes for standard output, in pieces, and what is wrong on the way.
 
-        Where a release is emulated there are no findings, and KafkaStops is raised where that release dies.
+        From a batch boundary on; ``after_offset`` is the last offset before it. Memoryviews are to be used before the
+        next piece is asked for. Where a release is emulated there are no findings, and it begins at the start;
+        KafkaStops is raised where that release dies.
         """
         if self._options.emulate is not None:
             yield from self._emulated_lines()
             return
-        for chunk in batch_chunks(self._source, limits=self._limits):
+        for chunk in batch_chunks(self._source, start, after_offset=after_offset, limits=self._limits):
             shown = self._within_max_bytes(chunk)
-            yield from self._chunk_lines(shown)
+            yield from self.chunk_lines(shown)
             yield from crc_findings(shown, self._location)
             if shown.damage is None:
                 if len(shown.table) < len(chunk.table):
@@ -87,7 +90,7 @@ class LogLines:
             return chunk
         return BatchChunk(chunk.table.rows(fits), chunk.buffer, chunk.buffer_position)
 
-    def _emulated_lines(self) -> Iterator[bytes | Finding]:
+    def _emulated_lines(self) -> Iterator[Piece]:
         size_bytes, most = self._source.size_bytes, self._options.max_bytes
         if size_bytes > INT32_MAX:
             raise KafkaStops(
@@ -105,14 +108,15 @@ class LogLines:
                 yield from self._odd_batch_lines(item.facts)
                 valid_bytes += item.facts.size_bytes
             else:
-                yield from self._chunk_lines(item)
+                yield from self.chunk_lines(item)
                 valid_bytes = int(item.table.end_position[-1])
         if end > valid_bytes and most == INT32_MAX:
             yield b"Found %d invalid bytes at the end of %b\n" % (end - valid_bytes, self._name)
 
     # -- a chunk of batches ------------------------------------------------------------------------------------
 
-    def _chunk_lines(self, chunk: BatchChunk) -> Iterator[bytes | Finding]:
+    def chunk_lines(self, chunk: BatchChunk) -> Iterator[Piece]:
+        """The lines of a chunk's batches, and findings about records that cannot be read."""
         row = 0
         told = 0  # records of that row that came with the table before, where a batch spreads over several
         every = np.ones(len(chunk.table), np.bool_)
@@ -180,7 +184,7 @@ class LogLines:
 
     def _batches(
         self, table: BatchTable, first: int, last: int, records: RecordTable | None, *, is_begun: bool = False
-    ) -> Iterator[bytes]:
+    ) -> Iterator[bytes | memoryview]:
         """The lines of some batches that can be read, and of their records in the table.
 
         ``is_begun``: the line of the first batch, and some of its records, are told already.

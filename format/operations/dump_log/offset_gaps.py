@@ -19,6 +19,7 @@ class OffsetGaps:
 
     def __init__(self, emulate: Release | None) -> None:
         self._emulate = emulate
+        self._first: int | None = None
         self._last: int | None = -1 if emulate is Release.V4_3_1 else None
         self._pairs: list[NDArray[np.int64]] = []
 
@@ -26,6 +27,8 @@ class OffsetGaps:
         """The offsets of some records, in log order."""
         if not len(offsets):
             return
+        if self._first is None:
+            self._first = int(offsets[0])
         first = int(offsets[0]) if self._last is None else self._last
         before = np.concatenate((np.array([first], np.int64), offsets[:-1]))
         is_gap = offsets - before != 1
@@ -34,6 +37,14 @@ class OffsetGaps:
         if is_gap.any():
             self._pairs.append(np.stack((before[is_gap], offsets[is_gap]), axis=1))
         self._last = int(offsets[-1])
+
+    def follow(self, later: OffsetGaps) -> None:
+        """Take in those of the records that come next, which were gathered apart."""
+        if later._first is None:
+            return
+        self.add(np.array([later._first], np.int64))
+        self._pairs += later._pairs
+        self._last = later._last
 
     def __bool__(self) -> bool:
         return bool(self._pairs)

@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import os
 import shutil
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
-from format.limits import Limits
-from format.operations.dump_log import Contents, DumpLogOptions, ErrorLine, Release, dump_log, log_lines
+from format.limits import DEFAULT_LIMITS, MIB, Limits
+from format.operations.dump_log import (
+    Contents,
+    DumpLogOptions,
+    ErrorLine,
+    Release,
+    dump_log,
+    log_lines,
+    shared_log_lines,
+)
 from format.operations.dump_log.contents_3_9 import ParserOf39
 from format.operations.dump_log.file_names import normalised, split_files
 from format.operations.dump_log.java_text import (
@@ -130,8 +140,21 @@ OPTIONS = (
 )
 
 
+def items_of(files: list[Path], options: DumpLogOptions, limits: Limits = DEFAULT_LIMITS, jobs: int = 1) -> list[Any]:
+    """What there is to print, each run of output as one; what follows on standard error; findings."""
+    found: list[Any] = []
+    for item in dump_log([str(file) for file in files], options, limits, jobs=jobs):
+        if not isinstance(item, (bytes, memoryview)):
+            found.append(item.text if isinstance(item, ErrorLine) else (item.code, str(item.location), item.message))
+        elif found and isinstance(found[-1], bytearray):
+            found[-1] += item
+        else:
+            found.append(bytearray(item))
+    return found
+
+
 def printed(files: list[Path], options: DumpLogOptions) -> bytes:
-    return b"".join([each for each in dump_log([str(file) for file in files], options) if isinstance(each, bytes)])
+    return b"".join(each for each in items_of(files, options) if isinstance(each, bytearray))
 
 
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
@@ -176,6 +199,54 @@ def test_a_batch_of_very_many_records_is_printed_once(tmp_path: Path, monkeypatc
         ]
 
 
+# -- by several processes --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("options", OPTIONS[:5], ids=str)
+def test_several_processes_print_what_one_prints(
+    options: DumpLogOptions, corpus: Corpus, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = sorted(corpus.files(".log"), key=lambda each: each.stat().st_size)[-12:]
+    sound = b"".join(batch(n * 7, [b"%d" % n] * 3, codec=n % 5, producer_id=n % 2, producer_epoch=0) for n in range(90))
+    for name, flipped in (("sound", ()), ("crc", (5000,)), ("framing", (900, 4000)), ("torn", (len(sound) - 40,))):
+        content = bytearray(sound)
+        for position in flipped:
+            content[position] ^= 0x55
+        files.append(write_segment(tmp_path / f"{name}-0", 0, [bytes(content)]))
+    files.append(write_segment(tmp_path / "cut-0", 0, [sound[:-30]]))
+    files.append(
+        write_segment(tmp_path / "odd-0", 0, [wrapper(1, n * 3) if n % 2 else batch(n * 3) for n in range(40)])
+    )
+    by_one = items_of(files, options)
+    is_shared = []
+    monkeypatch.setattr(shared_log_lines, "BODY_CHUNK_BYTES", 700)
+    monkeypatch.setattr("format.operations.dump_log.files.are_worth_sharing", lambda *_: is_shared.append(1) or True)
+    assert items_of(files, options, jobs=2) == by_one
+    assert len(is_shared) == len(files)
+    assert any(isinstance(each, tuple) for each in by_one)
+
+
+def test_a_line_longer_than_what_processes_share_comes_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    file = write_segment(tmp_path / "t-0", 0, [batch(0, [b"x" * (5 * MIB), b"y"]), *batches(20, 2)])
+    options = DumpLogOptions(prints_contents=True)
+    by_one = items_of([file], options)
+    monkeypatch.setattr("format.operations.dump_log.files.are_worth_sharing", lambda *_: True)
+    monkeypatch.setattr(shared_log_lines, "BODY_CHUNK_BYTES", 1000)
+    assert items_of([file], options, jobs=2) == by_one
+    assert b"x" * (5 * MIB) in by_one[0]
+
+
+def test_what_cannot_be_shared_is_not(tmp_path: Path) -> None:
+    large = write_segment(tmp_path / "large-0", 0, [batch(0, [b"x" * MIB] * 60, codec=0), *batches(2, 60)])
+    small = write_segment(tmp_path / "small-0", 0, batches(3))
+    records = DumpLogOptions(prints_contents=True)
+    assert not shared_log_lines.are_worth_sharing(small, records)
+    assert not shared_log_lines.are_worth_sharing(large, replace(records, max_bytes=1000))
+    assert not shared_log_lines.are_worth_sharing(large, replace(records, emulate=Release.V4_3_1))
+    os.truncate(large, 1 << 30)  # a hole: what its first batch tells counts
+    assert shared_log_lines.are_worth_sharing(large, records)
+
+
 # -- the rest ------------------------------------------------------------------------------------------------
 
 
@@ -210,9 +281,9 @@ def test_a_transactions_partitions_come_in_the_order_of_scalas_hash_set(corpus: 
 def test_a_batch_over_the_limit_is_told_of_and_left_out(tmp_path: Path) -> None:
     file = write_segment(tmp_path / "t-0", 0, [*batches(1), batch(3, [b"x" * 100_000], codec=1), *batches(1, 4)])
     limits = Limits(max_decompressed_bytes=10_000)
-    items = list(dump_log([str(file)], DumpLogOptions(prints_contents=True), limits))
-    assert [each.code for each in items if not isinstance(each, (bytes, ErrorLine))] == ["limit-exceeded"]
-    text = b"".join(each for each in items if isinstance(each, bytes))
+    items = items_of([file], DumpLogOptions(prints_contents=True), limits)
+    assert [each[0] for each in items if isinstance(each, tuple)] == ["limit-exceeded"]
+    text = b"".join(each for each in items if isinstance(each, bytearray))
     assert text.count(b"baseOffset: ") == 3
     assert b"| Error in the batch at position " in text
 
@@ -222,6 +293,6 @@ def test_names_that_are_no_utf_8(tmp_path: Path) -> None:
     os.mkdir(folder)
     path = os.fsdecode(folder + b"/00000000000000000000.log")
     shutil.copy(write_segment(tmp_path / "t-0", 0, batches(1)), path)
-    lines = b"".join(each for each in dump_log([path], DumpLogOptions()) if isinstance(each, bytes)).split(b"\n")
+    lines = printed([Path(path)], DumpLogOptions()).split(b"\n")
     assert lines[0] == b"Dumping " + os.fsencode(path)
     assert lines[2].startswith(b"baseOffset: 0 ")
