@@ -12,7 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from format.errors import InputError
 
@@ -135,7 +135,7 @@ def open_session(master: str | None = None, conf: Mapping[str, str] | None = Non
         return builder.getOrCreate()
     log = spark_log_path()
     try:
-        with _chatter_to(log):
+        with _chatter_to(log), _no_orphan():
             session = builder.getOrCreate()
     except Exception as error:
         raise SparkMissing(f"Spark did not start: {one_line_reason(error)}; its log is {log}") from error
@@ -169,6 +169,33 @@ def _lead_workers_here() -> None:
     known = os.environ.get("PYTHONPATH", "")
     if root not in known.split(os.pathsep):
         os.environ["PYTHONPATH"] = root + (os.pathsep + known if known else "")
+
+
+@contextlib.contextmanager
+def _no_orphan() -> Iterator[None]:
+    """A JVM that is started here ends where starting it fails or is interrupted.
+
+    Spark would leave it: before the two have met nothing tells the JVM that nobody waits for it, and it ignores Ctrl-C.
+    """
+    from pyspark import java_gateway
+
+    started: list[subprocess.Popen[bytes]] = []
+    popen = java_gateway.Popen
+
+    def start(*arguments: Any, **keywords: Any) -> subprocess.Popen[bytes]:
+        started.append(popen(*arguments, **keywords))
+        return started[-1]
+
+    java_gateway.Popen = start  # type: ignore[assignment,misc]
+    try:
+        yield
+    except BaseException:
+        for process in started:
+            process.kill()
+            process.wait()
+        raise
+    finally:
+        java_gateway.Popen = popen  # type: ignore[misc]
 
 
 @contextlib.contextmanager
