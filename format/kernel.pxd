@@ -1,6 +1,6 @@
 # The C types of kernel.py, for Cython; the Python file runs without them.
 cimport cython
-from format.kernel_memory cimport bytes_at, copy_bytes, copy_piece, copy_escaped, is_ascii, room_at, words_at
+from format.kernel_memory cimport bytes_at, copy_bytes, copy_piece, copy_escaped, find_bytes, is_ascii, room_at, words_at
 
 cdef long long _STOP_END, _STOP_MORE, _STOP_FULL, _STOP_BAD_LENGTH, _STOP_BAD_MAGIC, _STOP_SUSPICIOUS
 
@@ -142,6 +142,11 @@ cdef bint _are_header_keys_utf8(const unsigned char* source, Py_ssize_t at, Py_s
 
 @cython.locals(end=cython.Py_ssize_t, row=cython.Py_ssize_t, source=cython.p_const_uchar)
 cpdef Py_ssize_t find_bad_header_key(const unsigned char[::1] buffer, const long long[:, ::1] table, Py_ssize_t first)
+
+@cython.locals(row=cython.Py_ssize_t, length=cython.Py_ssize_t, source=cython.p_const_uchar,
+               needle=cython.p_const_uchar)
+cpdef void find_in_fields(const unsigned char[::1] buffer, const long long[:, ::1] fields,
+                          const unsigned char[::1] wanted, long long[::1] found)
 
 cdef const unsigned char[::1] _DIGITS
 

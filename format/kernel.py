@@ -994,6 +994,20 @@ def find_bad_header_key(buffer, table, first):
     return -1
 
 
+def find_in_fields(buffer, fields, wanted, found):
+    """Where ``wanted`` first lies in each field, counted from its start, or -1; no bytes lie at its start.
+
+    ``fields`` has a start and an end in the buffer for each, which must be in it.
+    """
+    source = bytes_at(buffer)
+    needle = bytes_at(wanted)
+    length = wanted.shape[0]
+    for row in range(fields.shape[0]):
+        found[row] = find_bytes(source, fields[row, 0], fields[row, 1], needle, length)
+        if found[row] >= 0:
+            found[row] -= fields[row, 0]
+
+
 #: 00 to 99, two digits each.
 _DIGITS = memoryview(b"".join(b"%02d" % number for number in range(100)))
 

@@ -6,6 +6,8 @@ cdef extern from *:
     """
     #include <stdint.h>
     #include <string.h>
+    /* In every C library but Microsoft's, yet hidden unless it is asked for. */
+    extern void *memmem(const void *, size_t, const void *, size_t);
     #define KAFKALOG_EACH_BYTE(byte) (UINT64_C(0x0101010101010101) * (byte))
     /* Copies a word of 8 bytes, printable ASCII all of them, with a backslash before each quote and backslash. Returns
        how many bytes that gave; 0 for any other word, and on a machine whose words begin with their highest byte. All
@@ -38,6 +40,7 @@ cdef extern from *:
     }
     """
     int kafkalog_copy_word(unsigned char* out, const unsigned char* source) noexcept nogil
+    void* memmem(const void* source, size_t source_bytes, const void* wanted, size_t wanted_bytes) noexcept nogil
 
 @cython.boundscheck(False)
 @cython.wraparound(False)
@@ -80,6 +83,15 @@ cdef inline (Py_ssize_t, Py_ssize_t) copy_escaped(unsigned char* out, Py_ssize_t
         at += length
         start += 8
     return at, start
+
+cdef inline Py_ssize_t find_bytes(const unsigned char* source, Py_ssize_t start, Py_ssize_t end,
+                                  const unsigned char* wanted, Py_ssize_t length) noexcept nogil:
+    cdef const unsigned char* at = NULL
+    if length == 0:
+        return start
+    if end - start >= length:
+        at = <const unsigned char*> memmem(source + start, end - start, wanted, length)
+    return -1 if at == NULL else at - source
 
 cdef inline bint is_ascii(const unsigned char* source, Py_ssize_t start, Py_ssize_t end) noexcept nogil:
     cdef unsigned char seen = 0

@@ -9,7 +9,17 @@ from __future__ import annotations
 
 from typing import TypeVar
 
-__all__ = ("PIECE_BYTES", "bytes_at", "copy_bytes", "copy_escaped", "copy_piece", "is_ascii", "room_at", "words_at")
+__all__ = (
+    "PIECE_BYTES",
+    "bytes_at",
+    "copy_bytes",
+    "copy_escaped",
+    "copy_piece",
+    "find_bytes",
+    "is_ascii",
+    "room_at",
+    "words_at",
+)
 
 ViewT = TypeVar("ViewT", bytes, bytearray, memoryview)
 
@@ -51,6 +61,12 @@ def copy_escaped(out: memoryview, at: int, source: memoryview, start: int, end: 
     may stop before; here it stops at once, as the caller's loop does no worse.
     """
     return at, start
+
+
+def find_bytes(source: memoryview, start: int, end: int, wanted: memoryview, length: int) -> int:
+    """Where ``wanted``, of that length, first lies in ``source[start:end]``, counted from ``source``; else -1."""
+    at = bytes(source[start:end]).find(wanted[:length])
+    return at if at < 0 else start + at
 
 
 def is_ascii(source: memoryview, start: int, end: int) -> bool:

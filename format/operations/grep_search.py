@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -98,33 +97,31 @@ class _Content:
             stop = min(end + len(text) - 1, self._end)  # a needle that begins in this window may end in the next one
             if needle.table is not None:
                 content, start, stop = content[start:stop].translate(needle.table), 0, stop - start
+            most_here = most * (end - self._first) // length + _HITS_TO_JUDGE_BY
             at = content.find(text, start, stop)
             while at >= 0:
                 found.append(first - start + at)
+                if len(found) > most_here:
+                    return None
                 at = content.find(text, at + len(text), stop)
-            if len(found) > most * (end - self._first) // length + _HITS_TO_JUDGE_BY:
-                return None
         return np.asarray(found, np.int64) + self._shift
 
     def matches(self, pattern: Pattern, fields: _Fields) -> tuple[NDArray[np.intp], Int64Column, Int64Column]:
         """The fields that match, and where in them the first match starts and ends."""
-        starts = (fields.start - self._shift).tolist()
-        ends = (fields.end - self._shift).tolist()
+        spans = np.stack((fields.start - self._shift, fields.end - self._shift), axis=1)
         if pattern.verifier is not None:
-            parts = map(self._plain.__getitem__, map(slice, starts, ends))
-            numbers: list[int] = []
-            spans: list[int] = []
-            for each, match in enumerate(map(pattern.verifier.search, parts)):
-                if match is not None:
-                    numbers.append(each)
-                    spans += match.span()
-            span = np.asarray(spans, np.int64)
-            return np.asarray(numbers, np.intp), span[::2], span[1::2]
+            parts = map(self._plain.__getitem__, map(slice, *spans.T.tolist()))
+            found = list(map(pattern.verifier.search, parts))
+            matches = [match for match in found if match is not None]
+            number = np.flatnonzero([match is not None for match in found])
+            ends = np.array([match.span() for match in matches], np.int64).reshape(-1, 2)
+            return number, ends[:, 0], ends[:, 1]
         needle = pattern.needle or Needle(b"")
-        content = self._bytes(needle.table)
-        at = np.fromiter(map(content.find, repeat(needle.text), starts, ends), np.int64, len(starts))
+        at = np.empty(len(spans), np.int64)
+        content, text = memoryview(self._bytes(needle.table)), memoryview(needle.text)
+        kernel.find_in_fields(content, memoryview(spans), text, memoryview(at))
         number = np.flatnonzero(at >= 0)
-        start = at[number] + self._shift - fields.start[number]
+        start = at[number]
         return number, start, start + len(needle.text)
 
 

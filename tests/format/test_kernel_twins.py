@@ -113,6 +113,7 @@ def observed(log: bytes, chunk_bytes: int) -> list[Any]:
             seen.append(told(RecordCheck(WHERE, LIMITS).findings(table)))
             seen.append([table.headers(row) for row in range(min(len(table), 50))])
             seen.append(doubts(chunk.table, table))
+            seen.append(found_in(table))
         seen += lines_of(chunk, tables)
     return seen
 
@@ -146,6 +147,19 @@ def doubts(batches: BatchTable, table: RecordTable) -> tuple[int, int, int]:
     record = in_use().find_doubtful_record(table.buffer, records, columns, 5000, crc_tables()) if len(table) else -1
     misplaced = in_use().find_misplaced_record(table.buffer, records, columns, 1, 3, 0) if len(table) else -1
     return in_use().find_doubtful_header(columns, 2**62), record, misplaced
+
+
+def found_in(table: RecordTable) -> list[list[int]]:
+    """Where some bytes lie in the values, among them all of the first, one more, and none at all."""
+    values = np.flatnonzero(table.value_length >= 0)
+    fields = np.stack((table.value_start[values], (table.value_start + table.value_length)[values]), axis=1)
+    places = np.full(len(values), -7, np.int64)
+    seen = []
+    first = bytes(table.buffer[slice(*fields[0])])[:2000] if len(values) else b""
+    for wanted in (first, first + b"\0", first[len(first) // 2 :], b"e", b"\0\0", b""):
+        in_use().find_in_fields(table.buffer, memoryview(fields), memoryview(wanted), memoryview(places))
+        seen.append(places.tolist())
+    return seen
 
 
 def logs_of_brokers() -> list[Any]:
