@@ -33,12 +33,17 @@ _END_MARK = bytes(4)
 #: reset, the library goes on counting the bytes of the frame that it was in.
 _per_thread = threading.local()
 _DEFAULT_LEVEL = 9  # means the fast compressor, which has no levels (Lz4BlockOutputStream)
+_QUICK_BYTES = 1 * MIB  # a frame up to this size most often comes out in one step
 
 
 def decompress(payload: bytes | memoryview, magic: int, limits: Limits) -> bytes:
     """All frames' bytes; what follows the last one and does not start another is ignored, as Kafka does."""
     view = memoryview(payload)
     limit_bytes = limits.max_decompressed_bytes
+    if magic and len(view) <= _QUICK_BYTES:
+        quick = _decompress_quickly(view, limit_bytes)
+        if quick is not None:
+            return quick
     out = io.BytesIO()
     position = 0
     for _ in range(MAX_PARTS):
@@ -53,8 +58,6 @@ def decompress(payload: bytes | memoryview, magic: int, limits: Limits) -> bytes
         position += used
         if ended:
             _per_thread.context = context
-            if position == len(view) and not out.tell() and len(whole) <= limit_bytes:
-                return whole  # one frame in one step, as most are
         out.write(whole)
         if not ended:
             position = _decompress_rest(context, view, position, out, limit_bytes)
@@ -65,6 +68,20 @@ def decompress(payload: bytes | memoryview, magic: int, limits: Limits) -> bytes
         if not len(following) or not _FRAME_MAGIC.startswith(following):
             return out.getvalue()
     raise too_many_parts(_NAME, "frames")
+
+
+def _decompress_quickly(view: memoryview, limit_bytes: int) -> bytes | None:
+    """The bytes of one frame with the header that Kafka writes; None for whatever needs a closer look."""
+    header = _java_header(2)
+    if view[: len(header)] != header:
+        return None
+    context = _take_context()
+    room_bytes = min(_STEP_OUT_BYTES, limit_bytes + 1, len(view) * _MOST_BYTES_PER_BYTE)
+    whole, used, ended = _decompress_step(context, view, room_bytes)
+    if not ended:
+        return None
+    _per_thread.context = context
+    return whole if used == len(view) and len(whole) <= limit_bytes else None
 
 
 def _take_context() -> object:
