@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from format import kernel, layout
 from format.chain_trust import ChainTrust
-from format.checksums import crc32_of, crc32c_of, crc_tables
+from format.checksums import crc32_of, crc32c_function, crc_tables
 from format.errors import CorruptDataError
 from format.limits import DEFAULT_LIMITS, Limits
 from format.resynchronise import BatchSearch, FoundBatch, has_right_crc, read_header
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 Int64Column = NDArray[np.int64]
 
 _COLUMN = {name: number for number, name in enumerate(kernel.BATCH_COLUMNS)}
+_MAY_DIFFER = [_COLUMN[name] for name in ("position", "size_bytes", "crc")]
 _STOP_NAMES = kernel.STOPS
 #: What is read at once where whole batches are wanted, and where only headers are.
 BODY_CHUNK_BYTES = 4 * 1024 * 1024
@@ -70,6 +71,14 @@ class BatchTable:
     def rows(self, which: slice | NDArray[np.bool_] | NDArray[np.intp]) -> BatchTable:
         """A table of the rows that a slice, mask or index array picks."""
         return BatchTable(self.columns[which], self.crc_valid[which])
+
+    def same_headers(self, other: BatchTable) -> NDArray[np.bool_]:
+        """Which rows of two tables of one length say the same, codec, length and CRC aside, wherever they lie."""
+        differ = self.columns != other.columns
+        differ[:, _MAY_DIFFER] = False
+        differ[:, _COLUMN["attributes"]] = (self.attributes ^ other.attributes) & ~layout.CODEC_MASK != 0
+        same: NDArray[np.bool_] = ~differ.any(axis=1)
+        return same
 
     @property
     def position(self) -> Int64Column:
@@ -471,15 +480,30 @@ def compute_crc_valid(table: BatchTable, buffer: memoryview, buffer_position: in
         if not kernel.check_crcs(buffer, buffer_position, columns, _SMALL_BATCH_BYTES, crc_tables(), view):
             return
         large = np.flatnonzero(table.size_bytes > _SMALL_BATCH_BYTES)
-    positions = (table.position[large] - buffer_position).tolist()
-    rows = zip(positions, table.size_bytes[large].tolist(), table.magic[large].tolist(), strict=True)
-    crcs = [
-        crc32c_of(buffer[start + _CRC_START_V2 : start + size_bytes])
-        if magic == 2
-        else crc32_of(buffer[start + _CRC_START_LEGACY : start + size_bytes])
-        for start, size_bytes, magic in rows
-    ]
+    starts = table.position[large] - buffer_position
+    ends = (starts + table.size_bytes[large]).tolist()
+    is_v2 = table.magic[large] == 2
+    crc32c = crc32c_function()
+    if is_v2.all():
+        crcs = [crc32c(buffer[at:end]) for at, end in zip((starts + _CRC_START_V2).tolist(), ends, strict=True)]
+    else:
+        crcs = [
+            crc32c(buffer[start + _CRC_START_V2 : end]) if v2 else crc32_of(buffer[start + _CRC_START_LEGACY : end])
+            for start, end, v2 in zip(starts.tolist(), ends, is_v2.tolist(), strict=True)
+        ]
     valid[large] = table.crc[large] == np.array(crcs, np.int64)
+
+
+def whole_batches(content: bytes | bytearray | memoryview, position: int, count: int) -> BatchTable:
+    """The ``count`` batches that these bytes are, one after the other, the first at ``position``; no CRC is looked at.
+
+    Raises CorruptDataError where the headers say that they are anything else.
+    """
+    columns, status = np.empty((count, len(_COLUMN)), np.int64), np.array((0, 0, -1), np.int64)
+    found = kernel.hop(memoryview(content), 0, len(content), position, memoryview(columns), 0, memoryview(status))
+    if (found, status[1]) != (count, len(content)):
+        raise CorruptDataError(f"these bytes are not {count} batches: the headers lead to byte {status[1]}")
+    return BatchTable(columns)
 
 
 def read_batch_table(source: Source, *, check_crc: bool = False, limits: Limits = DEFAULT_LIMITS) -> BatchTable:

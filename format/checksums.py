@@ -6,11 +6,10 @@ Buffers are read in place; the libraries release the GIL for large ones.
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable
 from functools import cache
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
-from typing import cast
+from typing import Protocol, cast
 
 from format import kernel
 
@@ -19,9 +18,15 @@ _CRC32_POLYNOMIAL = 0xEDB88320
 _TABLES = 16  # the kernel takes sixteen bytes at a step
 
 
+class Crc32c(Protocol):
+    """A function as ``crc32c_of``."""
+
+    def __call__(self, buffer: bytes | bytearray | memoryview, before: int = 0, /) -> int: ...
+
+
 def crc32c_of(buffer: bytes | bytearray | memoryview, before: int = 0) -> int:
     """The CRC-32C (Castagnoli) of the bytes, unsigned; ``before`` is that of the bytes in front of them."""
-    return _crc32c()(buffer, before)
+    return crc32c_function()(buffer, before)
 
 
 def crc32_of(buffer: bytes | bytearray | memoryview, before: int = 0) -> int:
@@ -30,8 +35,8 @@ def crc32_of(buffer: bytes | bytearray | memoryview, before: int = 0) -> int:
 
 
 @cache
-def _crc32c() -> Callable[[bytes | bytearray | memoryview, int], int]:
-    """The library's function, where it can be had without the library's own start.
+def crc32c_function() -> Crc32c:
+    """What ``crc32c_of`` calls, for loops over many small pieces; the library's, had without the library's own start.
 
     That reads the metadata of what is installed, and with it half of the email package: a tenth of a short run.
     """
@@ -41,10 +46,10 @@ def _crc32c() -> Callable[[bytes | bytearray | memoryview, int], int]:
         if spec is not None and spec.loader is not None:
             module = module_from_spec(spec)
             spec.loader.exec_module(module)
-            return cast("Callable[[bytes | bytearray | memoryview, int], int]", module.crc32c)
+            return cast("Crc32c", module.crc32c)
     from crc32c import crc32c
 
-    return cast("Callable[[bytes | bytearray | memoryview, int], int]", crc32c)
+    return cast("Crc32c", crc32c)
 
 
 @cache

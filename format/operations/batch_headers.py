@@ -1,4 +1,4 @@
-"""The headers of many v2 batches as one array, a row each: to change a field of all, or to compare all at once."""
+"""The headers of many v2 batches at once: where they lie, and new lengths, codecs and CRCs for all of them."""
 
 from __future__ import annotations
 
@@ -7,18 +7,15 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.batches import BatchChunk
+from format.checksums import crc32c_function
 
 HEADER_BYTES = layout.RECORD_BATCH.size_bytes
-#: Columns of the array: the batch's length and its CRC.
-LENGTH = slice(layout.LOG_ENTRY.offset_of("length"), layout.LOG_ENTRY.size_bytes)
-CRC = slice(layout.RECORD_BATCH.offset_of("crc"), layout.RECORD_BATCH.offset_of("attributes"))
-#: What of the header the CRC covers; all that comes after the header too.
-COVERED_BY_CRC = slice(layout.RECORD_BATCH.offset_of("attributes"), HEADER_BYTES)
+_LENGTH = np.arange(layout.LOG_ENTRY.offset_of("length"), layout.LOG_ENTRY.size_bytes)
+_CRC = np.arange(layout.RECORD_BATCH.offset_of("crc"), layout.RECORD_BATCH.offset_of("attributes"))
 #: The codec bits are in the attributes' low byte.
-CODEC_BYTE = layout.RECORD_BATCH.offset_of("attributes") + 1
-
-Headers = NDArray[np.uint8]
-_EVERY_BYTE = np.arange(HEADER_BYTES)
+_CODEC_BYTE = layout.RECORD_BATCH.offset_of("attributes") + 1
+#: The CRC covers a batch from here to its end.
+_CRC_START = layout.RECORD_BATCH.offset_of("attributes")
 
 
 def batch_spans(chunk: BatchChunk, rows: NDArray[np.intp]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -27,13 +24,18 @@ def batch_spans(chunk: BatchChunk, rows: NDArray[np.intp]) -> tuple[NDArray[np.i
     return starts, starts + chunk.table.size_bytes[rows]
 
 
-def headers_at(buffer: memoryview, starts: NDArray[np.int64]) -> Headers:
-    """A copy of the v2 headers that start at these places of a buffer, (n, 61)."""
-    headers: Headers = np.frombuffer(buffer, np.uint8)[starts[:, None] + _EVERY_BYTE]
-    return headers
+def seal_batches(content: bytearray, size_bytes: NDArray[np.int64], codec: int) -> None:
+    """Give v2 batches, ``content`` one after the other, the codec, and the lengths and CRCs that go with it."""
+    octets = np.frombuffer(content, np.uint8)
+    ends = np.cumsum(size_bytes)
+    starts = ends - size_bytes
+    octets[starts[:, None] + _LENGTH] = _fields(size_bytes - layout.LOG_ENTRY.size_bytes, ">i4")
+    octets[starts + _CODEC_BYTE] = octets[starts + _CODEC_BYTE] & (0xFF & ~layout.CODEC_MASK) | codec
+    crc32c, view = crc32c_function(), memoryview(content)
+    spans = zip((starts + _CRC_START).tolist(), ends.tolist(), strict=True)
+    octets[starts[:, None] + _CRC] = _fields(np.array([crc32c(view[start:end]) for start, end in spans]), ">u4")
 
 
-def as_fields(values: list[int], dtype: str) -> Headers:
+def _fields(values: NDArray[np.int64], dtype: str) -> NDArray[np.uint8]:
     """Numbers as the bytes of a big-endian field, a row each; ``dtype`` is numpy's name, as in ``>u4``."""
-    fields: Headers = np.array(values, dtype).view(np.uint8).reshape(len(values), np.dtype(dtype).itemsize)
-    return fields
+    return values.astype(dtype).view(np.uint8).reshape(len(values), np.dtype(dtype).itemsize)

@@ -14,13 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from format import layout
 from format.batches import BatchChunk, BatchTable
 from format.codecs import decompress
 from format.errors import KafkaLogError, OutputError
 from format.limits import Limits
 from format.location import Location
-from format.operations.batch_headers import CODEC_BYTE, CRC, HEADER_BYTES, LENGTH, batch_spans, headers_at
+from format.operations.batch_headers import HEADER_BYTES, batch_spans
 from format.records import RecordTable, record_tables
 
 #: A run ends where it has so many bytes of the source, or so many batches.
@@ -151,12 +150,9 @@ def compare_run(run: RunOfPairs, limits: Limits, location: Location) -> None:
     """
     source_spans, output_spans = batch_spans(*run.source), batch_spans(*run.output)
     source, output = _buffer_of(run.source.chunk), _buffer_of(run.output.chunk)
-    mine, theirs = headers_at(source, source_spans[0]), headers_at(output, output_spans[0])
-    codecs = [(headers[:, CODEC_BYTE] & layout.CODEC_MASK).tolist() for headers in (mine, theirs)]
-    for headers in (mine, theirs):
-        headers[:, LENGTH] = headers[:, CRC] = 0
-        headers[:, CODEC_BYTE] &= 0xFF & ~layout.CODEC_MASK
-    are_same = (mine == theirs).all(axis=1).tolist()
+    mine, theirs = (each.chunk.table.rows(each.rows) for each in (run.source, run.output))
+    codecs = mine.codec.tolist(), theirs.codec.tolist()
+    are_same = mine.same_headers(theirs).tolist()
     spans = (each.tolist() for each in (*source_spans, *output_spans))
     for number, (is_same, codec, new_codec, start, end, new_start, new_end) in enumerate(
         zip(are_same, *codecs, *spans, strict=True)

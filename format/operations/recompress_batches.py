@@ -9,14 +9,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
 from format.batches import BatchChunk
-from format.checksums import crc32c_of
 from format.codecs import compress, decompress
 from format.encode_batches import (
     BatchHeader,
@@ -30,54 +28,41 @@ from format.errors import CorruptDataError, KafkaLogError, LimitExceeded, Unsupp
 from format.legacy_messages import message_table, wrapper_table
 from format.limits import Limits
 from format.location import Location
-from format.operations.batch_headers import (
-    CODEC_BYTE,
-    COVERED_BY_CRC,
-    CRC,
-    HEADER_BYTES,
-    LENGTH,
-    Headers,
-    as_fields,
-    batch_spans,
-    headers_at,
-)
+from format.operations.batch_headers import HEADER_BYTES, batch_spans, seal_batches
 from format.records import RecordTable, record_tables
 
 _OFFSET_BYTES = 8
-#: What a v2 batch's length field says of a batch without a payload.
-_LENGTH_WITHOUT_PAYLOAD = HEADER_BYTES - layout.LOG_ENTRY.size_bytes
+Int64Column = NDArray[np.int64]
 
 
 @dataclass(frozen=True, slots=True)
 class NewBatches:
-    """Whole batches for the output, in order: each a head and the payload after it, with its first and last offset."""
+    """Whole batches for the output, which are ``content`` one after the other; columns with an entry for each."""
 
-    heads: Sequence[bytes | bytearray | memoryview]
-    payloads: Sequence[bytes | memoryview]
-    first_offsets: Sequence[int]
-    last_offsets: Sequence[int]
+    content: bytes | bytearray | memoryview
+    sizes_bytes: Int64Column
+    first_offsets: Int64Column
+    last_offsets: Int64Column
 
     def __len__(self) -> int:
-        return len(self.heads)
-
-    @property
-    def size_bytes(self) -> int:
-        return sum(map(len, self.heads)) + sum(map(len, self.payloads))
-
-    def parts(self) -> Iterator[bytes | bytearray | memoryview]:
-        """The pieces that the batches are when they are joined."""
-        return chain.from_iterable(zip(self.heads, self.payloads, strict=True))
+        return len(self.sizes_bytes)
 
     def each(self) -> Iterator[NewBatches]:
         """Every batch by itself."""
-        for head, payload, first, last in zip(
-            self.heads, self.payloads, self.first_offsets, self.last_offsets, strict=True
-        ):
-            yield NewBatches([head], [payload], [first], [last])
+        view, end = memoryview(self.content), 0
+        for row, size_bytes in enumerate(self.sizes_bytes.tolist()):
+            start, end = end, end + size_bytes
+            one = slice(row, row + 1)
+            yield NewBatches(view[start:end], self.sizes_bytes[one], self.first_offsets[one], self.last_offsets[one])
 
 
-def _one(content: bytes | bytearray | memoryview, first_offset: int, last_offset: int) -> NewBatches:
-    return NewBatches([content], [b""], [first_offset], [last_offset])
+def _one(content: bytes, first_offset: int, last_offset: int) -> NewBatches:
+    return _joined([content], [first_offset], [last_offset])
+
+
+def _joined(contents: Sequence[bytes], first_offsets: Sequence[int], last_offsets: Sequence[int]) -> NewBatches:
+    columns = (np.array(each, np.int64) for each in (list(map(len, contents)), first_offsets, last_offsets))
+    return NewBatches(contents[0] if len(contents) == 1 else b"".join(contents), *columns)
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,15 +86,19 @@ def copied(chunk: BatchChunk, rows: Sequence[int]) -> NewBatches:
     """The batches as they are."""
     if chunk.buffer is None:
         raise ValueError("the chunk was read without bodies")
-    which = np.array(rows)
-    starts, ends = (each.tolist() for each in batch_spans(chunk, which))
-    heads = [chunk.buffer[start:end] for start, end in zip(starts, ends, strict=True)]
-    return NewBatches(heads, [b""] * len(heads), *_offsets(chunk, which))
+    buffer, which = chunk.buffer, np.array(rows)
+    starts, ends = batch_spans(chunk, which)
+    content: bytes | memoryview
+    if (starts[1:] == ends[:-1]).all():
+        content = buffer[int(starts[0]) : int(ends[-1])]
+    else:
+        content = b"".join([buffer[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)])
+    return NewBatches(content, ends - starts, *_offsets(chunk, which))
 
 
-def _offsets(chunk: BatchChunk, which: NDArray[np.intp]) -> tuple[list[int], list[int]]:
+def _offsets(chunk: BatchChunk, which: NDArray[np.intp]) -> tuple[Int64Column, Int64Column]:
     first = chunk.table.base_offset[which]
-    return first.tolist(), (first + chunk.table.last_offset_delta[which]).tolist()
+    return first, first + chunk.table.last_offset_delta[which]
 
 
 def recompressed(
@@ -121,38 +110,27 @@ def recompressed(
     """
     if chunk.buffer is None:
         raise ValueError("the chunk was read without bodies")
-    buffer, table, which = chunk.buffer, chunk.table, np.array(rows)
+    buffer, which = chunk.buffer, np.array(rows)
     starts, ends = batch_spans(chunk, which)
-    spans = zip((starts + HEADER_BYTES).tolist(), ends.tolist(), table.codec[which].tolist(), strict=True)
-    payloads: list[bytes] = []
+    spans = zip(starts.tolist(), ends.tolist(), chunk.table.codec[which].tolist(), strict=True)
+    new_codec, level = target.codec, target.level
+    parts: list[bytes | memoryview] = []  # of each batch its header and its payload
     error: KafkaLogError | None = None
     for start, end, codec in spans:
-        payload: bytes | memoryview = buffer[start:end]
+        payload_start = start + HEADER_BYTES
+        payload: bytes | memoryview = buffer[payload_start:end]
         try:
             if codec:
                 payload = decompress(codec, payload, magic=2, limits=limits)
         except (CorruptDataError, UnsupportedError, LimitExceeded) as failure:
             error = failure
             break
-        payloads.append(compress(target.codec, payload, level=target.level))
-    which = which[: len(payloads)]
-    heads = _sealed_headers(headers_at(buffer, starts[: len(payloads)]), payloads, target.codec)
-    return NewBatches(heads, payloads, *_offsets(chunk, which)), error
-
-
-def _sealed_headers(headers: Headers, payloads: list[bytes], codec: int) -> list[bytes]:
-    """The headers with the codec, and the lengths and CRCs of their new payloads."""
-    headers[:, LENGTH] = as_fields([_LENGTH_WITHOUT_PAYLOAD + len(each) for each in payloads], ">i4")
-    headers[:, CODEC_BYTE] = headers[:, CODEC_BYTE] & (0xFF & ~layout.CODEC_MASK) | codec
-    covered = headers[:, COVERED_BY_CRC].tobytes()
-    width = COVERED_BY_CRC.stop - COVERED_BY_CRC.start
-    crcs = [
-        crc32c_of(payload, crc32c_of(covered[number * width : (number + 1) * width]))
-        for number, payload in enumerate(payloads)
-    ]
-    headers[:, CRC] = as_fields(crcs, ">u4")
-    whole = headers.tobytes()
-    return [whole[start : start + HEADER_BYTES] for start in range(0, len(whole), HEADER_BYTES)]
+        parts += buffer[start:payload_start], compress(new_codec, payload, level=level) if new_codec else payload
+    which = which[: len(parts) // 2]
+    sizes_bytes = HEADER_BYTES + np.array(list(map(len, parts[1::2])), np.int64)
+    content = bytearray().join(parts)
+    seal_batches(content, sizes_bytes, new_codec)
+    return NewBatches(content, sizes_bytes, *_offsets(chunk, which)), error
 
 
 def rewrapped(chunk: BatchChunk, row: int, target: Target, limits: Limits) -> NewBatches:
@@ -180,7 +158,7 @@ def unpacked(chunk: BatchChunk, row: int, limits: Limits) -> NewBatches:
     inner = wrapper_table(chunk, [row], limits, Location(""))
     _raise_problems(inner)
     offsets = inner.offset.tolist()
-    heads = [
+    messages = [
         encode_message(
             magic,
             offset,
@@ -191,7 +169,7 @@ def unpacked(chunk: BatchChunk, row: int, limits: Limits) -> NewBatches:
         )
         for number, offset in enumerate(offsets)
     ]
-    return NewBatches(heads, [b""] * len(heads), offsets, offsets)
+    return _joined(messages, offsets, offsets)
 
 
 def packed(chunk: BatchChunk, rows: Sequence[int], target: Target) -> NewBatches:

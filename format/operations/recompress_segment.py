@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
-from format.batches import BODY_CHUNK_BYTES, BatchChunk, BatchTable, batch_chunks
+from format.batches import BODY_CHUNK_BYTES, BatchChunk, BatchTable, whole_batches
 from format.errors import CorruptDataError, KafkaLogError, LimitExceeded, Refused, UnsupportedError
 from format.findings import Finding, finding, finding_of
 from format.location import Location
@@ -44,7 +44,7 @@ from format.partition import Partition
 from format.publish import Publication
 from format.records import batch_location
 from format.segment import Segment
-from format.source import BytesSource, FileSource
+from format.source import FileSource
 
 if TYPE_CHECKING:
     from format.operations.recompress import Recompression
@@ -82,7 +82,7 @@ class SegmentRecompression:
     damage: list[Finding] = field(default_factory=list)
     notes: list[Finding] = field(default_factory=list)
     _writers: list[SegmentWriter] = field(default_factory=list)
-    _pending: list[bytes | bytearray | memoryview] = field(default_factory=list)
+    _pending: list[NewBatches] = field(default_factory=list)
     _pending_bytes: int = 0
 
     def write(self) -> list[WrittenSegment]:
@@ -265,18 +265,20 @@ class SegmentRecompression:
 
     def _put(self, batches: NewBatches, source: FileSource) -> None:
         """Put the batches in the open segment, or roll a new one first as a broker would (LogSegment.shouldRoll)."""
+        if not len(batches):
+            return
         most = min(self.terms.segment_bytes or _MAX_SEGMENT_BYTES, _MAX_SEGMENT_BYTES)
         writer = self._writers[-1]
-        size_bytes, before = batches.size_bytes, writer.size_bytes + self._pending_bytes
+        size_bytes, before = len(batches.content), writer.size_bytes + self._pending_bytes
         is_full = before + size_bytes > most and (before > 0 or len(batches) > 1)
-        if is_full or max(batches.last_offsets) - writer.written.segment_base_offset > layout.MAX_RELATIVE_OFFSET:
+        if is_full or int(batches.last_offsets.max()) - writer.written.segment_base_offset > layout.MAX_RELATIVE_OFFSET:
             if len(batches) > 1:
                 for each in batches.each():
                     self._put(each, source)
                 return
             self._flush(source)
-            self._start(batches.first_offsets[0], source)
-        self._pending.extend(batches.parts())
+            self._start(int(batches.first_offsets[0]), source)
+        self._pending.append(batches)
         self._pending_bytes += size_bytes
         if self._pending_bytes >= _TASK_BYTES:
             self._flush(source)
@@ -292,15 +294,11 @@ class SegmentRecompression:
         if not self._pending:
             return
         writer = self._writers[-1]
-        content = b"".join(self._pending)
-        made = BytesSource(content, writer.log_path)
-        start = writer.size_bytes
+        contents = [each.content for each in self._pending]
+        content = contents[0] if len(contents) == 1 else b"".join(contents)
+        table = whole_batches(content, writer.size_bytes, sum(map(len, self._pending)))
         writer.write(content)
-        for chunk in batch_chunks(made, check_crc=False, limits=self.terms.limits, chunk_bytes=len(content)):
-            if chunk.damage is not None:
-                raise CorruptDataError(chunk.damage.reason, self._location)
-            chunk.table.position[:] += start
-            writer.index(chunk.table)
+        writer.index(table)
         self._pending, self._pending_bytes = [], 0
 
     def _close(self) -> list[WrittenSegment]:

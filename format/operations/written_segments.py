@@ -77,7 +77,7 @@ class SegmentWriter:
         """Bytes of the log so far."""
         return 0 if self._log is None else self._log.size_bytes
 
-    def write(self, content: bytes | memoryview) -> None:
+    def write(self, content: bytes | bytearray | memoryview) -> None:
         """The next bytes of the log."""
         if self._log is not None:
             self._log.write(content)

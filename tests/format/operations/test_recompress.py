@@ -310,7 +310,7 @@ def test_a_wrong_output_is_noticed_before_it_is_published(
         "timestamp": [batch(3, timestamp=1)],
         "offset": [batch(4)],
         "header": [batch(3, leader_epoch=1)],
-        "lost": [],
+        "lost": [batch(3, (), last_offset_delta=2)],
         "extra": [batch(3, (b"a", b"b"), last_offset_delta=2)],
     }[what]
     from format.operations import recompress_segment
@@ -319,9 +319,10 @@ def test_a_wrong_output_is_noticed_before_it_is_published(
     def falsified(*arguments: Any) -> Any:
         made, error = recompressed(*arguments)
         number = list(made.first_offsets).index(3)
-        heads, payloads = list(made.heads), list(made.payloads)
-        heads[number], payloads[number] = b"".join(wrong), b""
-        return replace(made, heads=heads, payloads=payloads), error
+        contents = [bytes(each.content) for each in made.each()]
+        contents[number] = b"".join(wrong)
+        sizes_bytes = np.array([len(each) for each in contents], np.int64)
+        return replace(made, content=b"".join(contents), sizes_bytes=sizes_bytes), error
 
     monkeypatch.setattr(recompress_segment, "recompressed", falsified)
     with pytest.raises(ReadBackMismatch):
