@@ -21,6 +21,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from format.errors import OutputError, OutputExists
+from format.file_digest import FileDigest
 from format.location import Location
 from format.publish_journal import FileEntry, Journal, read_journal
 from format.publish_paths import MANIFEST as MANIFEST
@@ -39,13 +40,13 @@ class NewFile:
     ``close`` flushes it to the disk and enters it in the journal. Left by an exception it is removed.
     """
 
-    def __init__(self, publication: Publication, relative_path: str, path: Path) -> None:
+    def __init__(self, publication: Publication, relative_path: str, path: Path, *, hash_beside: bool = False) -> None:
         self.relative_path = relative_path
         self.path = path
         self.size_bytes = 0
         self.mtime_ns: int | None = None  # to be given to the file when it is closed: brokers look at a log's
         self._publication = publication
-        self._digest = hashlib.sha256()
+        self._digest = FileDigest(beside=hash_beside)
         self._parts: list[bytes | memoryview] = []
         self._buffered_bytes = 0
         try:
@@ -88,11 +89,13 @@ class NewFile:
                 os.fsync(self._fd)
             except OSError as error:
                 raise _failed("cannot flush to the disk", self.path, error) from error
+            sha256 = self._digest.hexdigest()
         finally:
             self._close_descriptor()
-        self._publication.enter(FileEntry(self.relative_path, self.size_bytes, self._digest.hexdigest()))
+        self._publication.enter(FileEntry(self.relative_path, self.size_bytes, sha256))
 
     def _close_descriptor(self) -> None:
+        self._digest.close()
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
@@ -224,9 +227,9 @@ class Publication:
 
     # -- writing -----------------------------------------------------------------------------------------------
 
-    def create(self, relative_path: str | os.PathLike[str]) -> NewFile:
+    def create(self, relative_path: str | os.PathLike[str], *, hash_beside: bool = False) -> NewFile:
         """A new file in the directory; its own directories are made. Raises OutputError, ValueError for a path
-        that leads elsewhere or was made before."""
+        that leads elsewhere or was made before. ``hash_beside`` lets a thread compute its SHA-256 meanwhile."""
         relative = PurePosixPath(os.fspath(relative_path))
         name = relative.as_posix()
         if relative.is_absolute() or ".." in relative.parts or not relative.parts or name in (MANIFEST, JOURNAL):
@@ -238,7 +241,7 @@ class Publication:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _failed("cannot create", path.parent, error) from error
-        return NewFile(self, name, path)
+        return NewFile(self, name, path, hash_beside=hash_beside)
 
     def write_file(self, relative_path: str | os.PathLike[str], content: bytes) -> None:
         """A whole small file."""

@@ -61,14 +61,19 @@ def compress(codec: int, payload: bytes | memoryview, *, level: int | None = Non
 
     Raises UnknownCodec, and ValueError for a level that the codec does not have.
     """
-    compressor = _compressor(codec)
+    return compressor(codec, level)(payload, level, magic)
+
+
+def compressor(codec: int, level: int | None = None) -> Callable[[bytes | memoryview, int | None, int], bytes]:
+    """What ``compress`` calls with payload, level and magic, for loops over many payloads; raises what it raises."""
+    function = _compressor(codec)
     if level is not None:
         if codec not in COMPRESSION_LEVELS:
             raise ValueError(f"{CODEC_NAMES[codec]} has no compression levels")
         lowest, highest, default = COMPRESSION_LEVELS[codec]
         if not (lowest <= level <= highest or level == default):
             raise ValueError(f"{CODEC_NAMES[codec]} has levels {lowest} to {highest}, not {level}")
-    return compressor(payload, level, magic)
+    return function
 
 
 @cache

@@ -23,8 +23,8 @@ from format.operations.batch_headers import HEADER_BYTES, batch_spans
 from format.records import RecordTable, record_tables
 
 #: A run ends where it has so many bytes of the source, or so many batches.
-_MOST_RUN_BYTES = 512 * 1024
-_MOST_RUN_ROWS = 512
+_MOST_RUN_BYTES = 2 * 1024 * 1024
+_MOST_RUN_ROWS = 4096
 
 
 class ReadBackMismatch(OutputError):

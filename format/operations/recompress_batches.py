@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.batches import BatchChunk
-from format.codecs import compress, decompress
+from format.codecs import compress, compressor, decompress
 from format.encode_batches import (
     BatchHeader,
     NewRecord,
@@ -114,6 +114,7 @@ def recompressed(
     starts, ends = batch_spans(chunk, which)
     spans = zip(starts.tolist(), ends.tolist(), chunk.table.codec[which].tolist(), strict=True)
     new_codec, level = target.codec, target.level
+    pack = compressor(new_codec, level) if new_codec else None
     parts: list[bytes | memoryview] = []  # of each batch its header and its payload
     error: KafkaLogError | None = None
     for start, end, codec in spans:
@@ -125,7 +126,7 @@ def recompressed(
         except (CorruptDataError, UnsupportedError, LimitExceeded) as failure:
             error = failure
             break
-        parts += buffer[start:payload_start], compress(new_codec, payload, level=level) if new_codec else payload
+        parts += buffer[start:payload_start], pack(payload, level, 2) if pack else payload
     which = which[: len(parts) // 2]
     sizes_bytes = HEADER_BYTES + np.array(list(map(len, parts[1::2])), np.int64)
     content = bytearray().join(parts)

@@ -50,10 +50,10 @@ if TYPE_CHECKING:
     from format.operations.recompress import Recompression
 
 #: Source bytes that one task of a thread takes, and tasks that may wait for each thread.
-_TASK_BYTES = 512 * 1024
-_TASKS_PER_JOB = 3
+_TASK_BYTES = 1024 * 1024
+_TASKS_PER_JOB = 2
 #: What is read at once for each thread; more would push it out of the processor's cache before it is used.
-_CHUNK_BYTES_PER_JOB = 1024 * 1024
+_CHUNK_BYTES_PER_JOB = 2 * 1024 * 1024
 #: Positions in an index have 32 bits.
 _MAX_SEGMENT_BYTES = 2**31 - 1
 
@@ -84,6 +84,7 @@ class SegmentRecompression:
     _writers: list[SegmentWriter] = field(default_factory=list)
     _pending: list[NewBatches] = field(default_factory=list)
     _pending_bytes: int = 0
+    _waiting: deque[tuple[Future[list[_Made]], BatchChunk]] = field(default_factory=deque)
 
     def write(self) -> list[WrittenSegment]:
         """Write the segment (or the several that it becomes) and compare; stops early at damage that is not skipped.
@@ -105,10 +106,13 @@ class SegmentRecompression:
                 if self.damage and not self.terms.skip_damaged:
                     return []
                 self._feed_transactions(chunk, is_kept)
-                self._chunk(chunk, is_kept, source)
+                self._give_out(chunk, is_kept, source)
                 if self.damage and not self.terms.skip_damaged:
                     return []
                 self.terms.advance(0 if chunk.buffer is None else len(chunk.buffer))
+            self._take_until(0, source)
+            if self.damage and not self.terms.skip_damaged:
+                return []
             self._flush(source)
             written = self._close()
             written[0].source_bytes = source.size_bytes
@@ -172,14 +176,17 @@ class SegmentRecompression:
 
     # -- making new batches ------------------------------------------------------------------------------------
 
-    def _chunk(self, chunk: BatchChunk, is_kept: NDArray[np.bool_], source: FileSource) -> None:
-        waiting: deque[Future[list[_Made]]] = deque()
+    def _give_out(self, chunk: BatchChunk, is_kept: NDArray[np.bool_], source: FileSource) -> None:
+        """Give the chunk's work to the threads; takes what they have made where too much of it waits."""
         for task in self._tasks(plan(chunk.table, is_kept, self.terms.plan), chunk.table):
-            waiting.append(self.pool.submit(self._make, chunk, task))
-            if len(waiting) > _TASKS_PER_JOB * self.terms.jobs:
-                self._take(waiting.popleft().result(), chunk, source)
-        while waiting:
-            self._take(waiting.popleft().result(), chunk, source)
+            self._waiting.append((self.pool.submit(self._make, chunk, task), chunk))
+            self._take_until(_TASKS_PER_JOB * self.terms.jobs if self.terms.jobs > 1 else 0, source)
+
+    def _take_until(self, count: int, source: FileSource) -> None:
+        """Take what the threads have made, in order, until no more than ``count`` tasks wait."""
+        while len(self._waiting) > count:
+            future, chunk = self._waiting.popleft()
+            self._take(future.result(), chunk, source)
 
     def _tasks(self, works: list[Work], table: BatchTable) -> Iterator[list[Work]]:
         """The work in portions of about the same size; only what is made of several batches stays in one."""

@@ -62,7 +62,7 @@ class SegmentWriter:
     def __post_init__(self) -> None:
         self._indexes = SegmentIndexBuilder(self.written.segment_base_offset, self.interval_bytes)
         if self.writes_log:
-            self._log = self.publication.create(self.log_path)
+            self._log = self.publication.create(self.log_path, hash_beside=True)
             self._log.mtime_ns = self.mtime_ns
 
     @property
