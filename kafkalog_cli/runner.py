@@ -122,6 +122,11 @@ class Run:
         """A count for the summary, beside those of the rows."""
         self.summary.count(name, number)
 
+    def say_now(self, words: str) -> None:
+        """A line for standard error before the work goes on; not in a quiet run."""
+        if not self._is_quiet:
+            self._say_aside(words)
+
     def say_at_end(self, words: str) -> None:
         """A line for standard error when all has gone well and every row is written; not in a quiet run."""
         self._last_words.append(words)

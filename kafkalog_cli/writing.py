@@ -12,6 +12,7 @@ from kafkalog_cli.options import check_paths, parse_positive, parse_size
 if TYPE_CHECKING:
     from format.findings import Finding
     from format.operations.written_segments import WrittenSegment
+    from format.publish import Publication
     from kafkalog_cli.runner import Run
 
 Sources = Annotated[
@@ -81,8 +82,11 @@ SEGMENT_TABLE_COLUMNS = (
 )
 
 
-def tell_written(run: Run, items: Iterable[Finding | WrittenSegment]) -> None:
-    """Rows for segments and findings as they come, and the sums for the summary."""
+def tell_written(run: Run, items: Iterable[Finding | WrittenSegment], *, counts_written: bool = True) -> None:
+    """Rows for segments and findings as they come, and the sums for the summary.
+
+    What was written is the sum of the logs; with ``counts_written`` False the caller has another sum.
+    """
     from format.columns import WRITTEN_SEGMENT
     from format.findings import Finding
 
@@ -93,9 +97,19 @@ def tell_written(run: Run, items: Iterable[Finding | WrittenSegment]) -> None:
         run.write(WRITTEN_SEGMENT, (item.row(),))
         run.count("batches", item.batch_count)
         run.count("source_bytes", item.source_bytes)
-        run.count("written_bytes", item.size_bytes)
+        if counts_written:
+            run.count("written_bytes", item.size_bytes)
         if item.lost_bytes:
             run.count("lost_bytes", item.lost_bytes)
+
+
+def tell_resumed(run: Run, publication: Publication, resume: bool) -> None:
+    """With --resume how many finished files are taken over, and a word where there is nothing to take up."""
+    if not resume:
+        return
+    run.count("resumed_files", len(publication.files))
+    if not publication.is_resumed:
+        run.say_now("--resume: no unfinished run of this very command is beside the output; it begins from the start")
 
 
 def say_published(run: Run, target: object) -> None:

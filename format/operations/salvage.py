@@ -19,7 +19,6 @@ from format import layout
 from format.errors import FileChanged, KafkaLogError
 from format.findings import Certainty, Finding, Severity, finding, finding_of
 from format.limits import DEFAULT_LIMITS, Limits
-from format.location import Location
 from format.operations.carry_files import LogRange, carry_log_dir_files, carry_partition_files
 from format.operations.checkpoint_offsets import CheckpointOffsets, checkpoints_beside, read_checkpoint_offsets
 from format.operations.finding_json import finding_as_json, finding_from_json
@@ -27,7 +26,8 @@ from format.operations.index_builder import DEFAULT_INTERVAL_BYTES, TransactionI
 from format.operations.partition_surroundings import surroundings_findings
 from format.operations.patched_source import PatchedSource
 from format.operations.rebuild_snapshots import rebuild_snapshots
-from format.operations.salvage_scan import BadBytes, SegmentScan, salvage_chunks, scan_segment
+from format.operations.salvage_losses import LossTeller, SegmentResult, offset_after, offset_range
+from format.operations.salvage_scan import SegmentScan, salvage_chunks, scan_segment
 from format.operations.write_sources import WriteSources
 from format.operations.written_segments import Advance, SegmentWriter, WrittenSegment, no_progress, written_segment
 from format.partition import Partition
@@ -35,7 +35,6 @@ from format.publish import Publication
 from format.segment import Segment
 from format.source import FileSource
 
-_LOOK_ELSEWHERE = "Look for these offsets in another replica, a backup, or where the records came from."
 #: Topics that brokers compact whatever the checkpoints say, so that offsets between segments may be missing.
 _COMPACTED_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
@@ -150,7 +149,7 @@ class _Run:
         """One segment, done now or by the run that is taken up; yields last the last offset so far."""
         step = f"{name}/{segment.base_offset}"
         if not self.publication.is_step_finished(step):
-            done = _SegmentResult(last_offset)
+            done = SegmentResult(last_offset)
             self._segment(name, partition, segment, transactions, done, is_compacted)
             self.publication.finish_step(step, done.as_json(transactions))
         else:
@@ -176,7 +175,7 @@ class _Run:
         partition: Partition,
         segment: Segment,
         transactions: TransactionIndexBuilder,
-        done: _SegmentResult,
+        done: SegmentResult,
         is_compacted: bool,
     ) -> None:
         location = partition.location(segment.log, segment.base_offset)
@@ -185,7 +184,7 @@ class _Run:
         try:
             file = FileSource(segment.log)
         except KafkaLogError as error:
-            lost = _range(_after(done.last_offset, segment), partition.next_base_offset(segment))
+            lost = offset_range(offset_after(done.last_offset, segment), partition.next_base_offset(segment))
             found = finding_of(error, location)
             done.add(finding(found.code, location, f"nothing could be read: {found.message}", lost_offsets=lost), True)
             return
@@ -195,14 +194,14 @@ class _Run:
             try:
                 scan = scan_segment(
                     source,
-                    first_possible=_after(done.last_offset, segment),
+                    first_possible=offset_after(done.last_offset, segment),
                     next_base_offset=next_base_offset,
                     base_offset=segment.base_offset,
                     limits=self.terms.limits,
                 )
                 self.terms.advance(source.size_bytes)
                 is_live = next_base_offset is None and file.current_size_bytes() != file.size_bytes
-                teller = _LossTeller(location, scan, source, next_base_offset, is_live, is_compacted)
+                teller = LossTeller(location, scan, source, next_base_offset, is_live, is_compacted)
                 teller.tell(done)
                 done.segment = self._write(name, partition, segment, source, scan, transactions)
             except FileChanged as error:
@@ -274,112 +273,6 @@ class _Run:
             )
             self.terms.losses.append(lost)
             yield lost
-
-
-@dataclass(slots=True)
-class _SegmentResult:
-    """What one segment gave, so that a run that is taken up can tell it again."""
-
-    last_offset: int | None
-    segment: WrittenSegment | None = None
-    findings: list[tuple[Finding, bool]] = field(default_factory=list)
-
-    def add(self, found: Finding, is_loss: bool) -> None:
-        self.findings.append((found, is_loss))
-
-    def as_json(self, transactions: TransactionIndexBuilder) -> dict[str, Any]:
-        return {
-            "last_offset": self.last_offset,
-            "segment": None if self.segment is None else self.segment.as_json(),
-            "findings": [{"finding": finding_as_json(found), "is_loss": is_loss} for found, is_loss in self.findings],
-            "open": transactions.open_transactions,
-        }
-
-
-@dataclass(slots=True)
-class _LossTeller:
-    """Tells what a segment lost: every byte between kept batches, and the offsets that those bytes may have held."""
-
-    location: Location
-    scan: SegmentScan
-    source: PatchedSource
-    next_base_offset: int | None
-    is_live: bool
-    is_compacted: bool
-    lost_bytes: int = 0
-
-    def tell(self, done: _SegmentResult) -> None:
-        """Add a finding for each gap to ``done``, and the last offset kept."""
-        scan = self.scan
-        kept = np.flatnonzero(scan.is_kept)
-        starts = np.concatenate(([0], scan.end_position[kept]))
-        ends = np.concatenate((scan.position[kept], [self.source.size_bytes]))
-        first_lost = np.concatenate(([self._first_possible(done)], scan.last_offset[kept] + 1))
-        next_kept = scan.base_offset[kept].tolist()
-        for gap in np.flatnonzero(ends > starts).tolist():
-            until = next_kept[gap] if gap < len(kept) else self.next_base_offset
-            self._gap(int(starts[gap]), int(ends[gap]), int(first_lost[gap]), until, done)
-        if len(kept):
-            done.last_offset = int(scan.last_offset[kept[-1]])
-        end_offset = int(first_lost[-1])
-        is_told = int(ends[-1]) > int(starts[-1])
-        if is_told or self.is_compacted or self.next_base_offset is None:
-            return
-        if end_offset < self.next_base_offset:
-            done.add(self._missing_before_next(end_offset, self.next_base_offset), True)
-
-    def _first_possible(self, done: _SegmentResult) -> int:
-        base_offset = self.location.base_offset or 0
-        return base_offset if done.last_offset is None else max(base_offset, done.last_offset + 1)
-
-    def _missing_before_next(self, first: int, next_base_offset: int) -> Finding:
-        return finding(
-            "log-truncated",
-            self.location.at(position=self.source.size_bytes, offset=first),
-            f"the segment ends at offset {first}, the next one starts at {next_base_offset}: offsets {first} to "
-            f"{next_base_offset - 1} are lost, unless compaction removed them",
-            certainty=Certainty.LIKELY,
-            lost_offsets=(first, next_base_offset - 1),
-        )
-
-    def _gap(self, start: int, end: int, first_lost: int, until: int | None, done: _SegmentResult) -> None:
-        """One range of bytes that is not kept; ``until`` is the next offset that is there, None for unknown."""
-        reasons = [each for each in self.scan.bad if each.position < end and each.position + each.length > start]
-        worst = reasons[0] if reasons else BadBytes(start, end - start, "log-framing-broken", "no batch is here")
-        code = worst.code
-        if worst.reaches_end:
-            if self.is_live:
-                done.add(finding("live-tail", self.location.at(start, end - start), "the end is being written"), False)
-                return
-            if code == "tail-torn" and self.next_base_offset is not None:
-                code = "log-truncated"
-        is_padding = code == "tail-zeros" and self.next_base_offset is None
-        if not is_padding:
-            self.lost_bytes += end - start
-        unreadable = sum(start <= block < end for block in self.source.unreadable)
-        message = f"{end - start} bytes are not kept: {worst.reason}"
-        if unreadable:
-            message += f" ({unreadable} blocks of it could not be read from the disk)"
-        if len(reasons) > 1:
-            message += f", and {len(reasons) - 1} more such places in it"
-        lost = _range(first_lost, until)
-        if lost is not None:
-            message += (
-                f"; offset {lost[0]} is lost" if lost[0] == lost[1] else f"; offsets {lost[0]} to {lost[1]} are lost"
-            )
-        elif until is None and not is_padding:
-            message += f"; what offsets from {first_lost} on it held is lost"
-        place = self.location.at(start, end - start, first_lost)
-        next_step = "Nothing." if is_padding else _LOOK_ELSEWHERE
-        done.add(finding(code, place, message, lost_offsets=lost, next_step=next_step), not is_padding)
-
-
-def _range(first: int, until: int | None) -> tuple[int, int] | None:
-    return None if until is None or until <= first else (first, until - 1)
-
-
-def _after(last_offset: int | None, segment: Segment) -> int:
-    return segment.base_offset if last_offset is None else max(segment.base_offset, last_offset + 1)
 
 
 def _runs(starts: Any, ends: Any) -> Iterator[tuple[int, int]]:

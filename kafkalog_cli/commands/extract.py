@@ -25,7 +25,7 @@ from kafkalog_cli.options import (
     parse_size,
 )
 from kafkalog_cli.runner import Run
-from kafkalog_cli.writing import KeepPartial, OutputDirectory, Resume, say_published
+from kafkalog_cli.writing import KeepPartial, OutputDirectory, Resume, say_published, tell_resumed
 
 if TYPE_CHECKING:
     from format.operations.extract_files import FileFormat
@@ -125,6 +125,7 @@ def extract(
             bytes_per_file=bytes_per_file,
         )
         with Publication(output, sources, job=job, resume=resume, keep_partial=keep_partial) as publication:
+            tell_resumed(run, publication, resume)
             terms.advance = run.progress(sum(each.size_bytes for each in found)).advance
             run.count("records", 0)
             for item in extract_records(found, publication, terms):

@@ -16,6 +16,7 @@ from kafkalog_cli.writing import (
     Resume,
     Sources,
     say_published,
+    tell_resumed,
     tell_written,
 )
 
@@ -53,7 +54,7 @@ def rebuild_index(
     from format.operations.rebuild_index import IndexRebuilding
     from format.operations.rebuild_index import rebuild_index as rebuild_sources
     from format.operations.write_sources import read_write_sources
-    from format.publish import Publication
+    from format.publish import MANIFEST, Publication
 
     with Run(
         "rebuild-index",
@@ -70,7 +71,10 @@ def rebuild_index(
         job = found.job("rebuild-index", index_interval_bytes=interval_bytes, with_log=with_log)
         limits = limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window)
         with Publication(output, paths, job=job, resume=resume, keep_partial=keep_partial) as publication:
+            tell_resumed(run, publication, resume)
             progress = run.progress((2 if with_log else 1) * found.size_bytes)
             terms = IndexRebuilding(with_log, limits, interval_bytes, progress.advance)
-            tell_written(run, rebuild_sources(found, publication, terms))
+            tell_written(run, rebuild_sources(found, publication, terms), counts_written=False)
+            files = publication.files
+            run.count("written_bytes", sum(each.size_bytes for name, each in files.items() if name != MANIFEST))
         say_published(run, publication.target)

@@ -31,6 +31,7 @@ from kafkalog_cli.writing import (
     SegmentBytes,
     Sources,
     say_published,
+    tell_resumed,
     tell_written,
 )
 
@@ -169,6 +170,7 @@ def recompress(
             index_interval_bytes=terms.interval_bytes,
         )
         with Publication(output or "", paths, job=job, resume=resume, keep_partial=keep_partial) as publication:
+            tell_resumed(run, publication, resume)
             terms.advance = run.progress(2 * found.size_bytes).advance
             tell_written(run, recompress_sources(found, publication, terms))
         if run.summary.counts.get("lost_bytes"):
@@ -210,12 +212,14 @@ def _estimate(
         found = read_write_sources(paths)
         sample_bytes = None if whole else sample or DEFAULT_SAMPLE_BYTES
         progress = run.progress()
+        is_sampled = False
         for item in estimate(found, targets_of(codec, level), sample_bytes, limits=limits, advance=progress.advance):
             if isinstance(item, Finding):
                 run.finding(item)
             else:
                 run.write(ESTIMATE, (item.row(),))
-        if sample_bytes is not None:
+                is_sampled |= sample_bytes is not None and item.log_bytes > sample_bytes
+        if is_sampled:
             run.not_checked(f"what lies outside the samples, of up to {sample_bytes} log bytes per topic")
 
 

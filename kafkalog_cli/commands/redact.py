@@ -26,6 +26,7 @@ from kafkalog_cli.writing import (
     Resume,
     Sources,
     say_published,
+    tell_resumed,
     tell_written,
 )
 
@@ -109,6 +110,7 @@ def redact(
         found = read_write_sources(paths, takes_files=True)
         job = found.job("redact", **terms.options())
         with Publication(output, paths, job=job, resume=resume, keep_partial=keep_partial) as publication:
+            tell_resumed(run, publication, resume)
             terms.advance = run.progress(2 * found.size_bytes).advance
             tell_written(run, redact_sources(found, publication, terms))
         run.count("records", terms.records)

@@ -13,6 +13,7 @@ from kafkalog_cli.writing import (
     Resume,
     Sources,
     say_published,
+    tell_resumed,
     tell_written,
 )
 
@@ -67,6 +68,7 @@ def salvage(
         job = found.job("salvage", index_interval_bytes=interval_bytes)
         terms = Salvage(limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window), interval_bytes)
         with Publication(output, paths, job=job, resume=resume, keep_partial=keep_partial) as publication:
+            tell_resumed(run, publication, resume)
             terms.advance = run.progress(2 * found.size_bytes).advance
             tell_written(run, salvage_sources(found, publication, terms))
             run.count("losses", len(terms.losses))

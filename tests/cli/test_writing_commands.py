@@ -48,6 +48,39 @@ def test_a_sound_partition(partition: Path, tmp_path: Path, run_kafkalog_many: R
     assert sorted(os.listdir(tmp_path)) == ["out", "src"]
 
 
+def test_written_bytes_are_those_of_the_files(partition: Path, tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    words = ["rebuild-index", partition, "--format", "jsonl", "--output"]
+    runs = run_kafkalog_many([[*words, tmp_path / "indexes"], [*words, tmp_path / "all", "--with-log"]])
+    for run, out in zip(runs, (tmp_path / "indexes", tmp_path / "all"), strict=True):
+        sizes = {each.name: each.stat().st_size for each in (out / "t-0").iterdir()}
+        assert run.check(0).summary["counts"]["written_bytes"] == sum(sizes.values())
+        assert sizes[f"{0:020d}.timeindex"] > 0
+    assert f"{0:020d}.log" in sizes
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, "extract", "redact"])
+def test_resume_says_where_there_is_nothing_to_take_up(
+    partition: Path, tmp_path: Path, run_kafkalog_many: RunMany, command: str
+) -> None:
+    more = {"extract": ("--to", "jsonl"), "redact": ("--mode", "fill")}.get(command) or COMMANDS.get(command, ())
+    words = [command, partition, *more, "--format", "jsonl", "--resume", "--output"]
+    told, quiet = run_kafkalog_many([[*words, tmp_path / "1"], [*words, tmp_path / "2", "--quiet"]])
+    assert "no unfinished run" in told.check(0).stderr
+    assert not quiet.check(0).stderr
+    assert told.summary["counts"]["resumed_files"] == quiet.summary["counts"]["resumed_files"] == 0
+
+
+def test_resume_counts_what_it_takes_over(damaged: Path, tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    write_segment(tmp_path / "src" / "a-0", 0, batches(2))
+    words = ["recompress", tmp_path / "src" / "a-0", damaged, "--codec", "gzip", "--output", tmp_path / "out"]
+    words += ["--keep-partial", "--format", "jsonl"]
+    [first] = run_kafkalog_many([words])
+    assert "resumed_files" not in first.check(5).summary["counts"]
+    [second] = run_kafkalog_many([[*words, "--resume"]])
+    assert second.check(5).summary["counts"]["resumed_files"] == 3  # a log and its two indexes
+    assert "no unfinished run" not in second.stderr
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_fail_on_moves_the_threshold(partition: Path, tmp_path: Path, run_kafkalog_many: RunMany, command: str) -> None:
     (partition / f"{99:020d}.index").write_bytes(b"")  # an index without its log: a warning
@@ -121,9 +154,10 @@ def test_estimate_and_explain_write_nothing(
 ) -> None:
     source_snapshot(tmp_path / "src")
     log_bytes = (partition / f"{0:020d}.log").stat().st_size
-    estimate, whole, explain = run_kafkalog_many(
+    estimate, sampled, whole, explain = run_kafkalog_many(
         [
             ["recompress", partition, "--estimate", "--format", "jsonl"],
+            ["recompress", partition, "--estimate", "--sample", str(log_bytes - 1), "--format", "jsonl"],
             ["recompress", partition, "--estimate", "--whole", "--codec", "gzip", "--level", "9", "--format", "jsonl"],
             ["recompress", partition, "--explain", "--codec", "gzip", "--format", "jsonl"],
         ]
@@ -132,7 +166,9 @@ def test_estimate_and_explain_write_nothing(
     assert [row["codec"] for row in rows] == ["none:4", "none", "gzip", "snappy", "lz4", "zstd"]
     assert {row["log_bytes"] for row in rows} == {log_bytes}
     assert rows[1]["estimated_bytes"] == log_bytes
-    assert estimate.summary["not_checked"]
+    assert not estimate.summary["not_checked"]  # the sample was the whole
+    assert sampled.check(0).rows("estimate")[0]["sampled_bytes"] < log_bytes
+    assert sampled.summary["not_checked"]
     [_, gzip] = whole.check(0).rows("estimate")
     assert (gzip["level"], gzip["sampled_bytes"]) == (9, log_bytes)
     assert not whole.summary["not_checked"]
