@@ -41,6 +41,10 @@ def decompress(payload: bytes | memoryview, magic: int, limits: Limits) -> bytes
 
 
 def _decompress_chunks(view: memoryview, limit_bytes: int) -> bytes:
+    only_chunk = view[len(_STREAM_HEADER) + _CHUNK_LENGTH_BYTES :]  # as for most batches, which are smaller than one
+    if len(only_chunk) and view[len(_STREAM_HEADER) : -len(only_chunk)] == len(only_chunk).to_bytes(4, "big"):
+        block_bytes = _declared_bytes(only_chunk, limit_bytes, limit_bytes)
+        return _uncompress([(only_chunk, block_bytes)], block_bytes)
     chunks: list[tuple[memoryview, int]] = []
     total_bytes = 0
     for chunk in _chunks(view):
