@@ -1,9 +1,13 @@
-"""The files of extract whose lines the kernel writes, where it is compiled: JSON lines, byte for byte as any others."""
+"""The files of extract whose lines are made without a row for each record, byte for byte as they would be with one.
+
+JSON lines by the kernel, where it is compiled; CSV by Arrow, where it is installed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,6 +19,9 @@ from format.publish import NewFile, Publication
 from format.records import RecordTable
 from format.row_text import LineStyle, RowText
 from format.rows import RowBlock, record_block
+
+if TYPE_CHECKING:
+    from format.arrow_csv import CsvLines
 
 _ROOM_BYTES = 4 * MIB
 
@@ -33,22 +40,13 @@ class RecordsOfLog:
         return RecordsOfLog(self.records.rows(slice(first, end)), self.location)
 
 
-class LinesFormat:
-    """Lines in one style; ``open_writer`` opens what writes a record that is too long for the kernel's room.
-
-    A portion has the records of a block, or about ``portion_bytes`` of them.
-    """
+class _RecordsFormat:
+    """A portion has the records of a block, or about ``portion_bytes`` of them."""
 
     def __init__(
-        self,
-        suffix: str,
-        style: LineStyle,
-        open_writer: Callable[[NewFile], RowWriter],
-        portion_bytes: int | None = None,
+        self, suffix: str, open_writer: Callable[[NewFile], RowWriter], portion_bytes: int | None = None
     ) -> None:
         self.suffix = suffix
-        self._text = RowText(style)
-        self._room = memoryview(bytearray(_ROOM_BYTES))
         self._open_writer = open_writer
         self._portion_bytes = portion_bytes
 
@@ -69,6 +67,21 @@ class LinesFormat:
 
     def split(self, portion: RecordsOfLog, records: int) -> tuple[RecordsOfLog, RecordsOfLog]:
         return portion.part(0, records), portion.part(records, len(portion))
+
+
+class LinesFormat(_RecordsFormat):
+    """Lines in one style; ``open_writer`` opens what writes a record that is too long for the kernel's room."""
+
+    def __init__(
+        self,
+        suffix: str,
+        style: LineStyle,
+        open_writer: Callable[[NewFile], RowWriter],
+        portion_bytes: int | None = None,
+    ) -> None:
+        super().__init__(suffix, open_writer, portion_bytes)
+        self._text = RowText(style)
+        self._room = memoryview(bytearray(_ROOM_BYTES))
 
     def open(self, publication: Publication, file: ExtractedFile) -> LinesFile:
         return LinesFile(publication, file, self._open_writer, self._text, self._room)
@@ -98,5 +111,47 @@ class LinesFile(TextFile):
                 one = record_block(portion.records.rows(slice(row, row + 1)), portion.location)
                 self.writer.write(RECORD, one.rows)
             row += lines.row_count
+        offsets = portion.records.offset
+        self.file.count(len(portion), int(offsets[0]), int(offsets[-1]))
+
+
+class CsvFormat(_RecordsFormat):
+    """CSV; ``open_writer`` opens what writes the header, ``writers`` makes a cell of a value, column by column."""
+
+    def __init__(
+        self,
+        open_writer: Callable[[NewFile], RowWriter],
+        writers: Sequence[Callable[[Any], str]],
+        portion_bytes: int | None = None,
+    ) -> None:
+        from format.arrow_csv import CsvLines
+
+        super().__init__("csv", open_writer, portion_bytes)
+        self._lines = CsvLines(writers)
+
+    def open(self, publication: Publication, file: ExtractedFile) -> CsvFile:
+        return CsvFile(publication, file, self._open_writer, self._lines)
+
+
+class CsvFile(TextFile):
+    """A file of CSV; as any file of text it is read back by the publication."""
+
+    def __init__(
+        self,
+        publication: Publication,
+        file: ExtractedFile,
+        open_writer: Callable[[NewFile], RowWriter],
+        lines: CsvLines,
+    ) -> None:
+        super().__init__(publication, file, open_writer)
+        self._lines = lines
+        self._has_header = False
+
+    def write(self, portion: RecordsOfLog) -> None:
+        if not self._has_header:
+            self._has_header = True
+            self.writer.write(RECORD, ())
+        for lines in self._lines.lines(portion.records, portion.location):
+            self.new_file.write(bytes(lines))
         offsets = portion.records.offset
         self.file.count(len(portion), int(offsets[0]), int(offsets[-1]))

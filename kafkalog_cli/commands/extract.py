@@ -142,15 +142,21 @@ def extract(
 
 def _file_format(to: str, bytes_per_file: int | None) -> FileFormat:
     """The format of the files; a usage error where it needs a library that is not there."""
+    from contextlib import suppress
     from dataclasses import replace
 
     from format.batches import KERNEL_IS_COMPILED
+    from format.columns import RECORD
     from format.operations.extract_files import ParquetFormat, TextFormat
-    from format.operations.extract_lines import LinesFormat
+    from format.operations.extract_lines import CsvFormat, LinesFormat
     from kafkalog_cli.line_style import line_style
+    from kafkalog_cli.render.csv import cell_writers
 
     if to == "jsonl" and KERNEL_IS_COMPILED:
         return LinesFormat(to, line_style(to), _open_writer(to), bytes_per_file)
+    if to == "csv":
+        with suppress(ImportError):
+            return CsvFormat(_open_writer(to), cell_writers(RECORD), bytes_per_file)
     if to != "parquet":
         text = TextFormat(to, _open_writer(to))
         return text if bytes_per_file is None else replace(text, portion_bytes=min(bytes_per_file, text.portion_bytes))

@@ -43,7 +43,7 @@ class CsvRenderer:
         if self._maker is None:
             self._maker = LineMaker(
                 schema,
-                [_cell_writer(each) for each in schema.columns],
+                cell_writers(schema),
                 start="",
                 labels=["", *[","] * (len(schema.columns) - 1)],
                 end="\n",
@@ -75,6 +75,11 @@ class CsvRenderer:
                 self._aside(lines.removesuffix("\n"))
         else:
             self._left_out[schema.type] = self._left_out.get(schema.type, 0) + sum(1 for _row in rows)
+
+
+def cell_writers(schema: RowSchema) -> list[Callable[[Any], str]]:
+    """For each column what makes a cell of a value; null, an empty cell, is not asked about."""
+    return [_cell_writer(each) for each in schema.columns]
 
 
 def _cell_writer(column: Column) -> Callable[[Any], str]:
