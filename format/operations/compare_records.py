@@ -22,7 +22,7 @@ from format.location import Location
 from format.operations.batch_headers import HEADER_BYTES, batch_spans
 from format.records import RecordTable, record_tables
 
-#: A run ends where it has so many bytes of the source, or so many batches.
+#: A run ends where it has so many bytes of the source, unless told otherwise, or so many batches.
 _MOST_RUN_BYTES = 2 * 1024 * 1024
 _MOST_RUN_ROWS = 4096
 
@@ -97,12 +97,12 @@ class _Side:
             self._next, self._count = 0, len(self._rows)
         return True
 
-    def same_ends(self, other: _Side) -> int:
+    def same_ends(self, other: _Side, most_bytes: int) -> int:
         """How many of the next batches of both chunks are v2 and end alike one by one; of no more than a run has."""
         count = min(self._count - self._next, other._count - other._next, _MOST_RUN_ROWS)
         mine, theirs = slice(self._next, self._next + count), slice(other._next, other._next + count)
         before = int(self._end_bytes[self._next - 1]) if self._next else 0
-        count = min(count, 1 + int(np.searchsorted(self._end_bytes[mine], before + _MOST_RUN_BYTES)))
+        count = min(count, 1 + int(np.searchsorted(self._end_bytes[mine], before + most_bytes)))
         are_alike = self._last_offset[mine] == other._last_offset[theirs]
         are_alike &= self._is_v2[mine] & other._is_v2[theirs]
         return count if are_alike[:count].all() else int(are_alike.argmin())
@@ -122,11 +122,13 @@ class _Side:
         return _placed(Rows(self._chunk, self._rows), self._next - 1)
 
 
-def paired(source: Iterator[Rows], output: Iterator[Rows], location: Location) -> Iterator[RunOfPairs | Pair]:
+def paired(
+    source: Iterator[Rows], output: Iterator[Rows], location: Location, *, most_bytes: int = _MOST_RUN_BYTES
+) -> Iterator[RunOfPairs | Pair]:
     """The batches of both sides, cut where both end at the same offset; raises ReadBackMismatch where none fit."""
     left, right = _Side(source, location), _Side(output, location)
     while left.has_more():
-        count = left.same_ends(right) if right.has_more() else 0
+        count = left.same_ends(right, most_bytes) if right.has_more() else 0
         if count:
             rows, source_bytes = left.take(count)
             yield RunOfPairs(rows, right.take(count)[0], source_bytes)

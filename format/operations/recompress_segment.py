@@ -49,11 +49,13 @@ from format.source import FileSource
 if TYPE_CHECKING:
     from format.operations.recompress import Recompression
 
-#: Source bytes that one task of a thread takes, and tasks that may wait for each thread.
-_TASK_BYTES = 1024 * 1024
+#: Source bytes that one task of a thread takes at the least and at the most; tasks that may wait for each thread, and
+#: how many bytes they should come to in all.
+_LEAST_TASK_BYTES, _MOST_TASK_BYTES = 128 * 1024, 1024 * 1024
 _TASKS_PER_JOB = 2
-#: What is read at once for each thread; more would push it out of the processor's cache before it is used.
-_CHUNK_BYTES_PER_JOB = 2 * 1024 * 1024
+_WAITING_BYTES = 4 * 1024 * 1024
+#: What is read at once; more would push it out of the processor's cache before it is used.
+_CHUNK_BYTES = 2 * 1024 * 1024
 #: Positions in an index have 32 bits.
 _MAX_SEGMENT_BYTES = 2**31 - 1
 
@@ -98,7 +100,7 @@ class SegmentRecompression:
             self._start(self.segment.base_offset, source)
             first = 0
             # Batches of different chunks are never merged, so that the size of chunks is part of what comes out.
-            chunk_bytes = BODY_CHUNK_BYTES if self.terms.plan.merge_bytes else self._chunk_bytes
+            chunk_bytes = BODY_CHUNK_BYTES if self.terms.plan.merge_bytes else _CHUNK_BYTES
             for chunk in salvage_chunks(source, self.terms.limits, chunk_bytes=chunk_bytes):
                 rows = slice(first, first + len(chunk.table))
                 first += len(chunk.table)
@@ -125,8 +127,9 @@ class SegmentRecompression:
         return self.partition.location(self.segment.log, self.segment.base_offset)
 
     @property
-    def _chunk_bytes(self) -> int:
-        return min(_CHUNK_BYTES_PER_JOB * self.terms.jobs, BODY_CHUNK_BYTES)
+    def _task_bytes(self) -> int:
+        fair_bytes = _WAITING_BYTES // (_TASKS_PER_JOB * self.terms.jobs)
+        return min(max(fair_bytes, _LEAST_TASK_BYTES), _MOST_TASK_BYTES)
 
     # -- what is taken -----------------------------------------------------------------------------------------
 
@@ -197,7 +200,7 @@ class SegmentRecompression:
             first = 0
             for number, row in enumerate(work.rows, 1):
                 task_bytes += sizes[row]
-                if task_bytes >= _TASK_BYTES and (work.reason not in TOGETHER or number == len(work.rows)):
+                if task_bytes >= self._task_bytes and (work.reason not in TOGETHER or number == len(work.rows)):
                     yield [*task, Work(work.reason, work.rows[first:number])]
                     task, task_bytes, first = [], 0, number
             if first < len(work.rows):
@@ -287,7 +290,7 @@ class SegmentRecompression:
             self._start(int(batches.first_offsets[0]), source)
         self._pending.append(batches)
         self._pending_bytes += size_bytes
-        if self._pending_bytes >= _TASK_BYTES:
+        if self._pending_bytes >= self._task_bytes:
             self._flush(source)
 
     def _start(self, base_offset: int, source: FileSource) -> None:
@@ -327,10 +330,13 @@ class SegmentRecompression:
         waiting: deque[Future[None]] = deque()
         task: list[RunOfPairs | Pair] = []
         task_bytes = 0
-        for each in paired(self._source_rows(source, scan), self._output_rows(paths), self._location):
+        sides = self._source_rows(source, scan), self._output_rows(paths)
+        for each in paired(
+            *sides, self._location, most_bytes=self._task_bytes if self.terms.jobs > 1 else _CHUNK_BYTES
+        ):
             task.append(each)
             task_bytes += each.source_bytes
-            if task_bytes >= _TASK_BYTES:
+            if task_bytes >= self._task_bytes:
                 waiting.append(self.pool.submit(self._compare_all, task))
                 task, task_bytes = [], 0
             while len(waiting) > _TASKS_PER_JOB * self.terms.jobs:
@@ -354,9 +360,7 @@ class SegmentRecompression:
         Without a scan all CRCs were right, or there would be no output; what is not as it was then differs from it.
         """
         first = 0
-        for chunk in salvage_chunks(
-            source, self.terms.limits, check_crc=scan is not None, chunk_bytes=self._chunk_bytes
-        ):
+        for chunk in salvage_chunks(source, self.terms.limits, check_crc=scan is not None, chunk_bytes=_CHUNK_BYTES):
             rows = np.arange(len(chunk.table))
             yield Rows(chunk, rows if scan is None else np.flatnonzero(scan.is_kept[first : first + len(rows)]))
             first += len(rows)
@@ -365,7 +369,7 @@ class SegmentRecompression:
     def _output_rows(self, paths: list[Path]) -> Iterator[Rows]:
         for path in paths:
             with FileSource(path) as output:
-                for chunk in salvage_chunks(output, self.terms.limits, chunk_bytes=self._chunk_bytes):
+                for chunk in salvage_chunks(output, self.terms.limits, chunk_bytes=_CHUNK_BYTES):
                     if chunk.damage is not None or (chunk.table.crc_valid != 1).any():
                         raise ReadBackMismatch("what was written is damaged", Location(str(path)))
                     yield Rows(chunk, np.arange(len(chunk.table)))
