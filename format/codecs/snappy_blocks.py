@@ -9,10 +9,10 @@ allocate whatever it says, and a forged one aborts the process.
 from __future__ import annotations
 
 import io
-import threading
 from collections.abc import Iterator
 
 import cramjam
+import snappy
 
 from format.codecs.failures import MAX_PARTS, failed, output_over_limit, too_many_parts
 from format.limits import MIB, Limits
@@ -23,10 +23,7 @@ _STREAM_HEADER = _STREAM_MAGIC + (1).to_bytes(4, "big") + (1).to_bytes(4, "big")
 _CHUNK_LENGTH_BYTES = 4
 _CHUNK_BYTES = 32 * 1024  # SnappyOutputStream.DEFAULT_BLOCK_SIZE, before compression
 _MOST_BYTES_PER_BYTE = 22  # a copy of 64 bytes takes at least 3
-_LEAST_SCRATCH_BYTES = 64 * 1024  # more than any chunk can become
-_SCRATCH_BYTES = 1 * MIB  # what a thread keeps at the most; a larger result is not held twice, even for a moment
-
-_per_thread = threading.local()
+_LARGE_BYTES = 4 * MIB  # from here on a result is not held twice, even for a moment
 
 
 def decompress(payload: bytes | memoryview, magic: int, limits: Limits) -> bytes:
@@ -36,42 +33,40 @@ def decompress(payload: bytes | memoryview, magic: int, limits: Limits) -> bytes
         raise failed(_NAME, "the payload is empty")
     if len(view) >= len(_STREAM_HEADER) and view[: len(_STREAM_MAGIC)] == _STREAM_MAGIC:
         return _decompress_chunks(view, limits.max_decompressed_bytes)
-    block_bytes = _declared_bytes(view, limits.max_decompressed_bytes, limits.max_decompressed_bytes)
-    return _uncompress([(view, block_bytes)], block_bytes)
+    return _uncompress_block(view, limits.max_decompressed_bytes)
+
+
+def _uncompress_block(block: memoryview, limit_bytes: int) -> bytes:
+    block_bytes = _declared_bytes(block, limit_bytes, limit_bytes)
+    if block_bytes <= _LARGE_BYTES:
+        return _uncompress(block)
+    return _uncompress_in_place([(block, block_bytes)], block_bytes)
 
 
 def _decompress_chunks(view: memoryview, limit_bytes: int) -> bytes:
-    only_chunk = view[len(_STREAM_HEADER) + _CHUNK_LENGTH_BYTES :]  # as for most batches, which are smaller than one
+    only_chunk = view[len(_STREAM_HEADER) + _CHUNK_LENGTH_BYTES :]  # as in most batches, which are smaller than one
     if len(only_chunk) and view[len(_STREAM_HEADER) : -len(only_chunk)] == len(only_chunk).to_bytes(4, "big"):
-        block_bytes = _declared_bytes(only_chunk, limit_bytes, limit_bytes)
-        return _uncompress([(only_chunk, block_bytes)], block_bytes)
+        return _uncompress_block(only_chunk, limit_bytes)
     chunks: list[tuple[memoryview, int]] = []
     total_bytes = 0
     for chunk in _chunks(view):
         block_bytes = _declared_bytes(chunk, limit_bytes - total_bytes, limit_bytes)
         total_bytes += block_bytes
         chunks.append((chunk, block_bytes))
-    return _uncompress(chunks, total_bytes)
+    if total_bytes <= _LARGE_BYTES:
+        return b"".join([_uncompress(chunk) for chunk, _ in chunks])
+    return _uncompress_in_place(chunks, total_bytes)
 
 
-def _uncompress(blocks: list[tuple[memoryview, int]], total_bytes: int) -> bytes:
-    if total_bytes <= _SCRATCH_BYTES:
-        room = _scratch(total_bytes)
-        _uncompress_into(blocks, room)
-        return bytes(room[:total_bytes])
-    # Large results are written where they stay: getvalue() gives out the same memory, not a copy.
+def _uncompress_in_place(blocks: list[tuple[memoryview, int]], total_bytes: int) -> bytes:
+    """Large results are written where they stay: getvalue() gives out the same memory, not a copy."""
     out = io.BytesIO(bytes(total_bytes))
     with out.getbuffer() as room:
-        _uncompress_into(blocks, room)
+        position = 0
+        for block, block_bytes in blocks:
+            _uncompress_into(block, room[position : position + block_bytes])
+            position += block_bytes
     return out.getvalue()
-
-
-def _scratch(least_bytes: int) -> memoryview:
-    """This thread's room for what a library makes; what comes new for every payload costs more than to copy it out."""
-    room: memoryview | None = getattr(_per_thread, "room", None)
-    if room is None or len(room) < least_bytes:
-        room = _per_thread.room = memoryview(bytearray(max(least_bytes, _LEAST_SCRATCH_BYTES)))
-    return room
 
 
 def _chunks(view: memoryview) -> Iterator[memoryview]:
@@ -114,26 +109,28 @@ def _declared_bytes(block: memoryview, room_bytes: int, limit_bytes: int) -> int
     return declared
 
 
-def _uncompress_into(blocks: list[tuple[memoryview, int]], room: memoryview) -> None:
-    """Write what the blocks hold, and declare to hold, one after the other."""
-    start = 0
-    for block, block_bytes in blocks:
-        end = start + block_bytes
-        try:
-            written = cramjam.snappy.decompress_raw_into(block, room[start:end])
-        except cramjam.DecompressionError as error:
-            raise failed(_NAME, error) from None
-        if written != block_bytes:
-            raise failed(_NAME, f"a block declares {block_bytes} bytes and holds {written}")
-        start = end
+def _uncompress(block: memoryview) -> bytes:
+    try:
+        whole: bytes = snappy.uncompress(block)
+    except snappy.UncompressError as error:
+        raise failed(_NAME, error.__cause__ if isinstance(error.__cause__, Exception) else error) from None
+    return whole
+
+
+def _uncompress_into(block: memoryview, room: memoryview) -> None:
+    try:
+        written = cramjam.snappy.decompress_raw_into(block, room)
+    except cramjam.DecompressionError as error:
+        raise failed(_NAME, error) from None
+    if written != len(room):
+        raise failed(_NAME, f"a block declares {len(room)} bytes and holds {written}")
 
 
 def compress(payload: bytes | memoryview, level: int | None, magic: int) -> bytes:
     """A stream of chunks as snappy-java writes it, for every magic."""
     view = memoryview(payload)
-    room = _scratch(_LEAST_SCRATCH_BYTES)
     parts = [_STREAM_HEADER]
     for start in range(0, len(view), _CHUNK_BYTES):
-        length = cramjam.snappy.compress_raw_into(view[start : start + _CHUNK_BYTES], room)
-        parts += (length.to_bytes(_CHUNK_LENGTH_BYTES, "big"), bytes(room[:length]))
+        block = snappy.compress(view[start : start + _CHUNK_BYTES])
+        parts += (len(block).to_bytes(_CHUNK_LENGTH_BYTES, "big"), block)
     return b"".join(parts)
