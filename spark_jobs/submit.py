@@ -8,7 +8,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -18,7 +18,7 @@ from format.columns import FINDING, RECORD, RowSchema
 from format.errors import InputError, KafkaLogError
 from format.findings import Finding
 from format.layout import CODEC_NAMES
-from format.limits import DEFAULT_LIMITS, Limits
+from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.log_dir import Kind
 from format.operations.estimate import DEFAULT_SAMPLE_BYTES
 from format.operations.log_walk import Level
@@ -32,6 +32,9 @@ if TYPE_CHECKING:
     from format.operations.grep import Criteria
 
 JOBS = ("verify", "inventory", "grep", "extract", "recompress-estimate")
+
+#: Results of no more than this are fetched by the driver at once, and not partition by partition.
+_MOST_BYTES_AT_ONCE = 16 * MIB
 
 ToldProgress = Callable[[int, int], None]  # bytes done, bytes in all
 
@@ -175,16 +178,27 @@ def _run(session: Any, scan: Scan, made: Plan[Any], told: ToldProgress | None) -
         yield from module.written(session, frame, scan, share_told)
         return
     results = frame.persist(StorageLevel.DISK_ONLY)
-    watched(session, f"kafkalog {scan.job}", results.count, share_told)
+    result_bytes = watched(session, f"kafkalog {scan.job}", lambda: _bytes_of(results), share_told)
     if scan.output is not None:
         watched(session, "kafkalog report", lambda: write_report(session, results, scan))
         if hasattr(module, "written_beside"):
             module.written_beside(session, scan, share_told)
     import pickle
 
-    # One partition after the other reaches the driver, so that it never holds them all.
-    for row in results.orderBy(*ORDER).toLocalIterator():
+    rows: Iterable[Any]
+    if result_bytes <= _MOST_BYTES_AT_ONCE:
+        rows = sorted(results.collect(), key=lambda row: row[:5])
+    else:  # one partition after the other reaches the driver, so that it never holds them all
+        rows = results.orderBy(*ORDER).toLocalIterator()
+    for row in rows:
         yield from _values(Result(*row[:5], pickle.loads(row[5])))
+
+
+def _bytes_of(results: Any) -> int:
+    """Work out all results, and say how many bytes their payloads have."""
+    from pyspark.sql.functions import length, sum
+
+    return results.select(sum(length("payload"))).first()[0] or 0
 
 
 def _values(result: Any) -> Iterator[Told]:

@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyarrow as pa
 
-from format import remote_files
-from format.freed_memory import keep_freed_memory
+from format.limits import MIB
 from spark_jobs.planning import Item, ItemT, Plan, Unit
+from spark_jobs.workers import begin_task
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -31,6 +32,8 @@ _SCHEMA = pa.schema(
 )
 #: Tasks that bring units together, for each core.
 _MERGERS_FOR_EACH_CORE = 2
+#: Results are put together until they have this many bytes.
+_BATCH_BYTES = 4 * MIB
 ORDER = ("unit", "phase", "segment", "part", "step")
 
 
@@ -62,8 +65,7 @@ def rows_frame(
     shared = session.sparkContext.broadcast(tasks)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        keep_freed_memory()
-        remote_files.know(addresses)
+        begin_task(addresses)
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 for item in shared.value[number]:
@@ -86,8 +88,7 @@ def merged_frame(session: SparkSession, results: DataFrame, plan: Plan[Item], me
     addresses = plan.addresses
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        keep_freed_memory()
-        remote_files.know(addresses)
+        begin_task(addresses)
         for number, of_unit in groupby(results_in(batches), key=lambda each: each.unit):
             unit = shared.value.get(number)
             yield from as_batches(of_unit if unit is None else merge(unit, of_unit))  # noqa: B031
@@ -97,18 +98,33 @@ def merged_frame(session: SparkSession, results: DataFrame, plan: Plan[Item], me
 
 
 def as_batches(results: Iterable[Result]) -> Iterator[pa.RecordBatch]:
-    """Results as rows, a batch each: their payloads may be large."""
+    """Results as rows, in batches of some mebibytes, or of one row where its payload is larger."""
+    held: list[Result] = []
+    payloads: list[bytes] = []
+    held_bytes = 0
     for each in results:
-        yield pa.RecordBatch.from_arrays(
-            [
-                *(
-                    pa.array([value], pa.int32())
-                    for value in (each.unit, each.phase, each.segment, each.part, each.step)
-                ),
-                pa.array([pickle.dumps(each.value, protocol=5)], pa.binary()),
-            ],
-            schema=_SCHEMA,
-        )
+        held.append(each)
+        payloads.append(pickle.dumps(each.value, protocol=5))
+        held_bytes += len(payloads[-1])
+        if held_bytes >= _BATCH_BYTES:
+            yield _batch(held, payloads)
+            held, payloads, held_bytes = [], [], 0
+    if held:
+        yield _batch(held, payloads)
+
+
+def _batch(results: list[Result], payloads: list[bytes]) -> pa.RecordBatch:
+    """One batch, made of plain buffers: ``pyarrow.array`` would import pandas, half a second in each worker."""
+    order = np.array([(each.unit, each.phase, each.segment, each.part, each.step) for each in results], np.int32)
+    ends = np.cumsum([0, *map(len, payloads)], dtype=np.int32)
+    columns = [
+        pa.Array.from_buffers(pa.int32(), len(results), [None, pa.py_buffer(np.ascontiguousarray(column))])
+        for column in order.T
+    ]
+    buffers = [None, pa.py_buffer(ends), pa.py_buffer(b"".join(payloads))]
+    return pa.RecordBatch.from_arrays(
+        [*columns, pa.Array.from_buffers(pa.binary(), len(results), buffers)], schema=_SCHEMA
+    )
 
 
 def results_in(batches: Iterable[pa.RecordBatch]) -> Iterator[Result]:

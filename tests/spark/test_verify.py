@@ -16,6 +16,7 @@ from format.findings import Finding
 from format.operations.log_walk import Level
 from format.operations.verify import Coverage, Verification
 from format.operations.verify import verify as verify_path
+from spark_jobs import submit
 from spark_jobs.jobs.verify import VerifyOptions
 from spark_jobs.planning import plan
 from spark_jobs.submit import Scan, run
@@ -53,6 +54,14 @@ def _check(*paths: Path, level: Level = Level.FULL, range_bytes: int | None = No
 @pytest.mark.parametrize("range_bytes", [None, 3000])
 def test_every_corpus(spark: Any, corpus: Corpus, range_bytes: int | None) -> None:
     _check(*corpus.log_dirs, range_bytes=range_bytes)
+
+
+def test_many_results_are_fetched_partition_by_partition(
+    spark: Any, damaged_copy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    at_once, _ = _by_spark(damaged_copy, range_bytes=5000)
+    monkeypatch.setattr(submit, "_MOST_BYTES_AT_ONCE", 0)
+    assert _check(damaged_copy, range_bytes=5000) == at_once
 
 
 @pytest.mark.parametrize("range_bytes", [None, 700, 5000])

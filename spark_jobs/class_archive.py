@@ -1,0 +1,69 @@
+"""An archive of the classes that the JVM of a session loads, with which the next session starts in half the time.
+
+The JVM writes it when it ends, once for each Java and Spark, and tells by itself whether it still fits. It is as
+trusted as code, so it lies in a directory that is this user's alone, and never in one for temporary files.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.metadata
+import os
+import stat
+import time
+import zlib
+from pathlib import Path
+
+_BY_ITSELF_SINCE = 19  # from this Java on the JVM makes and replaces the archive by itself
+_LONGEST_WRITE_S = 600
+_UNFINISHED = ".unfinished"
+_PLAIN = set("/._-+@ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+
+
+def class_archive_options(java: Path, version: int) -> str:
+    """Options for the JVM that make or use the archive; none where there is no place for one."""
+    place = _place()
+    if place is None:
+        return ""
+    archive = place / f"spark-{_key(java, version):08x}.jsa"
+    if version >= _BY_ITSELF_SINCE:
+        return f" -XX:+AutoCreateSharedArchive -XX:SharedArchiveFile={archive}"
+    is_being_made = _take_finished(archive)
+    if archive.exists():
+        return f" -XX:SharedArchiveFile={archive}"
+    return "" if is_being_made else f" -XX:ArchiveClassesAtExit={archive}.{os.getpid()}{_UNFINISHED}"
+
+
+def _place() -> Path | None:
+    """A directory of our own in the user's cache; None where it cannot be had, or is not this user's alone."""
+    try:
+        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+        place = Path(cache).absolute() / "kafkalog"
+        place.mkdir(mode=0o700, parents=True, exist_ok=True)
+        status = place.lstat()
+    except (OSError, RuntimeError):
+        return None
+    is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022
+    return place if is_ours and set(str(place)) <= _PLAIN and os.access(place, os.W_OK) else None
+
+
+def _key(java: Path, version: int) -> int:
+    """A number for this Java and this Spark, wherever they lie."""
+    spark = importlib.metadata.version("pyspark")
+    return zlib.crc32(f"{java.resolve()} {version} {spark} {importlib.metadata.__file__}".encode())
+
+
+def _take_finished(archive: Path) -> bool:
+    """Give what another session's JVM has written to its end its name; whether one is still being written."""
+    is_being_made = False
+    for each in archive.parent.glob(f"{archive.name}.*{_UNFINISHED}"):
+        with contextlib.suppress(OSError):
+            with open(each, "rb") as made:
+                is_finished = any(made.read(4))  # the JVM writes the head last
+            if is_finished:
+                os.replace(each, archive)
+            elif time.time() - each.stat().st_mtime > _LONGEST_WRITE_S:
+                each.unlink()
+            else:
+                is_being_made = True
+    return is_being_made

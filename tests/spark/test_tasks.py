@@ -1,0 +1,55 @@
+"""Results on their way between tasks, and what a worker does before a task."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kafkalog[arrow]'")
+
+from format.limits import MIB
+from spark_jobs.tasks import RESULT_DDL, Result, as_batches, results_in
+
+
+def test_results_are_the_same_after_they_travelled() -> None:
+    results = [Result(1, 2, 3, 4, step, {"value": [step, b"x" * step]}) for step in range(1000)]
+    results += [Result(2**31 - 1, 0, 0, 0, 0, None), Result(0, 0, 0, 0, -1, "")]
+    batches = list(as_batches(results))
+    assert len(batches) == 1
+    assert list(results_in(batches)) == results
+    assert batches[0].schema.names == [each.split()[0] for each in RESULT_DDL.split(", ")]
+    assert list(as_batches([])) == []
+
+
+def test_large_results_travel_in_batches_of_their_own() -> None:
+    results = [Result(0, 0, 0, 0, step, bytes(3 * MIB)) for step in range(5)]
+    batches = list(as_batches(results))
+    assert [each.num_rows for each in batches] == [2, 2, 1]
+    assert list(results_in(batches)) == results
+
+
+_PROGRAM = """
+import gc, sys
+from spark_jobs.jobs import verify
+from spark_jobs.tasks import Result, as_batches, results_in
+from spark_jobs.workers import begin_task
+counts = []
+for number in range(4):
+    begin_task(())
+    assert list(results_in(as_batches([Result(0, 0, 0, 0, 0, number)])))[0].value == number
+    kept = [[] for _ in range(1000)]
+    counts.append(gc.get_freeze_count())
+print("pandas" in sys.modules, counts[0] > 10_000, counts[1] > counts[0], counts[2] - counts[1], counts[3] - counts[1])
+"""
+
+
+def test_a_worker_does_without_pandas_and_sets_aside_what_stays() -> None:
+    root = Path(__file__).resolve().parents[2]
+    done: Any = subprocess.run([sys.executable, "-c", _PROGRAM], capture_output=True, text=True, check=True, cwd=root)
+    words = done.stdout.split()
+    assert words[:3] == ["False", "True", "True"]
+    assert all(int(each) <= 0 for each in words[3:])  # what later tasks bring can be freed
