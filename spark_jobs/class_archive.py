@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.metadata
+import importlib.util
 import os
 import stat
 import time
@@ -16,8 +17,10 @@ from pathlib import Path
 
 _BY_ITSELF_SINCE = 19  # from this Java on the JVM makes and replaces the archive by itself
 _LONGEST_WRITE_S = 600
-_UNFINISHED = ".unfinished"
+_UNFINISHED, _WANTED = ".unfinished", ".wanted"
 _PLAIN = set("/._-+@ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+
+_being_made: Path | None = None
 
 
 def class_archive_options(java: Path, version: int) -> str:
@@ -31,7 +34,18 @@ def class_archive_options(java: Path, version: int) -> str:
     is_being_made = _take_finished(archive)
     if archive.exists():
         return f" -XX:SharedArchiveFile={archive}"
-    return "" if is_being_made else f" -XX:ArchiveClassesAtExit={archive}.{os.getpid()}{_UNFINISHED}"
+    if is_being_made:
+        return ""
+    global _being_made
+    _being_made = archive.with_name(f"{archive.name}.{os.getpid()}{_UNFINISHED}")
+    return f" -XX:ArchiveClassesAtExit={_being_made}"
+
+
+def want_class_archive() -> None:
+    """Say that the session did a whole job, so that what its JVM will write holds the classes that a job needs."""
+    if _being_made is not None:
+        with contextlib.suppress(OSError):
+            Path(f"{_being_made}{_WANTED}").touch()
 
 
 def _place() -> Path | None:
@@ -48,22 +62,26 @@ def _place() -> Path | None:
 
 
 def _key(java: Path, version: int) -> int:
-    """A number for this Java and this Spark, wherever they lie."""
-    spark = importlib.metadata.version("pyspark")
-    return zlib.crc32(f"{java.resolve()} {version} {spark} {importlib.metadata.__file__}".encode())
+    """A number for this Java and this Spark, and for where they lie."""
+    spark = importlib.util.find_spec("pyspark")
+    words = (java.resolve(), version, importlib.metadata.version("pyspark"), None if spark is None else spark.origin)
+    return zlib.crc32(repr(words).encode())
 
 
 def _take_finished(archive: Path) -> bool:
-    """Give what another session's JVM has written to its end its name; whether one is still being written."""
+    """Give an archive that a JVM has written to its end its name; whether one is still being written."""
     is_being_made = False
     for each in archive.parent.glob(f"{archive.name}.*{_UNFINISHED}"):
+        wanted = Path(f"{each}{_WANTED}")
         with contextlib.suppress(OSError):
             with open(each, "rb") as made:
                 is_finished = any(made.read(4))  # the JVM writes the head last
-            if is_finished:
+            if is_finished and wanted.exists():
                 os.replace(each, archive)
-            elif time.time() - each.stat().st_mtime > _LONGEST_WRITE_S:
+            elif is_finished or time.time() - each.stat().st_mtime > _LONGEST_WRITE_S:
                 each.unlink()
             else:
                 is_being_made = True
+                continue
+            wanted.unlink(missing_ok=True)
     return is_being_made

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from format.errors import InputError
+from spark_jobs.class_archive import class_archive_options
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -157,9 +158,9 @@ def _java_options() -> dict[str, str]:
     """The work is done outside of the JVM, so its quick compiler is enough; classes come from an archive if it can."""
     options = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
     java = _java()
-    if java is not None and (_java_version(java) or 0) >= 19:
-        archive = Path(tempfile.gettempdir()) / f"kafkalog-spark-{os.getuid()}.jsa"
-        options += f" -XX:+AutoCreateSharedArchive -XX:SharedArchiveFile={archive}"
+    version = None if java is None else _java_version(java)
+    if java is not None and version is not None:
+        options += class_archive_options(java, version)
     return {"spark.driver.extraJavaOptions": options}
 
 

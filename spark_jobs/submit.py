@@ -25,6 +25,7 @@ from format.operations.log_walk import Level
 from format.operations.selection import EVERYTHING, Selection
 from format.operations.verify import Coverage
 from format.remote_path import path_of
+from spark_jobs.class_archive import want_class_archive
 from spark_jobs.planning import Plan, Splits, plan
 from spark_jobs.session import close_session, is_session_running, is_submitted, open_session, require_spark
 
@@ -135,6 +136,7 @@ def run(scan: Scan, told: ToldProgress | None = None) -> Iterator[Told]:
         parallelism = session.sparkContext.defaultParallelism
         made = first if parallelism == 2 else _planned(scan, parallelism)
         yield from _run(session, scan, made, told)
+        want_class_archive()
     finally:
         if is_ours:
             close_session(session)
