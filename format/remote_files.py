@@ -22,11 +22,11 @@ from format.errors import FileChanged, InputError, UnreadableFile
 from format.limits import MIB
 from format.location import Location
 from format.remote_path import RemotePath, path_of
+from format.s3_connection import connected_s3
 from format.source import FileSource, FileState, os_reason
 
 #: What is fetched at the least: a request costs tens of milliseconds, however small.
 _LEAST_FETCH_BYTES = MIB
-_DEFAULT_REGION = "us-east-1"
 #: What fsspec's file systems call the time of a file.
 _MODIFIED = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
 
@@ -122,30 +122,17 @@ def _connected(scheme: str, host: str, query: dict[str, str]) -> tuple[_Store, s
         from pyarrow import ArrowInvalid, fs
     except ImportError:
         raise ImportError("pyarrow is not installed: pip install 'kafkalog[arrow]'") from None
-    known_as = "s3" if scheme in ("s3a", "s3n") else scheme
-    options = _s3_options(query) if known_as == "s3" else query
-    words = f"?{urlencode(options)}" if options else ""
+    if scheme in ("s3", "s3a", "s3n"):
+        system, root = connected_s3(host, query)
+        return _ArrowStore(system, fs), root
+    words = f"?{urlencode(query)}" if query else ""
     try:
-        system, root = fs.FileSystem.from_uri(f"{known_as}://{host}/{words}")
+        system, root = fs.FileSystem.from_uri(f"{scheme}://{host}/{words}")
     except ArrowInvalid as error:
         if "nrecognized" not in str(error):
             raise
-        return _connected_by_fsspec(known_as, host, query)
+        return _connected_by_fsspec(scheme, host, query)
     return _ArrowStore(system, fs), root.rstrip("/")
-
-
-def _s3_options(query: dict[str, str]) -> dict[str, str]:
-    """The query with what the environment adds; an endpoint of one's own needs a region, any one."""
-    options = dict(query)
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
-    if endpoint and "endpoint_override" not in options:
-        split = urlsplit(endpoint if "://" in endpoint else f"https://{endpoint}")
-        options |= {"endpoint_override": split.netloc, "scheme": split.scheme}
-    if "region" not in options:
-        region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
-        if region or "endpoint_override" in options:
-            options["region"] = region or _DEFAULT_REGION
-    return options
 
 
 def _connected_by_fsspec(scheme: str, host: str, query: dict[str, str]) -> tuple[_Store, str]:

@@ -25,6 +25,12 @@ _HAS_SPARK = all(importlib.util.find_spec(name) for name in ("pyspark", "pyarrow
 needs_spark = pytest.mark.skipif(not _HAS_SPARK, reason="no pyspark or no Java: pip install 'kafkalog[spark]'")
 
 
+@pytest.fixture(autouse=True)
+def no_class_archive(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests leave nothing in the user's cache, and no JVM that writes an archive when they are done."""
+    monkeypatch.setenv("XDG_CACHE_HOME", os.devnull)
+
+
 def test_wrong_words_are_usage_errors(run_kafkalog: Callable[..., Run], tmp_path: Path, data_dir: Path) -> None:
     log_dir = data_dir / "kafka-4.3-single" / "node-1"
     for words in (

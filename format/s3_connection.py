@@ -1,0 +1,82 @@
+"""Connections to S3 that give up within half a minute: with its defaults the AWS library tries for some minutes."""
+
+from __future__ import annotations
+
+import os
+import urllib.error
+import urllib.request
+from typing import Any
+from urllib.parse import quote, unquote, urlencode, urlsplit
+
+_CONNECT_TIMEOUT_S = 5.0
+_SILENCE_TIMEOUT_S = 5.0  # without a byte
+_ATTEMPTS = 3
+#: Any one does for an endpoint of one's own.
+_DEFAULT_REGION = "us-east-1"
+_REGION_TIMEOUT_S = 10.0
+_AWS = "https://s3.amazonaws.com"
+_REGION_HEADER = "x-amz-bucket-region"
+#: Options of an address that are arguments of S3FileSystem by the same names.
+_ARGUMENTS = ("region", "scheme", "endpoint_override")
+
+
+def connected_s3(host: str, query: dict[str, str]) -> tuple[Any, str]:
+    """pyarrow's file system for ``[KEY:SECRET@]BUCKET`` with the options behind the address, and the bucket's name.
+
+    What the options leave open the environment says: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, AWS_REGION and
+    AWS_DEFAULT_REGION. Raises ImportError without pyarrow, OSError where AWS cannot be asked for the bucket's region,
+    and ValueError for options that pyarrow does not know.
+    """
+    from pyarrow import fs
+
+    options = _with_environment(query)
+    keys, _, bucket = host.rpartition("@")
+    if "region" not in options:
+        options["region"] = region_of_bucket(bucket)
+    if not options.keys() <= set(_ARGUMENTS):
+        return fs.FileSystem.from_uri(f"s3://{host}/?{urlencode(options)}")[0], bucket
+    access_key, _, secret_key = keys.partition(":")
+    system = fs.S3FileSystem(
+        access_key=unquote(access_key) or None,
+        secret_key=unquote(secret_key) or None,
+        **options,
+        connect_timeout=_CONNECT_TIMEOUT_S,
+        request_timeout=_SILENCE_TIMEOUT_S,
+        retry_strategy=fs.AwsStandardS3RetryStrategy(max_attempts=_ATTEMPTS),
+    )
+    return system, bucket
+
+
+def _with_environment(query: dict[str, str]) -> dict[str, str]:
+    """The options with what the environment adds; an endpoint of one's own needs a region, any one."""
+    options = dict(query)
+    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+    if endpoint and "endpoint_override" not in options:
+        split = urlsplit(endpoint if "://" in endpoint else f"https://{endpoint}")
+        options |= {"endpoint_override": split.netloc, "scheme": split.scheme}
+    if "region" not in options:
+        region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+        if region or "endpoint_override" in options:
+            options["region"] = region or _DEFAULT_REGION
+    return options
+
+
+def region_of_bucket(bucket: str) -> str:
+    """The region that a bucket lies in, from AWS, which tells anybody; raises OSError where it does not tell.
+
+    The AWS library can ask, too, but for minutes, and then no thread of the process can end.
+    """
+    asked = urllib.request.Request(f"{_AWS}/{quote(bucket, safe='')}", method="HEAD")
+    try:
+        with urllib.request.urlopen(asked, timeout=_REGION_TIMEOUT_S) as answer:
+            region = answer.headers.get(_REGION_HEADER)
+    except urllib.error.HTTPError as error:  # it also tells whoever may not read the bucket
+        region = error.headers.get(_REGION_HEADER)
+        if region is None and error.code == 404:
+            raise OSError("there is no such bucket") from None
+    except OSError as error:
+        reason = getattr(error, "reason", error)
+        raise OSError(
+            f"AWS does not tell the bucket's region ({reason}): set AWS_REGION, or AWS_ENDPOINT_URL"
+        ) from error
+    return region or _DEFAULT_REGION
