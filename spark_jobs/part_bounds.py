@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from format import offset_index
 from format.batch_ranges import batch_ranges
@@ -44,28 +43,27 @@ def bounds_of(segment: PlannedSegment, source: Source, part: int, limits: Limits
     except (KafkaLogError, OSError):
         positions = np.empty(0, np.int64)
     if len(positions) and int(positions[-1]) > share:
-
-        def bound(number: int) -> int | None:
-            at = int(np.searchsorted(positions, number * share))
-            return _first_sound(source, positions[at : at + _MOST_TRIES]) if number < segment.part_count else None
+        shares = np.arange(1, segment.part_count) * share
+        starts = [positions[at : at + _MOST_TRIES].tolist() for at in np.searchsorted(positions, shares)]
     else:
-        starts = [each.start for each in batch_ranges(source, share)]
+        starts = [[each.start] for each in list(batch_ranges(source, share))[1 : segment.part_count]]
 
-        def bound(number: int) -> int | None:
-            return starts[number] if number < len(starts) and number < segment.part_count else None
+    def bound(number: int) -> int | None:
+        """Where this part begins, or the next one that has a sound batch to begin with, so that none overlap."""
+        return next(filter(None, (_first_sound(source, each) for each in starts[number - 1 :])), None)
 
     start = 0 if part == 0 else bound(part)
     return (source.size_bytes, None) if start is None else (start, bound(part + 1))
 
 
-def _first_sound(source: Source, positions: NDArray[np.int64]) -> int | None:
+def _first_sound(source: Source, positions: list[int]) -> int | None:
     """The first of these positions where a batch with a right CRC lies."""
-    for position in positions.tolist():
+    for position in positions:
         header = read_header(source, position)
         if (
             header is not None
             and header.end_position <= source.size_bytes
             and has_right_crc(source, position, header.size_bytes, header.magic)
         ):
-            return int(position)
+            return position
     return None

@@ -11,6 +11,7 @@ import pyarrow as pa
 from format import layout, offset_index, time_index
 from format.arrow_columns import (
     ARROW_TYPES,
+    BoolColumn,
     arrow_schema,
     batch_table_batch,
     bounded_parts,
@@ -46,29 +47,42 @@ _NO_TIMESTAMP_TYPE = -1  # Kafka's id for it
 # -- logs ----------------------------------------------------------------------------------------------------
 
 
-def _chunks(item: Item, told: ToldDamage) -> Iterator[tuple[BatchChunk, Location, list[Finding]]]:
-    """The chunks of a part's log with the findings about each, which were told already."""
+def _chunks(item: Item, told: ToldDamage) -> Iterator[tuple[BatchChunk, BoolColumn, Location, list[Finding]]]:
+    """The chunks of a part's log, which of their batches begin in it, and the findings about each, told already.
+
+    The end of a part is no end of the log: what lies behind it decides what is damage before it, so it is read on.
+    """
     if not isinstance(item, Part):
         return
     segment = item.segment
     source, _ = opened(segment)
     with source:
         start, end = bounds_of(segment, source, item.part, DEFAULT_LIMITS)
-        for chunk in batch_chunks(source, start, end):
+        if start == end:
+            return
+        for chunk in batch_chunks(source, start):
+            position = chunk.table.position
+            is_inside = np.ones(len(position), bool) if end is None else position < end
+            damage = chunk.damage
+            if end is not None and not is_inside.any() and (damage is None or damage.position >= end):
+                return
             open_wrappers(chunk)
             found = list(crc_findings(chunk, segment.location))
-            if chunk.damage is not None:
-                is_last = segment.is_last and end is None
-                found.append(damage_finding(chunk.damage, segment.location, is_last_segment=is_last))
+            if damage is not None:
+                found.append(damage_finding(damage, segment.location, is_last_segment=segment.is_last))
+            if end is not None:
+                found = [each for each in found if (each.location.position or 0) < end]
             for each in found:
                 told(each)
-            yield chunk, segment.location, found
+            yield chunk, is_inside, segment.location, found
+            if not is_inside.all():
+                return
 
 
 def batches(item: Item, options: ReadOptions, told: ToldDamage) -> Iterator[pa.RecordBatch]:
     """Rows of columns.BATCH; one with a wrong CRC says so in crc_valid, and is left out under DROPMALFORMED."""
-    for chunk, location, _ in _chunks(item, told):
-        keep = options.selection(location).batches(chunk.table)
+    for chunk, is_inside, location, _ in _chunks(item, told):
+        keep = is_inside & options.selection(location).batches(chunk.table)
         if options.mode == "DROPMALFORMED":
             keep = keep & (chunk.table.crc_valid != 0)
         yield batch_table_batch(chunk.table.rows(keep), location)
@@ -76,9 +90,9 @@ def batches(item: Item, options: ReadOptions, told: ToldDamage) -> Iterator[pa.R
 
 def records(item: Item, options: ReadOptions, schema: pa.Schema, told: ToldDamage) -> Iterator[pa.RecordBatch]:
     """Rows of the records view; batches that are damaged have none, but for rows of the corrupt-record column."""
-    for chunk, location, found in _chunks(item, told):
+    for chunk, is_inside, location, found in _chunks(item, told):
         selection = options.selection(location)
-        which = selection.batches(chunk.table) & (chunk.table.crc_valid != 0)
+        which = is_inside & selection.batches(chunk.table) & (chunk.table.crc_valid != 0)
         if not options.control:
             which = which & ~chunk.table.is_control
         for table in record_tables(chunk, which=which, location=location):

@@ -1,0 +1,89 @@
+"""Views of logs that are damaged and cut in ranges: rows and damage are those of the whole log."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
+
+from format.columns import BATCH
+from format.findings import Finding
+from format.operations.dump import dump
+from format.rows import RowBlock
+from spark_jobs import views
+from spark_jobs.planning import plan
+from spark_jobs.read_options import ReadOptions
+from spark_jobs.schemas import records_view
+
+_DDL, _RECORDS = records_view(value=True, headers=True, details=True)
+
+
+def _cut(directory: Path, range_bytes: int, view: str) -> tuple[Counter[str], Counter[Finding]]:
+    rows: Counter[str] = Counter()
+    told: Counter[Finding] = Counter()
+
+    def tell(found: Finding) -> None:
+        told[found] += 1
+
+    for task in plan([directory], range_bytes=range_bytes, splits_small=True).tasks:
+        for item in task:
+            made = (
+                views.batches(item, ReadOptions(()), tell)
+                if view == "batches"
+                else views.records(item, ReadOptions((), headers=True, details=True), _RECORDS, tell)
+            )
+            for each in made:
+                rows.update(map(repr, zip(*(column.to_pylist() for column in each.columns), strict=True)))
+    return rows, told
+
+
+def _shown(directory: Path) -> Counter[str]:
+    blocks = (each for each in dump(directory) if isinstance(each, RowBlock) and each.schema is BATCH)
+    return Counter(repr(row) for block in blocks for row in block.rows)
+
+
+def _damage(log: Path, rng: random.Random) -> None:
+    content = bytearray(log.read_bytes())
+    at = rng.randrange(len(content))
+    how = rng.randrange(6)
+    if how == 0:
+        content[at] ^= 1 << rng.randrange(8)
+    elif how == 1:
+        del content[at:]
+    elif how == 2:
+        content[at : at + 300] = bytes(len(content[at : at + 300]))
+    elif how == 3:
+        content[8:12] = rng.choice((300, 5000, 2**31 - 1)).to_bytes(4, "big")
+    elif how == 4:
+        del content[at : at + rng.randrange(400)]
+    else:  # what lies there once more, in the middle of something else
+        from_there = rng.randrange(len(content))
+        content[at:at] = content[from_there : from_there + rng.randrange(2000)]
+    log.write_bytes(content)
+
+
+@pytest.mark.parametrize("view", ["batches", "records"])
+def test_a_damaged_log_in_ranges_is_as_the_whole_one(data_dir: Path, tmp_path: Path, view: str) -> None:
+    logs: list[Any] = sorted((data_dir / "kafka-4.3-single" / "node-1").rglob("*.log"))
+    logs = [each for each in logs if each.stat().st_size > 2500]
+    rng = random.Random(1)
+    told_of_damage = 0
+    for number in range(80):
+        log = rng.choice(logs)
+        directory = tmp_path / str(number) / log.parent.name
+        shutil.copytree(log.parent, directory)
+        _damage(directory / log.name, rng)
+        if number % 3 == 0:
+            (directory / log.name).with_suffix(".index").unlink(missing_ok=True)
+        expected = _cut(directory, 2**40, view)
+        told_of_damage += len(expected[1])
+        assert _cut(directory, rng.choice((400, 700, 1500, 3000)), view) == expected, (number, log)
+        if view == "batches":
+            assert expected[0] == _shown(directory)
+    assert told_of_damage > 40
