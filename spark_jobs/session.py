@@ -39,7 +39,7 @@ _ON_ONE_MACHINE = {
     "spark.driver.memory": "1g",
     "spark.sql.shuffle.partitions": "4",
     "spark.sql.artifact.isolation.enabled": "false",
-    # Over TCP each task waits some 40 ms for an acknowledgement that the kernel puts off.
+    # Over TCP each task waits some 50 ms for an acknowledgement that the kernel puts off.
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.shuffle.compress": "true",
     "spark.io.compression.codec": "lz4",
