@@ -6,7 +6,8 @@ them where there are too many hits to tell records apart by, are looked at field
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -111,11 +112,9 @@ class _Content:
         spans = np.stack((fields.start - self._shift, fields.end - self._shift), axis=1)
         if pattern.verifier is not None:
             parts = map(self._plain.__getitem__, map(slice, *spans.T.tolist()))
-            found = list(map(pattern.verifier.search, parts))
-            matches = [match for match in found if match is not None]
-            number = np.flatnonzero([match is not None for match in found])
-            ends = np.array([match.span() for match in matches], np.int64).reshape(-1, 2)
-            return number, ends[:, 0], ends[:, 1]
+            ends = np.fromiter(_ends(map(pattern.verifier.search, parts)), np.int64, 2 * len(spans))
+            number = np.flatnonzero(ends[::2] >= 0)
+            return number, ends[::2][number], ends[1::2][number]
         needle = pattern.needle or Needle(b"")
         at = np.empty(len(spans), np.int64)
         content, text = memoryview(self._bytes(needle.table)), memoryview(needle.text)
@@ -123,6 +122,17 @@ class _Content:
         number = np.flatnonzero(at >= 0)
         start = at[number]
         return number, start, start + len(needle.text)
+
+
+def _ends(matches: Iterable[re.Match[bytes] | None]) -> Iterator[int]:
+    """Start and end of each match, -1 twice for none; one by one, as many matches at once cost their memory."""
+    for match in matches:
+        if match is None:
+            yield -1
+            yield -1
+        else:
+            yield match.start()
+            yield match.end()
 
 
 def search(table: RecordTable, pattern: Pattern, places: Places = EVERYWHERE) -> Hits:
