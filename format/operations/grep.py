@@ -9,10 +9,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from format.batches import BODY_CHUNK_BYTES
 from format.errors import NotALogDir
 from format.findings import Finding, finding_of
-from format.limits import DEFAULT_LIMITS, Limits
+from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.log_dir import Kind, kind_of
 from format.operations.grep_pattern import Pattern
@@ -22,8 +21,8 @@ from format.operations.selected_logs import LOG_KINDS, Reading, SelectedLog, sel
 from format.operations.selection import EVERYTHING, Selection
 from format.records import RecordTable, record_tables
 
-#: What is read of a log at once.
-GREP_CHUNK_BYTES = BODY_CHUNK_BYTES
+#: What is read of a log at once; the lines of two such chunks may wait until those before them are printed.
+GREP_CHUNK_BYTES = 2 * MIB
 
 
 @dataclass(frozen=True, slots=True)

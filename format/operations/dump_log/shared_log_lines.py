@@ -7,9 +7,8 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from format.batches import BODY_CHUNK_BYTES
 from format.findings import Finding
-from format.limits import Limits
+from format.limits import MIB, Limits
 from format.operations.dump_log.log_lines import LogLines
 from format.operations.dump_log.offset_gaps import OffsetGaps
 from format.operations.dump_log.options import INT32_MAX, DumpLogOptions
@@ -17,6 +16,9 @@ from format.operations.shared_ranges import RangeTask, RestOfLog, SharedRanges, 
 from format.source import FileSource
 from format.workers import Outbox, SharedBytes
 
+#: What is read of a log at once. The lines of two such chunks may wait until those before them are printed; where
+#: there were more, a process would stand still until then.
+_CHUNK_BYTES = 2 * MIB
 #: What lines cost in seconds, for batches and for records: a batch, its bytes, its compressed bytes.
 _BATCH_S = {False: 0.6e-6, True: 0.9e-6}
 _BYTE_S = {False: 0.15e-9, True: 2e-9}
@@ -45,9 +47,9 @@ def shared_lines(
 
     Memoryviews are to be used before the next item is asked for. Raises WorkerDied.
     """
-    do = partial(_send_range, make=make, limits=limits, chunk_bytes=BODY_CHUNK_BYTES)
+    do = partial(_send_range, make=make, limits=limits, chunk_bytes=_CHUNK_BYTES)
     only = _Log(Path(source.path))
-    with SharedRanges([only], jobs, BODY_CHUNK_BYTES, do) as ranges:
+    with SharedRanges([only], jobs, _CHUNK_BYTES, do) as ranges:
         for item in ranges.items(only):
             if isinstance(item, SharedBytes):
                 yield item.view

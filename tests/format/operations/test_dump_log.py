@@ -219,7 +219,7 @@ def test_several_processes_print_what_one_prints(
     )
     by_one = items_of(files, options)
     is_shared = []
-    monkeypatch.setattr(shared_log_lines, "BODY_CHUNK_BYTES", 700)
+    monkeypatch.setattr(shared_log_lines, "_CHUNK_BYTES", 700)
     monkeypatch.setattr("format.operations.dump_log.files.are_worth_sharing", lambda *_: is_shared.append(1) or True)
     assert items_of(files, options, jobs=2) == by_one
     assert len(is_shared) == len(files)
@@ -231,7 +231,7 @@ def test_a_line_longer_than_what_processes_share_comes_whole(tmp_path: Path, mon
     options = DumpLogOptions(prints_contents=True)
     by_one = items_of([file], options)
     monkeypatch.setattr("format.operations.dump_log.files.are_worth_sharing", lambda *_: True)
-    monkeypatch.setattr(shared_log_lines, "BODY_CHUNK_BYTES", 1000)
+    monkeypatch.setattr(shared_log_lines, "_CHUNK_BYTES", 1000)
     assert items_of([file], options, jobs=2) == by_one
     assert b"x" * (5 * MIB) in by_one[0]
 
