@@ -190,8 +190,6 @@ def scan(
             range_size,
         )
         _show(run, wanted, level)
-        if job == "recompress-estimate" and sample_bytes is not None:
-            run.not_checked(f"what lies outside the samples, of up to {sample_bytes} log bytes per topic")
 
 
 def _criteria(pattern: str, regex: bool, ignore_case: bool, selection: Any) -> Any:
@@ -206,6 +204,7 @@ def _criteria(pattern: str, regex: bool, ignore_case: bool, selection: Any) -> A
 
 
 def _show(run: Run, wanted: Any, level: str) -> None:
+    from format.columns import ESTIMATE
     from format.findings import Finding
     from format.operations.log_walk import Level
     from format.operations.verify import NOT_CHECKED, Coverage
@@ -223,7 +222,7 @@ def _show(run: Run, wanted: Any, level: str) -> None:
         done_bytes = max(so_far_bytes, done_bytes)
 
     coverage = Coverage()
-    found = 0
+    found = largest_log_bytes = 0
     for item in run_scan(wanted, told):
         if isinstance(item, Finding):
             run.finding(item)
@@ -233,6 +232,8 @@ def _show(run: Run, wanted: Any, level: str) -> None:
             rows = list(item.rows)
             found += len(rows)
             run.write(item.schema, rows)
+            if item.schema is ESTIMATE:
+                largest_log_bytes = max([largest_log_bytes, *(row[ESTIMATE.names.index("log_bytes")] for row in rows)])
     if wanted.job == "verify":
         for name in ("partitions", "segments", "side_files", "batches", "records", "bytes"):
             run.count(name, getattr(coverage, name))
@@ -240,3 +241,7 @@ def _show(run: Run, wanted: Any, level: str) -> None:
             run.not_checked(words)
     elif wanted.job == "grep" and not found:
         run.condition(Condition.NOTHING_FOUND)
+    elif wanted.job == "recompress-estimate":
+        sample_bytes = wanted.options.sample_bytes
+        if sample_bytes is not None and largest_log_bytes > sample_bytes:
+            run.not_checked(f"what lies outside the samples, of up to {sample_bytes} log bytes per topic")

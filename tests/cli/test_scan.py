@@ -94,6 +94,18 @@ def test_scan_verify_prints_what_verify_prints(run_kafkalog: Callable[..., Run],
 
 
 @needs_spark
+def test_an_estimate_says_what_was_not_measured(run_kafkalog: Callable[..., Run], data_dir: Path) -> None:
+    partition = data_dir / "kafka-4.3-single" / "node-1" / "orders-0"
+    words = ("scan", "recompress-estimate", partition, "--master", "local[1]", "--codec", "gzip", "--format", "jsonl")
+    for sample, expected in (
+        ("1GB", []),
+        ("2KB", ["what lies outside the samples, of up to 2000 log bytes per topic"]),
+    ):
+        done = run_kafkalog(*words, "--sample", sample)
+        assert json.loads(done.stdout.splitlines()[-1])["not_checked"] == expected
+
+
+@needs_spark
 @pytest.mark.parametrize("after_s", [1.5, 2.5, 4, 7])
 def test_ctrl_c_stops_it(after_s: float, data_dir: Path) -> None:
     """Before the JVM has started, while it does, and after."""
