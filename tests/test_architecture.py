@@ -27,6 +27,7 @@ PRIMITIVES = frozenset(
         "read_policy",
         "remote_files",
         "remote_path",
+        "s3_connection",
         "side_file",
         "source",
         "timestamps",
