@@ -13,7 +13,7 @@ from format.location import Location
 from format.log_dir import Kind, read_log_dir
 from format.operations.read_log import LogChunk, first_position, location_of_file, log_chunks, opened_chunks
 from format.operations.selection import EVERYTHING, Selection
-from format.operations.shared_ranges import RangeTask, RestOfLog, Unsound, sound_chunks
+from format.operations.shared_ranges import RangeTask, RestOfLog, sound_chunks
 from format.partition import Partition, read_partition
 from format.segment import Segment
 from format.source import FileSource
@@ -64,9 +64,8 @@ class Reading:
             yield from self.chunks(log)
             return
         with FileSource(log.path, task.state) as source:
-            chunks = sound_chunks(source, task.batch_range, self.limits, self.chunk_bytes)
+            chunks = sound_chunks(source, task, outbox, self.limits, self.chunk_bytes)
             if chunks is None:
-                outbox.send(Unsound(task.batch_range))
                 return
             yield from opened_chunks(
                 source, chunks, log.location, self.selection, is_last_segment=log.is_last_segment, limits=self.limits

@@ -135,9 +135,10 @@ class SharedRanges(Generic[LogT]):
 
 
 def sound_chunks(
-    source: FileSource, batch_range: BatchRange, limits: Limits, chunk_bytes: int
+    source: FileSource, task: RangeTask[LogT], outbox: Outbox, limits: Limits, chunk_bytes: int
 ) -> list[BatchChunk] | None:
-    """The chunks of a range; None where a CRC is wrong or something is damaged."""
+    """The chunks of a task's range; None, and Unsound is sent, where a CRC is wrong or something is damaged."""
+    batch_range = task.batch_range
     chunks = list(
         batch_chunks(
             source,
@@ -149,6 +150,7 @@ def sound_chunks(
         )
     )
     if any(chunk.damage is not None or not chunk.table.crc_valid.all() for chunk in chunks):
+        outbox.send(Unsound(batch_range))
         return None
     return chunks
 

@@ -10,7 +10,7 @@ from format import kernel
 from format.batches import BatchTable
 from format.operations import log_walk
 from format.operations.log_walk import Level, LogToWalk, OpenedLog, OwnWalks, WalkedChunk, walk_chunks, walk_log
-from format.operations.shared_ranges import RangeTask, RestOfLog, SharedRanges, Unsound, is_worth_sharing, sound_chunks
+from format.operations.shared_ranges import RangeTask, RestOfLog, SharedRanges, is_worth_sharing, sound_chunks
 from format.source import FileSource
 from format.workers import SLOT_BYTES, Outbox, SharedBytes
 
@@ -85,9 +85,8 @@ def _walk(task: RangeTask[LogToWalk], outbox: Outbox) -> None:
         if task.is_whole_log:
             walk = walk_log(source, log, task.batch_range)
         else:
-            chunks = sound_chunks(source, task.batch_range, log.limits, log_walk.WALK_CHUNK_BYTES)
+            chunks = sound_chunks(source, task, outbox, log.limits, log_walk.WALK_CHUNK_BYTES)
             if chunks is None:
-                outbox.send(Unsound(task.batch_range))
                 return
             walk = walk_chunks(source, log, chunks)
         if task.batch_range.start == 0:

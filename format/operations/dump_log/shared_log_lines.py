@@ -74,9 +74,8 @@ def _send_range(
         outbox.send(Unsound(task.batch_range))
         return
     with FileSource(task.log.path, task.state) as source:
-        chunks = sound_chunks(source, task.batch_range, limits, chunk_bytes)
+        chunks = sound_chunks(source, task, outbox, limits, chunk_bytes)
         if chunks is None:
-            outbox.send(Unsound(task.batch_range))
             return
         log = make(source)
         shared = _SharedRoom(outbox)
