@@ -69,6 +69,18 @@ class _RecordsFormat:
         return portion.part(0, records), portion.part(records, len(portion))
 
 
+class _RecordsFile(TextFile):
+    """As any file of text it is read back by the publication."""
+
+    def write(self, portion: RecordsOfLog) -> None:
+        self._write_lines(portion)
+        offsets = portion.records.offset
+        self.file.count(len(portion), int(offsets[0]), int(offsets[-1]))
+
+    def _write_lines(self, portion: RecordsOfLog) -> None:
+        raise NotImplementedError
+
+
 class LinesFormat(_RecordsFormat):
     """Lines in one style; ``open_writer`` opens what writes a record that is too long for the kernel's room."""
 
@@ -87,8 +99,8 @@ class LinesFormat(_RecordsFormat):
         return LinesFile(publication, file, self._open_writer, self._text, self._room)
 
 
-class LinesFile(TextFile):
-    """A file of lines; as any file of text it is read back by the publication."""
+class LinesFile(_RecordsFile):
+    """A file of lines that the kernel writes."""
 
     def __init__(
         self,
@@ -102,7 +114,7 @@ class LinesFile(TextFile):
         self._text = text
         self._room = room
 
-    def write(self, portion: RecordsOfLog) -> None:
+    def _write_lines(self, portion: RecordsOfLog) -> None:
         row = 0
         for lines in self._text.record_lines(portion.records, portion.location, lambda: self._room):
             if lines.length:
@@ -111,8 +123,6 @@ class LinesFile(TextFile):
                 one = record_block(portion.records.rows(slice(row, row + 1)), portion.location)
                 self.writer.write(RECORD, one.rows)
             row += lines.row_count
-        offsets = portion.records.offset
-        self.file.count(len(portion), int(offsets[0]), int(offsets[-1]))
 
 
 class CsvFormat(_RecordsFormat):
@@ -133,8 +143,8 @@ class CsvFormat(_RecordsFormat):
         return CsvFile(publication, file, self._open_writer, self._lines)
 
 
-class CsvFile(TextFile):
-    """A file of CSV; as any file of text it is read back by the publication."""
+class CsvFile(_RecordsFile):
+    """A file of CSV."""
 
     def __init__(
         self,
@@ -147,11 +157,9 @@ class CsvFile(TextFile):
         self._lines = lines
         self._has_header = False
 
-    def write(self, portion: RecordsOfLog) -> None:
+    def _write_lines(self, portion: RecordsOfLog) -> None:
         if not self._has_header:
             self._has_header = True
             self.writer.write(RECORD, ())
         for lines in self._lines.lines(portion.records, portion.location):
-            self.new_file.write(bytes(lines))
-        offsets = portion.records.offset
-        self.file.count(len(portion), int(offsets[0]), int(offsets[-1]))
+            self.new_file.write(lines)
