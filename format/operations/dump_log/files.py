@@ -57,7 +57,7 @@ def dump_log(
         yield path_line(path, "", before="Dumping ")
         if options.emulate is not None:
             try:
-                yield from _file_items(path, options, limits, told, 1)
+                yield from _file_items(path, options, limits, told, jobs)
             except InputError as error:
                 raise KafkaStops(f"java.nio.file.NoSuchFileException: {error}", code=error.code) from error
             continue
