@@ -31,6 +31,13 @@ _PIECE_BYTES = MIB
 _ZSTD = layout.CODEC_NAMES.index("zstd")
 
 
+def not_measured(largest_log_bytes: int, sample_bytes: int | None) -> list[str]:
+    """What estimates leave out, in words, where the largest topic has so many bytes in its ``.log`` files."""
+    if sample_bytes is None or largest_log_bytes <= sample_bytes:
+        return []
+    return [f"what lies outside the samples, of up to {sample_bytes} log bytes per topic"]
+
+
 @dataclass(frozen=True, slots=True)
 class Estimate:
     """One row of ESTIMATE: a topic under one codec and level; times are of one thread."""

@@ -205,22 +205,22 @@ def _estimate(
 ) -> None:
     from format.columns import ESTIMATE
     from format.findings import Finding
-    from format.operations.estimate import DEFAULT_SAMPLE_BYTES, estimate, targets_of
+    from format.operations.estimate import DEFAULT_SAMPLE_BYTES, estimate, not_measured, targets_of
     from format.operations.write_sources import read_write_sources
 
     with Run("recompress", format_name=format_name, quiet=quiet, main_schema=ESTIMATE, fail_on=fail_on) as run:
         found = read_write_sources(paths)
         sample_bytes = None if whole else sample or DEFAULT_SAMPLE_BYTES
         progress = run.progress()
-        is_sampled = False
+        largest_log_bytes = 0
         for item in estimate(found, targets_of(codec, level), sample_bytes, limits=limits, advance=progress.advance):
             if isinstance(item, Finding):
                 run.finding(item)
             else:
                 run.write(ESTIMATE, (item.row(),))
-                is_sampled |= sample_bytes is not None and item.log_bytes > sample_bytes
-        if is_sampled:
-            run.not_checked(f"what lies outside the samples, of up to {sample_bytes} log bytes per topic")
+                largest_log_bytes = max(largest_log_bytes, item.log_bytes)
+        for words in not_measured(largest_log_bytes, sample_bytes):
+            run.not_checked(words)
 
 
 def _explain(

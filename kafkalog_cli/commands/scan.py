@@ -206,6 +206,7 @@ def _criteria(pattern: str, regex: bool, ignore_case: bool, selection: Any) -> A
 def _show(run: Run, wanted: Any, level: str) -> None:
     from format.columns import ESTIMATE
     from format.findings import Finding
+    from format.operations.estimate import not_measured
     from format.operations.log_walk import Level
     from format.operations.verify import NOT_CHECKED, Coverage
     from kafkalog_cli.exit_codes import Condition
@@ -242,6 +243,5 @@ def _show(run: Run, wanted: Any, level: str) -> None:
     elif wanted.job == "grep" and not found:
         run.condition(Condition.NOTHING_FOUND)
     elif wanted.job == "recompress-estimate":
-        sample_bytes = wanted.options.sample_bytes
-        if sample_bytes is not None and largest_log_bytes > sample_bytes:
-            run.not_checked(f"what lies outside the samples, of up to {sample_bytes} log bytes per topic")
+        for words in not_measured(largest_log_bytes, wanted.options.sample_bytes):
+            run.not_checked(words)
