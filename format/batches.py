@@ -214,6 +214,13 @@ class BatchChunk:
     damage: Damage | None = None
     opened: dict[int, OpenedWrappers] = field(default_factory=dict, compare=False)
 
+    @property
+    def covered_bytes(self) -> int:
+        """From where the chunk starts to where the next one does; the buffer may hold some of that one too."""
+        if self.damage is not None:
+            return self.damage.position + self.damage.length - self.buffer_position
+        return int(self.table.end_position[-1]) - self.buffer_position if len(self.table) else 0
+
 
 def batch_chunks(
     source: Source,

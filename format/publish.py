@@ -15,13 +15,13 @@ import json
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Any, Self
 
+from format.digesting_writer import DigestingWriter
 from format.errors import OutputError, OutputExists
-from format.file_digest import FileDigest
 from format.location import Location
 from format.publish_journal import FileEntry, Journal, read_journal
 from format.publish_paths import MANIFEST as MANIFEST
@@ -37,22 +37,24 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 class NewFile:
     """A file of a publication while it is written; bytes go to the disk in large pieces, and through SHA-256.
 
-    ``close`` flushes it to the disk and enters it in the journal. Left by an exception it is removed.
+    ``close`` flushes it to the disk and enters it in the journal; ``finish_writing`` begins with that and goes on.
+    Left by an exception it is removed.
     """
 
-    def __init__(self, publication: Publication, relative_path: str, path: Path, *, hash_beside: bool = False) -> None:
+    def __init__(self, publication: Publication, relative_path: str, path: Path, *, write_beside: bool = False) -> None:
         self.relative_path = relative_path
         self.path = path
         self.size_bytes = 0
         self.mtime_ns: int | None = None  # to be given to the file when it is closed: brokers look at a log's
         self._publication = publication
-        self._digest = FileDigest(beside=hash_beside)
         self._parts: list[bytes | memoryview] = []
         self._buffered_bytes = 0
+        self._is_finished = False
         try:
             self._fd = os.open(path, _NEW_FILE, 0o666)
         except OSError as error:
             raise _failed("cannot create", path, error) from error
+        self._writer = DigestingWriter(self._fd, beside=write_beside)
 
     def write(self, data: bytes | bytearray | memoryview) -> int:
         """Take bytes, which must not change afterwards; raises OutputError when the disk does not."""
@@ -69,33 +71,45 @@ class NewFile:
     def _flush(self) -> None:
         content = memoryview(self._parts[0] if len(self._parts) == 1 else b"".join(self._parts))
         self._parts, self._buffered_bytes = [], 0
-        self._digest.update(content)
+        with self._told("cannot write"):
+            self._writer.write(content)
+
+    @contextlib.contextmanager
+    def _told(self, what: str) -> Iterator[None]:
         try:
-            while content:
-                content = content[os.write(self._fd, content) :]
+            yield
         except OSError as error:
-            raise _failed("cannot write", self.path, error) from error
+            raise _failed(what, self.path, error) from error
+
+    def finish_writing(self) -> None:
+        """No more comes: all of it can be read back, while a thread, if there is one, flushes it to the disk."""
+        if self._is_finished:
+            return
+        if self._parts:
+            self._flush()
+        with self._told("cannot write"):
+            self._writer.wait()
+        with self._told("cannot flush to the disk"):
+            if self.mtime_ns is not None:
+                os.utime(self._fd, ns=(self.mtime_ns, self.mtime_ns))
+            self._writer.begin_flush()
+        self._is_finished = True
 
     def close(self) -> None:
         """Flush to the disk and enter the file in the journal; raises OutputError. Once closed, it does nothing."""
         if self._fd < 0:
             return
         try:
-            if self._parts:
-                self._flush()
-            try:
-                if self.mtime_ns is not None:
-                    os.utime(self._fd, ns=(self.mtime_ns, self.mtime_ns))
-                os.fsync(self._fd)
-            except OSError as error:
-                raise _failed("cannot flush to the disk", self.path, error) from error
-            sha256 = self._digest.hexdigest()
+            self.finish_writing()
+            with self._told("cannot flush to the disk"):
+                self._writer.flush()
+            sha256 = self._writer.hexdigest()
         finally:
             self._close_descriptor()
         self._publication.enter(FileEntry(self.relative_path, self.size_bytes, sha256))
 
     def _close_descriptor(self) -> None:
-        self._digest.close()
+        self._writer.close()
         fd, self._fd = self._fd, -1
         if fd >= 0:
             os.close(fd)
@@ -109,9 +123,15 @@ class NewFile:
         if error is None:
             self.close()
         else:
-            self._close_descriptor()
-            with contextlib.suppress(OSError):
-                os.unlink(self.path)
+            self.discard()
+
+    def discard(self) -> None:
+        """Close the file and remove it; once closed, it stays."""
+        if self._fd < 0:
+            return
+        self._close_descriptor()
+        with contextlib.suppress(OSError):
+            os.unlink(self.path)
 
 
 class Publication:
@@ -227,9 +247,9 @@ class Publication:
 
     # -- writing -----------------------------------------------------------------------------------------------
 
-    def create(self, relative_path: str | os.PathLike[str], *, hash_beside: bool = False) -> NewFile:
+    def create(self, relative_path: str | os.PathLike[str], *, write_beside: bool = False) -> NewFile:
         """A new file in the directory; its own directories are made. Raises OutputError, ValueError for a path
-        that leads elsewhere or was made before. ``hash_beside`` lets a thread compute its SHA-256 meanwhile."""
+        that leads elsewhere or was made before. ``write_beside`` lets a thread write it, and compute its SHA-256."""
         relative = PurePosixPath(os.fspath(relative_path))
         name = relative.as_posix()
         if relative.is_absolute() or ".." in relative.parts or not relative.parts or name in (MANIFEST, JOURNAL):
@@ -241,7 +261,7 @@ class Publication:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise _failed("cannot create", path.parent, error) from error
-        return NewFile(self, name, path, hash_beside=hash_beside)
+        return NewFile(self, name, path, write_beside=write_beside)
 
     def write_file(self, relative_path: str | os.PathLike[str], content: bytes) -> None:
         """A whole small file."""
@@ -273,6 +293,11 @@ class Publication:
     def files(self) -> dict[str, FileEntry]:
         """The files closed so far, by relative path."""
         return dict(self._files)
+
+    def leave(self) -> None:
+        """For a process that was forked to work for this one: let go of the lock, which only the writer keeps."""
+        if self._journal is not None:
+            self._journal.close()
 
     def finish_step(self, name: str, result: Any = None) -> None:
         """The files closed since the last step are those of step ``name``; ``result`` is what a resumed run needs."""

@@ -113,15 +113,18 @@ class _Worker:
 
 
 class Workers:
-    """So many forked processes that call ``do(task, outbox)``; close them, or use them as a context."""
+    """So many forked processes that call ``do(task, outbox)``; close them, or use them as a context.
 
-    def __init__(self, count: int, do: Callable[[Any, Outbox], None]) -> None:
+    Each calls ``begin`` first: to let go of what only the one who asks may hold, as a lock.
+    """
+
+    def __init__(self, count: int, do: Callable[[Any, Outbox], None], begin: Callable[[], None] = lambda: None) -> None:
         self._workers: list[_Worker] = []
         self._poll = select.poll()
         for _ in range(count):
-            self._start(do)
+            self._start(do, begin)
 
-    def _start(self, do: Callable[[Any, Outbox], None]) -> None:
+    def _start(self, do: Callable[[Any, Outbox], None], begin: Callable[[], None]) -> None:
         tasks_in, tasks_out = os.pipe()
         results_in, results_out = os.pipe()
         shared = mmap.mmap(-1, SLOTS * SLOT_BYTES)
@@ -130,6 +133,7 @@ class Workers:
             # An end of another's pipe that is open here would hide that the one who asks has gone.
             for other in (tasks_out, results_in, *(fd for each in self._workers for fd in each.fds)):
                 os.close(other)
+            begin()
             _serve(do, Outbox(tasks_in, results_out, shared))
         os.close(tasks_in)
         os.close(results_out)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from kafkalog_cli.options import check_paths, parse_positive, parse_size
+from kafkalog_cli.options import check_paths, parse_size
 
 if TYPE_CHECKING:
     from format.findings import Finding
@@ -62,13 +62,6 @@ SegmentBytes = Annotated[
         show_default="as in the source, and 2 GiB at most",
     ),
 ]
-Jobs = Annotated[
-    int | None,
-    typer.Option(
-        "--jobs", metavar="N", parser=parse_positive, help="How many threads compress.", show_default="one per core"
-    ),
-]
-
 #: The columns of a table of written segments.
 SEGMENT_TABLE_COLUMNS = (
     "path",

@@ -186,7 +186,7 @@ def measure(
         with FileSource(piece.path) as source:
             for chunk in batch_chunks(source, 0, piece.end, limits=limits):
                 _measure(chunk, sums, limits)
-                advance(0 if chunk.buffer is None else len(chunk.buffer))
+                advance(chunk.covered_bytes)
     except InputError as error:
         yield finding_of(error, piece.location)
 

@@ -35,7 +35,7 @@ def explain_recompress(
                         yield [row for work in works for row in _rows(work, chunk.table, location)]
                         if chunk.damage is not None:
                             yield tail_finding(source, chunk, location, partition.next_base_offset(segment) is None)
-                        advance(0 if chunk.buffer is None else len(chunk.buffer))
+                        advance(chunk.covered_bytes)
             except InputError as error:
                 yield finding_of(error, location)
 
@@ -53,7 +53,7 @@ def _rows(work: Work, table: BatchTable, location: Location) -> Iterator[Row]:
             int(table.size_bytes[row]),
             int(table.magic[row]),
             CODEC_NAMES[int(table.codec[row])],
-            decision,
+            decision.word,
             work.reason.value,
             broker,
         )

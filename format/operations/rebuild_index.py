@@ -185,7 +185,7 @@ def _index(
             kept = chunk.table.rows(is_kept)
             transactions.feed(kept, end_markers(chunk, is_kept, terms.limits), location)
             writer.index(kept)
-            terms.advance(0 if chunk.buffer is None else len(chunk.buffer))
+            terms.advance(chunk.covered_bytes)
         outcome.written = writer.close(transactions.take(segment))
     if terms.with_log:
         outcome.written.size_bytes = source.size_bytes

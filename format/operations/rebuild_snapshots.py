@@ -45,7 +45,7 @@ def rebuild_snapshots(
         return
     wanted = {end_offset}
     if carried is not None:
-        rolled = set(base_offsets) - {each.base_offset for each in partition.segments}
+        rolled = set(base_offsets) - {each.base_offset for each in partition.segments} - carried
         unsound = set(partition.snapshots) - carried
         wanted = rolled | (unsound & {*base_offsets, end_offset}) if carried else {*rolled, end_offset}
     if not wanted:

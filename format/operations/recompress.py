@@ -6,8 +6,8 @@ Every batch keeps its offsets, timestamps, producer and leader epoch; what goes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ThreadPoolExecutor
+import contextlib
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -16,37 +16,25 @@ from format import layout
 from format.batches import batch_chunks
 from format.errors import Refused, UnreadableFile
 from format.findings import Finding, Severity, finding_of
-from format.limits import DEFAULT_LIMITS, Limits
 from format.operations.carry_files import LogRange, carry_log_dir_files, carry_partition_files, copy_file
 from format.operations.finding_json import finding_as_json, finding_from_json
-from format.operations.index_builder import DEFAULT_INTERVAL_BYTES, TransactionIndexBuilder
+from format.operations.index_builder import TransactionIndexBuilder
 from format.operations.partition_surroundings import surroundings_findings
 from format.operations.rebuild_snapshots import rebuild_snapshots
-from format.operations.recompress_plan import PlanTerms
 from format.operations.recompress_segment import SegmentRecompression
+from format.operations.recompress_terms import Recompression
+from format.operations.shared_recompression import LogToRecompress, SharedRecompression, are_worth_sharing
 from format.operations.write_sources import WriteSources, is_cluster_metadata
-from format.operations.written_segments import Advance, WrittenSegment, no_progress, written_segment
+from format.operations.written_segments import WrittenSegment, written_segment
 from format.partition import Partition
 from format.publish import Publication
+from format.segment import Segment
 from format.source import FileSource
 
 _WHAT_TO_RUN = (
     "run 'kafkalog salvage SRC --output DIR' first and recompress its output, or leave out what is damaged with "
     "--skip-damaged"
 )
-
-
-@dataclass(slots=True)
-class Recompression:
-    """The terms of one run; ``segment_bytes`` None keeps the source's segments up to 2 GiB each."""
-
-    plan: PlanTerms
-    segment_bytes: int | None = None
-    skip_damaged: bool = False
-    jobs: int = 1
-    limits: Limits = DEFAULT_LIMITS
-    interval_bytes: int = DEFAULT_INTERVAL_BYTES
-    advance: Advance = no_progress
 
 
 def recompress(
@@ -57,23 +45,29 @@ def recompress(
     Raises Refused for damage (after a finding that tells it) unless it is to be skipped, and for v0/v1 messages under
     zstd; UnreadableFile; OutputError, also where what was read back differs from the source.
     """
-    with ThreadPoolExecutor(terms.jobs) if terms.jobs > 1 else InlineExecutor() as pool:
-        run = _Run(sources, publication, terms, pool)
+    with contextlib.ExitStack() as stack:
+        logs = list(_logs_to_write(sources, publication)) if terms.jobs > 1 else []
+        shared = None
+        if logs and are_worth_sharing(logs, terms):
+            shared = stack.enter_context(SharedRecompression(logs, terms, publication.leave))
+        run = _Run(sources, publication, terms, shared)
         yield from run.everything()
     publication.finish(run.manifest())
 
 
-class InlineExecutor(Executor):
-    """Does the work at once where it is submitted: one thread needs no other."""
+def _logs_to_write(sources: WriteSources, publication: Publication) -> Iterator[LogToRecompress]:
+    """The logs that are not written yet, in the order in which they will be."""
+    for name, partition in sources.partitions.items():
+        if is_cluster_metadata(partition):
+            continue
+        for segment in partition.segments:
+            if segment.log is not None and not publication.is_step_finished(_step_of(name, segment)):
+                location = partition.location(segment.log, segment.base_offset)
+                yield LogToRecompress(segment.log, location, segment.base_offset, partition.next_base_offset(segment))
 
-    def submit(self, work: Callable[..., Any], /, *arguments: Any, **keywords: Any) -> Future[Any]:
-        """A future that is done."""
-        future: Future[Any] = Future()
-        try:
-            future.set_result(work(*arguments, **keywords))
-        except Exception as error:
-            future.set_exception(error)
-        return future
+
+def _step_of(name: str, segment: Segment) -> str:
+    return f"{name}/{segment.base_offset}"
 
 
 @dataclass(slots=True)
@@ -81,7 +75,7 @@ class _Run:
     sources: WriteSources
     publication: Publication
     terms: Recompression
-    pool: Executor
+    shared: SharedRecompression | None
     segments: list[WrittenSegment] = field(default_factory=list)
     damage: list[Finding] = field(default_factory=list)
     ranges: dict[tuple[str, int], LogRange] = field(default_factory=dict)
@@ -166,10 +160,10 @@ class _Run:
         transactions.seed(partition)
         last_offset: int | None = None
         for segment in partition.segments:
-            step = f"{name}/{segment.base_offset}"
+            step = _step_of(name, segment)
             if not self.publication.is_step_finished(step):
                 work = SegmentRecompression(
-                    self.publication, self.terms, self.pool, name, partition, segment, transactions, last_offset
+                    self.publication, self.terms, self.shared, name, partition, segment, transactions, last_offset
                 )
                 yield from self._done(work, step)
             else:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,23 +27,43 @@ from format.encode_batches import (
 )
 from format.errors import CorruptDataError, KafkaLogError, LimitExceeded, UnsupportedError
 from format.legacy_messages import message_table, wrapper_table
-from format.limits import Limits
+from format.limits import MIB, Limits
 from format.location import Location
 from format.operations.batch_headers import HEADER_BYTES, batch_spans, seal_batches
 from format.records import RecordTable, record_tables
 
 _OFFSET_BYTES = 8
 Int64Column = NDArray[np.int64]
+#: So many new bytes are made at once, and what the last batch has more; a batch may hold a thousand times its size.
+_MOST_NEW_BYTES = 3 * MIB
+
+
+class Decision(IntEnum):
+    """What is done with a batch."""
+
+    COPIED = 0
+    RECOMPRESSED = 1
+    REBUILT = 2
+    REFUSED = 3
+
+    @property
+    def word(self) -> str:
+        """The stable word."""
+        return self.name.lower()
 
 
 @dataclass(frozen=True, slots=True)
 class NewBatches:
-    """Whole batches for the output, which are ``content`` one after the other; columns with an entry for each."""
+    """Whole batches for the output, which are ``content`` one after the other; columns with an entry for each.
+
+    ``decisions`` are numbers of Decision.
+    """
 
     content: bytes | bytearray | memoryview
     sizes_bytes: Int64Column
     first_offsets: Int64Column
     last_offsets: Int64Column
+    decisions: NDArray[np.int8]
 
     def __len__(self) -> int:
         return len(self.sizes_bytes)
@@ -53,16 +74,37 @@ class NewBatches:
         for row, size_bytes in enumerate(self.sizes_bytes.tolist()):
             start, end = end, end + size_bytes
             one = slice(row, row + 1)
-            yield NewBatches(view[start:end], self.sizes_bytes[one], self.first_offsets[one], self.last_offsets[one])
+            columns = (self.sizes_bytes[one], self.first_offsets[one], self.last_offsets[one], self.decisions[one])
+            yield NewBatches(view[start:end], *columns)
 
 
-def _one(content: bytes, first_offset: int, last_offset: int) -> NewBatches:
-    return _joined([content], [first_offset], [last_offset])
+def joined(portions: Sequence[NewBatches]) -> NewBatches:
+    """All batches of several portions as one."""
+    if len(portions) == 1:
+        return portions[0]
+    return NewBatches(
+        b"".join([each.content for each in portions]),
+        np.concatenate([each.sizes_bytes for each in portions]),
+        np.concatenate([each.first_offsets for each in portions]),
+        np.concatenate([each.last_offsets for each in portions]),
+        np.concatenate([each.decisions for each in portions]),
+    )
 
 
-def _joined(contents: Sequence[bytes], first_offsets: Sequence[int], last_offsets: Sequence[int]) -> NewBatches:
-    columns = (np.array(each, np.int64) for each in (list(map(len, contents)), first_offsets, last_offsets))
-    return NewBatches(contents[0] if len(contents) == 1 else b"".join(contents), *columns)
+def _one(content: bytes, first_offset: int, last_offset: int, decision: Decision) -> NewBatches:
+    return _of([content], [first_offset], [last_offset], decision)
+
+
+def _of(
+    contents: Sequence[bytes], first_offsets: Sequence[int], last_offsets: Sequence[int], decision: Decision
+) -> NewBatches:
+    return NewBatches(
+        contents[0] if len(contents) == 1 else b"".join(contents),
+        np.array(list(map(len, contents)), np.int64),
+        np.array(first_offsets, np.int64),
+        np.array(last_offsets, np.int64),
+        np.full(len(contents), decision, np.int8),
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +135,7 @@ def copied(chunk: BatchChunk, rows: Sequence[int]) -> NewBatches:
         content = buffer[int(starts[0]) : int(ends[-1])]
     else:
         content = b"".join([buffer[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)])
-    return NewBatches(content, ends - starts, *_offsets(chunk, which))
+    return NewBatches(content, ends - starts, *_offsets(chunk, which), np.full(len(which), Decision.COPIED, np.int8))
 
 
 def _offsets(chunk: BatchChunk, which: NDArray[np.intp]) -> tuple[Int64Column, Int64Column]:
@@ -106,7 +148,8 @@ def recompressed(
 ) -> tuple[NewBatches, KafkaLogError | None]:
     """v2 batches with their very records under another codec: headers stay but for length, codec and CRC.
 
-    Stops at a batch that cannot be decompressed, with what ``decompress`` raised; the batches before it are made.
+    Stops at a batch that cannot be decompressed, with what ``decompress`` raised, and where there is enough for once;
+    the batches before it are made.
     """
     if chunk.buffer is None:
         raise ValueError("the chunk was read without bodies")
@@ -117,6 +160,7 @@ def recompressed(
     pack = compressor(new_codec, level) if new_codec else None
     parts: list[bytes | memoryview] = []  # of each batch its header and its payload
     error: KafkaLogError | None = None
+    new_bytes = 0
     for start, end, codec in spans:
         payload_start = start + HEADER_BYTES
         payload: bytes | memoryview = buffer[payload_start:end]
@@ -126,12 +170,18 @@ def recompressed(
         except (CorruptDataError, UnsupportedError, LimitExceeded) as failure:
             error = failure
             break
-        parts += buffer[start:payload_start], pack(payload, level, 2) if pack else payload
+        if pack:
+            payload = pack(payload, level, 2)
+        parts += buffer[start:payload_start], payload
+        new_bytes += len(payload)
+        if new_bytes > _MOST_NEW_BYTES:
+            break
     which = which[: len(parts) // 2]
     sizes_bytes = HEADER_BYTES + np.array(list(map(len, parts[1::2])), np.int64)
     content = bytearray().join(parts)
     seal_batches(content, sizes_bytes, new_codec)
-    return NewBatches(content, sizes_bytes, *_offsets(chunk, which)), error
+    decisions = np.full(len(which), Decision.RECOMPRESSED, np.int8)
+    return NewBatches(content, sizes_bytes, *_offsets(chunk, which), decisions), error
 
 
 def rewrapped(chunk: BatchChunk, row: int, target: Target, limits: Limits) -> NewBatches:
@@ -149,7 +199,7 @@ def rewrapped(chunk: BatchChunk, row: int, target: Target, limits: Limits) -> Ne
         timestamp=int(outer.timestamp[0]),
         attributes=attributes & ~layout.CODEC_MASK | target.codec,
     )
-    return _one(content, int(table.base_offset[row]), int(table.last_offset[row]))
+    return _one(content, int(table.base_offset[row]), int(table.last_offset[row]), Decision.RECOMPRESSED)
 
 
 def unpacked(chunk: BatchChunk, row: int, limits: Limits) -> NewBatches:
@@ -170,7 +220,7 @@ def unpacked(chunk: BatchChunk, row: int, limits: Limits) -> NewBatches:
         )
         for number, offset in enumerate(offsets)
     ]
-    return _joined(messages, offsets, offsets)
+    return _of(messages, offsets, offsets, Decision.REBUILT)
 
 
 def packed(chunk: BatchChunk, rows: Sequence[int], target: Target) -> NewBatches:
@@ -195,7 +245,7 @@ def packed(chunk: BatchChunk, rows: Sequence[int], target: Target) -> NewBatches
         attributes=int(table.attributes[rows[0]]) & layout.TIMESTAMP_TYPE_BIT if magic == 1 else 0,
         level=target.level,
     )
-    return _one(content, first_offset, last_offset)
+    return _one(content, first_offset, last_offset, Decision.REBUILT)
 
 
 def rebuilt(chunk: BatchChunk, rows: Sequence[int], target: Target, limits: Limits) -> NewBatches:
@@ -241,7 +291,7 @@ def rebuilt(chunk: BatchChunk, rows: Sequence[int], target: Target, limits: Limi
         layout.TIMESTAMP_TYPE_BIT if append_time else 0,
     )
     content = encode_batch(header, b"".join(parts), codec=target.codec, level=target.level)
-    return _one(content, first_offset, last_offset)
+    return _one(content, first_offset, last_offset, Decision.REBUILT)
 
 
 def _raise_problems(records: RecordTable) -> None:

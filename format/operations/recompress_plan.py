@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.batches import BatchTable
-from format.operations.recompress_batches import Target
+from format.operations.recompress_batches import Decision, Target
 
 
 class Reason(Enum):
@@ -34,24 +34,32 @@ class Reason(Enum):
     NEEDS_V2 = "zstd-needs-v2"
 
 
-COPIED, RECOMPRESSED, REBUILT, REFUSED = "copied", "recompressed", "rebuilt", "refused"
 _ZSTD = layout.CODEC_NAMES.index("zstd")
 
 #: Reason -> what is done, and what a broker does (or did) with such a batch in a produce request.
-DECISIONS: dict[Reason, tuple[str, str]] = {
-    Reason.CONTROL: (COPIED, "appends it as the coordinator sends it; control batches are never compressed"),
-    Reason.EMPTY: (COPIED, "never gets one: the log cleaner leaves it to keep a producer's last sequence"),
+DECISIONS: dict[Reason, tuple[Decision, str]] = {
+    Reason.CONTROL: (Decision.COPIED, "appends it as the coordinator sends it; control batches are never compressed"),
+    Reason.EMPTY: (Decision.COPIED, "never gets one: the log cleaner leaves it to keep a producer's last sequence"),
     Reason.SAME_CODEC: (
-        COPIED,
+        Decision.COPIED,
         "keeps the bytes, sets offset, leader epoch and append time in the header; compressed: one batch per request",
     ),
-    Reason.CODEC_DIFFERS: (RECOMPRESSED, "decompresses it, checks every record and compresses it with its own codec"),
-    Reason.FORCED: (RECOMPRESSED, "keeps the compressed bytes: it does not compare levels"),
-    Reason.MERGED: (REBUILT, "never merges batches"),
-    Reason.UNPACKED: (REBUILT, "before 4.0: decompresses it and writes each message by itself; 4.x takes v2 only"),
-    Reason.PACKED: (REBUILT, "before 4.0: compresses all messages of the request as one; 4.x takes v2 only"),
-    Reason.CONVERTED: (REBUILT, "before 4.0: converts every record to the format of the topic; 4.x takes v2 only"),
-    Reason.NEEDS_V2: (REFUSED, "refuses zstd for a topic with a message format before v2 (KIP-110)"),
+    Reason.CODEC_DIFFERS: (
+        Decision.RECOMPRESSED,
+        "decompresses it, checks every record and compresses it with its own codec",
+    ),
+    Reason.FORCED: (Decision.RECOMPRESSED, "keeps the compressed bytes: it does not compare levels"),
+    Reason.MERGED: (Decision.REBUILT, "never merges batches"),
+    Reason.UNPACKED: (
+        Decision.REBUILT,
+        "before 4.0: decompresses it and writes each message by itself; 4.x takes v2 only",
+    ),
+    Reason.PACKED: (Decision.REBUILT, "before 4.0: compresses all messages of the request as one; 4.x takes v2 only"),
+    Reason.CONVERTED: (
+        Decision.REBUILT,
+        "before 4.0: converts every record to the format of the topic; 4.x takes v2 only",
+    ),
+    Reason.NEEDS_V2: (Decision.REFUSED, "refuses zstd for a topic with a message format before v2 (KIP-110)"),
 }
 
 

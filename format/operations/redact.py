@@ -283,7 +283,7 @@ class _SegmentWork:
             if len(table):
                 self._last_offset = int(table.last_offset[-1])
             if chunk.buffer is not None:
-                self._terms.advance(len(chunk.buffer))
+                self._terms.advance(chunk.covered_bytes)
         return digest
 
     def _leave_out(self, error: KafkaLogError, size_bytes: int, location: Location) -> None:

@@ -246,7 +246,7 @@ class _Run:
                     quarantine = self.publication.create(f"{name}.{segment.base_offset:020d}.quarantine")
                 start = int(table.position[row]) - chunk.buffer_position
                 quarantine.write(chunk.buffer[start : start + int(table.size_bytes[row])])
-            self.terms.advance(len(chunk.buffer))
+            self.terms.advance(chunk.covered_bytes)
         if quarantine is not None:
             quarantine.close()
         written.copied_count = written.batch_count

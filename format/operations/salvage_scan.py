@@ -61,7 +61,7 @@ def scan_segment(
             np.column_stack((table.position, table.end_position, table.base_offset, table.last_offset_delta))
         )
         intact.append(table.crc_valid == 1)
-        agree.append(_offsets_agree(chunk))
+        agree.append(offsets_agree(chunk))
         for row in np.flatnonzero(table.crc_valid != 1).tolist():
             position, size_bytes = int(table.position[row]), int(table.size_bytes[row])
             bad.append(BadBytes(position, size_bytes, "batch-crc-mismatch", "the CRC is not that of the batch's bytes"))
@@ -90,18 +90,25 @@ def scan_segment(
 
 
 def salvage_chunks(
-    source: Source, limits: Limits, *, check_crc: bool = True, chunk_bytes: int | None = None
+    source: Source,
+    limits: Limits,
+    start: int = 0,
+    end: int | None = None,
+    *,
+    check_crc: bool = True,
+    chunk_bytes: int | None = None,
 ) -> Iterator[BatchChunk]:
     """The batches with their bodies and CRCs, the offsets of v0 and v1 wrappers opened; twice the same for one file.
 
-    ``check_crc`` False leaves the CRCs out, for a file in which they were all right.
+    They are those from ``start`` on, a batch boundary, up to ``end``. ``check_crc`` False leaves the CRCs out, for a
+    file in which they were all right.
     """
-    for chunk in batch_chunks(source, check_crc=check_crc, limits=limits, chunk_bytes=chunk_bytes):
+    for chunk in batch_chunks(source, start, end, check_crc=check_crc, limits=limits, chunk_bytes=chunk_bytes):
         open_wrappers(chunk, limits=limits)
         yield chunk
 
 
-def _offsets_agree(chunk: BatchChunk) -> NDArray[np.bool_]:
+def offsets_agree(chunk: BatchChunk) -> NDArray[np.bool_]:
     """Whether the header of each batch says the offsets that lie inside: only a v0 message set can contradict it."""
     agree = np.ones(len(chunk.table), bool)
     for row in np.flatnonzero(chunk.table.is_wrapper & (chunk.table.magic == 0)).tolist():

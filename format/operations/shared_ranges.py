@@ -66,7 +66,8 @@ class RangeTask(Generic[LogT]):
 class SharedRanges(Generic[LogT]):
     """Logs, known beforehand, and the processes that read them; close it, or use it as a context.
 
-    ``do`` reads a task's range and sends its results, or Unsound; ``start_of`` tells where in a log to begin.
+    ``do`` reads a task's range and sends its results, or Unsound; ``start_of`` tells where in a log to begin. Each
+    process calls ``begin`` before it works.
     """
 
     def __init__(
@@ -76,13 +77,14 @@ class SharedRanges(Generic[LogT]):
         chunk_bytes: int,
         do: Callable[[RangeTask[LogT], Outbox], None],
         start_of: Callable[[LogT, FileSource], int] = lambda log, source: 0,
+        begin: Callable[[], None] = lambda: None,
     ) -> None:
         self._logs = logs
         self._numbers = {id(log): number for number, log in enumerate(logs)}
         self._chunk_bytes = chunk_bytes
         self._start_of = start_of
         self._left: set[int] = set()
-        self._workers = Workers(jobs, do)
+        self._workers = Workers(jobs, do, begin)
         self._results = self._workers.results(self._tasks())
         self._next = next(self._results, None)
 

@@ -62,7 +62,7 @@ class SegmentWriter:
     def __post_init__(self) -> None:
         self._indexes = SegmentIndexBuilder(self.written.segment_base_offset, self.interval_bytes)
         if self.writes_log:
-            self._log = self.publication.create(self.log_path, hash_beside=True)
+            self._log = self.publication.create(self.log_path, write_beside=True)
             self._log.mtime_ns = self.mtime_ns
 
     @property
@@ -87,6 +87,11 @@ class SegmentWriter:
         self._indexes.feed(table)
         self.written.batch_count += len(table)
 
+    def finish_log(self) -> None:
+        """The log is whole: it may be flushed to the disk while it is read back."""
+        if self._log is not None:
+            self._log.finish_writing()
+
     def close(self, aborted: list[AbortedEntry]) -> WrittenSegment:
         """Close the log and write the indexes; raises OutputError, and InvalidIndex where the batches cannot be."""
         if self._log is not None:
@@ -101,6 +106,11 @@ class SegmentWriter:
         self.written.time_index_entries = len(times) // layout.TIME_INDEX_ENTRY.size_bytes
         self.written.aborted_txns = len(aborted)
         return self.written
+
+    def discard(self) -> None:
+        """Close the log and remove it; a segment that is closed already stays."""
+        if self._log is not None:
+            self._log.discard()
 
 
 def written_segment(

@@ -10,22 +10,26 @@ import typer
 from format.findings import Severity
 from format.layout import CODEC_NAMES
 from kafkalog_cli.options import (
+    CacheFriendly,
     FailOn,
     Format,
+    Jobs,
     MaxDecompressedBytes,
+    MaxRate,
     MaxRecordBytes,
     MaxZstdWindow,
     Quiet,
     check_level,
+    jobs_of,
     limits_of,
     one_of,
     parse_size,
+    reading,
 )
 from kafkalog_cli.runner import Run
 from kafkalog_cli.writing import (
     SEGMENT_TABLE_COLUMNS,
     IndexInterval,
-    Jobs,
     KeepPartial,
     Resume,
     SegmentBytes,
@@ -107,6 +111,8 @@ def recompress(
         typer.Option("--skip-damaged", help="Leave out, and list, what is damaged, instead of refusing the source."),
     ] = False,
     jobs: Jobs = None,
+    max_rate: MaxRate = None,
+    cache_friendly: CacheFriendly = False,
     resume: Resume = False,
     keep_partial: KeepPartial = False,
     index_interval: IndexInterval = None,
@@ -130,33 +136,38 @@ def recompress(
     limits = limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window)
     paths = [Path(each) for each in sources]
     if estimate and not explain:
-        _estimate(paths, codec, level, None if whole else sample, whole, limits, format_name, quiet, fail_on)
+        with reading(max_rate, cache_friendly):
+            _estimate(paths, codec, level, None if whole else sample, whole, limits, format_name, quiet, fail_on)
         return
     target = Target(CODEC_NAMES.index(codec or "zstd"), level, None if magic is None else int(magic))
     plan = PlanTerms(target, force, merge_bytes or 0)
     if explain:
-        _explain(paths, plan, limits, format_name, quiet, fail_on)
+        with reading(max_rate, cache_friendly):
+            _explain(paths, plan, limits, format_name, quiet, fail_on)
         return
     from format.columns import WRITTEN_SEGMENT
     from format.operations.index_builder import DEFAULT_INTERVAL_BYTES
-    from format.operations.recompress import Recompression
     from format.operations.recompress import recompress as recompress_sources
+    from format.operations.recompress_terms import Recompression
     from format.operations.write_sources import read_write_sources
     from format.publish import Publication
     from kafkalog_cli.exit_codes import Condition
 
-    with Run(
-        "recompress",
-        format_name=format_name,
-        quiet=quiet,
-        main_schema=WRITTEN_SEGMENT,
-        table_columns={WRITTEN_SEGMENT.type: SEGMENT_TABLE_COLUMNS},
-        fail_on=fail_on,
-        shows_summary=True,
-    ) as run:
+    with (
+        reading(max_rate, cache_friendly),
+        Run(
+            "recompress",
+            format_name=format_name,
+            quiet=quiet,
+            main_schema=WRITTEN_SEGMENT,
+            table_columns={WRITTEN_SEGMENT.type: SEGMENT_TABLE_COLUMNS},
+            fail_on=fail_on,
+            shows_summary=True,
+        ) as run,
+    ):
         found = read_write_sources(paths)
         terms = Recompression(
-            plan, segment_bytes, skip_damaged, jobs or _cores(), limits, index_interval or DEFAULT_INTERVAL_BYTES
+            plan, segment_bytes, skip_damaged, jobs_of(jobs, max_rate), limits, index_interval or DEFAULT_INTERVAL_BYTES
         )
         job = found.job(
             "recompress",
@@ -184,12 +195,6 @@ def _check_options(output: str | None, codec: str | None, level: int | None, est
     if codec is None and not estimate:
         raise typer.BadParameter("say which codec with --codec none|gzip|snappy|lz4|zstd")
     check_level(codec, level)
-
-
-def _cores() -> int:
-    import os
-
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def _estimate(

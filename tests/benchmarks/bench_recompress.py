@@ -27,9 +27,10 @@ from format.codecs import compress, decompress
 from format.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
 from format.freed_memory import keep_freed_memory
 from format.layout import CODEC_NAMES
-from format.operations.recompress import Recompression, recompress
+from format.operations.recompress import recompress
 from format.operations.recompress_batches import Target
 from format.operations.recompress_plan import PlanTerms
+from format.operations.recompress_terms import Recompression
 from format.operations.write_sources import read_write_sources
 from format.publish import Publication
 

@@ -13,9 +13,10 @@ from format import layout, producer_snapshot
 from format.limits import DEFAULT_LIMITS
 from format.operations.rebuild_index import IndexRebuilding, rebuild_index
 from format.operations.rebuild_snapshots import rebuild_snapshots
-from format.operations.recompress import Recompression, recompress
+from format.operations.recompress import recompress
 from format.operations.recompress_batches import Target
 from format.operations.recompress_plan import PlanTerms
+from format.operations.recompress_terms import Recompression
 from format.operations.salvage import salvage
 from format.operations.verify import verify
 from format.operations.write_sources import read_write_sources
@@ -133,6 +134,15 @@ def test_a_rolled_segment_gets_one(partition: Path, tmp_path: Path) -> None:
     for offset in (12, 18):
         assert snapshot_path(output, offset).read_bytes() == snapshot_path(partition, offset).read_bytes()
     assert errors(output) == []
+
+
+def test_a_rolled_segment_keeps_the_one_that_the_source_has_for_it(partition: Path, tmp_path: Path) -> None:
+    shutil.copy(snapshot_path(partition, 12), snapshot_path(partition, 6))  # as of a shutdown, within a segment
+    recompressed(partition, tmp_path / "out", segment_bytes=2 * len(producing(0, 0)))
+    output = tmp_path / "out" / "t-0"
+    assert sorted(int(each.stem) for each in output.glob("*.log")) == [0, 6, 12]
+    assert sorted(int(each.stem) for each in output.glob("*.snapshot")) == [6, 12, 18]
+    assert snapshot_path(output, 6).read_bytes() == snapshot_path(partition, 6).read_bytes()
 
 
 def test_an_unsound_one_is_built_anew(partition: Path, tmp_path: Path) -> None:

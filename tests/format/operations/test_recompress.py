@@ -19,9 +19,10 @@ from format.limits import DEFAULT_LIMITS
 from format.operations.compare_records import ReadBackMismatch
 from format.operations.dump import dump
 from format.operations.explain_recompress import explain_recompress
-from format.operations.recompress import Recompression, recompress
+from format.operations.recompress import recompress
 from format.operations.recompress_batches import Target
 from format.operations.recompress_plan import PlanTerms
+from format.operations.recompress_terms import Recompression
 from format.operations.verify import verify
 from format.operations.write_sources import read_write_sources
 from format.operations.written_segments import WrittenSegment
@@ -313,7 +314,7 @@ def test_a_wrong_output_is_noticed_before_it_is_published(
         "lost": [batch(3, (), last_offset_delta=2)],
         "extra": [batch(3, (b"a", b"b"), last_offset_delta=2)],
     }[what]
-    from format.operations import recompress_segment
+    from format.operations import recompress_making
     from format.operations.recompress_batches import recompressed
 
     def falsified(*arguments: Any) -> Any:
@@ -324,7 +325,7 @@ def test_a_wrong_output_is_noticed_before_it_is_published(
         sizes_bytes = np.array([len(each) for each in contents], np.int64)
         return replace(made, content=b"".join(contents), sizes_bytes=sizes_bytes), error
 
-    monkeypatch.setattr(recompress_segment, "recompressed", falsified)
+    monkeypatch.setattr(recompress_making, "recompressed", falsified)
     with pytest.raises(ReadBackMismatch):
         run(tmp_path / "t-0", tmp_path / "out", "gzip")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["t-0"]

@@ -1,0 +1,81 @@
+"""Bytes written to a file with their SHA-256 on the way; a thread can do both beside the one that makes the bytes."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import deque
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+
+_LARGE_BYTES = 128 * 1024
+_MOST_WAITING = 2
+
+
+class DigestingWriter:
+    """Writes an open file from start to end; ``beside`` True leaves it to a thread once a large piece comes.
+
+    hashlib and the system calls release the GIL, so the next piece is made meanwhile. Pieces must not change
+    afterwards. Not for a process that forks later. All but ``close`` raise OSError, a thread's at some later call.
+    """
+
+    def __init__(self, fd: int, *, beside: bool = False) -> None:
+        self._fd = fd
+        self._digest = hashlib.sha256()
+        self._beside = beside
+        self._thread: ThreadPoolExecutor | None = None
+        self._waiting: deque[Future[None]] = deque()
+        self._is_flushing = False
+
+    def write(self, content: memoryview) -> None:
+        """The next bytes of the file."""
+        if self._thread is None and (not self._beside or len(content) < _LARGE_BYTES):
+            self._write(content)
+            return
+        self._wait(_MOST_WAITING - 1)
+        self._leave(lambda: self._write(content))
+
+    def _write(self, content: memoryview) -> None:
+        self._digest.update(content)
+        while content:
+            content = content[os.write(self._fd, content) :]
+
+    def _leave(self, work: Callable[[], None]) -> None:
+        if self._thread is None:
+            self._thread = ThreadPoolExecutor(1, "writer")
+        self._waiting.append(self._thread.submit(work))
+
+    def _wait(self, count: int) -> None:
+        while len(self._waiting) > count:
+            self._waiting.popleft().result()
+
+    def wait(self) -> None:
+        """Wait until all bytes are written, so that they can be read back."""
+        self._wait(0)
+
+    def begin_flush(self) -> None:
+        """Let the thread flush the file to the disk, where there is one; no more is written then."""
+        if self._thread is not None:
+            self._leave(self._flush)
+            self._is_flushing = True
+
+    def flush(self) -> None:
+        """Flush the file to the disk, or wait until the thread has."""
+        self._wait(0)
+        if not self._is_flushing:
+            self._flush()
+
+    def _flush(self) -> None:
+        os.fsync(self._fd)
+
+    def hexdigest(self) -> str:
+        """The digest of all bytes, in hexadecimal."""
+        self._wait(0)
+        return self._digest.hexdigest()
+
+    def close(self) -> None:
+        """End the thread, if there is one; what waits is left out. The file stays open."""
+        thread, self._thread = self._thread, None
+        self._waiting.clear()
+        if thread is not None:
+            thread.shutdown(cancel_futures=True)

@@ -1,0 +1,61 @@
+"""What recompress has written, read back and compared with what it was made from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from format.limits import Limits
+from format.location import Location
+from format.operations.compare_records import Pair, ReadBackMismatch, Rows, compare_pair, compare_run, paired
+from format.operations.recompress_output import OutputRange
+from format.operations.recompress_terms import Recompression
+from format.operations.salvage_scan import SegmentScan, salvage_chunks
+from format.operations.written_segments import Advance, no_progress
+from format.source import FileSource, Source
+
+
+def compare_output(
+    source: Source,
+    outputs: tuple[OutputRange, ...],
+    terms: Recompression,
+    location: Location,
+    *,
+    start: int = 0,
+    end: int | None = None,
+    scan: SegmentScan | None = None,
+    advance: Advance = no_progress,
+) -> None:
+    """Compare a source from ``start`` to ``end``, or the batches that a scan of all of it kept, with its output.
+
+    Without a scan all its CRCs were right, or there would be no output. Raises ReadBackMismatch, UnreadableFile.
+    """
+    sides = _source_rows(source, start, end, scan, terms, advance), _output_rows(outputs, terms.limits)
+    for each in paired(*sides, location):
+        if isinstance(each, Pair):
+            compare_pair(each, terms.limits, location)
+        else:
+            compare_run(each, terms.limits, location)
+
+
+def _source_rows(
+    source: Source, start: int, end: int | None, scan: SegmentScan | None, terms: Recompression, advance: Advance
+) -> Iterator[Rows]:
+    """The batches that were taken, read once more; what is not as it was then differs from the output."""
+    first = 0
+    chunks = salvage_chunks(source, terms.limits, start, end, check_crc=scan is not None, chunk_bytes=terms.chunk_bytes)
+    for chunk in chunks:
+        rows = np.arange(len(chunk.table))
+        yield Rows(chunk, rows if scan is None else np.flatnonzero(scan.is_kept[first : first + len(rows)]))
+        first += len(rows)
+        advance(chunk.covered_bytes)
+
+
+def _output_rows(outputs: tuple[OutputRange, ...], limits: Limits) -> Iterator[Rows]:
+    for path, start, end in outputs:
+        with FileSource(path) as output:
+            for chunk in salvage_chunks(output, limits, start, end):
+                if chunk.damage is not None or (chunk.table.crc_valid != 1).any():
+                    raise ReadBackMismatch("what was written is damaged", Location(str(path)))
+                yield Rows(chunk, np.arange(len(chunk.table)))
