@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from kafkalog_cli.options import (
+    CacheFriendly,
     FailOn,
     Format,
     FromOffset,
     FromTime,
     MaxDecompressedBytes,
+    MaxRate,
     MaxRecordBytes,
     MaxZstdWindow,
     Paths,
@@ -23,6 +25,7 @@ from kafkalog_cli.options import (
     one_of,
     parse_positive,
     parse_size,
+    reading,
 )
 from kafkalog_cli.runner import Run
 from kafkalog_cli.writing import KeepPartial, OutputDirectory, Resume, say_published, tell_resumed
@@ -75,6 +78,8 @@ def extract(
     max_decompressed_bytes: MaxDecompressedBytes = None,
     max_record_bytes: MaxRecordBytes = None,
     max_zstd_window: MaxZstdWindow = None,
+    max_rate: MaxRate = None,
+    cache_friendly: CacheFriendly = False,
     quiet: Quiet = False,
 ) -> None:
     """Write records into a new directory as Parquet, JSON lines or CSV: topic=TOPIC/partition=N/part-00000.parquet.
@@ -103,14 +108,17 @@ def extract(
         records_per_file,
         bytes_per_file,
     )
-    with Run(
-        "extract",
-        format_name=format_name,
-        quiet=quiet,
-        main_schema=EXTRACTED_FILE,
-        fail_on=fail_on or Severity.ERROR,
-        shows_summary=True,
-    ) as run:
+    with (
+        reading(max_rate, cache_friendly),
+        Run(
+            "extract",
+            format_name=format_name,
+            quiet=quiet,
+            main_schema=EXTRACTED_FILE,
+            fail_on=fail_on or Severity.ERROR,
+            shows_summary=True,
+        ) as run,
+    ):
         sources = [Path(each) for each in paths]
         found = extract_sources(sources, terms.left_out)
         job = extract_job(

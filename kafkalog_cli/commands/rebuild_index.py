@@ -7,7 +7,18 @@ from typing import Annotated
 import typer
 
 from format.findings import Severity
-from kafkalog_cli.options import FailOn, Format, MaxDecompressedBytes, MaxRecordBytes, MaxZstdWindow, Quiet, limits_of
+from kafkalog_cli.options import (
+    CacheFriendly,
+    FailOn,
+    Format,
+    MaxDecompressedBytes,
+    MaxRate,
+    MaxRecordBytes,
+    MaxZstdWindow,
+    Quiet,
+    limits_of,
+    reading,
+)
 from kafkalog_cli.runner import Run
 from kafkalog_cli.writing import (
     IndexInterval,
@@ -41,6 +52,8 @@ def rebuild_index(
     max_decompressed_bytes: MaxDecompressedBytes = None,
     max_record_bytes: MaxRecordBytes = None,
     max_zstd_window: MaxZstdWindow = None,
+    max_rate: MaxRate = None,
+    cache_friendly: CacheFriendly = False,
     quiet: Quiet = False,
 ) -> None:
     """Build .index, .timeindex and .txnindex anew from the log, as a broker does when it recovers a segment.
@@ -56,15 +69,18 @@ def rebuild_index(
     from format.operations.write_sources import read_write_sources
     from format.publish import MANIFEST, Publication
 
-    with Run(
-        "rebuild-index",
-        format_name=format_name,
-        quiet=quiet,
-        main_schema=WRITTEN_SEGMENT,
-        table_columns={WRITTEN_SEGMENT.type: _TABLE_COLUMNS},
-        fail_on=fail_on,
-        shows_summary=True,
-    ) as run:
+    with (
+        reading(max_rate, cache_friendly),
+        Run(
+            "rebuild-index",
+            format_name=format_name,
+            quiet=quiet,
+            main_schema=WRITTEN_SEGMENT,
+            table_columns={WRITTEN_SEGMENT.type: _TABLE_COLUMNS},
+            fail_on=fail_on,
+            shows_summary=True,
+        ) as run,
+    ):
         paths = [Path(each) for each in sources]
         found = read_write_sources(paths)
         interval_bytes = index_interval or DEFAULT_INTERVAL_BYTES

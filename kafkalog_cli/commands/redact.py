@@ -7,15 +7,18 @@ from typing import Annotated
 import typer
 
 from kafkalog_cli.options import (
+    CacheFriendly,
     FailOn,
     Format,
     MaxDecompressedBytes,
+    MaxRate,
     MaxRecordBytes,
     MaxZstdWindow,
     Quiet,
     check_path,
     limits_of,
     one_of,
+    reading,
 )
 from kafkalog_cli.runner import Run
 from kafkalog_cli.writing import (
@@ -68,6 +71,8 @@ def redact(
     max_decompressed_bytes: MaxDecompressedBytes = None,
     max_record_bytes: MaxRecordBytes = None,
     max_zstd_window: MaxZstdWindow = None,
+    max_rate: MaxRate = None,
+    cache_friendly: CacheFriendly = False,
     quiet: Quiet = False,
 ) -> None:
     """Copy logs into a new directory with every key, value and header value replaced by as many other bytes.
@@ -97,15 +102,18 @@ def redact(
         limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window),
         index_interval or DEFAULT_INTERVAL_BYTES,
     )
-    with Run(
-        "redact",
-        format_name=format_name,
-        quiet=quiet,
-        main_schema=WRITTEN_SEGMENT,
-        table_columns={WRITTEN_SEGMENT.type: SEGMENT_TABLE_COLUMNS},
-        fail_on=fail_on or Severity.ERROR,
-        shows_summary=True,
-    ) as run:
+    with (
+        reading(max_rate, cache_friendly),
+        Run(
+            "redact",
+            format_name=format_name,
+            quiet=quiet,
+            main_schema=WRITTEN_SEGMENT,
+            table_columns={WRITTEN_SEGMENT.type: SEGMENT_TABLE_COLUMNS},
+            fail_on=fail_on or Severity.ERROR,
+            shows_summary=True,
+        ) as run,
+    ):
         paths = [Path(each) for each in sources]
         found = read_write_sources(paths, takes_files=True)
         job = found.job("redact", **terms.options())

@@ -3,7 +3,18 @@
 from __future__ import annotations
 
 from format.findings import Severity
-from kafkalog_cli.options import FailOn, Format, MaxDecompressedBytes, MaxRecordBytes, MaxZstdWindow, Quiet, limits_of
+from kafkalog_cli.options import (
+    CacheFriendly,
+    FailOn,
+    Format,
+    MaxDecompressedBytes,
+    MaxRate,
+    MaxRecordBytes,
+    MaxZstdWindow,
+    Quiet,
+    limits_of,
+    reading,
+)
 from kafkalog_cli.runner import Run
 from kafkalog_cli.writing import (
     SEGMENT_TABLE_COLUMNS,
@@ -36,6 +47,8 @@ def salvage(
     max_decompressed_bytes: MaxDecompressedBytes = None,
     max_record_bytes: MaxRecordBytes = None,
     max_zstd_window: MaxZstdWindow = None,
+    max_rate: MaxRate = None,
+    cache_friendly: CacheFriendly = False,
     quiet: Quiet = False,
 ) -> None:
     """Copy every intact batch, byte for byte, into a new directory, with new indexes, and list what is lost.
@@ -53,15 +66,18 @@ def salvage(
     from format.publish import Publication
     from kafkalog_cli.exit_codes import Condition
 
-    with Run(
-        "salvage",
-        format_name=format_name,
-        quiet=quiet,
-        main_schema=WRITTEN_SEGMENT,
-        table_columns={WRITTEN_SEGMENT.type: SEGMENT_TABLE_COLUMNS},
-        fail_on=fail_on,
-        shows_summary=True,
-    ) as run:
+    with (
+        reading(max_rate, cache_friendly),
+        Run(
+            "salvage",
+            format_name=format_name,
+            quiet=quiet,
+            main_schema=WRITTEN_SEGMENT,
+            table_columns={WRITTEN_SEGMENT.type: SEGMENT_TABLE_COLUMNS},
+            fail_on=fail_on,
+            shows_summary=True,
+        ) as run,
+    ):
         paths = [Path(each) for each in sources]
         found = read_write_sources(paths, takes_files=True)
         interval_bytes = index_interval or DEFAULT_INTERVAL_BYTES

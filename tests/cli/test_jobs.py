@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from pathlib import Path
 
 import pytest
 import typer
@@ -33,6 +34,38 @@ def test_the_output_is_the_same_however_it_is_made(
     assert plain.summary["complete"]
     for other in others:
         assert (other.code, other.stdout) == (plain.code, plain.stdout), other.arguments
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("recompress", "--codec", "gzip"),
+        ("salvage",),
+        ("rebuild-index", "--with-log"),
+        ("redact", "--mode", "fill"),
+        ("extract", "--to", "jsonl"),
+    ],
+    ids=lambda command: command[0],
+)
+def test_what_is_written_is_the_same_however_it_is_made(
+    command: tuple[str, ...],
+    corpus: Corpus,
+    tmp_path: Path,
+    run_kafkalog_many: Callable[[Iterable[Iterable[Word]]], list[Run]],
+) -> None:
+    log_dir = corpus.log_dirs[0]
+    hows = [(), *(how for how in HOW if command[0] == "recompress" or "--jobs" not in how)]
+    targets = [tmp_path / str(number) for number in range(len(hows))]
+    runs = run_kafkalog_many(
+        [(*command, *how, "--quiet", "--output", target, log_dir) for how, target in zip(hows, targets, strict=True)]
+    )
+    plain, *others = (content_of(run.check(0) and target) for run, target in zip(runs, targets, strict=True))
+    assert plain
+    assert others == [plain] * len(others)
+
+
+def content_of(directory: Path) -> dict[str, bytes]:
+    return {str(each.relative_to(directory)): each.read_bytes() for each in directory.rglob("*") if each.is_file()}
 
 
 def test_rates() -> None:
