@@ -1,11 +1,12 @@
 """recompress against the codec libraries themselves: the same bytes, and reading and writing them.
 
-Run by hand: ``python -m tests.benchmarks.bench_recompress [--mib 64] [--batch-kib 16] [--turns 3] [--table]``. Without
+Run by hand: ``python -m tests.benchmarks.bench_recompress [--mib 512] [--batch-kib 16] [--turns 3] [--table]``. Without
 --table it compares the whole command's work with two sums, both of the codec's library called as plainly as can be
 plus plain reading, writing and flushing: ``bare``, to decompress the source and compress it; and ``with reading back``,
 which is that and to read and decompress source and output once more, as the command does to compare them. Neither
-counts checksums (CRC-32C of every batch, SHA-256 of the output) or the comparison. With --table it measures size and
-speed of each codec and level, for docs/recompress.md.
+counts checksums (CRC-32C of every batch, SHA-256 of the output) or the comparison. Both are told by the clock and in
+processor time, of all processes together. With --table it measures size and speed of each codec and level, for
+docs/recompress.md.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import argparse
 import json
 import os
 import random
+import resource
 import shutil
 import sys
 import tempfile
@@ -21,7 +23,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from format.codecs import compress, decompress
 from format.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
@@ -99,14 +101,32 @@ def write_source(directory: Path, total_bytes: int, batch_bytes: int, codec: str
     return plain
 
 
-#: Of the process: wall time tells little on a machine that others use too.
-clock = time.process_time
+class Taken(NamedTuple):
+    """Seconds by the clock and of processors."""
+
+    clock_s: float
+    processor_s: float
+
+    def plus(self, *others: Taken) -> Taken:
+        return Taken(*map(sum, zip(self, *others, strict=True)))
 
 
-def seconds(work: Callable[[], object]) -> float:
-    start = clock()
+NOTHING = Taken(0.0, 0.0)
+
+
+def _processor_s() -> float:
+    """Of this process, and of those that it forked and that have ended."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
+def taken_by(work: Callable[[], object]) -> Taken:
+    start, processor_start = time.perf_counter(), _processor_s()
     work()
-    return clock() - start
+    return Taken(time.perf_counter() - start, _processor_s() - processor_start)
+
+
+def least(several: list[Taken]) -> Taken:
+    return Taken(*map(min, zip(*several, strict=True)))
 
 
 class Library:
@@ -148,36 +168,36 @@ class Library:
         else:
             self.compress = self.decompress = bytes
 
-    def seconds(self, plain: list[bytes]) -> tuple[float, float]:
+    def times(self, plain: list[bytes]) -> tuple[Taken, Taken]:
         """Of compressing and of decompressing, one thread."""
         if self.compress is bytes:
-            return 0.0, 0.0
+            return NOTHING, NOTHING
         packed: list[Any] = []
-        compressing = seconds(lambda: packed.extend(map(self.compress, plain)))
-        return compressing, seconds(lambda: [None for each in packed if not self.decompress(each)])
+        compressing = taken_by(lambda: packed.extend(map(self.compress, plain)))
+        return compressing, taken_by(lambda: [None for each in packed if not self.decompress(each)])
 
 
-def codec_alone(plain: list[bytes], codec: str, level: int | None) -> tuple[float, float, list[bytes]]:
-    """Seconds that ``format.codecs`` takes to compress and decompress, one thread, and what came out."""
+def codec_alone(plain: list[bytes], codec: str, level: int | None) -> tuple[Taken, Taken, list[bytes]]:
+    """What ``format.codecs`` takes to compress and decompress, one thread, and what came out."""
     number = CODEC_NAMES.index(codec)
     packed: list[bytes] = []
     if not number:
-        return 0.0, 0.0, plain
-    compressing = seconds(lambda: packed.extend(compress(number, each, level=level) for each in plain))
-    decompressing = seconds(lambda: [decompress(number, each, magic=2) for each in packed])
+        return NOTHING, NOTHING, plain
+    compressing = taken_by(lambda: packed.extend(compress(number, each, level=level) for each in plain))
+    decompressing = taken_by(lambda: [decompress(number, each, magic=2) for each in packed])
     return compressing, decompressing, packed
 
 
-def reading(path: Path) -> float:
+def reading(path: Path) -> Taken:
     def run() -> None:
         with path.open("rb", buffering=0) as log:
             while log.read(4 << 20):
                 pass
 
-    return seconds(run)
+    return taken_by(run)
 
 
-def writing(packed: list[bytes], path: Path) -> float:
+def writing(packed: list[bytes], path: Path) -> Taken:
     def run() -> None:
         with path.open("wb", buffering=1 << 20) as file:
             for each in packed:
@@ -185,10 +205,10 @@ def writing(packed: list[bytes], path: Path) -> float:
             file.flush()
             os.fsync(file.fileno())
 
-    return seconds(run)
+    return taken_by(run)
 
 
-def whole_command(partition: Path, target: Path, codec: str, level: int | None, jobs: int) -> float:
+def whole_command(partition: Path, target: Path, codec: str, level: int | None, jobs: int) -> Taken:
     def run() -> None:
         sources = read_write_sources([partition])
         terms = Recompression(PlanTerms(Target(CODEC_NAMES.index(codec), level), force=True), jobs=jobs)
@@ -196,20 +216,19 @@ def whole_command(partition: Path, target: Path, codec: str, level: int | None, 
             for _ in recompress(sources, publication, terms):
                 pass
 
-    taken = seconds(run)
+    taken = taken_by(run)
     shutil.rmtree(target)
     return taken
 
 
 def compare(mib: int, batch_kib: int, turns: int, work: Path) -> None:
-    """The ratios for each codec, from uncompressed and from lz4; libraries and command take turns."""
+    """For each codec, from uncompressed and from lz4, a row of a Markdown table; libraries and command take turns."""
     cores = len(os.sched_getaffinity(0))
-    kind = "processor" if clock is time.process_time else "wall"
-    print(f"{mib} MiB in batches of {batch_kib} KiB; seconds of {kind}, the least of {turns} turns")
+    print(f"{mib} MiB of records in batches of {batch_kib} KiB, the least of {turns} turns; {cores} processes\n")
     print(
-        "bare: the libraries unpack and pack, read and write; with reading back: they also unpack and read both again"
+        "| from | to | bare (s) | with reading back (s) | command by the clock: 1 process | all | in processor time: "
+        "1 process | all |\n| --- | --- | --- | --- | --- | --- | --- | --- |"
     )
-    print("from    to      level     bare  with reading back  1 thread  ratio  (to bare)  threads  ratio")
     for old in ("none", "lz4"):
         partition = work / old / "t-0"
         plain = write_source(partition, mib << 20, batch_kib << 10, old)
@@ -221,21 +240,27 @@ def compare(mib: int, batch_kib: int, turns: int, work: Path) -> None:
             source, target = Library(old, None), Library(codec, level)
             bare, with_reading_back, one, many = [], [], [], []
             for _ in range(turns):
-                unpacking = source.seconds(plain)[1]
-                compressing, decompressing = target.seconds(plain)
+                unpacking = source.times(plain)[1]
+                compressing, decompressing = target.times(plain)
                 output = work / "written"
                 read, write = reading(log), writing(packed, output)
-                bare.append(unpacking + compressing + read + write)
-                with_reading_back.append(bare[-1] + unpacking + decompressing + read + reading(output))
+                bare.append(unpacking.plus(compressing, read, write))
+                with_reading_back.append(bare[-1].plus(unpacking, decompressing, read, reading(output)))
                 output.unlink()
                 one.append(whole_command(partition, work / "out", codec, level, 1))
                 many.append(whole_command(partition, work / "out", codec, level, cores))
-            least = min(with_reading_back)
+            base = least(with_reading_back)
+            ratios = [
+                f"{mine[number]:.2f} ({mine[number] / base[number]:.2f})"
+                for number in (0, 1)
+                for mine in (least(one), least(many))
+            ]
+            words = f"{codec} {level or ''}".strip()
             print(
-                f"{old:7} {codec:7} {level or '-':>5}  {min(bare):7.3f}  {least:17.3f}  {min(one):8.3f}  "
-                f"{min(one) / least:5.2f}  {min(one) / min(bare):9.2f}  {min(many):7.3f}  {min(many) / least:5.2f}",
+                f"| {old} | {words} | {least(bare).clock_s:.2f} | {base.clock_s:.2f} | {' | '.join(ratios)} |",
                 flush=True,
             )
+        shutil.rmtree(partition)
 
 
 def table(mib: int, batch_kib: int) -> None:
@@ -247,22 +272,21 @@ def table(mib: int, batch_kib: int) -> None:
     for codec, level in LEVELS:
         compressing, decompressing, packed = codec_alone(plain, codec, level)
         size = f"{100 * sum(map(len, packed)) / total:.1f} %"
-        speeds = [f"{total / each / 1e6:.0f}" if each else "–" for each in (compressing, decompressing)]
+        speeds = [
+            f"{total / each.processor_s / 1e6:.0f}" if each.processor_s else "–"
+            for each in (compressing, decompressing)
+        ]
         print(f"| {codec} | {level if level is not None else '–'} | {size} | {speeds[0]} | {speeds[1]} |")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--mib", type=int, default=64)
+    parser.add_argument("--mib", type=int, default=512)
     parser.add_argument("--batch-kib", type=int, default=16)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--table", action="store_true")
-    parser.add_argument("--wall", action="store_true", help="wall time instead of processor time")
     arguments = parser.parse_args()
     keep_freed_memory()  # as the commands do
-    if arguments.wall:
-        global clock
-        clock = time.perf_counter
     if arguments.table:
         table(arguments.mib, arguments.batch_kib)
         return
