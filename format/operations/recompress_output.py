@@ -23,6 +23,13 @@ _PENDING_BYTES = 1024 * 1024
 _MAX_SEGMENT_BYTES = 2**31 - 1
 
 
+class Mark(NamedTuple):
+    """How far an output is filled: the number of the segment, and the bytes in it."""
+
+    number: int
+    size_bytes: int
+
+
 class OutputRange(NamedTuple):
     """Bytes of a log that was written."""
 
@@ -94,24 +101,24 @@ class SegmentOutput:
         writer.written.rebuilt_count += counts[Decision.REBUILT]
         self._pending, self._pending_bytes = [], 0
 
-    def mark(self) -> tuple[int, int]:
-        """How far it is filled: the number of the segment, and the bytes in it."""
-        return len(self._writers) - 1, self._writers[-1].size_bytes + self._pending_bytes
+    def mark(self) -> Mark:
+        """How far it is filled."""
+        return Mark(len(self._writers) - 1, self._writers[-1].size_bytes + self._pending_bytes)
 
-    def ranges(self, start: tuple[int, int], end: tuple[int, int]) -> tuple[OutputRange, ...]:
+    def ranges(self, start: Mark, end: Mark) -> tuple[OutputRange, ...]:
         """What was put between two marks."""
         found = []
-        for number in range(start[0], end[0] + 1):
+        for number in range(start.number, end.number + 1):
             writer = self._writers[number]
-            first = start[1] if number == start[0] else 0
-            last = end[1] if number == end[0] else writer.size_bytes
+            first = start.size_bytes if number == start.number else 0
+            last = end.size_bytes if number == end.number else writer.size_bytes
             if first < last:
                 found.append(OutputRange(self._publication.place_of(writer.log_path), first, last))
         return tuple(found)
 
     def everything(self) -> tuple[OutputRange, ...]:
         """All that was put."""
-        return self.ranges((0, 0), self.mark())
+        return self.ranges(Mark(0, 0), self.mark())
 
     def finish_log(self) -> None:
         """Write what is left of the open segment's log, so that it can be read back. Raises OutputError."""

@@ -14,19 +14,17 @@ from format.location import Location
 from format.operations.index_builder import TransactionIndexBuilder, end_markers
 from format.operations.read_log import crc_findings, tail_finding
 from format.operations.recompress_making import out_of_order, portions
-from format.operations.recompress_output import OutputRange, SegmentOutput
+from format.operations.recompress_output import Mark, SegmentOutput
 from format.operations.recompress_read_back import compare_output
 from format.operations.recompress_terms import Recompression
 from format.operations.salvage_scan import SegmentScan, salvage_chunks, scan_segment
-from format.operations.shared_recompression import MadeChunk, SharedRecompression
+from format.operations.shared_recompression import Became, MadeChunk, SharedRecompression
 from format.operations.written_segments import WrittenSegment
 from format.partition import Partition
 from format.publish import Publication
 from format.records import batch_location
 from format.segment import Segment
 from format.source import FileSource
-
-_Compared = list[tuple[MadeChunk, tuple[OutputRange, ...]]]
 
 
 @dataclass(slots=True)
@@ -85,27 +83,23 @@ class SegmentRecompression:
 
     def _write_shared(self, source: FileSource) -> list[WrittenSegment] | None:
         """The segment from the batches that other processes make; None, and nothing is left, where it is not sound."""
-        if self.shared is None:
+        if self.shared is None or not self.shared.makes:
             return None
         last_offset, open_transactions = self.last_offset, self.transactions.open_transactions
         with self._output(source) as output:
-            compared = self._put_made(self.shared, output, source)
-            if compared is not None:
+            became = self._put_made(self.shared, output, source)
+            if became is not None:
                 output.finish_log()
-                if len(compared) == 1:  # nothing to share
-                    self._compare(output, source, None)
-                else:
-                    for length_bytes in self.shared.compare(source, compared, self._location):
-                        self._advance(length_bytes)
+                self._compare(output, source, became)
                 return self._closed(output, source)
         self.shared.leave(Path(source.path))
         self.last_offset, self.transactions.open_transactions = last_offset, open_transactions
         self.transactions.take(None)
         return None
 
-    def _put_made(self, shared: SharedRecompression, output: SegmentOutput, source: FileSource) -> _Compared | None:
-        """Put what comes; each chunk with what it became, and None where that is not the whole of a sound log."""
-        chunks: list[MadeChunk] = []
+    def _put_made(self, shared: SharedRecompression, output: SegmentOutput, source: FileSource) -> list[Became] | None:
+        """Put what comes; what each chunk became, and None where that is not the whole of a sound log."""
+        chunks: list[tuple[int, int]] = []
         marks = []
         position = 0
         for item in shared.made(Path(source.path)):
@@ -118,7 +112,7 @@ class SegmentRecompression:
             if item.start != position or item.first_offset < self._first_possible:
                 self._told_bytes = position
                 return None
-            chunks.append(item)
+            chunks.append((item.start, item.end))
             marks.append(output.mark())
             self.transactions.feed(item.transactional, item.markers, self._location)
             self.last_offset = item.last_offset
@@ -127,16 +121,18 @@ class SegmentRecompression:
         if position != source.size_bytes:  # it has become longer
             self._told_bytes = position
             return None
-        marks.append(output.mark())
-        return [(chunk, output.ranges(*marks[number : number + 2])) for number, chunk in enumerate(chunks)]
+        return _became(chunks, [*marks, output.mark()], output)
 
     # -- made here ---------------------------------------------------------------------------------------------
 
     def _write_alone(self, source: FileSource) -> list[WrittenSegment]:
         scan = self._scan(source) if self.terms.skip_damaged else None
         with self._output(source) as output:
+            chunks, marks = [], []
             first = 0
             for chunk in salvage_chunks(source, self.terms.limits, chunk_bytes=self.terms.chunk_bytes):
+                chunks.append((chunk.buffer_position, chunk.buffer_position + chunk.covered_bytes))
+                marks.append(output.mark())
                 rows = slice(first, first + len(chunk.table))
                 first += len(chunk.table)
                 is_kept = self._kept(source, chunk, scan, rows)
@@ -148,7 +144,7 @@ class SegmentRecompression:
                     return []
                 self._advance(chunk.covered_bytes)
             output.finish_log()
-            self._compare(output, source, scan)
+            self._compare(output, source, _became(chunks, [*marks, output.mark()], output), scan)
             written = self._closed(output, source)
             written[0].lost_bytes = self._lost_bytes(source, scan)
             return written
@@ -201,5 +197,18 @@ class SegmentRecompression:
 
     # -- reading back ------------------------------------------------------------------------------------------
 
-    def _compare(self, output: SegmentOutput, source: FileSource, scan: SegmentScan | None) -> None:
+    def _compare(
+        self, output: SegmentOutput, source: FileSource, became: list[Became], scan: SegmentScan | None = None
+    ) -> None:
+        if self.shared is not None and scan is None and len(became) > 1:
+            for length_bytes in self.shared.compare(source, became, self._location):
+                self._advance(length_bytes)
+            return
         compare_output(source, output.everything(), self.terms, self._location, scan=scan, advance=self._advance)
+
+
+def _became(chunks: list[tuple[int, int]], marks: list[Mark], output: SegmentOutput) -> list[Became]:
+    """What was written for each chunk, between the marks before and after it."""
+    return [
+        Became(start, end, output.ranges(*marks[number : number + 2])) for number, (start, end) in enumerate(chunks)
+    ]

@@ -6,10 +6,11 @@ process that writes does the whole segment by itself, so that what comes out nev
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,7 +42,7 @@ from format.workers import SLOT_BYTES, Outbox, SharedBytes, Workers
 _PORTION_BYTES = 1024 * 1024
 #: What a batch costs in seconds, and a byte of records under each codec, at its usual level and with a thorough one.
 _BATCH_S = 3e-6
-_BYTE_S = {"gzip": 13e-9, "snappy": 1.5e-9, "lz4": 1.2e-9, "zstd": 4e-9}
+_BYTE_S = {"none": 0.4e-9, "gzip": 13e-9, "snappy": 1.5e-9, "lz4": 1.2e-9, "zstd": 4e-9}
 _MOST_USUAL_LEVEL = 9
 _THOROUGH_BYTE_S = 25e-9
 #: How many bytes of records one in a compressed log stands for.
@@ -73,6 +74,14 @@ class MadeChunk:
     markers: dict[int, ControlRecord]
 
 
+class Became(NamedTuple):
+    """The bytes of a log from ``start`` to ``end``, and what was written for them."""
+
+    start: int
+    end: int
+    outputs: tuple[OutputRange, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class _Comparison:
     """For a worker: this much of a log became that."""
@@ -97,13 +106,22 @@ class SharedRecompression:
         self._logs = {each.path: each for each in logs}
         self._terms = terms
         self._readers = Workers(terms.jobs, partial(_compare, terms), begin)
-        self._makers = SharedRanges(logs, terms.jobs, terms.chunk_bytes, partial(_make, terms), begin=begin)
+        self._makers = None
+        if terms.plan.target.codec:  # else the one that writes has the most to do anyway
+            self._makers = SharedRanges(logs, terms.jobs, terms.chunk_bytes, partial(_make, terms), begin=begin)
+
+    @property
+    def makes(self) -> bool:
+        """Whether the processes make new batches; else they only compare."""
+        return self._makers is not None
 
     def made(self, path: Path) -> Iterator[MadeChunk | NewBatches | None]:
         """The chunks of a log, in order, each before its new batches; None, and no more, where one is not sound.
 
         The logs are to be asked for in their order. Raises UnreadableFile, Refused, WorkerDied.
         """
+        if self._makers is None:
+            raise ValueError("these processes make no new batches")
         items = self._makers.items(self._logs[path])
         for item in items:
             if isinstance(item, RestOfLog):
@@ -117,14 +135,13 @@ class SharedRecompression:
 
     def leave(self, path: Path) -> None:
         """No more is wanted of a log."""
-        self._makers.leave(self._logs[path])
+        if self._makers is not None:
+            self._makers.leave(self._logs[path])
 
-    def compare(
-        self, source: FileSource, pairs: Sequence[tuple[MadeChunk, tuple[OutputRange, ...]]], location: Location
-    ) -> Iterator[int]:
+    def compare(self, source: FileSource, became: Iterable[Became], location: Location) -> Iterator[int]:
         """Read everything back and compare; yields source bytes as they are done. Raises as ``compare_output``."""
         path, state = Path(source.path), source.state
-        tasks = (_Comparison(path, state, chunk.start, chunk.end, outputs, location) for chunk, outputs in pairs)
+        tasks = (_Comparison(path, state, *each, location) for each in became)
         for task, items in self._readers.results(tasks):
             for _ in items:
                 pass
@@ -132,7 +149,8 @@ class SharedRecompression:
 
     def close(self) -> None:
         """End the processes."""
-        self._makers.close()
+        if self._makers is not None:
+            self._makers.close()
         self._readers.close()
 
     def __enter__(self) -> SharedRecompression:
@@ -143,13 +161,8 @@ class SharedRecompression:
 
 
 def are_worth_sharing(logs: Sequence[LogToRecompress], terms: Recompression) -> bool:
-    """Whether several processes are sooner done with these logs than one.
-
-    Where nothing is compressed they are not: the one that writes is the busiest.
-    """
+    """Whether several processes are sooner done with these logs than one."""
     target = terms.plan.target
-    if not target.codec:
-        return False
     byte_s = _BYTE_S[CODEC_NAMES[target.codec]]
     if (target.level or 0) > _MOST_USUAL_LEVEL:
         byte_s = max(byte_s, _THOROUGH_BYTE_S)
