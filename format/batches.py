@@ -107,6 +107,11 @@ class BatchTable:
         """Base offset plus last offset delta; wraps for a forged base offset near 2**63 (checked elsewhere)."""
         return self.base_offset + self.last_offset_delta
 
+    def last_offset_of(self, row: int) -> int:
+        """That of one batch, for loops over many: a column that is computed is so whole, whenever it is asked for."""
+        one = slice(row, row + 1)
+        return int((self.base_offset[one] + self.last_offset_delta[one])[0])
+
     @property
     def record_count(self) -> Int64Column:
         """-1 for a compressed v0/v1 wrapper that was not opened."""

@@ -9,9 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from format import layout
+import numpy as np
+
+from format import kernel, layout
 from format.checksums import crc32_of, crc32c_of
 from format.codecs import compress
+from format.errors import UnsupportedError
+from format.records import RecordTable
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +71,27 @@ def encode_record(record: NewRecord) -> bytes:
         parts += (_sized(key), _sized(value))
     body = b"".join(parts)
     return encode_varint(len(body)) + body
+
+
+def encode_records(records: RecordTable, base_offset: int, base_timestamp: int) -> memoryview:
+    """The records of a table, of whatever format, as v2 records of a batch with this base offset and timestamp (ms).
+
+    Raises UnsupportedError for offsets and timestamps that no delta, of 32 and 64 bits, leads to.
+    """
+    if not len(records):
+        return memoryview(b"")
+    for name, column, base, bits in (
+        ("offsets", records.offset, base_offset, 32),
+        ("timestamps", records.timestamp, base_timestamp, 64),
+    ):
+        if not all(-(1 << bits - 1) <= int(each) - base < 1 << bits - 1 for each in (column.min(), column.max())):
+            raise UnsupportedError(f"the {name} lie too far apart for one batch")
+    room_bytes = len(records) * kernel.NEW_RECORD_BYTES
+    room_bytes += int(np.maximum(records.key_length, 0).sum() + np.maximum(records.value_length, 0).sum())
+    room_bytes += int((records.start + records.size_bytes - records.headers_start)[records.header_count > 0].sum())
+    out = memoryview(np.empty(room_bytes, np.uint8))
+    columns = memoryview(np.ascontiguousarray(records.columns))
+    return out[: kernel.put_v2_records(out, records.buffer, columns, base_offset, base_timestamp)]
 
 
 def _sized(field: bytes | None) -> bytes:

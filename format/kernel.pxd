@@ -1,6 +1,7 @@
 # The C types of kernel.py, for Cython; the Python file runs without them.
 cimport cython
-from format.kernel_memory cimport bytes_at, copy_bytes, copy_piece, copy_escaped, find_bytes, is_ascii, room_at, words_at
+from format.kernel_memory cimport bytes_at, copy_bytes, copy_piece, copy_escaped, find_bytes, is_ascii, room_at
+from format.kernel_memory cimport same_bytes, words_at
 
 cdef long long _STOP_END, _STOP_MORE, _STOP_FULL, _STOP_BAD_LENGTH, _STOP_BAD_MAGIC, _STOP_SUSPICIOUS
 
@@ -147,6 +148,26 @@ cpdef Py_ssize_t find_bad_header_key(const unsigned char[::1] buffer, const long
                needle=cython.p_const_uchar)
 cpdef void find_in_fields(const unsigned char[::1] buffer, const long long[:, ::1] fields,
                           const unsigned char[::1] wanted, long long[::1] found)
+
+@cython.locals(row=cython.Py_ssize_t, length=cython.Py_ssize_t, at=cython.Py_ssize_t, other_at=cython.Py_ssize_t,
+               source=cython.p_const_uchar, other=cython.p_const_uchar)
+cpdef Py_ssize_t find_other_record(const unsigned char[::1] buffer, const long long[:, ::1] records,
+                                   const unsigned char[::1] other_buffer, const long long[:, ::1] others,
+                                   Py_ssize_t first)
+
+@cython.locals(rest=cython.longlong, size=cython.Py_ssize_t)
+cdef inline Py_ssize_t _varint_bytes(long long value) noexcept nogil
+
+@cython.locals(rest=cython.longlong, low=cython.longlong)
+cdef inline Py_ssize_t _put_varint(unsigned char* out, Py_ssize_t at, long long value) noexcept nogil
+
+@cython.locals(row=cython.Py_ssize_t, at=cython.Py_ssize_t, timestamp_delta=cython.longlong,
+               offset_delta=cython.longlong, key_start=cython.Py_ssize_t, key_length=cython.Py_ssize_t,
+               value_start=cython.Py_ssize_t, value_length=cython.Py_ssize_t, header_count=cython.longlong,
+               headers_start=cython.Py_ssize_t, headers_end=cython.Py_ssize_t, attributes=cython.longlong,
+               size=cython.Py_ssize_t, source=cython.p_const_uchar, target=cython.p_uchar)
+cpdef Py_ssize_t put_v2_records(unsigned char[::1] out, const unsigned char[::1] buffer,
+                                const long long[:, ::1] records, long long base_offset, long long base_timestamp)
 
 cdef const unsigned char[::1] _DIGITS
 

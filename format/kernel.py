@@ -44,6 +44,8 @@ RECORD_COLUMNS = (
     "headers_start",
     "header_count",  # -1: a format without headers
 )
+#: What put_v2_records takes for a record at the most, besides its key, its value and its headers.
+NEW_RECORD_BYTES = 48
 #: Columns of a span: the decompressed records of one v2 batch, where they lie and what their deltas add to.
 SPAN_COLUMNS = (
     "batch",
@@ -1006,6 +1008,103 @@ def find_in_fields(buffer, fields, wanted, found):
         found[row] = find_bytes(source, fields[row, 0], fields[row, 1], needle, length)
         if found[row] >= 0:
             found[row] -= fields[row, 0]
+
+
+def find_other_record(buffer, records, other_buffer, others, first):
+    """The first row from ``first`` on whose key, value or headers are not the same bytes in both tables, else -1.
+
+    Lengths, and the number of headers, must be the same in both; for one without headers -1 is as good as 0.
+    """
+    source = bytes_at(buffer)
+    other = bytes_at(other_buffer)
+    for row in range(first, records.shape[0]):
+        length = records[row, _R_KEY_LENGTH]
+        if length > 0 and not same_bytes(source, records[row, _R_KEY_START], other, others[row, _R_KEY_START], length):
+            return row
+        length = records[row, _R_VALUE_LENGTH]
+        if length > 0 and not same_bytes(
+            source, records[row, _R_VALUE_START], other, others[row, _R_VALUE_START], length
+        ):
+            return row
+        if records[row, _R_HEADER_COUNT] > 0:
+            at = records[row, _R_HEADERS_START]
+            other_at = others[row, _R_HEADERS_START]
+            length = records[row, _R_START] + records[row, _R_SIZE] - at
+            if others[row, _R_START] + others[row, _R_SIZE] - other_at != length:
+                return row
+            if not same_bytes(source, at, other, other_at, length):
+                return row
+    return -1
+
+
+def _varint_bytes(value):
+    """How many bytes _put_varint takes for it."""
+    rest = (value if value >= 0 else ~value) >> 6
+    size = 1
+    while rest:
+        rest >>= 7
+        size += 1
+    return size
+
+
+def _put_varint(out, at, value):
+    """Put a number of 64 bits as a zigzag varint; the index after it."""
+    rest = value if value >= 0 else ~value
+    low = (rest & 0x3F) << 1 | (value < 0)
+    rest >>= 6
+    while rest:
+        out[at] = low | 0x80
+        at += 1
+        low = rest & 0x7F
+        rest >>= 7
+    out[at] = low
+    return at + 1
+
+
+def put_v2_records(out, buffer, records, base_offset, base_timestamp):
+    """Put the records, of whatever format, as those of a v2 batch with this base; the bytes put.
+
+    ``out`` must have room for all keys, values and headers and NEW_RECORD_BYTES more for each record. Neither offsets
+    nor timestamps may lie more than 63 bits apart.
+    """
+    source = bytes_at(buffer)
+    target = room_at(out)
+    at = 0
+    for row in range(records.shape[0]):
+        timestamp_delta = records[row, _R_TIMESTAMP] - base_timestamp
+        offset_delta = records[row, _R_OFFSET] - base_offset
+        key_start = records[row, _R_KEY_START]
+        key_length = records[row, _R_KEY_LENGTH]
+        value_start = records[row, _R_VALUE_START]
+        value_length = records[row, _R_VALUE_LENGTH]
+        header_count = records[row, _R_HEADER_COUNT]
+        headers_start = records[row, _R_HEADERS_START]
+        attributes = records[row, _R_ATTRIBUTES]
+        headers_end = headers_start
+        if header_count > 0:
+            headers_end = records[row, _R_START] + records[row, _R_SIZE]
+        elif header_count < 0:  # a message: what its attributes say, the batch says
+            header_count = 0
+            attributes = 0
+        size = 1 + _varint_bytes(timestamp_delta) + _varint_bytes(offset_delta) + _varint_bytes(header_count)
+        size += _varint_bytes(key_length) + _varint_bytes(value_length) + headers_end - headers_start
+        if key_length > 0:
+            size += key_length
+        if value_length > 0:
+            size += value_length
+        at = _put_varint(target, at, size)
+        target[at] = attributes & 0xFF
+        at = _put_varint(target, at + 1, timestamp_delta)
+        at = _put_varint(target, at, offset_delta)
+        at = _put_varint(target, at, key_length)
+        if key_length > 0:
+            at = copy_bytes(target, at, source, key_start, key_start + key_length)
+        at = _put_varint(target, at, value_length)
+        if value_length > 0:
+            at = copy_bytes(target, at, source, value_start, value_start + value_length)
+        at = _put_varint(target, at, header_count)
+        at = copy_bytes(target, at, source, headers_start, headers_end)
+    return at
 
 
 #: 00 to 99, two digits each.

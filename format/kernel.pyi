@@ -7,6 +7,7 @@ _Row: TypeAlias = memoryview  # of int64
 
 BATCH_COLUMNS: Final[tuple[str, ...]]
 RECORD_COLUMNS: Final[tuple[str, ...]]
+NEW_RECORD_BYTES: Final[int]
 SPAN_COLUMNS: Final[tuple[str, ...]]
 RESULT_COLUMNS: Final[tuple[str, ...]]
 STOPS: Final[tuple[str, ...]]
@@ -31,6 +32,10 @@ def find_misplaced_record(
     buffer: _Bytes, records: _Table, batches: _Table, partition: int, partition_count: int, first: int
 ) -> int: ...
 def find_in_fields(buffer: _Bytes, fields: _Table, wanted: _Bytes, found: _Row) -> None: ...
+def find_other_record(buffer: _Bytes, records: _Table, other_buffer: _Bytes, others: _Table, first: int) -> int: ...
+def put_v2_records(
+    out: bytearray | memoryview, buffer: _Bytes, records: _Table, base_offset: int, base_timestamp: int
+) -> int: ...
 def murmur2(buffer: _Bytes, at: int, length: int) -> int: ...
 def index_records(
     buffer: _Bytes, spans: _Table, first: int, last: int, table: _Table, first_row: int, results: _Table

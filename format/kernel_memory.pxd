@@ -1,6 +1,6 @@
 # The compiled kernel's side of kernel_memory.py: the same functions, on addresses.
 cimport cython
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
 
 cdef extern from *:
     """
@@ -99,3 +99,7 @@ cdef inline bint is_ascii(const unsigned char* source, Py_ssize_t start, Py_ssiz
         seen |= source[start]
         start += 1
     return seen < 0x80
+
+cdef inline bint same_bytes(const unsigned char* first, Py_ssize_t first_at, const unsigned char* second,
+                            Py_ssize_t second_at, Py_ssize_t length) noexcept nogil:
+    return length == 0 or memcmp(first + first_at, second + second_at, length) == 0

@@ -18,6 +18,7 @@ __all__ = (
     "find_bytes",
     "is_ascii",
     "room_at",
+    "same_bytes",
     "words_at",
 )
 
@@ -72,3 +73,8 @@ def find_bytes(source: memoryview, start: int, end: int, wanted: memoryview, len
 def is_ascii(source: memoryview, start: int, end: int) -> bool:
     """Whether ``source[start:end]`` is ASCII."""
     return bytes(source[start:end]).isascii()
+
+
+def same_bytes(first: memoryview, first_at: int, second: memoryview, second_at: int, length: int) -> bool:
+    """Whether the ``length`` bytes from these places on are the same."""
+    return bytes(first[first_at : first_at + length]) == bytes(second[second_at : second_at + length])

@@ -1,19 +1,20 @@
-"""Reads back what was written and compares it with its source, record by record.
+"""Compares batches that were written and read back with those that they were made from, record by record.
 
-Batches that hold the same offsets are held against each other. Where both are v2 with equal headers (codec, length and
-CRC aside) and their records are the same bytes once decompressed, nothing can differ, and many are compared in one go;
-otherwise every record's offset, timestamp, key, value and headers are compared, and what its batch says of it.
+Batches up to the same offset are held against each other. Where each of them became one, both are v2 with equal headers
+(codec, length and CRC aside), and their records are the same bytes once decompressed, nothing can differ; otherwise
+every record's offset, timestamp, key, value and headers are compared, and what its batch says of it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from format import kernel
 from format.batches import BatchChunk, BatchTable
 from format.codecs import decompress
 from format.errors import KafkaLogError, OutputError
@@ -21,10 +22,6 @@ from format.limits import Limits
 from format.location import Location
 from format.operations.batch_headers import HEADER_BYTES, batch_spans
 from format.records import RecordTable, record_tables
-
-#: A run ends where it has so many bytes of the source, unless told otherwise, or so many batches.
-_MOST_RUN_BYTES = 2 * 1024 * 1024
-_MOST_RUN_ROWS = 4096
 
 
 class ReadBackMismatch(OutputError):
@@ -39,129 +36,114 @@ class Rows(NamedTuple):
     chunk: BatchChunk
     rows: NDArray[np.intp]
 
-
-class PlacedBatch(NamedTuple):
-    """One batch: its chunk, its row in it, its last offset and its bytes."""
-
-    chunk: BatchChunk
-    row: int
-    last_offset: int
-    content: memoryview
+    @property
+    def table(self) -> BatchTable:
+        return self.chunk.table.rows(self.rows)
 
 
 @dataclass(frozen=True, slots=True)
 class Pair:
     """Neighbouring batches of the source and of the output that end at the same offset."""
 
-    source: tuple[PlacedBatch, ...]
-    output: tuple[PlacedBatch, ...]
+    source: tuple[Rows, ...]
+    output: tuple[Rows, ...]
 
-    @property
-    def source_bytes(self) -> int:
-        return sum(len(each.content) for each in self.source)
-
-
-@dataclass(frozen=True, slots=True)
-class RunOfPairs:
-    """As many v2 batches of the source as of the output, which end at the same offset one by one."""
-
-    source: Rows
-    output: Rows
-    source_bytes: int
+    def is_one_to_one(self) -> bool:
+        """Whether every batch became one that ends where it does, and all are v2."""
+        if len(self.source) > 1 or len(self.output) > 1 or len(self.source[0].rows) != len(self.output[0].rows):
+            return False
+        source, output = self.source[0].table, self.output[0].table
+        are_v2 = (source.magic == 2).all() and (output.magic == 2).all()
+        return bool(are_v2 and (source.last_offset == output.last_offset).all())
 
 
 class _Side:
-    """The batches of the source or of the output, taken one by one or as rows of a chunk."""
+    """The batches of the source or of the output, taken from one chunk after the other."""
 
-    def __init__(self, chunks: Iterator[Rows], location: Location) -> None:
+    def __init__(self, chunks: Iterator[Rows]) -> None:
         self._chunks = chunks
-        self._location = location
-        self._next = self._count = 0
-        self._chunk: BatchChunk
-        self._rows: NDArray[np.intp]
-        self._last_offset: NDArray[np.int64]
-        self._is_v2: NDArray[np.bool_]
-        self._end_bytes: NDArray[np.int64]  # of the rows up to each and itself, the size
+        self._next = 0
+        self._rows: Rows | None = None
+        self._ends: NDArray[np.int64] = np.empty(0, np.int64)
 
     def has_more(self) -> bool:
         """Whether a batch is left; makes its chunk the current one."""
-        while self._next >= self._count:
-            following = next(self._chunks, None)
-            if following is None:
+        while self._next >= len(self._ends):
+            self._rows = next(self._chunks, None)
+            if self._rows is None:
                 return False
-            self._chunk, self._rows = following
-            table = self._chunk.table
-            self._last_offset = table.last_offset[self._rows]
-            self._is_v2 = table.magic[self._rows] == 2
-            self._end_bytes = np.cumsum(table.size_bytes[self._rows])
-            self._next, self._count = 0, len(self._rows)
+            self._next, self._ends = 0, self._rows.table.last_offset
         return True
 
-    def same_ends(self, other: _Side, most_bytes: int) -> int:
-        """How many of the next batches of both chunks are v2 and end alike one by one; of no more than a run has."""
-        count = min(self._count - self._next, other._count - other._next, _MOST_RUN_ROWS)
-        mine, theirs = slice(self._next, self._next + count), slice(other._next, other._next + count)
-        before = int(self._end_bytes[self._next - 1]) if self._next else 0
-        count = min(count, 1 + int(np.searchsorted(self._end_bytes[mine], before + most_bytes)))
-        are_alike = self._last_offset[mine] == other._last_offset[theirs]
-        are_alike &= self._is_v2[mine] & other._is_v2[theirs]
-        return count if are_alike[:count].all() else int(are_alike.argmin())
+    @property
+    def ends(self) -> NDArray[np.int64]:
+        """The last offsets of what is left of the current chunk."""
+        return self._ends[self._next :]
 
-    def take(self, count: int) -> tuple[Rows, int]:
-        """So many batches of the current chunk, and their size in bytes."""
-        before = int(self._end_bytes[self._next - 1]) if self._next else 0
-        rows = self._rows[self._next : self._next + count]
-        self._next += count
-        return Rows(self._chunk, rows), int(self._end_bytes[self._next - 1]) - before
-
-    def take_one(self) -> PlacedBatch:
-        """The next batch; raises ReadBackMismatch where there is none."""
-        if not self.has_more():
-            raise ReadBackMismatch("the output and the source do not end at the same offset", self._location)
-        self._next += 1
-        return _placed(Rows(self._chunk, self._rows), self._next - 1)
+    def take_to(self, last_offset: int) -> Rows:
+        """The batches of the current chunk up to this offset."""
+        if self._rows is None:
+            raise ValueError("no chunk is open")
+        first = self._next
+        self._next += int(np.searchsorted(self.ends, last_offset, "right"))
+        return Rows(self._rows.chunk, self._rows.rows[first : self._next])
 
 
-def paired(
-    source: Iterator[Rows], output: Iterator[Rows], location: Location, *, most_bytes: int = _MOST_RUN_BYTES
-) -> Iterator[RunOfPairs | Pair]:
+def paired(source: Iterator[Rows], output: Iterator[Rows], location: Location) -> Iterator[Pair]:
     """The batches of both sides, cut where both end at the same offset; raises ReadBackMismatch where none fit."""
-    left, right = _Side(source, location), _Side(output, location)
-    while left.has_more():
-        count = left.same_ends(right, most_bytes) if right.has_more() else 0
-        if count:
-            rows, source_bytes = left.take(count)
-            yield RunOfPairs(rows, right.take(count)[0], source_bytes)
-            continue
-        mine, theirs = [left.take_one()], [right.take_one()]
-        while mine[-1].last_offset != theirs[-1].last_offset:
-            if mine[-1].last_offset < theirs[-1].last_offset:
-                mine.append(left.take_one())
-            else:
-                theirs.append(right.take_one())
+    left, right = _Side(source), _Side(output)
+    while left.has_more() | right.has_more():
+        mine: list[Rows] = []
+        theirs: list[Rows] = []
+        common: int | None = None
+        while common is None:
+            if not (left.has_more() and right.has_more()):
+                raise ReadBackMismatch("the output and the source do not end at the same offset", location)
+            common = _last_common(left.ends, right.ends)
+            # Without one the chunk that ends first is taken whole, and one in what follows it is looked for.
+            end = min(int(left.ends[-1]), int(right.ends[-1])) if common is None else common
+            mine += _taken(left, end)
+            theirs += _taken(right, end)
         yield Pair(tuple(mine), tuple(theirs))
-    if right.has_more():
-        extra = right.take_one()
-        raise ReadBackMismatch(f"the output goes on past the source, up to offset {extra.last_offset}", location)
 
 
-def compare_run(run: RunOfPairs, limits: Limits, location: Location) -> None:
-    """Compare each pair of a run: first all headers at once, then the records, uncompressed, as bytes.
+def _last_common(left: NDArray[np.int64], right: NDArray[np.int64]) -> int | None:
+    common = np.intersect1d(left, right)
+    return int(common[-1]) if len(common) else None
 
-    Raises ReadBackMismatch at a difference in what a record says.
-    """
-    source_spans, output_spans = batch_spans(*run.source), batch_spans(*run.output)
-    source, output = _buffer_of(run.source.chunk), _buffer_of(run.output.chunk)
-    mine, theirs = (each.chunk.table.rows(each.rows) for each in (run.source, run.output))
+
+def _taken(side: _Side, last_offset: int) -> list[Rows]:
+    rows = side.take_to(last_offset)
+    return [rows] if len(rows.rows) else []
+
+
+def compare(pair: Pair, limits: Limits, location: Location) -> None:
+    """Compare a pair; raises ReadBackMismatch at a difference in what a record says."""
+    if pair.is_one_to_one():
+        _compare_run(pair.source[0], pair.output[0], limits, location)
+    else:
+        _compare_records(pair.source, pair.output, limits, location)
+
+
+def _compare_run(source: Rows, output: Rows, limits: Limits, location: Location) -> None:
+    """First all headers at once, then the records of each batch, uncompressed, as bytes."""
+    spans = (each.tolist() for side in (source, output) for each in batch_spans(*side))
+    bytes_of_source, bytes_of_output = _buffer_of(source.chunk), _buffer_of(output.chunk)
+    mine, theirs = source.table, output.table
     codecs = mine.codec.tolist(), theirs.codec.tolist()
     are_same = mine.same_headers(theirs).tolist()
-    spans = (each.tolist() for each in (*source_spans, *output_spans))
     for number, (is_same, codec, new_codec, start, end, new_start, new_end) in enumerate(
         zip(are_same, *codecs, *spans, strict=True)
     ):
-        payload, new_payload = source[start + HEADER_BYTES : end], output[new_start + HEADER_BYTES : new_end]
+        payload = bytes_of_source[start + HEADER_BYTES : end]
+        new_payload = bytes_of_output[new_start + HEADER_BYTES : new_end]
         if not (is_same and _is_same_payload(payload, codec, new_payload, new_codec, limits)):
-            compare_pair(Pair((_placed(run.source, number),), (_placed(run.output, number),)), limits, location)
+            one = slice(number, number + 1)
+            _compare_records((_part(source, one),), (_part(output, one),), limits, location)
+
+
+def _part(rows: Rows, which: slice) -> Rows:
+    return Rows(rows.chunk, rows.rows[which])
 
 
 def _is_same_payload(payload: memoryview, codec: int, new_payload: memoryview, new_codec: int, limits: Limits) -> bool:
@@ -177,73 +159,111 @@ def _is_same_payload(payload: memoryview, codec: int, new_payload: memoryview, n
     return plain == new_plain
 
 
-def _placed(rows: Rows, number: int) -> PlacedBatch:
-    row = int(rows.rows[number])
-    table = rows.chunk.table
-    start = int(table.position[row]) - rows.chunk.buffer_position
-    content = _buffer_of(rows.chunk)[start : start + int(table.size_bytes[row])]
-    return PlacedBatch(rows.chunk, row, int(table.last_offset[row]), content)
-
-
 def _buffer_of(chunk: BatchChunk) -> memoryview:
     if chunk.buffer is None:
         raise ValueError("the chunk was read without bodies")
     return chunk.buffer
 
 
-def compare_pair(pair: Pair, limits: Limits, location: Location) -> None:
-    """Compare one pair, record by record where its bytes differ; raises ReadBackMismatch at a difference."""
-    if len(pair.source) == len(pair.output) == 1:
-        source, output = pair.source[0].content, pair.output[0].content
-        if len(source) == len(output) and bytes(source) == bytes(output):
-            return
+def _compare_records(source: tuple[Rows, ...], output: tuple[Rows, ...], limits: Limits, location: Location) -> None:
+    """Compare every record, many at once."""
+    left, right = _Records(source, limits), _Records(output, limits)
     try:
-        _compare_records(pair, limits, location)
+        while count := min(left.available(), right.available()):
+            _compare_tables(left.take(count), right.take(count), location)
+        counts = left.rest() + left.taken, right.rest() + right.taken
+    except ReadBackMismatch:
+        raise
     except KafkaLogError as error:
-        if isinstance(error, ReadBackMismatch):
-            raise
         raise ReadBackMismatch(f"cannot be read back: {error.message}", error.location or location) from error
+    if counts[0] != counts[1]:
+        first = source[0].table.base_offset[0] if source else output[0].table.base_offset[0]
+        raise ReadBackMismatch(f"{counts[0]} records became {counts[1]}, from offset {first} on", location)
 
 
-def _compare_records(pair: Pair, limits: Limits, location: Location) -> None:
-    sides = [_records(each, limits) for each in (pair.source, pair.output)]
-    source, output = sides
-    if len(source) != len(output):
-        first = pair.source[0].chunk.table.base_offset[pair.source[0].row]
-        raise ReadBackMismatch(f"{len(source)} records became {len(output)}, from offset {first} on", location)
-    for mine, theirs in zip(source, output, strict=True):
-        if mine != theirs:
-            names = [name for name, a, b in zip(_FIELDS, mine, theirs, strict=True) if a != b]
-            raise ReadBackMismatch(f"the record of offset {mine[0]} differs in {', '.join(names)}", location)
+class _Records:
+    """The records of some batches, in order, as tables over one buffer each."""
+
+    def __init__(self, batches: Iterable[Rows], limits: Limits) -> None:
+        self._tables = _tables(batches, limits)
+        self._table: RecordTable | None = None
+        self._next = 0
+        self.taken = 0
+
+    def available(self) -> int:
+        """How many are left of the current table, 0 at the end of all. Raises what reading raises."""
+        while self._table is None or self._next >= len(self._table):
+            self._table, self._next = next(self._tables, None), 0
+            if self._table is None:
+                return 0
+        return len(self._table) - self._next
+
+    def take(self, count: int) -> RecordTable:
+        """So many of what is available."""
+        if self._table is None:
+            raise ValueError("nothing is available")
+        rows = slice(self._next, self._next + count)
+        self._next += count
+        self.taken += count
+        return self._table.rows(rows)
+
+    def rest(self) -> int:
+        """How many are left; none is there afterwards."""
+        left = self.available()
+        return left + sum(map(len, self._tables))
+
+
+def _tables(batches: Iterable[Rows], limits: Limits) -> Iterator[RecordTable]:
+    for chunk, rows in batches:
+        which = np.zeros(len(chunk.table), bool)
+        which[rows] = True
+        for table in record_tables(chunk, which=which, limits=limits):
+            if table.problems:
+                raise table.problems[0].error
+            yield table
+
+
+#: What a record has from its batch.
+_OF_BATCH = ("is_append_time", "leader_epoch", "producer_id", "producer_epoch", "is_transactional", "is_control")
+
+
+def _compare_tables(mine: RecordTable, theirs: RecordTable, location: Location) -> None:
+    """Two tables of as many records."""
+    are_other = (mine.offset != theirs.offset) | (mine.timestamp != theirs.timestamp)
+    are_other |= (mine.key_length != theirs.key_length) | (mine.value_length != theirs.value_length)
+    are_other |= np.maximum(mine.header_count, 0) != np.maximum(theirs.header_count, 0)
+    are_other |= mine.sequence != theirs.sequence
+    for name in _OF_BATCH:
+        are_other |= getattr(mine.batches, name)[mine.batch] != getattr(theirs.batches, name)[theirs.batch]
+    if are_other.any():
+        _tell_difference(mine, theirs, int(are_other.argmax()), location)
+    columns = memoryview(mine.columns), memoryview(theirs.columns)
+    row = -1
+    while (row := kernel.find_other_record(mine.buffer, columns[0], theirs.buffer, columns[1], row + 1)) >= 0:
+        _tell_difference(mine, theirs, row, location)
+
+
+def _tell_difference(mine: RecordTable, theirs: RecordTable, row: int, location: Location) -> None:
+    """Raise ReadBackMismatch for a record, unless its headers say the same in other bytes."""
+    sides = _values(mine, row), _values(theirs, row)
+    names = [name for name, a, b in zip(_FIELDS, *sides, strict=True) if a != b]
+    if names:
+        raise ReadBackMismatch(f"the record of offset {sides[0][0]} differs in {', '.join(names)}", location)
 
 
 _FIELDS = (
-    "offset", "timestamp", "timestamp type", "leader epoch", "producer id", "producer epoch", "sequence",
-    "is_transactional", "is_control", "key", "value", "headers",
-)  # fmt: skip
+    "offset",
+    "timestamp",
+    "sequence",
+    *(name.replace("_", " ") for name in _OF_BATCH),
+    "key",
+    "value",
+    "headers",
+)
 
 
-def _records(batches: tuple[PlacedBatch, ...], limits: Limits) -> list[tuple[object, ...]]:
-    found: list[tuple[object, ...]] = []
-    for batch in batches:
-        which = np.zeros(len(batch.chunk.table), bool)
-        which[batch.row] = True
-        for table in record_tables(batch.chunk, which=which, limits=limits):
-            if table.problems:
-                raise table.problems[0].error
-            found.extend(_rows(table, batch.chunk.table, batch.row))
-    return found
-
-
-def _rows(table: RecordTable, batches: BatchTable, row: int) -> Iterator[tuple[object, ...]]:
-    of_batch = (
-        bool(batches.is_append_time[row]),
-        int(batches.leader_epoch[row]),
-        int(batches.producer_id[row]),
-        int(batches.producer_epoch[row]),
-    )
-    marks = (bool(batches.is_transactional[row]), bool(batches.is_control[row]))
-    columns = zip(table.offset.tolist(), table.timestamp.tolist(), table.sequence.tolist(), strict=True)
-    for number, (offset, timestamp, sequence) in enumerate(columns):
-        key, value, headers = table.key(number), table.value(number), table.headers(number) or []
-        yield (offset, timestamp, *of_batch, sequence, *marks, key, value, headers)
+def _values(table: RecordTable, row: int) -> tuple[object, ...]:
+    of_record = int(table.offset[row]), int(table.timestamp[row]), int(table.sequence[row])
+    batch = int(table.batch[row])
+    of_batch = (int(getattr(table.batches, name)[batch]) for name in _OF_BATCH)
+    return (*of_record, *of_batch, table.key(row), table.value(row), table.headers(row) or [])

@@ -19,10 +19,9 @@ from format.batches import BatchChunk
 from format.codecs import compress, compressor, decompress
 from format.encode_batches import (
     BatchHeader,
-    NewRecord,
     encode_batch,
     encode_message,
-    encode_record,
+    encode_records,
     encode_wrapper,
 )
 from format.errors import CorruptDataError, KafkaLogError, LimitExceeded, UnsupportedError
@@ -199,7 +198,7 @@ def rewrapped(chunk: BatchChunk, row: int, target: Target, limits: Limits) -> Ne
         timestamp=int(outer.timestamp[0]),
         attributes=attributes & ~layout.CODEC_MASK | target.codec,
     )
-    return _one(content, int(table.base_offset[row]), int(table.last_offset[row]), Decision.RECOMPRESSED)
+    return _one(content, int(table.base_offset[row]), table.last_offset_of(row), Decision.RECOMPRESSED)
 
 
 def unpacked(chunk: BatchChunk, row: int, limits: Limits) -> NewBatches:
@@ -255,36 +254,29 @@ def rebuilt(chunk: BatchChunk, rows: Sequence[int], target: Target, limits: Limi
     """
     table = chunk.table
     first, last = rows[0], rows[-1]
-    first_offset, last_offset = int(table.base_offset[first]), int(table.last_offset[last])
+    first_offset, last_offset = int(table.base_offset[first]), table.last_offset_of(last)
     append_time = bool(table.is_append_time[first])
-    parts: list[bytes] = []
+    parts: list[memoryview] = []
+    count = 0
     base_timestamp: int | None = None
     largest = layout.NO_TIMESTAMP
-    which = table.magic < -1
+    which = np.zeros(len(table), bool)
     which[list(rows)] = True
     for records in record_tables(chunk, which=which, limits=limits):
         _raise_problems(records)
-        timestamps = records.timestamp.tolist()
-        is_v2 = int(table.magic[first]) == 2
-        for number, (offset, timestamp) in enumerate(zip(records.offset.tolist(), timestamps, strict=True)):
-            if base_timestamp is None:
-                base_timestamp = timestamp
-            largest = max(largest, timestamp)
-            record = NewRecord(
-                offset - first_offset,
-                timestamp - base_timestamp,
-                records.key(number),
-                records.value(number),
-                tuple(records.headers(number) or ()),
-                int(records.attributes[number]) if is_v2 else 0,
-            )
-            parts.append(encode_record(record))
+        if not len(records):
+            continue
+        if base_timestamp is None:
+            base_timestamp = int(records.timestamp[0])
+        largest = max(largest, int(records.timestamp.max()))
+        parts.append(encode_records(records, first_offset, base_timestamp))
+        count += len(records)
     if is_header_trusted := int(table.magic[first]) == 2:
         largest = int(table.max_timestamp[list(rows)].max())  # what the headers said, be it right or not
     header = BatchHeader(
         first_offset,
         last_offset - first_offset,
-        len(parts),
+        count,
         layout.NO_TIMESTAMP if base_timestamp is None else base_timestamp,
         largest,
         int(table.leader_epoch[first]) if is_header_trusted else layout.NO_LEADER_EPOCH,

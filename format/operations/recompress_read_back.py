@@ -8,7 +8,7 @@ import numpy as np
 
 from format.limits import Limits
 from format.location import Location
-from format.operations.compare_records import Pair, ReadBackMismatch, Rows, compare_pair, compare_run, paired
+from format.operations.compare_records import ReadBackMismatch, Rows, compare, paired
 from format.operations.recompress_output import OutputRange
 from format.operations.recompress_terms import Recompression
 from format.operations.salvage_scan import SegmentScan, salvage_chunks
@@ -33,10 +33,7 @@ def compare_output(
     """
     sides = _source_rows(source, start, end, scan, terms, advance), _output_rows(outputs, terms.limits)
     for each in paired(*sides, location):
-        if isinstance(each, Pair):
-            compare_pair(each, terms.limits, location)
-        else:
-            compare_run(each, terms.limits, location)
+        compare(each, terms.limits, location)
 
 
 def _source_rows(

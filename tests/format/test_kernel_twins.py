@@ -23,7 +23,8 @@ from format import kernel
 from format.batch_ranges import batch_ranges
 from format.batches import BatchChunk, BatchTable, batch_chunks
 from format.checksums import crc32_of, crc32c_of, crc_tables
-from format.errors import KafkaLogError
+from format.encode_batches import encode_records
+from format.errors import KafkaLogError, UnsupportedError
 from format.findings import Finding
 from format.legacy_messages import open_wrappers
 from format.limits import DEFAULT_LIMITS, MIB, Limits
@@ -114,8 +115,27 @@ def observed(log: bytes, chunk_bytes: int) -> list[Any]:
             seen.append([table.headers(row) for row in range(min(len(table), 50))])
             seen.append(doubts(chunk.table, table))
             seen.append(found_in(table))
+            seen.append(written_anew(table))
         seen += lines_of(chunk, tables)
     return seen
+
+
+def written_anew(table: RecordTable) -> Any:
+    """The records as those of another batch, and where they differ from a table over other bytes."""
+    if not len(table):
+        return None
+    try:
+        encoded = bytes(encode_records(table, max(int(table.offset[0]) - 3, -(2**63)), int(table.timestamp[0])))
+    except UnsupportedError as error:
+        return str(error)
+    other = bytearray(table.buffer)
+    for at in range(0, len(other), 97):
+        other[at] ^= 1
+    columns = memoryview(np.ascontiguousarray(table.columns))
+    rows = [-1]
+    while (row := in_use().find_other_record(table.buffer, columns, other, columns, rows[-1] + 1)) >= 0:
+        rows.append(row)
+    return encoded, rows, in_use().find_other_record(table.buffer, columns, table.buffer, columns, 0)
 
 
 def in_use() -> Any:

@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from format import layout
-from format.batches import read_batch_table
+from format.batches import batch_chunks, read_batch_table
 from format.errors import OutputError, Refused
 from format.findings import Finding
 from format.limits import DEFAULT_LIMITS
+from format.location import Location
 from format.operations.compare_records import ReadBackMismatch
 from format.operations.dump import dump
 from format.operations.explain_recompress import explain_recompress
@@ -28,7 +29,7 @@ from format.operations.write_sources import read_write_sources
 from format.operations.written_segments import WrittenSegment
 from format.publish import MANIFEST, Publication
 from format.rows import RowBlock
-from format.source import FileSource
+from format.source import BytesSource, FileSource
 from tests.building import batch, batches, wrapper, write_segment
 from tests.corpora import Corpus
 
@@ -329,6 +330,53 @@ def test_a_wrong_output_is_noticed_before_it_is_published(
     with pytest.raises(ReadBackMismatch):
         run(tmp_path / "t-0", tmp_path / "out", "gzip")
     assert sorted(each.name for each in tmp_path.iterdir()) == ["t-0"]
+
+
+@pytest.mark.parametrize("what", ["value", "key", "timestamp", "offset", "headers", "null", "lost", "extra"])
+def test_a_wrong_merged_batch_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str) -> None:
+    content = [batch(3 * number, headers=((b"h", b"%d" % number),)) for number in range(40)]
+    write_segment(tmp_path / "t-0", 0, content)
+    wrong = {
+        "value": batch(60, (b"a", b"B", b"c"), headers=((b"h", b"20"),)),
+        "key": batch(60, key=b"K", headers=((b"h", b"20"),)),
+        "timestamp": batch(60, timestamp=1, headers=((b"h", b"20"),)),
+        "offset": batch(61, (b"b", b"c"), headers=((b"h", b"20"),)),
+        "headers": batch(60, headers=((b"h", b"21"),)),
+        "null": batch(60, (b"a", None, b"c"), headers=((b"h", b"20"),)),
+        "lost": batch(60, (), last_offset_delta=2),
+        "extra": batch(60, (b"a", b"b"), headers=((b"h", b"20"),), last_offset_delta=2),
+    }[what]
+    from format.operations import recompress_making
+    from format.operations.recompress_batches import rebuilt
+
+    def falsified(chunk: Any, rows: Any, *more: Any) -> Any:
+        source = BytesSource(b"".join([*content[:20], wrong, *content[21:]]))
+        [other] = batch_chunks(source)
+        return rebuilt(other, rows, *more)
+
+    terms: dict[str, Any] = {"merge_bytes": 500}
+    run(tmp_path / "t-0", tmp_path / "right", "gzip", **terms)
+    monkeypatch.setattr(recompress_making, "rebuilt", falsified)
+    with pytest.raises(ReadBackMismatch):
+        run(tmp_path / "t-0", tmp_path / "out", "gzip", **terms)
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["right", "t-0"]
+
+
+def test_headers_that_say_the_same_in_other_bytes_are_no_difference() -> None:
+    from format.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
+    from format.operations.compare_records import Pair, Rows, compare
+
+    record = encode_record(NewRecord(0, 0, b"k", b"v", ((b"name", b"x"),)))
+    at = record.index(b"name") - 1
+    longer = bytes((record[0] + 2,)) + record[1:at] + b"\x88\x00" + record[at + 1 :]  # the length 4 in two bytes
+    [[mine], [same], [other]] = (
+        batch_chunks(BytesSource(encode_batch(BatchHeader(0, 0, 1), each)))
+        for each in (record, longer, record.replace(b"name", b"nama"))
+    )
+    rows = np.arange(1)
+    compare(Pair((Rows(mine, rows),), (Rows(same, rows),)), DEFAULT_LIMITS, Location(""))
+    with pytest.raises(ReadBackMismatch, match="offset 0 differs in headers"):
+        compare(Pair((Rows(mine, rows),), (Rows(other, rows),)), DEFAULT_LIMITS, Location(""))
 
 
 def test_two_partitions_of_one_name_are_refused(tmp_path: Path) -> None:
