@@ -82,6 +82,7 @@ class _Work:
         self._chunk = chunk
         self._buffer = buffer
         self._image = bytearray(buffer)
+        self._codecs = chunk.table.codec.tolist()
         self._payloads: dict[int, bytes] = {}
         self.problems: dict[int, RecordProblem] = {}
         self._unpacked: memoryview | None = None  # the decompressed buffer that tables come from now
@@ -130,7 +131,7 @@ class _Work:
         if is_kept:
             batch = bytes(self._buffer[start:end])
             return batch, memoryview(batch)[_HEADER_BYTES:]
-        codec, magic = int(table.codec[row]), int(table.magic[row])
+        codec, magic = self._codecs[row], int(table.magic[row])
         payload = self._payloads.get(row)
         if magic == 2:
             if payload is None and not codec:

@@ -213,14 +213,15 @@ def estimates(topic: str, log_bytes: int, sums: Sums) -> Iterator[Estimate]:
 
 def _measure(chunk: BatchChunk, sums: Sums, limits: Limits) -> None:
     table = chunk.table
-    wrappers = table.is_wrapper
-    for row in np.flatnonzero(table.crc_valid == 1).tolist():
-        size_bytes = int(table.size_bytes[row])
-        codec, magic = int(table.codec[row]), int(table.magic[row])
+    rows = np.flatnonzero(table.crc_valid == 1)
+    are_fixed = table.is_control | (table.record_count == 0)
+    columns = (table.size_bytes, table.codec, table.magic, table.is_wrapper, are_fixed)
+    for row, size_bytes, codec, magic, is_wrapper, is_fixed in zip(
+        rows.tolist(), *(column[rows].tolist() for column in columns), strict=True
+    ):
         sums.sampled_bytes += size_bytes
         sums.codec_batches[codec] = sums.codec_batches.get(codec, 0) + 1
-        is_fixed = bool(table.is_control[row]) or int(table.record_count[row]) == 0
-        plain = None if is_fixed else _plain(chunk, row, codec, magic, bool(wrappers[row]), limits)
+        plain = None if is_fixed else _plain(chunk, row, codec, magic, is_wrapper, limits)
         if plain is None:
             for each in sums.measured:
                 each.size_bytes += size_bytes

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+import numpy as np
+
 from format.batches import BatchTable
 from format.errors import InputError
 from format.findings import Finding, finding_of
@@ -42,18 +44,9 @@ def explain_recompress(
 
 def _rows(work: Work, table: BatchTable, location: Location) -> Iterator[Row]:
     decision, broker = DECISIONS[work.reason]
-    for row in work.rows:
-        yield (
-            location.topic,
-            location.partition,
-            location.base_offset,
-            int(table.position[row]),
-            int(table.base_offset[row]),
-            int(table.last_offset[row]),
-            int(table.size_bytes[row]),
-            int(table.magic[row]),
-            CODEC_NAMES[int(table.codec[row])],
-            decision.word,
-            work.reason.value,
-            broker,
-        )
+    place = (location.topic, location.partition, location.base_offset)
+    what = (decision.word, work.reason.value, broker)
+    rows = np.array(work.rows)
+    columns = (table.position, table.base_offset, table.last_offset, table.size_bytes, table.magic, table.codec)
+    for *of_batch, codec in zip(*(column[rows].tolist() for column in columns), strict=True):
+        yield (*place, *of_batch, CODEC_NAMES[codec], *what)

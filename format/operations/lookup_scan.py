@@ -66,7 +66,7 @@ class ScannedBatches:
             int(table.size_bytes[row]),
             int(table.magic[row]),
             None if is_wrapper else int(table.base_offset[row]),
-            int(table.last_offset[row]),
+            table.last_offset_of(row),
             int(table.max_timestamp[row]),
         )
 
@@ -149,7 +149,7 @@ class HeaderScan:
         return self.batch_count - int(np.count_nonzero(self._positions >= position))
 
     def _order_finding(self, table: BatchTable, row: int, next_base_offset: int) -> Finding:
-        first, last, end = int(table.base_offset[row]), int(table.last_offset[row]), self._next_base_offset
+        first, last, end = int(table.base_offset[row]), table.last_offset_of(row), self._next_base_offset
         where = self._location.at(int(table.position[row]), int(table.size_bytes[row]), first)
         message = f"the batch has offsets {first} to {last}"
         most = self._first_offset + MAX_RELATIVE_OFFSET if end is None else end - 1

@@ -123,14 +123,14 @@ def crc_findings(chunk: BatchChunk, location: Location, source: FileSource | Non
 
 def _lost_offsets(table: BatchTable, row: int) -> tuple[int, int] | None:
     """The offsets of a batch with a wrong CRC: what its header claims, as far as sound neighbours leave room for it."""
-    first, last = int(table.base_offset[row]), int(table.last_offset[row])
+    first, last = int(table.base_offset[row]), table.last_offset_of(row)
     least, most = 0, _MAX_OFFSET
     if row > 0 and table.crc_valid[row - 1] != 0:
-        least = int(table.last_offset[row - 1]) + 1
+        least = table.last_offset_of(row - 1) + 1
     if row + 1 < len(table) and table.crc_valid[row + 1] != 0:
         # The first offset of a compressed v0/v1 message is known once it was opened, the last one always.
         most = int(table.base_offset[row + 1]) - 1
-    if table.is_wrapper[row] and row > 0:
+    if row > 0 and table.rows(slice(row, row + 1)).is_wrapper[0]:
         first = least
     if not least <= first <= last <= most:
         first, last = least, most

@@ -114,7 +114,7 @@ def offsets_agree(chunk: BatchChunk) -> NDArray[np.bool_]:
     for row in np.flatnonzero(chunk.table.is_wrapper & (chunk.table.magic == 0)).tolist():
         if chunk.buffer is not None and chunk.table.record_count[row] >= 0:
             start = int(chunk.table.position[row]) - chunk.buffer_position
-            agree[row] = LOG_ENTRY.struct.unpack_from(chunk.buffer, start)[0] == int(chunk.table.last_offset[row])
+            agree[row] = LOG_ENTRY.struct.unpack_from(chunk.buffer, start)[0] == chunk.table.last_offset_of(row)
     return agree
 
 
