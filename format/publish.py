@@ -59,7 +59,9 @@ class NewFile:
     def write(self, data: bytes | bytearray | memoryview) -> int:
         """Take bytes, which must not change afterwards; raises OutputError when the disk does not."""
         part = data if isinstance(data, bytes) else memoryview(data).cast("B")
-        if len(part) >= _LARGE_BYTES and self._parts:
+        if len(part) < _LARGE_BYTES:
+            part = bytes(part)  # a small part of a large buffer would keep all of it
+        elif self._parts:
             self._flush()  # rather than copy what is large
         self._parts.append(part)
         self._buffered_bytes += len(part)

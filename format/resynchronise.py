@@ -29,6 +29,8 @@ _MAX_OFFSET = 2**63 - 1
 #: a hostile file can hold a forged header at every few bytes, each claiming the rest of the file.
 _CRC_BUDGET_FACTOR = 16
 _CRC_BUDGET_FLOOR_BYTES = 64 * 1024 * 1024
+#: Where a batch of so many bytes seemed to start and did not is remembered.
+_LARGE_BYTES = 4096
 #: A run of so many bytes is the log going on; following it further would read the file twice.
 _RUN_BYTES = 64 * 1024 * 1024
 #: Runs that lead nowhere which are put aside before the first of them is taken for want of a better one.
@@ -107,6 +109,7 @@ class BatchSearch:
         self._largest = limits.max_decompressed_bytes + _HEADER_BYTES
         self._budget = 0
         self._runs: dict[int, _Run] = {}
+        self._refuted: set[int] = set()  # where a large batch seems to start and does not: searches may overlap
 
     def next_after(self, damaged_from: int, min_base_offset: int = 0) -> FoundBatch | None:
         """The batch that the log goes on with after ``damaged_from``, where a batch should start and none does.
@@ -143,6 +146,8 @@ class BatchSearch:
         self._budget = max(_CRC_BUDGET_FLOOR_BYTES, _CRC_BUDGET_FACTOR * searched_bytes)
         if len(self._runs) > _MOST_REMEMBERED:
             self._runs.clear()
+        if len(self._refuted) > _MOST_REMEMBERED:
+            self._refuted.clear()
 
     def true_end(self, batch: Header) -> int | None:
         """Where a batch with a wrong CRC ends, if its length alone is wrong and makes it swallow intact batches."""
@@ -236,7 +241,8 @@ class BatchSearch:
         crc_up_to = self._crc_of_damaged(damaged_from)
         decoded = b""
         for position in positions:
-            if crc_up_to is not None and crc_up_to(position):
+            is_possible = position - damaged_from <= self._largest
+            if is_possible and crc_up_to is not None and crc_up_to(position):
                 length = position - damaged_from - layout.LOG_ENTRY.size_bytes
                 yield f"only its length is wrong: its CRC is right for one of {length}"
                 continue
@@ -270,10 +276,13 @@ class BatchSearch:
         return is_right_up_to
 
     def _has_right_crc(self, header: Header) -> bool:
-        if header.size_bytes > min(self._budget, self._largest):
+        if header.position in self._refuted or header.size_bytes > min(self._budget, self._largest):
             return False
         self._budget -= header.size_bytes
-        return has_right_crc(self.source, header.position, header.size_bytes, header.magic)
+        is_right = has_right_crc(self.source, header.position, header.size_bytes, header.magic)
+        if not is_right and header.size_bytes >= _LARGE_BYTES:
+            self._refuted.add(header.position)
+        return is_right
 
 
 @dataclass(frozen=True, slots=True)

@@ -108,7 +108,9 @@ def paired(source: Iterator[Rows], output: Iterator[Rows], location: Location) -
 
 
 def _last_common(left: NDArray[np.int64], right: NDArray[np.int64]) -> int | None:
-    common = np.intersect1d(left, right)
+    """The highest number that is in both, which rise."""
+    nearest = np.minimum(np.searchsorted(right, left), len(right) - 1)
+    common = left[right[nearest] == left]
     return int(common[-1]) if len(common) else None
 
 

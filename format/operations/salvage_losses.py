@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left, bisect_right
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -87,7 +88,9 @@ class LossTeller:
 
     def _gap(self, start: int, end: int, first_lost: int, until: int | None, done: SegmentResult) -> None:
         """One range of bytes that is not kept; ``until`` is the next offset that is there, None for unknown."""
-        reasons = [each for each in self.scan.bad if each.position < end and each.position + each.length > start]
+        # What is bad lies in order and apart; a log may have as many gaps as bad places.
+        first = bisect_right(self.scan.bad, start, key=lambda each: each.position + each.length)
+        reasons = self.scan.bad[first : bisect_left(self.scan.bad, end, key=lambda each: each.position)]
         worst = reasons[0] if reasons else BadBytes(start, end - start, "log-framing-broken", "no batch is here")
         code = worst.code
         if worst.reaches_end:

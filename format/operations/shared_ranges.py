@@ -141,19 +141,19 @@ def sound_chunks(
 ) -> list[BatchChunk] | None:
     """The chunks of a task's range; None, and Unsound is sent, where a CRC is wrong or something is damaged."""
     batch_range = task.batch_range
-    chunks = list(
-        batch_chunks(
-            source,
-            batch_range.start,
-            batch_range.end,
-            after_offset=batch_range.after_offset,
-            limits=limits,
-            chunk_bytes=chunk_bytes,
-        )
-    )
-    if any(chunk.damage is not None or not chunk.table.crc_valid.all() for chunk in chunks):
-        outbox.send(Unsound(batch_range))
-        return None
+    chunks = []
+    for chunk in batch_chunks(
+        source,
+        batch_range.start,
+        batch_range.end,
+        after_offset=batch_range.after_offset,
+        limits=limits,
+        chunk_bytes=chunk_bytes,
+    ):
+        if chunk.damage is not None or not chunk.table.crc_valid.all():
+            outbox.send(Unsound(batch_range))  # what follows damage may be all the rest of the log: no more is read
+            return None
+        chunks.append(chunk)
     return chunks
 
 

@@ -87,6 +87,15 @@ def test_a_target_that_touches_a_source_is_refused(tmp_path: Path, relation: str
     assert sorted(tmp_path.rglob("*")) == before
 
 
+def test_a_small_part_does_not_keep_the_buffer_that_it_lies_in(tmp_path: Path) -> None:
+    with Publication(tmp_path / "out", []) as publication, publication.create("x") as file:
+        buffer = bytearray(b"abc" * 1000)
+        file.write(memoryview(buffer)[3:6])
+        buffer.clear()  # a BufferError where somebody still looks at it
+        file.close()
+        assert publication.place_of("x").read_bytes() == b"abc"
+
+
 def test_a_missing_parent_is_an_error(tmp_path: Path) -> None:
     with pytest.raises(OutputError, match="no directory"):
         publish(tmp_path / "not-there" / "out")
