@@ -30,7 +30,7 @@ print(code or 0, max(peaks) * 1024, file=sys.stderr)
 
 @pytest.fixture(scope="module")
 def partition(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """24 MB of batches of 400 bytes; in every 100th the length is wrong, so that reading has to start again after it."""
+    """24 MB of batches of 400 bytes; in every 100th the length is wrong, and reading has to start again after it."""
     directory = tmp_path_factory.mktemp("damaged") / "t-0"
     directory.mkdir()
     one = batch(0, [b"7" * 320])
