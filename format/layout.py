@@ -139,6 +139,8 @@ KNOWN_ATTRIBUTES_V0 = 0x07
 
 #: Codec ids of the attributes' bits 0-2 (clients record/internal/CompressionType).
 CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
+#: Names for the values 0 to 7 of the codec bits; no Kafka version knows a codec past zstd.
+CODEC_BITS_NAMES = (*CODEC_NAMES, "unknown-5", "unknown-6", "unknown-7")
 TIMESTAMP_TYPE_NAMES = ("CreateTime", "LogAppendTime")
 NO_TIMESTAMP_TYPE = "NoTimestampType"
 NO_TIMESTAMP = -1
@@ -248,6 +250,8 @@ PARTITION_METADATA = "partition.metadata"
 QUORUM_STATE = "quorum-state"
 BOOTSTRAP_CHECKPOINT = "bootstrap.checkpoint"
 META_PROPERTIES = "meta.properties"
+#: The manifest of a directory that kafkalog wrote.
+MANIFEST = "manifest.json"
 CLEAN_SHUTDOWN = ".kafka_cleanshutdown"
 LOCK = ".lock"
 REPLICATION_OFFSET_CHECKPOINT = "replication-offset-checkpoint"

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from format.findings import Severity
-from format.log_dir import Kind
-from format.remote_path import is_remote
+from format.io.remote_path import is_remote
+from format.node.log_dir import Kind
 from kafkalog_cli.render import FORMATS
 from kafkalog_cli.render.escape import printable
 from kafkalog_cli.times import parse_time
@@ -191,8 +191,8 @@ def jobs_of(jobs: int | None, max_rate: int | None = None) -> int:
 
 def reading(max_rate: int | None, cache_friendly: bool) -> AbstractContextManager[None]:
     """The context in which many files, or large ones, are read as it was asked for."""
-    from format.freed_memory import keep_freed_memory
-    from format.read_policy import ReadPolicy, reading_by
+    from format.io.freed_memory import keep_freed_memory
+    from format.io.read_policy import ReadPolicy, reading_by
 
     keep_freed_memory()
     policy = ReadPolicy(max_rate, spares_cache=cache_friendly) if max_rate is not None or cache_friendly else None

@@ -10,8 +10,8 @@ import typer
 
 from format.columns import FINDING, RowSchema
 from format.errors import KafkaLogError
-from format.finding_rows import finding_row
 from format.findings import FINDING_CODES, Finding, Severity, finding_of
+from format.rows.finding_rows import finding_row
 from kafkalog_cli.exit_codes import Condition, conditions_of
 from kafkalog_cli.failures import UsageError, condition_of, report
 from kafkalog_cli.messages import say

@@ -11,8 +11,8 @@ from kafkalog_cli.options import check_paths, parse_size
 
 if TYPE_CHECKING:
     from format.findings import Finding
-    from format.operations.written_segments import WrittenSegment
-    from format.publish import Publication
+    from format.rewriting.publish import Publication
+    from format.rewriting.written_segments import WrittenSegment
     from kafkalog_cli.runner import Run
 
 Sources = Annotated[

@@ -16,12 +16,12 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 
-from format import remote_files
 from format.columns import SEGMENT
 from format.errors import KafkaLogError, UnreadableFile
 from format.findings import Finding, Severity
+from format.io import remote_files
+from format.io.remote_path import is_there, path_of
 from format.location import Location
-from format.remote_path import is_there, path_of
 from spark_jobs.planning import Item, Part, Splits, Unit, plan
 from spark_jobs.read_options import OPTIONS, ReadOptions, parse_options, resolved_paths
 from spark_jobs.schemas import VIEWS, ddl, plain_arrow_schema, records_view
@@ -110,7 +110,7 @@ class KafkaLogReader(DataSourceReader):
             return item.file_kind is not None and options.wants(Location(item.path))
         if options.topics is None and options.partitions is None:
             return True
-        from format.operations.read_log import location_of_file
+        from format.node.file_location import location_of_file
 
         return replace(options, glob=None).wants(location_of_file(path_of(item.path) / "0"))
 
@@ -173,7 +173,7 @@ def _lies_outside(part: Part, options: ReadOptions) -> bool:
 
 
 def _of_rows(schema: Any, rows: Iterator[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
-    from format.arrow_columns import rows_batch
+    from format.rows.arrow_columns import rows_batch
 
     held: list[tuple[Any, ...]] = []
     for row in rows:

@@ -7,7 +7,7 @@ import stat
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-from format.remote_path import entries_of, is_remote, path_of
+from format.io.remote_path import entries_of, is_remote, path_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from format import offset_index
-from format.batch_ranges import batch_ranges
 from format.errors import KafkaLogError
+from format.files import offset_index
+from format.io.source import FileSource, Source
 from format.limits import Limits
-from format.resynchronise import has_right_crc, read_header
-from format.source import FileSource, Source
+from format.log.batch_ranges import batch_ranges
+from format.log.resynchronise import has_right_crc, read_header
 from spark_jobs.file_states import FileState, words_for_change
 from spark_jobs.planning import PlannedSegment
 

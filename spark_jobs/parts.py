@@ -11,15 +11,15 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from format.batches import BatchChunk, batch_chunks
 from format.errors import KafkaLogError
 from format.findings import Finding, finding
+from format.io.remote_path import is_there, path_of
 from format.limits import Limits
 from format.location import Location
-from format.operations.log_walk import Level
-from format.operations.read_log import LogChunk, first_position, opened_chunks
-from format.operations.selection import Selection
-from format.remote_path import is_there, path_of
+from format.log.batch_table import BatchChunk, batch_chunks
+from format.scan.read_log import LogChunk, first_position, opened_chunks
+from format.scan.selection import Selection
+from format.verbs.verify.walk import Level
 from spark_jobs.file_states import state_of_file, state_of_files, state_of_partition, words_for_change
 from spark_jobs.part_bounds import bounds_of, opened
 from spark_jobs.planning import Item, Part, Plan, PlannedSegment, Unit, UnitKind, segment_of_file

@@ -13,16 +13,16 @@ from enum import Enum
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from format import remote_files
+from format.checks.log_dir_files import Checkpoints, read_checkpoints
 from format.errors import KafkaLogError
+from format.io import remote_files
+from format.io.remote_path import is_remote, path_of
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
-from format.log_dir import Kind, LogDir, kind_of, read_log_dir
-from format.operations.checks.log_dir_files import Checkpoints, read_checkpoints
-from format.operations.read_log import location_of_file
-from format.partition import Partition, parse_partition_dir, read_partition
-from format.remote_path import is_remote, path_of
-from format.segment import Segment
+from format.node.file_location import location_of_file
+from format.node.log_dir import Kind, LogDir, kind_of, read_log_dir
+from format.node.partition import Partition, parse_partition_dir, read_partition
+from format.node.segment import Segment
 from spark_jobs.file_states import FileState, state_of_file, state_of_files, state_of_partition
 
 #: A range is at least this large, and at most that: a hundred terabytes must not become millions of tasks.

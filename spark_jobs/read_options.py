@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from format import remote_files
 from format.errors import InputError, UnreadableFile
+from format.io import remote_files
+from format.io.remote_path import entries_of, path_of
+from format.io.source import os_reason
 from format.location import Location
-from format.operations.selection import Selection
-from format.partition import looks_like_partition
-from format.remote_path import entries_of, path_of
-from format.source import os_reason
+from format.node.partition import looks_like_partition
+from format.scan.selection import Selection
 
 MODES = ("PERMISSIVE", "FAILFAST", "DROPMALFORMED")
 VIEW_NAMES = ("records", "batches", "segments", "index_entries", "findings")

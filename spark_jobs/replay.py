@@ -13,22 +13,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from format.batch_ranges import BatchRange
-from format.batches import BODY_CHUNK_BYTES, BatchTable
-from format.control_records import ControlRecord
 from format.errors import KafkaLogError
 from format.findings import Finding
+from format.io.remote_path import path_of
 from format.limits import Limits
-from format.operations.log_walk import Level, LogToWalk, OpenedLog, OwnWalks, WalkedChunk, walk_log
-from format.operations.verify import MOST_ALIKE
-from format.remote_path import path_of
+from format.log.batch_ranges import BatchRange
+from format.log.batch_table import BODY_CHUNK_BYTES, BatchTable
+from format.log.control_records import ControlRecord
+from format.verbs.verify.verify import MOST_ALIKE
+from format.verbs.verify.walk import Level, LogToWalk, OpenedLog, OwnWalks, WalkedChunk, walk_log
 from spark_jobs.part_bounds import bounds_of, opened
 from spark_jobs.planning import Part, PlannedSegment
 from spark_jobs.tasks import Result
 
 #: What the phases of a unit's results are: how its parts went comes before what they saw.
 STATUS, CHUNKS, FINISHED = 0, 1, 2
-_MOST_ROWS = 32 * 1024  # of one chunk, as format.batches cuts them
+_MOST_ROWS = 32 * 1024  # of one chunk, as format.log.batch_table cuts them
 
 
 @dataclass(frozen=True, slots=True)

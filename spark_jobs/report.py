@@ -14,13 +14,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from format import layout, meta_properties
-from format.arrow_columns import finding_row, rows_batch
+from format import layout
 from format.columns import FINDING, RowSchema
 from format.errors import KafkaLogError, OutputInsideSource
+from format.files import meta_properties
 from format.findings import Finding
+from format.io.remote_path import is_remote, path_of
 from format.location import Location
-from format.remote_path import is_remote, path_of
+from format.rows.arrow_columns import finding_row, rows_batch
 from spark_jobs.schemas import BROKER_ID, REPORT_TABLES, ddl
 
 if TYPE_CHECKING:

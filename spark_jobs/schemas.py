@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from format.arrow_columns import arrow_schema
 from format.columns import (
     BATCH,
     FINDING,
@@ -19,6 +18,7 @@ from format.columns import (
     Column,
     RowSchema,
 )
+from format.rows.arrow_columns import arrow_schema
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType

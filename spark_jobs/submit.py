@@ -13,24 +13,24 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
-from format import remote_files
 from format.columns import FINDING, RECORD, RowSchema
 from format.errors import InputError, KafkaLogError
 from format.findings import Finding
+from format.io import remote_files
+from format.io.remote_path import path_of
 from format.layout import CODEC_NAMES
 from format.limits import DEFAULT_LIMITS, MIB, Limits
-from format.log_dir import Kind
-from format.operations.estimate import DEFAULT_SAMPLE_BYTES
-from format.operations.log_walk import Level
-from format.operations.selection import EVERYTHING, Selection
-from format.operations.verify import Coverage
-from format.remote_path import path_of
+from format.node.log_dir import Kind
+from format.scan.selection import EVERYTHING, Selection
+from format.verbs.recompress.estimate import DEFAULT_SAMPLE_BYTES
+from format.verbs.verify.verify import Coverage
+from format.verbs.verify.walk import Level
 from spark_jobs.class_archive import want_class_archive
 from spark_jobs.planning import Plan, Splits, plan
 from spark_jobs.session import close_session, is_session_running, is_submitted, open_session, require_spark
 
 if TYPE_CHECKING:
-    from format.operations.grep import Criteria
+    from format.verbs.grep.grep import Criteria
 
 JOBS = ("verify", "inventory", "grep", "extract", "recompress-estimate")
 
@@ -96,7 +96,7 @@ def job_options(
 
         return VerifyOptions(level, limits)
     if job == "grep":
-        from format.operations.grep import Criteria as AnyRecord
+        from format.verbs.grep.grep import Criteria as AnyRecord
         from spark_jobs.jobs.grep import GrepOptions
 
         return GrepOptions(criteria or AnyRecord(), limits)
@@ -268,14 +268,14 @@ def main(job: str, arguments: Sequence[str] | None = None) -> int:
 
 
 def _criteria(pattern: str) -> Criteria:
-    from format.operations.grep import Criteria
-    from format.operations.grep_pattern import text_pattern
+    from format.verbs.grep.grep import Criteria
+    from format.verbs.grep.pattern import text_pattern
 
     return Criteria(text_pattern(pattern))
 
 
 def _print_lines(scan: Scan) -> int:
-    from format.arrow_columns import finding_row
+    from format.rows.arrow_columns import finding_row
 
     counts: dict[str, int] = {}
     code = 0

@@ -8,8 +8,17 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from format import layout, offset_index, time_index
-from format.arrow_columns import (
+from format import layout
+from format.columns import RowSchema
+from format.files import offset_index, time_index
+from format.findings import Finding, finding_of
+from format.io.remote_path import is_there, path_of
+from format.limits import DEFAULT_LIMITS
+from format.location import Location
+from format.log.batch_table import BatchChunk, BatchTable, batch_chunks
+from format.log.legacy_messages import open_wrappers
+from format.log.record_table import RecordTable, record_tables
+from format.rows.arrow_columns import (
     ARROW_TYPES,
     BoolColumn,
     arrow_schema,
@@ -22,17 +31,9 @@ from format.arrow_columns import (
     ints,
     record_batch_of,
 )
-from format.batches import BatchChunk, BatchTable, batch_chunks
-from format.columns import RowSchema
-from format.findings import Finding, finding_of
-from format.legacy_messages import open_wrappers
-from format.limits import DEFAULT_LIMITS
-from format.location import Location
-from format.operations.damage import damage_finding
-from format.operations.read_log import crc_findings
-from format.records import RecordTable, record_tables
-from format.remote_path import is_there, path_of
-from format.rows import Row
+from format.rows.record_rows import Row
+from format.scan.damage_findings import damage_finding
+from format.scan.read_log import crc_findings
 from spark_jobs.part_bounds import bounds_of, opened
 from spark_jobs.planning import Item, Part, Unit
 from spark_jobs.read_options import ReadOptions

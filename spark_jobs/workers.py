@@ -5,8 +5,8 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterable
 
-from format import remote_files
-from format.freed_memory import keep_freed_memory
+from format.io import remote_files
+from format.io.freed_memory import keep_freed_memory
 
 _begun = 0
 

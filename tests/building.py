@@ -8,7 +8,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from pathlib import Path
 
-from format.encode_batches import BatchHeader, NewRecord, encode_batch, encode_message, encode_record, encode_wrapper
+from format.log.encode_batches import (
+    BatchHeader,
+    NewRecord,
+    encode_batch,
+    encode_message,
+    encode_record,
+    encode_wrapper,
+)
 
 BASE_TIMESTAMP = 1_700_000_000_000
 

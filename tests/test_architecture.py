@@ -14,27 +14,19 @@ from tests.corpora import REPOSITORY
 
 PACKAGES = ("format", "kafkalog_cli", "spark_jobs")
 
-#: The layers of ``format``, the lowest first; what is not named is of the layer "files".
-CONTRACTS = frozenset({"layout", "location", "errors", "findings", "columns", "limits"})
-PRIMITIVES = frozenset(
-    {
-        "checksums",
-        "codecs",
-        "json_object",
-        "kafka_uuid",
-        "kernel",
-        "kernel_memory",
-        "read_policy",
-        "remote_files",
-        "remote_path",
-        "s3_connection",
-        "side_file",
-        "source",
-        "timestamps",
-    }
-)
-DIRECTORIES = frozenset({"segment", "partition", "log_dir"})
-LAYERS = ("contracts", "primitives", "files", "directories", "operations")
+#: The rooms of ``format`` by layer, the lowest first. A module at the root belongs to the contracts.
+LAYERS: dict[str, tuple[str, ...]] = {
+    "contracts": (),
+    "primitives": ("io", "codecs", "kernel", "kernel_memory"),
+    "files": ("log", "files", "internal_topics"),
+    "directories": ("node",),
+    "scanning": ("scan",),
+    "state": ("state",),
+    "judging and showing": ("checks", "rows"),
+    "rewriting": ("rewriting",),
+    "verbs": ("verbs",),
+}
+CONTRACTS = frozenset({"layout", "location", "errors", "findings", "columns", "limits", "timestamps", "kafka_uuid"})
 
 #: What ``format`` must do without, wherever the import stands.
 FOREIGN_TO_FORMAT = frozenset({"typer", "click", "rich", "pyspark", "kafkalog_cli", "spark_jobs", "docs", "tests"})
@@ -124,15 +116,12 @@ def is_within(module: str, package: str) -> bool:
 def layer_of(module: str) -> int:
     """The number of a module's layer in ``format``; that of the package itself, which holds no code, is the lowest."""
     parts = module.split(".")
-    if len(parts) == 1:
+    if len(parts) == 1 or parts[1] in CONTRACTS:
         return 0
-    room = parts[1]
-    if room == "operations":
-        return LAYERS.index("operations")
-    for number, names in enumerate((CONTRACTS, PRIMITIVES, frozenset(), DIRECTORIES)):
-        if room in names:
+    for number, rooms in enumerate(LAYERS.values()):
+        if parts[1] in rooms:
             return number
-    return LAYERS.index("files")
+    raise AssertionError(f"{module} lies in no room that LAYERS names")
 
 
 def circle_in(graph: dict[str, set[str]]) -> list[str]:
@@ -169,15 +158,15 @@ def test_format_knows_nothing_of_screens_and_clusters() -> None:
 def test_the_layers_of_format() -> None:
     """A module may import from its own layer and those below it in the order of LAYERS."""
     wrong = [
-        f"{each}: {LAYERS[layer_of(each.importer)]} from {LAYERS[layer_of(each.module)]}"
+        f"{each}: {list(LAYERS)[layer_of(each.importer)]} from {list(LAYERS)[layer_of(each.module)]}"
         for each in imports_of("format")
         if is_within(each.module, "format") and layer_of(each.module) > layer_of(each.importer)
     ]
     assert not wrong, "\n".join(wrong)
 
 
-def test_the_layers_name_modules_that_exist() -> None:
-    for name in CONTRACTS | PRIMITIVES | DIRECTORIES:
+def test_the_layers_name_rooms_that_exist() -> None:
+    for name in (*CONTRACTS, *(room for rooms in LAYERS.values() for room in rooms)):
         assert f"format.{name}" in modules(), name
 
 
@@ -260,18 +249,18 @@ def test_the_imports_are_seen() -> None:
     source = (
         "from __future__ import annotations\n"
         "from typing import TYPE_CHECKING\n"
-        "from format import layout, batches\n"
-        "from format.records import decode\n"
+        "from format import layout, limits\n"
+        "from format.log.record_table import decode\n"
         "from . import sibling\n"
         "if TYPE_CHECKING:\n    import rich.table\n"
         "def later():\n    import spark_jobs.submit\n"
     )
-    known = frozenset({"format", "format.layout", "format.batches", "kafkalog_cli.sibling"})
+    known = frozenset({"format", "format.layout", "format.limits", "kafkalog_cli.sibling"})
     found = {(each.module, each.at_load) for each in imports_in(source, "kafkalog_cli.example", False, known)}
     assert found >= {
         ("format.layout", True),
-        ("format.batches", True),
-        ("format.records", True),
+        ("format.limits", True),
+        ("format.log.record_table", True),
         ("kafkalog_cli.sibling", True),
         ("rich.table", False),
         ("spark_jobs.submit", False),
@@ -284,12 +273,16 @@ def test_circles_are_seen() -> None:
     assert circle_in({"a": {"b", "c"}, "b": {"c"}}) == []
 
 
-def test_layers_are_told_apart() -> None:
+def test_layers_are_distinguished() -> None:
     names = (
         "format.layout",
         "format.codecs.gzip_members",
-        "format.offset_index",
-        "format.log_dir",
-        "format.operations.ls",
+        "format.files.offset_index",
+        "format.node.log_dir",
+        "format.scan.selection",
+        "format.state.totals",
+        "format.checks.offset_chain",
+        "format.rewriting.publish",
+        "format.verbs.ls.ls",
     )
-    assert [LAYERS[layer_of(name)] for name in names] == list(LAYERS)
+    assert [list(LAYERS)[layer_of(name)] for name in names] == list(LAYERS)

@@ -82,11 +82,11 @@ def dump(
     from pathlib import Path
 
     from format.findings import Finding, Severity
-    from format.log_dir import Kind
-    from format.operations.dump import DumpTerms
-    from format.operations.dump_lines import dump_lines
-    from format.operations.line_blocks import LineBlock
-    from format.operations.selection import Selection
+    from format.node.log_dir import Kind
+    from format.rows.line_blocks import LineBlock
+    from format.scan.selection import Selection
+    from format.verbs.dump.dump import DumpTerms
+    from format.verbs.dump.dump_lines import dump_lines
     from kafkalog_cli.line_style import style_of
 
     selection = Selection(

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from format.findings import Finding, Severity
-    from format.operations.dump_log import DumpLogOptions, ErrorLine
+    from format.verbs.dump_log import DumpLogOptions, ErrorLine
 
 EXAMPLES = (
     ("kafkalog dump-log --files 00000000000000000000.log", "every batch of a segment"),
@@ -201,8 +201,8 @@ def dump_log(
 
         typer.echo(emulate or version_text())
         return
-    from format.operations.dump_log import Contents, DumpLogOptions, Release
-    from format.operations.dump_log.contents import decoder_class
+    from format.verbs.dump_log import Contents, DumpLogOptions, Release
+    from format.verbs.dump_log.contents import decoder_class
 
     paths = _paths(files, emulate)
     decoders = {
@@ -239,7 +239,7 @@ def dump_log(
 
 
 def _paths(files: list[str] | None, emulate: str | None) -> list[str]:
-    from format.operations.dump_log.file_names import split_files
+    from format.verbs.dump_log.file_names import split_files
 
     if not files:
         if emulate is not None:
@@ -256,7 +256,7 @@ def _paths(files: list[str] | None, emulate: str | None) -> list[str]:
 def _print(paths: list[str], options: DumpLogOptions, limits: Any, fail_on: Severity | None, jobs: int) -> None:
     """Everything to standard output and error; raises typer.Exit with the exit code."""
     from format.findings import Finding, Severity
-    from format.operations.dump_log import KafkaStops, dump_log
+    from format.verbs.dump_log import KafkaStops, dump_log
     from kafkalog_cli.output import open_output
 
     threshold = Severity.ERROR if fail_on is None else fail_on

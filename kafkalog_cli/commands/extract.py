@@ -31,8 +31,8 @@ from kafkalog_cli.runner import Run
 from kafkalog_cli.writing import KeepPartial, OutputDirectory, Resume, say_published, tell_resumed
 
 if TYPE_CHECKING:
-    from format.operations.extract_files import FileFormat
-    from format.publish import NewFile
+    from format.rewriting.publish import NewFile
+    from format.verbs.extract.files import FileFormat
 
 EXAMPLES = (
     ("kafkalog extract /var/kafka/orders-0 --output orders", "Parquet, for pandas, DuckDB or Spark"),
@@ -91,10 +91,10 @@ def extract(
 
     from format.columns import EXTRACTED_FILE
     from format.findings import Finding, Severity
-    from format.operations.extract import Extraction, extract_job, extract_sources
-    from format.operations.extract import extract as extract_records
-    from format.operations.selection import Selection
-    from format.publish import Publication
+    from format.rewriting.publish import Publication
+    from format.scan.selection import Selection
+    from format.verbs.extract.extract import Extraction, extract_job, extract_sources
+    from format.verbs.extract.extract import extract as extract_records
 
     terms = Extraction(
         _file_format(to, bytes_per_file),
@@ -153,10 +153,10 @@ def _file_format(to: str, bytes_per_file: int | None) -> FileFormat:
     from contextlib import suppress
     from dataclasses import replace
 
-    from format.batches import KERNEL_IS_COMPILED
     from format.columns import RECORD
-    from format.operations.extract_files import ParquetFormat, TextFormat
-    from format.operations.extract_lines import CsvFormat, LinesFormat
+    from format.log.batch_table import KERNEL_IS_COMPILED
+    from format.verbs.extract.files import ParquetFormat, TextFormat
+    from format.verbs.extract.lines import CsvFormat, LinesFormat
     from kafkalog_cli.line_style import line_style
     from kafkalog_cli.render.csv import cell_writers
 

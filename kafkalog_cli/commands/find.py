@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from format.limits import Limits
-    from format.operations.lookup_trace import Result, Told
-    from format.partition import Partition
+    from format.node.partition import Partition
+    from format.verbs.find.trace import Result, Told
     from kafkalog_cli.runner import Run
 
 EXAMPLES = (
@@ -108,7 +108,7 @@ def find(
 
 def _opened(path: str) -> Partition:
     from format.errors import InputError, UnreadableFile
-    from format.operations.find import partition_to_search
+    from format.verbs.find.find import partition_to_search
     from kafkalog_cli.render.escape import printable
 
     try:
@@ -122,7 +122,7 @@ def _opened(path: str) -> Partition:
 def _search(
     partition: Partition, offset: int | None, timestamp: int | None, past_high_watermark: bool, limits: Limits
 ) -> Iterator[Told | Result]:
-    from format.operations.find import find_max_timestamp, find_offset, find_timestamp
+    from format.verbs.find.find import find_max_timestamp, find_offset, find_timestamp
 
     if offset is not None:
         return find_offset(partition, offset, limits=limits)
@@ -134,7 +134,7 @@ def _search(
 def _tell(run: Run, item: Told | Result, explain: bool, quiet: bool) -> None:
     from format.columns import MATCH, STEP
     from format.findings import Finding
-    from format.operations.lookup_trace import Match, TraceStep, match_row, step_row
+    from format.verbs.find.trace import Match, TraceStep, match_row, step_row
     from kafkalog_cli.exit_codes import Condition
     from kafkalog_cli.messages import say
 

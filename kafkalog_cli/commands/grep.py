@@ -38,11 +38,11 @@ from kafkalog_cli.render.shown_columns import RECORD_COLUMNS
 
 if TYPE_CHECKING:
     from format.findings import Finding
-    from format.log_dir import Kind
-    from format.operations.grep import LogSearched
-    from format.operations.grep_lines import Found, FoundRows
-    from format.operations.grep_pattern import Pattern
-    from format.operations.grep_search import Places
+    from format.node.log_dir import Kind
+    from format.verbs.grep.grep import LogSearched
+    from format.verbs.grep.lines import Found, FoundRows
+    from format.verbs.grep.pattern import Pattern
+    from format.verbs.grep.record_search import Places
     from kafkalog_cli.runner import Run
 
 EXAMPLES = (
@@ -149,10 +149,10 @@ def grep(
     CRC is wrong are not searched; a finding tells of each.
     """
     from format.columns import FILE_MATCH, RECORD
-    from format.log_dir import Kind
-    from format.operations.grep import Criteria
-    from format.operations.grep_lines import Search, found_lines, searched_logs
-    from format.operations.selection import Selection
+    from format.node.log_dir import Kind
+    from format.scan.selection import Selection
+    from format.verbs.grep.grep import Criteria
+    from format.verbs.grep.lines import Search, found_lines, searched_logs
     from kafkalog_cli.line_style import style_of
     from kafkalog_cli.runner import Run
 
@@ -201,7 +201,7 @@ def grep(
 def _pattern_and_paths(
     words: list[str], hex_bytes: bytes | None, everything: bool, regex: bool, ignore_case: bool
 ) -> tuple[Pattern | None, list[str]]:
-    from format.operations.grep_pattern import bytes_pattern, regex_pattern, text_pattern
+    from format.verbs.grep.pattern import bytes_pattern, regex_pattern, text_pattern
     from kafkalog_cli.render.escape import printable
 
     if hex_bytes is not None and everything:
@@ -225,7 +225,7 @@ def _pattern_and_paths(
 
 
 def _places(in_places: list[str], headers: list[str]) -> Places:
-    from format.operations.grep_search import Places
+    from format.verbs.grep.record_search import Places
 
     is_any = "any" in in_places or not (in_places or headers)
     if headers and (is_any or "header" in in_places):
@@ -244,8 +244,8 @@ def _after(last: int | None) -> int | None:
 
 def _check_searchable(path: str, kind: Kind | None) -> None:
     from format.errors import InputError, UnreadableFile
-    from format.log_dir import kind_of
-    from format.operations.grep import is_searchable
+    from format.node.log_dir import kind_of
+    from format.verbs.grep.grep import is_searchable
     from kafkalog_cli.render.escape import printable
 
     try:
@@ -266,7 +266,7 @@ def _check_searchable(path: str, kind: Kind | None) -> None:
 def _show_records(run: Run, found: Iterable[Found], limit: int | None) -> None:
     from format.columns import RECORD
     from format.findings import Finding
-    from format.operations.line_blocks import LineBlock
+    from format.rows.line_blocks import LineBlock
     from kafkalog_cli.exit_codes import Condition
 
     shown = 0
@@ -316,7 +316,7 @@ def _show_files(run: Run, searched: Iterable[LogSearched | Finding], only_names:
 def _excerpts(found: FoundRows) -> Iterator[tuple[Any, ...]]:
     """The rows for a table: of a long key or value only what is around the match."""
     from format.columns import RECORD
-    from format.operations.grep_search import KEY, VALUE
+    from format.verbs.grep.record_search import KEY, VALUE
 
     if found.hits is None:
         yield from found.rows

@@ -27,11 +27,11 @@ from kafkalog_cli.options import (
 if TYPE_CHECKING:
     from format.columns import RowSchema
     from format.findings import Finding
-    from format.log_dir import Kind
-    from format.operations.ls import Listing
+    from format.node.log_dir import Kind
+    from format.verbs.ls.ls import Listing
     from kafkalog_cli.runner import Run
 
-SORT_KEYS = ("name", "size", "segments", "batches", "time")  # those of format.operations.ls; a test compares them
+SORT_KEYS = ("name", "size", "segments", "batches", "time")  # those of format.verbs.ls.ls; a test compares them
 
 EXAMPLES = (
     ("kafkalog ls /var/kafka", "every partition of a log directory: offsets, sizes, watermarks, what is odd"),
@@ -124,7 +124,7 @@ def ls(
     terminal, and leaves findings of severity info to the notes; the other formats show all.
     """
     from format.errors import InputError
-    from format.operations.ls import ls as listings
+    from format.verbs.ls.ls import ls as listings
     from kafkalog_cli.failures import condition_of, report
     from kafkalog_cli.runner import Run
 
@@ -177,8 +177,8 @@ class _Shown:
     def take(self, item: Listing | Finding) -> None:
         from format.columns import LOG_DIR, PARTITION, SEGMENT
         from format.findings import Finding
-        from format.operations.ls import LogDirListing
-        from format.operations.partition_listing import PartitionListing
+        from format.verbs.ls.ls import LogDirListing
+        from format.verbs.ls.partition_listing import PartitionListing
 
         if isinstance(item, Finding):
             self._take_finding(item)
@@ -205,7 +205,7 @@ class _Shown:
 
 
 def _parsed_kind(text: str) -> Kind:
-    from format.log_dir import Kind
+    from format.node.log_dir import Kind
 
     try:
         return Kind(text)
@@ -217,7 +217,7 @@ def _main_schema(paths: list[str], kind: Kind | None, segments: bool | None) -> 
     """What a CSV document holds: segments where they were asked for or no log directory was given, else partitions."""
     from format.columns import PARTITION, SEGMENT
     from format.errors import InputError
-    from format.log_dir import Kind, kind_of
+    from format.node.log_dir import Kind, kind_of
 
     if segments is None:
         try:

@@ -63,11 +63,12 @@ def rebuild_index(
     from pathlib import Path
 
     from format.columns import WRITTEN_SEGMENT
-    from format.operations.index_builder import DEFAULT_INTERVAL_BYTES
-    from format.operations.rebuild_index import IndexRebuilding
-    from format.operations.rebuild_index import rebuild_index as rebuild_sources
-    from format.operations.write_sources import read_write_sources
-    from format.publish import MANIFEST, Publication
+    from format.layout import MANIFEST
+    from format.rewriting.index_builder import DEFAULT_INTERVAL_BYTES
+    from format.rewriting.publish import Publication
+    from format.rewriting.sources import read_write_sources
+    from format.verbs.rebuild_index.rebuild_index import IndexRebuilding
+    from format.verbs.rebuild_index.rebuild_index import rebuild_index as rebuild_sources
 
     with (
         reading(max_rate, cache_friendly),

@@ -40,7 +40,7 @@ from kafkalog_cli.writing import (
 )
 
 if TYPE_CHECKING:
-    from format.operations.recompress_plan import PlanTerms
+    from format.verbs.recompress.plan import PlanTerms
 
 EXAMPLES = (
     ("kafkalog recompress /mnt/copy --output /mnt/small --codec zstd", "a whole log directory that a broker can use"),
@@ -129,8 +129,8 @@ def recompress(
     written is read back and compared, record by record, before it appears. Batches that have the codec already are
     copied byte for byte. A damaged source is refused: run salvage first.
     """
-    from format.operations.recompress_batches import Target
-    from format.operations.recompress_plan import PlanTerms
+    from format.verbs.recompress.new_batches import Target
+    from format.verbs.recompress.plan import PlanTerms
 
     _check_options(output, codec, level, estimate, explain)
     limits = limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window)
@@ -146,11 +146,11 @@ def recompress(
             _explain(paths, plan, limits, format_name, quiet, fail_on)
         return
     from format.columns import WRITTEN_SEGMENT
-    from format.operations.index_builder import DEFAULT_INTERVAL_BYTES
-    from format.operations.recompress import recompress as recompress_sources
-    from format.operations.recompress_terms import Recompression
-    from format.operations.write_sources import read_write_sources
-    from format.publish import Publication
+    from format.rewriting.index_builder import DEFAULT_INTERVAL_BYTES
+    from format.rewriting.publish import Publication
+    from format.rewriting.sources import read_write_sources
+    from format.verbs.recompress.recompress import recompress as recompress_sources
+    from format.verbs.recompress.terms import Recompression
     from kafkalog_cli.exit_codes import Condition
 
     with (
@@ -210,8 +210,8 @@ def _estimate(
 ) -> None:
     from format.columns import ESTIMATE
     from format.findings import Finding
-    from format.operations.estimate import DEFAULT_SAMPLE_BYTES, estimate, not_measured, targets_of
-    from format.operations.write_sources import read_write_sources
+    from format.rewriting.sources import read_write_sources
+    from format.verbs.recompress.estimate import DEFAULT_SAMPLE_BYTES, estimate, not_measured, targets_of
 
     with Run("recompress", format_name=format_name, quiet=quiet, main_schema=ESTIMATE, fail_on=fail_on) as run:
         found = read_write_sources(paths)
@@ -233,8 +233,8 @@ def _explain(
 ) -> None:
     from format.columns import BATCH_DECISION
     from format.findings import Finding
-    from format.operations.explain_recompress import explain_recompress
-    from format.operations.write_sources import read_write_sources
+    from format.rewriting.sources import read_write_sources
+    from format.verbs.recompress.explain import explain_recompress
 
     with Run("recompress", format_name=format_name, quiet=quiet, main_schema=BATCH_DECISION, fail_on=fail_on) as run:
         found = read_write_sources(paths)

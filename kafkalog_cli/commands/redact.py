@@ -84,12 +84,12 @@ def redact(
 
     from format.columns import WRITTEN_SEGMENT
     from format.findings import Severity
-    from format.operations.index_builder import DEFAULT_INTERVAL_BYTES
-    from format.operations.redact import Redaction
-    from format.operations.redact import redact as redact_sources
-    from format.operations.write_sources import read_write_sources
-    from format.publish import Publication
-    from format.redaction import Mode, Redactor
+    from format.rewriting.index_builder import DEFAULT_INTERVAL_BYTES
+    from format.rewriting.publish import Publication
+    from format.rewriting.sources import read_write_sources
+    from format.verbs.redact.redact import Redaction
+    from format.verbs.redact.redact import redact as redact_sources
+    from format.verbs.redact.replacements import Mode, Redactor
 
     if key_file is not None and mode == "fill":
         raise typer.BadParameter("filler needs no key", param_hint="--key-file")
@@ -131,8 +131,8 @@ def _key(path: str | None) -> bytes:
     """The key in a file, which may be a pipe; a random one without a file. Raises a usage error."""
     import os
 
-    from format.redaction import LEAST_KEY_BYTES
-    from format.source import os_reason
+    from format.io.source import os_reason
+    from format.verbs.redact.replacements import LEAST_KEY_BYTES
 
     if path is None:
         return os.urandom(64)

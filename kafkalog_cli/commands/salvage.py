@@ -59,11 +59,11 @@ def salvage(
     from pathlib import Path
 
     from format.columns import WRITTEN_SEGMENT
-    from format.operations.index_builder import DEFAULT_INTERVAL_BYTES
-    from format.operations.salvage import Salvage
-    from format.operations.salvage import salvage as salvage_sources
-    from format.operations.write_sources import read_write_sources
-    from format.publish import Publication
+    from format.rewriting.index_builder import DEFAULT_INTERVAL_BYTES
+    from format.rewriting.publish import Publication
+    from format.rewriting.sources import read_write_sources
+    from format.verbs.salvage.salvage import Salvage
+    from format.verbs.salvage.salvage import salvage as salvage_sources
     from kafkalog_cli.exit_codes import Condition
 
     with (

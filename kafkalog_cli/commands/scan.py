@@ -125,17 +125,17 @@ def scan(
 
     Needs Java 17 and pip install 'kafkalog[spark]'. A start takes a few seconds: for one partition, use the command.
     """
-    from format.log_dir import Kind
-    from format.operations.log_walk import Level
-    from format.operations.selection import Selection
+    from format.node.log_dir import Kind
+    from format.scan.selection import Selection
+    from format.verbs.verify.walk import Level
     from kafkalog_cli.runner import Run
     from spark_jobs.submit import Scan, job_options
 
     pattern, paths = (words[0], words[1:]) if job == "grep" else (None, words)
     if not paths:
         raise typer.BadParameter("no PATH after the PATTERN")
-    from format import remote_files
-    from format.remote_path import is_remote, path_of
+    from format.io import remote_files
+    from format.io.remote_path import is_remote, path_of
 
     for path in paths:
         if not is_remote(path):
@@ -155,7 +155,7 @@ def scan(
     if not selection.is_everything and job not in ("grep", "extract"):
         raise typer.BadParameter("ranges of offsets and times are for grep and extract")
     from format.columns import ESTIMATE, FINDING, PARTITION, RECORD
-    from format.operations.estimate import DEFAULT_SAMPLE_BYTES
+    from format.verbs.recompress.estimate import DEFAULT_SAMPLE_BYTES
 
     criteria = None if pattern is None else _criteria(pattern, regex, ignore_case, selection)
     schema = {"inventory": PARTITION, "grep": RECORD, "recompress-estimate": ESTIMATE}.get(job, FINDING)
@@ -193,8 +193,8 @@ def scan(
 
 
 def _criteria(pattern: str, regex: bool, ignore_case: bool, selection: Any) -> Any:
-    from format.operations.grep import Criteria
-    from format.operations.grep_pattern import regex_pattern, text_pattern
+    from format.verbs.grep.grep import Criteria
+    from format.verbs.grep.pattern import regex_pattern, text_pattern
 
     make = regex_pattern if regex else text_pattern
     try:
@@ -206,9 +206,9 @@ def _criteria(pattern: str, regex: bool, ignore_case: bool, selection: Any) -> A
 def _show(run: Run, wanted: Any, level: str) -> None:
     from format.columns import ESTIMATE
     from format.findings import Finding
-    from format.operations.estimate import not_measured
-    from format.operations.log_walk import Level
-    from format.operations.verify import NOT_CHECKED, Coverage
+    from format.verbs.recompress.estimate import not_measured
+    from format.verbs.verify.verify import NOT_CHECKED, Coverage
+    from format.verbs.verify.walk import Level
     from kafkalog_cli.exit_codes import Condition
     from spark_jobs.submit import run as run_scan
 

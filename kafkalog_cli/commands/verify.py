@@ -84,11 +84,11 @@ def verify(
     from pathlib import Path
 
     from format.findings import Severity
-    from format.log_dir import Kind, kind_of
-    from format.operations.log_walk import Level
-    from format.operations.verification import NOT_CHECKED, Coverage, Verification
-    from format.operations.verify import bytes_to_walk
-    from format.operations.verify import verify as verify_path
+    from format.node.log_dir import Kind, kind_of
+    from format.verbs.verify.terms import NOT_CHECKED, Coverage, Verification
+    from format.verbs.verify.verify import bytes_to_walk
+    from format.verbs.verify.verify import verify as verify_path
+    from format.verbs.verify.walk import Level
 
     if (partitioner is None) != (partitions is None):
         raise typer.BadParameter("--partitioner and --partitions go together", param_hint="--partitioner")

@@ -15,20 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from format.arrow_columns import record_batches_of
-from format.batches import batch_chunks
 from format.columns import RECORD
 from format.errors import KafkaLogError, OutputError
 from format.findings import Finding, finding_of
+from format.io.remote_path import path_of
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.log_dir import Kind
-from format.operations.dump import DUMP_CHUNK_BYTES, DumpTerms, blocks_of_chunks, dump
-from format.operations.read_log import first_position, opened_chunks
-from format.operations.selection import EVERYTHING, Selection
-from format.operations.verify import MOST_ALIKE, more_like_it
-from format.remote_path import path_of
-from format.rows import RowBlock
+from format.log.batch_table import batch_chunks
+from format.node.log_dir import Kind
+from format.rows.arrow_columns import record_batches_of
+from format.rows.record_rows import RowBlock
+from format.scan.read_log import first_position, opened_chunks
+from format.scan.selection import EVERYTHING, Selection
+from format.verbs.dump.dump import DUMP_CHUNK_BYTES, DumpTerms, blocks_of_chunks, dump
+from format.verbs.verify.verify import MOST_ALIKE, more_like_it
 from spark_jobs.part_bounds import bounds_of, opened
 from spark_jobs.parts import changes_of, tasks_that_fit
 from spark_jobs.planning import Item, Part, Plan, Splits, UnitKind, segment_of_file

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from format.arrow_columns import record_batches_of
 from format.columns import RECORD
 from format.errors import KafkaLogError
 from format.findings import Finding, finding_of
+from format.io.remote_path import path_of
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.log_dir import Kind
-from format.operations.grep import Criteria, FoundRecords, Told, found_in, grep
-from format.operations.read_log import LogChunk
-from format.remote_path import path_of
-from format.rows import Row
+from format.node.log_dir import Kind
+from format.rows.arrow_columns import record_batches_of
+from format.rows.record_rows import Row
+from format.scan.read_log import LogChunk
+from format.verbs.grep.grep import Criteria, FoundRecords, Told, found_in, grep
 from spark_jobs.parts import changes_of, changes_of_segment, together, told_of_part
 from spark_jobs.planning import Item, Part, Plan, PlannedSegment, Splits, Unit, UnitKind
 from spark_jobs.replay import CHUNKS, STATUS, PartStatus

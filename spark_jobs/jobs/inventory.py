@@ -14,18 +14,18 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from format import layout
+from format.checks.log_dir_files import Checkpoints
 from format.columns import BATCH, LOG_DIR, PARTITION, SEGMENT, RowSchema
 from format.errors import KafkaLogError, NotALogDir
 from format.findings import Finding, finding_of
+from format.io.remote_path import path_of
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.log_dir import Kind
-from format.operations.checkpoint_offsets import CheckpointOffsets
-from format.operations.checks.log_dir_files import Checkpoints
-from format.operations.ls import Listing, LogDirListing, ls
-from format.operations.partition_listing import PartitionListing, list_partition
-from format.remote_path import path_of
-from format.rows import Row
+from format.node.checkpoint_offsets import CheckpointOffsets
+from format.node.log_dir import Kind
+from format.rows.record_rows import Row
+from format.verbs.ls.ls import Listing, LogDirListing, ls
+from format.verbs.ls.partition_listing import PartitionListing, list_partition
 from spark_jobs.parts import tasks_that_fit
 from spark_jobs.planning import Item, Plan, Splits, Unit, UnitKind
 from spark_jobs.planning import plan as plan_paths

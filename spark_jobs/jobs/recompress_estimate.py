@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 from format.columns import ESTIMATE
 from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, Limits
-from format.operations.estimate import (
+from format.rewriting.sources import read_write_sources
+from format.verbs.recompress.estimate import (
     DEFAULT_SAMPLE_BYTES,
     Piece,
     Sums,
@@ -26,8 +27,7 @@ from format.operations.estimate import (
     topic_pieces,
     warm_up,
 )
-from format.operations.recompress_batches import Target
-from format.operations.write_sources import read_write_sources
+from format.verbs.recompress.new_batches import Target
 from spark_jobs.planning import Plan, Splits
 from spark_jobs.tasks import ORDER, Result, results_frame
 from spark_jobs.watching import watched

@@ -9,12 +9,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from format.checks.log_dir_files import Checkpoints, read_checkpoints
 from format.findings import Finding, finding
+from format.io.remote_path import path_of
 from format.limits import DEFAULT_LIMITS, Limits
-from format.log_dir import Kind, read_log_dir
-from format.operations.checks.log_dir_files import Checkpoints, read_checkpoints
-from format.operations.log_walk import Level
-from format.operations.verify import (
+from format.node.log_dir import Kind, read_log_dir
+from format.verbs.verify.verify import (
     Coverage,
     Verification,
     limited,
@@ -22,7 +22,7 @@ from format.operations.verify import (
     verify_log_dir_files,
     verify_partition_dir,
 )
-from format.remote_path import path_of
+from format.verbs.verify.walk import Level
 from spark_jobs.parts import changes_of
 from spark_jobs.planning import (
     Item,

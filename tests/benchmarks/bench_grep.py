@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from format import layout
-from format.encode_batches import NewRecord, encode_record
+from format.log.encode_batches import NewRecord, encode_record
 from tests.benchmarks import make_data
 from tests.benchmarks.__main__ import kafka_dump_log, kafkalog, median_of, options_parser, print_table
 from tests.benchmarks.measure import in_turn, ratio

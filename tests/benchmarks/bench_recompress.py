@@ -26,15 +26,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from format.codecs import compress, decompress
-from format.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
-from format.freed_memory import keep_freed_memory
+from format.io.freed_memory import keep_freed_memory
 from format.layout import CODEC_NAMES
-from format.operations.recompress import recompress
-from format.operations.recompress_batches import Target
-from format.operations.recompress_plan import PlanTerms
-from format.operations.recompress_terms import Recompression
-from format.operations.write_sources import read_write_sources
-from format.publish import Publication
+from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
+from format.rewriting.publish import Publication
+from format.rewriting.sources import read_write_sources
+from format.verbs.recompress.new_batches import Target
+from format.verbs.recompress.plan import PlanTerms
+from format.verbs.recompress.recompress import recompress
+from format.verbs.recompress.terms import Recompression
 
 BASE_TIMESTAMP = 1_700_000_000_000
 _DISTINCT_BATCHES = 256

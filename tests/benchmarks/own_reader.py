@@ -9,11 +9,11 @@ import sys
 import time
 from pathlib import Path
 
-from format.freed_memory import keep_freed_memory
-from format.log_dir import Kind
-from format.operations.log_walk import Level
-from format.operations.verification import Verification
-from format.operations.verify import verify
+from format.io.freed_memory import keep_freed_memory
+from format.node.log_dir import Kind
+from format.verbs.verify.terms import Verification
+from format.verbs.verify.verify import verify
+from format.verbs.verify.walk import Level
 
 if __name__ == "__main__":
     keep_freed_memory()

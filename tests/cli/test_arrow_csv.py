@@ -8,17 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from format.batches import batch_chunks
 from format.columns import RECORD
-from format.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
+from format.io.source import BytesSource
 from format.location import Location
-from format.records import record_tables
-from format.rows import record_block
-from format.source import BytesSource
+from format.log.batch_table import batch_chunks
+from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
+from format.log.record_table import record_tables
+from format.rows.record_rows import record_block
 from kafkalog_cli.render.csv import CsvRenderer, cell_writers
 from tests.building import wrapper
 
-arrow_csv = pytest.importorskip("format.arrow_csv", reason="pyarrow is not installed: pip install 'kafkalog[arrow]'")
+arrow_csv = pytest.importorskip(
+    "format.rows.arrow_csv", reason="pyarrow is not installed: pip install 'kafkalog[arrow]'"
+)
 
 PLACE = Location("/kafka/orders-0/00000000000000000000.log", "orders,eu", 0, 0)
 PIECES = (b"", b"a", b"=1", b"+", b"-", b"@", b"'", b'"', b",", b"\\", b"\t=", b"\r", b"\n", b"\x00", b"\x7f", b"\xff",

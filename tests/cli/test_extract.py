@@ -13,7 +13,7 @@ import pytest
 
 from format.columns import RECORD
 from format.findings import Finding
-from format.operations.dump import dump
+from format.verbs.dump.dump import dump
 from tests.building import batch, batches
 from tests.corpora import Corpus
 from tests.running import Run, Word
@@ -240,20 +240,20 @@ def test_a_parquet_file_that_reads_back_otherwise(tmp_path: Path, monkeypatch: p
     """What the library writes is believed only once it is read back: then nothing is published."""
     pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kafkalog[arrow]'")
     from format.errors import OutputError
-    from format.operations import extract_files
-    from format.operations.extract import Extraction, extract, extract_sources
-    from format.publish import Publication
+    from format.rewriting.publish import Publication
+    from format.verbs.extract import files
+    from format.verbs.extract.extract import Extraction, extract, extract_sources
 
-    real = extract_files._Sink.write
+    real = files._Sink.write
 
     def write(sink: Any, content: Any) -> int:
         return real(sink, bytes(content).replace(b"value-1", b"value-7"))
 
-    monkeypatch.setattr(extract_files._Sink, "write", write)
+    monkeypatch.setattr(files._Sink, "write", write)
     content = b"".join(batch(number, [os.urandom(50) + b"value-1"]) for number in range(5))
     sources = extract_sources([partition_of(tmp_path, content=content)], [])
     with pytest.raises(OutputError), Publication(tmp_path / "out", [sources[0].path]) as publication:
-        list(extract(sources, publication, Extraction(extract_files.ParquetFormat())))
+        list(extract(sources, publication, Extraction(files.ParquetFormat())))
     assert not (tmp_path / "out").exists()
 
 
@@ -265,9 +265,9 @@ def test_a_full_disk(
     import gc
 
     from format.errors import OutputError
-    from format.operations.extract import Extraction, extract, extract_sources
-    from format.operations.extract_files import ParquetFormat
-    from format.publish import NewFile, Publication
+    from format.rewriting.publish import NewFile, Publication
+    from format.verbs.extract.extract import Extraction, extract, extract_sources
+    from format.verbs.extract.files import ParquetFormat
     from kafkalog_cli.commands.extract import _file_format
 
     pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kafkalog[arrow]'")
@@ -330,7 +330,7 @@ def test_resume(tmp_path: Path, run_kafkalog_many: RunMany, to: str) -> None:
 def _interrupted(tmp_path: Path, words: tuple[Word, ...], name: str) -> Path:
     """The partial directory of a run that fails when it comes to the partition of that name."""
     from format.errors import OutputError
-    from format.operations import extract as operation
+    from format.verbs.extract import extract as operation
     from kafkalog_cli.main import main
 
     real = operation.dump

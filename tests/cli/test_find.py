@@ -9,7 +9,7 @@ from pathlib import Path
 from tests.building import BASE_TIMESTAMP, batch
 from tests.cli.reading import read_text_line
 from tests.corpora import REPOSITORY
-from tests.format.operations.lookup_logs import (
+from tests.format.verbs.find.lookup_logs import (
     write_checkpoint,
     write_first_example,
     write_indexed,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from format.finding_rows import finding_row
 from format.findings import finding
 from format.location import Location
+from format.rows.finding_rows import finding_row
 from kafkalog_cli.render.finding_list import FindingList
 
 PLACE = Location("/data/orders-0/00000000000000000000.log", "orders", 0, 0)

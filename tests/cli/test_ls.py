@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from format.columns import LOG_DIR, PARTITION, SCHEMAS, SEGMENT
-from format.operations.ls import SORT_KEYS
+from format.verbs.ls.ls import SORT_KEYS
 from kafkalog_cli.commands import ls as command
 from tests.cli.reading import assert_screen_safe
 from tests.corpora import REPOSITORY

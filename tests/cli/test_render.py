@@ -15,9 +15,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from format.columns import BATCH, FINDING, MATCH, PROPERTY, RECORD, SCHEMAS, Column, RowSchema
-from format.finding_rows import finding_row
 from format.findings import finding
 from format.location import Location
+from format.rows.finding_rows import finding_row
 from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render import FORMATS, open_renderer

@@ -38,11 +38,11 @@ from format.errors import KafkaLogError
 from format.findings import Finding
 from format.internal_topics import decoder_for
 from format.limits import MIB, Limits
-from format.operations.dump import dump
-from format.operations.find import find_max_timestamp, find_offset, find_timestamp
-from format.operations.verify import Verification, verify
-from format.partition import Partition, read_partition
-from format.rows import RowBlock
+from format.node.partition import Partition, read_partition
+from format.rows.record_rows import RowBlock
+from format.verbs.dump.dump import dump
+from format.verbs.find.find import find_max_timestamp, find_offset, find_timestamp
+from format.verbs.verify.verify import Verification, verify
 from tests.conftest import is_kernel_compiled
 from tests.faults.mutations import TIMESTAMP, Case, case
 from tests.faults.workbench import scratch_root

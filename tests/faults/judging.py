@@ -7,9 +7,9 @@ from pathlib import Path
 
 from format.findings import Finding, Severity
 from format.limits import DEFAULT_LIMITS, Limits
-from format.operations.dump import dump
-from format.operations.verify import Level, Verification, verify
-from format.rows import RowBlock
+from format.rows.record_rows import RowBlock
+from format.verbs.dump.dump import dump
+from format.verbs.verify.verify import Level, Verification, verify
 
 #: These logs have no indexes, and no broker looks for one here.
 NOT_MEANT = frozenset({"index-missing"})

@@ -14,11 +14,11 @@ from pathlib import Path
 
 import numpy as np
 
-from format.batches import batch_chunks
-from format.legacy_messages import wrong_inner_checksums
+from format.io.source import FileSource
 from format.limits import Limits
-from format.records import record_tables
-from format.source import FileSource
+from format.log.batch_table import batch_chunks
+from format.log.legacy_messages import wrong_inner_checksums
+from format.log.record_table import record_tables
 from tests.oracle.kafka_lab import KafkaLab
 
 Record = tuple[int, int, int]  # offset, timestamp, CRC-32 of key and value

@@ -13,10 +13,13 @@ from dataclasses import dataclass, field, replace
 from functools import cache
 from random import Random
 
-from format import layout, offset_index, time_index, transaction_index
-from format.batches import batch_chunks
+from format import layout
 from format.codecs import compress
-from format.encode_batches import (
+from format.files import offset_index, time_index, transaction_index
+from format.internal_topics import INTERNAL_TOPICS
+from format.io.source import FileSource
+from format.log.batch_table import batch_chunks
+from format.log.encode_batches import (
     BatchHeader,
     NewRecord,
     encode_batch,
@@ -27,9 +30,7 @@ from format.encode_batches import (
     reseal,
     seal_batch,
 )
-from format.internal_topics import INTERNAL_TOPICS
-from format.records import record_tables
-from format.source import FileSource
+from format.log.record_table import record_tables
 from tests.corpora import DATA_DIR
 
 TIMESTAMP = 1_700_000_000_000
@@ -374,7 +375,7 @@ def side_files(random: Random, base_offset: int, log_bytes: int, steps: list[str
 
 def snapshot(random: Random) -> bytes:
     """A producer snapshot with values at the edges, resealed."""
-    from format.checksums import crc32c_of
+    from format.codecs.checksums import crc32c_of
 
     of = layout.PRODUCER_SNAPSHOT_ENTRY
     entries = b"".join(

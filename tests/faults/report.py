@@ -19,7 +19,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from format.findings import Severity
-from format.operations.verify import Verification, verify
+from format.verbs.verify.verify import Verification, verify
 from tests.corpora import REPOSITORY, corpora
 from tests.faults import fuzz, soak, sweep
 from tests.faults.kafka_reader import differences

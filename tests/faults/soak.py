@@ -25,7 +25,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from format.findings import Finding, Severity
-from format.operations.verify import Verification, verify
+from format.verbs.verify.verify import Verification, verify
 from tests.corpora import SHARED
 from tests.oracle.kafka_lab import KafkaLab
 

@@ -24,12 +24,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
-from format.batches import BatchTable, compute_crc_valid, read_batch_table
 from format.findings import Severity
-from format.operations.find import find_offset, find_timestamp
-from format.operations.lookup_trace import Match, NotFound
-from format.partition import read_partition
-from format.source import FileSource
+from format.io.source import FileSource
+from format.log.batch_table import BatchTable, compute_crc_valid, read_batch_table
+from format.node.partition import read_partition
+from format.verbs.find.find import find_offset, find_timestamp
+from format.verbs.find.trace import Match, NotFound
 from tests.faults.workbench import Workbench, names, scratch_root, workbench
 
 #: The partition whose log directory's own files, alike around all of them, are changed.

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from format.encode_batches import BatchHeader, encode_message, seal_batch
+from format.log.encode_batches import BatchHeader, encode_message, seal_batch
 from tests.building import BASE_TIMESTAMP, batch
 from tests.corpora import REPOSITORY
 from tests.format.payloads import (

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from format.operations.verify import Level
+from format.verbs.verify.verify import Level
 from tests.building import batch, batches, write_segment
 from tests.faults.judging import codes_of, findings_of, partition_of
 
@@ -38,7 +38,7 @@ def on_pread(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int, int, i
             answered = answer(next(calls), descriptor, length, position)
             return pread(descriptor, length, position) if answered is None else answered
 
-        monkeypatch.setattr("format.source.os.pread", fake)
+        monkeypatch.setattr("format.io.source.os.pread", fake)
 
     return install
 
@@ -120,15 +120,15 @@ def test_a_file_that_goes_while_it_is_read(partition: Path, on_pread, change: st
 
 
 def test_a_file_that_goes_between_listing_and_opening(partition: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from format.operations import verify_partition
+    from format.verbs.verify import partition_checks
 
-    original = verify_partition.verify_log_file
+    original = partition_checks.verify_log_file
 
     def vanish(path: Path, *arguments: object, **more: object) -> Iterator[object]:
         path.unlink(missing_ok=True)
         return original(path, *arguments, **more)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(verify_partition, "verify_log_file", vanish)
+    monkeypatch.setattr(partition_checks, "verify_log_file", vanish)
     found = findings_of(partition)
     assert codes_of(found) == ["file-changed", "file-changed"]
 
@@ -298,7 +298,7 @@ def test_a_file_that_may_not_be_opened(tmp_path: Path, monkeypatch: pytest.Monke
             raise PermissionError(errno.EACCES, "Permission denied")
         return original(path, flags, *more, **keywords)
 
-    monkeypatch.setattr("format.source.os.open", refuse)
+    monkeypatch.setattr("format.io.source.os.open", refuse)
     (found,) = findings_of(partition)
     assert (found.code, found.is_incomplete) == ("file-unreadable", True)
     assert "Permission denied" in found.message

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from format import layout
-from format.encode_batches import BatchHeader, encode_batch, reseal
+from format.log.encode_batches import BatchHeader, encode_batch, reseal
 from tests.building import BASE_TIMESTAMP, batch, batches
 from tests.faults.judging import codes_of, findings_of, offsets_read, partition_of, verdict
 

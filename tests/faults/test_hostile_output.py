@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from format.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
+from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
 from tests.building import BASE_TIMESTAMP
 from tests.cli.hostile import HOSTILE_BYTES
 from tests.cli.reading import assert_screen_safe

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from format.codecs import compress
-from format.encode_batches import encode_message, encode_wrapper, reseal
+from format.log.encode_batches import encode_message, encode_wrapper, reseal
 from tests.building import BASE_TIMESTAMP, batch, wrapper
 from tests.faults.judging import codes_of, offsets_read, verdict
 

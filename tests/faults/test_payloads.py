@@ -10,9 +10,9 @@ import pytest
 import snappy
 
 from format.codecs import compress
-from format.encode_batches import BatchHeader, NewRecord, encode_message, encode_record, seal_batch
 from format.layout import CODEC_NAMES
 from format.limits import MIB, Limits
+from format.log.encode_batches import BatchHeader, NewRecord, encode_message, encode_record, seal_batch
 from tests.building import BASE_TIMESTAMP, batch
 from tests.faults.judging import codes_of, offsets_read, verdict
 from tests.format.payloads import (

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from format.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record, encode_varint
 from format.limits import Limits
+from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record, encode_varint
 from tests.building import BASE_TIMESTAMP, batch
 from tests.faults.judging import codes_of, offsets_read, verdict
 

@@ -7,9 +7,9 @@ from random import Random
 
 import pytest
 
-from format.batches import Damage, batch_chunks
-from format.encode_batches import encode_message
-from format.source import BytesSource
+from format.io.source import BytesSource
+from format.log.batch_table import Damage, batch_chunks
+from format.log.encode_batches import encode_message
 from tests.building import batch, batches, wrapper
 from tests.faults.judging import codes_of, offsets_read, verdict
 

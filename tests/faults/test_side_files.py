@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from format import layout, offset_index, producer_snapshot, time_index
+from format import layout
+from format.files import offset_index, producer_snapshot, time_index
 from format.limits import Limits
-from format.operations.verify import verify
+from format.verbs.verify.verify import verify
 from tests.building import BASE_TIMESTAMP, batch, batches, write_segment
 from tests.faults.judging import codes_of, findings_of, partition_of
 
@@ -107,8 +108,8 @@ def test_an_entry_that_a_broker_is_writing_is_no_damage(
         return found
 
     monkeypatch.setattr(module, "read", finished_after_the_first)
-    monkeypatch.setattr("format.operations.verify_partition.is_broker_running", lambda path: is_running)
-    monkeypatch.setattr("format.operations.live_broker.is_broker_running", lambda path: is_running)
+    monkeypatch.setattr("format.verbs.verify.partition_checks.is_broker_running", lambda path: is_running)
+    monkeypatch.setattr("format.io.live_broker.is_broker_running", lambda path: is_running)
     codes = codes_of(findings_of(partition))
     assert len(reads) > 1
     assert codes == ([] if is_running else codes)
@@ -141,7 +142,7 @@ def snapshot(**changes: int) -> bytes:
 
 
 def resealed(content: bytes) -> bytes:
-    from format.checksums import crc32c_of
+    from format.codecs.checksums import crc32c_of
 
     return content[:2] + struct.pack(">I", crc32c_of(content[6:])) + content[6:]
 

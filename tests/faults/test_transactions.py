@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from format import layout
-from format.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
+from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
 from tests.building import BASE_TIMESTAMP, batch
 from tests.faults.judging import codes_of, verdict
 

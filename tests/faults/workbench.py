@@ -13,12 +13,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from format import layout, offset_checkpoint, time_index
-from format.batches import BatchTable, batch_chunks, read_batch_table
+from format import layout
+from format.files import offset_checkpoint, time_index
 from format.findings import Finding, Severity
-from format.legacy_messages import open_wrappers
-from format.operations.verify import Verification, verify
-from format.source import FileSource
+from format.io.source import FileSource
+from format.log.batch_table import BatchTable, batch_chunks, read_batch_table
+from format.log.legacy_messages import open_wrappers
+from format.verbs.verify.verify import Verification, verify
 from tests.corpora import DATA_DIR
 
 SINGLE = DATA_DIR / "kafka-4.3-single" / "node-1"

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from format import producer_snapshot
+from format.files import producer_snapshot
 from tests.corpora import SHARED_CORPUS, Corpus
 from tests.oracle.broker import Broker
 from tests.oracle.kafka_lab import KafkaLab

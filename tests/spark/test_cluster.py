@@ -18,8 +18,8 @@ import pytest
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
 
-from format.arrow_columns import finding_row  # noqa: E402
-from format.operations.verify import verify  # noqa: E402
+from format.rows.arrow_columns import finding_row  # noqa: E402
+from format.verbs.verify.verify import verify  # noqa: E402
 from tests.building import batches, write_segment  # noqa: E402
 from tests.corpora import REPOSITORY  # noqa: E402
 

@@ -15,11 +15,11 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'ka
 
 from format.columns import BATCH, FINDING, SEGMENT
 from format.findings import Severity
-from format.operations.dump import dump
-from format.operations.ls import ls
-from format.operations.segment_listing import SegmentListing
-from format.operations.verify import verify
-from format.rows import RowBlock
+from format.rows.record_rows import RowBlock
+from format.verbs.dump.dump import dump
+from format.verbs.ls.ls import ls
+from format.verbs.ls.segment_listing import SegmentListing
+from format.verbs.verify.verify import verify
 from spark_jobs.data_source import KafkaLogDataSource
 from spark_jobs.read_options import OPTIONS, BadOption, parse_options
 from tests.building import batch, batches, wrapper, write_segment

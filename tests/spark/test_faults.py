@@ -18,9 +18,9 @@ from format.columns import RECORD
 from format.errors import UnreadableFile
 from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, Limits
-from format.operations.grep import Criteria
-from format.operations.grep_pattern import text_pattern
-from format.operations.verify import Verification, verify
+from format.verbs.grep.grep import Criteria
+from format.verbs.grep.pattern import text_pattern
+from format.verbs.verify.verify import Verification, verify
 from spark_jobs.data_source import KafkaLogReader, _schemas
 from spark_jobs.jobs.extract import ExtractOptions
 from spark_jobs.jobs.grep import GrepOptions

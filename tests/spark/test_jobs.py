@@ -16,15 +16,15 @@ import pyarrow.parquet as pq
 from format.columns import BATCH, ESTIMATE, FINDING, RECORD, SEGMENT
 from format.errors import OutputInsideSource
 from format.findings import Finding
-from format.operations.dump import dump
-from format.operations.estimate import estimate, targets_of
-from format.operations.grep import Criteria, FoundRecords, grep
-from format.operations.grep_pattern import text_pattern
-from format.operations.ls import ls
-from format.operations.selection import Selection
-from format.operations.verify import verify
-from format.operations.write_sources import read_write_sources
-from format.rows import RowBlock, record_rows
+from format.rewriting.sources import read_write_sources
+from format.rows.record_rows import RowBlock, record_rows
+from format.scan.selection import Selection
+from format.verbs.dump.dump import dump
+from format.verbs.grep.grep import Criteria, FoundRecords, grep
+from format.verbs.grep.pattern import text_pattern
+from format.verbs.ls.ls import ls
+from format.verbs.recompress.estimate import estimate, targets_of
+from format.verbs.verify.verify import verify
 from spark_jobs.jobs.extract import ExtractOptions
 from spark_jobs.jobs.grep import GrepOptions
 from spark_jobs.jobs.inventory import InventoryOptions

@@ -16,16 +16,16 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
 
-from format import remote_files
 from format.errors import InputError, OutputInsideSource
 from format.findings import Finding
-from format.operations.dump import dump
-from format.operations.grep import Criteria
-from format.operations.grep_pattern import text_pattern
-from format.operations.ls import ls
-from format.operations.verify import verify
-from format.remote_path import path_of
-from format.rows import RowBlock
+from format.io import remote_files
+from format.io.remote_path import path_of
+from format.rows.record_rows import RowBlock
+from format.verbs.dump.dump import dump
+from format.verbs.grep.grep import Criteria
+from format.verbs.grep.pattern import text_pattern
+from format.verbs.ls.ls import ls
+from format.verbs.verify.verify import verify
 from spark_jobs.data_source import KafkaLogDataSource
 from spark_jobs.jobs.extract import ExtractOptions
 from spark_jobs.jobs.grep import GrepOptions

@@ -13,9 +13,9 @@ import pytest
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kafkalog[spark]'")
 
 from format.findings import Finding
-from format.operations.log_walk import Level
-from format.operations.verify import Coverage, Verification
-from format.operations.verify import verify as verify_path
+from format.verbs.verify.verify import Coverage, Verification
+from format.verbs.verify.verify import verify as verify_path
+from format.verbs.verify.walk import Level
 from spark_jobs import submit
 from spark_jobs.jobs.verify import VerifyOptions
 from spark_jobs.planning import plan

@@ -14,8 +14,8 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'ka
 
 from format.columns import BATCH
 from format.findings import Finding
-from format.operations.dump import dump
-from format.rows import RowBlock
+from format.rows.record_rows import RowBlock
+from format.verbs.dump.dump import dump
 from spark_jobs import views
 from spark_jobs.planning import plan
 from spark_jobs.read_options import ReadOptions

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from format.batches import batch_chunks
-from format.records import record_tables
-from format.source import FileSource
+from format.io.source import FileSource
+from format.log.batch_table import batch_chunks
+from format.log.record_table import record_tables
 
 
 def records_of(path: Path) -> Iterator[tuple[int, bool, bytes | None, bytes | None]]:

@@ -1,0 +1,97 @@
+"""Each batch header by itself: fields that contradict each other or that no broker writes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format import kernel, layout
+from format.findings import Finding, finding
+from format.location import Location
+from format.log.batch_table import KERNEL_IS_COMPILED, BatchTable, Int64Column
+from format.log.record_table import batch_location
+
+_MAX_I64 = 2**63 - 1
+
+
+def check_batch_headers(
+    table: BatchTable, location: Location, *, latest_timestamp_ms: int | None = None
+) -> Iterator[Finding]:
+    """Findings for headers of one table; ``latest_timestamp_ms`` is past what an honest clock wrote, if known."""
+    if KERNEL_IS_COMPILED:
+        latest = _MAX_I64 if latest_timestamp_ms is None else latest_timestamp_ms
+        if kernel.find_doubtful_header(memoryview(np.ascontiguousarray(table.columns)), latest) < 0:
+            return
+    is_v2 = table.magic == 2
+    delta, count, base_offset = table.last_offset_delta, table.record_count, table.base_offset
+    yield from _each(
+        table, location, is_v2 & ((delta < 0) | (count < 0)), "batch-invalid",
+        lambda row: f"last offset delta {delta[row]}, record count {count[row]}: neither can be negative",
+    )  # fmt: skip
+    yield from _each(
+        table, location, (base_offset < 0) | (base_offset > _MAX_I64 - np.maximum(delta, 0)), "batch-invalid",
+        lambda row: f"base offset {base_offset[row]} with last offset delta {delta[row]} is no offset",
+    )  # fmt: skip
+    yield from _each(
+        table, location, is_v2 & (delta >= 0) & (count > delta + 1), "last-offset-delta-mismatch",
+        lambda row: f"{count[row]} records cannot have a last offset delta of {delta[row]}",
+    )  # fmt: skip
+    yield from _each(
+        table, location, is_v2 & (table.leader_epoch < layout.NO_LEADER_EPOCH), "batch-invalid",
+        lambda row: f"leader epoch {table.leader_epoch[row]} is negative",
+    )  # fmt: skip
+    known = np.choose(table.magic, (layout.KNOWN_ATTRIBUTES_V0, layout.KNOWN_ATTRIBUTES_V1, layout.KNOWN_ATTRIBUTES_V2))
+    yield from _each(
+        table, location, (table.attributes & ~known) != 0, "attributes-unknown",
+        lambda row: f"attributes {table.attributes[row] & 0xFFFF:#06x} have bits that no known version of format "
+                    f"{table.magic[row]} uses",
+    )  # fmt: skip
+    producer_id, producer_epoch = table.producer_id, table.producer_epoch
+    yield from _each(
+        table, location,
+        # A base sequence of 0 without a producer id is what aiokafka and the group coordinator write.
+        is_v2 & ((producer_id < layout.NO_PRODUCER_ID) | ((producer_id >= 0) != (producer_epoch >= 0))
+                 | (table.base_sequence < layout.NO_SEQUENCE)),
+        "batch-invalid",
+        lambda row: f"producer id {producer_id[row]}, epoch {producer_epoch[row]} and base sequence "
+                    f"{table.base_sequence[row]} do not fit together",
+    )  # fmt: skip
+    yield from _each(
+        table, location, table.is_control & (table.codec > 0), "batch-invalid",
+        lambda row: "a control batch is compressed; no broker writes one so",
+    )  # fmt: skip
+    timestamp = table.max_timestamp
+    odd = timestamp < layout.NO_TIMESTAMP
+    if latest_timestamp_ms is not None:
+        odd |= timestamp > latest_timestamp_ms
+    yield from _each(
+        table, location, odd, "timestamp-suspicious",
+        lambda row: f"max timestamp {timestamp[row]} is "
+                    + ("negative" if timestamp[row] < 0 else "more than a day after the file was last written"),
+    )  # fmt: skip
+
+
+def check_wrapper_offsets(table: BatchTable, stored: Int64Column, location: Location) -> Iterator[Finding]:
+    """Opened v0 messages whose own offset, which no CRC covers, is not that of their last inner message.
+
+    ``stored`` are the base offsets of the headers. In v1 the inner offsets are told by the wrapper's own.
+    """
+    last_offset = table.last_offset
+    wrong = table.is_wrapper & (table.record_count >= 0) & (table.magic == 0) & (stored != last_offset)
+    for row in np.flatnonzero(wrong).tolist():
+        yield finding(
+            "record-offset-invalid",
+            batch_location(location, table, row),
+            f"the compressed message has offset {stored[row]}, the last message in it {last_offset[row]}",
+            expected=int(last_offset[row]),
+            actual=int(stored[row]),
+        )
+
+
+def _each(
+    table: BatchTable, location: Location, wrong: NDArray[np.bool_], code: str, message: Callable[[int], str]
+) -> Iterator[Finding]:
+    for row in np.flatnonzero(wrong).tolist():
+        yield finding(code, batch_location(location, table, row), message(row))

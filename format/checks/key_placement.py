@@ -1,0 +1,47 @@
+"""Whether records lie in the partition that Kafka's default partitioner picks for their keys."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from format import kernel
+from format.codecs.checksums import partition_for_key
+from format.findings import Finding, finding
+from format.location import Location
+from format.log.record_table import RecordTable, batch_location
+
+#: Kafka's own topics have partitioners of their own: a group's id, a transactional id, a user's own plug-in.
+_OWN_TOPICS_BEGIN = "__"
+
+
+def is_placed_by_key(location: Location) -> bool:
+    """Whether a log's records may be held against the default partitioner: its partition is known, and not Kafka's."""
+    return location.partition is not None and not (location.topic or "").startswith(_OWN_TOPICS_BEGIN)
+
+
+def check_key_placement(table: RecordTable, location: Location, partition_count: int) -> Iterator[Finding]:
+    """A finding for each batch with keys that a topic of so many partitions keeps elsewhere: the first such record.
+
+    Source: clients BuiltInPartitioner.partitionForKey, since 0.8 the default of the Java clients.
+    """
+    partition = location.partition
+    if partition is None or not len(table):
+        return
+    records, batches = (memoryview(np.ascontiguousarray(each.columns)) for each in (table, table.batches))
+    batch_column = table.batch
+    row = kernel.find_misplaced_record(table.buffer, records, batches, partition, partition_count, 0)
+    while row >= 0:
+        batch, offset = int(batch_column[row]), int(table.offset[row])
+        place = batch_location(location, table.batches, batch)
+        own = partition_for_key(table.key(row) or b"", partition_count)
+        yield finding(
+            "record-misplaced",
+            place.at(place.position, place.length, offset),
+            f"the key of the record at offset {offset} belongs in partition {own} of {partition_count}",
+            expected=own,
+            actual=partition,
+        )
+        next_batch = int(np.searchsorted(batch_column, batch, side="right"))
+        row = kernel.find_misplaced_record(table.buffer, records, batches, partition, partition_count, next_batch)

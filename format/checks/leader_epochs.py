@@ -1,0 +1,74 @@
+"""The leader-epoch-checkpoint against the leader epochs that the batches carry, fed table by table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from format.errors import KafkaLogError
+from format.files import leader_epoch_checkpoint
+from format.files.side_file import problem_findings
+from format.findings import Finding, finding, finding_of
+from format.limits import Limits
+from format.location import Location
+from format.log.batch_table import BatchTable
+from format.log.record_table import batch_location
+
+
+class LeaderEpochCheck:
+    """A batch's epoch must be that of the last checkpoint entry at or below its base offset (LeaderEpochFileCache)."""
+
+    def __init__(self, path: Path | None, location: Location, limits: Limits) -> None:
+        self._starts = np.empty(0, np.int64)
+        self._epochs = np.empty(0, np.int64)
+        self._opening: list[Finding] = []
+        self._name = "leader-epoch-checkpoint" if path is None else str(path)
+        self._location = location
+        if path is None:
+            return
+        try:
+            checkpoint = leader_epoch_checkpoint.read(path, limits)
+        except KafkaLogError as error:
+            self._opening.append(finding_of(error, location))
+            return
+        self._opening.extend(problem_findings(checkpoint.problems, location))
+        if not checkpoint.problems:
+            self._starts = np.array([entry.start_offset for entry in checkpoint.entries], np.int64)
+            self._epochs = np.array([entry.leader_epoch for entry in checkpoint.entries], np.int64)
+
+    def opening_findings(self) -> list[Finding]:
+        """What is wrong with the checkpoint itself."""
+        return self._opening
+
+    def feed(self, table: BatchTable, location: Location) -> Iterator[Finding]:
+        """Findings for one table of batches; what lies before the first entry cannot be judged."""
+        if not len(self._starts) or not len(table):
+            return
+        entry = np.searchsorted(self._starts, table.base_offset, side="right") - 1
+        expected = self._epochs[np.maximum(entry, 0)]
+        judged = (entry >= 0) & (table.magic == 2) & (table.leader_epoch >= 0)
+        for row in np.flatnonzero(judged & (table.leader_epoch != expected)).tolist():
+            yield finding(
+                "leader-epoch-checkpoint-mismatch",
+                batch_location(location, table, row),
+                f"the batch has leader epoch {table.leader_epoch[row]}, the checkpoint says {expected[row]} "
+                f"from offset {self._starts[entry[row]]} on",
+                expected=int(expected[row]),
+                actual=int(table.leader_epoch[row]),
+            )
+
+    def end_findings(self, log_end_offset: int | None) -> Iterator[Finding]:
+        """Entries that start past the log's end: what they covered is gone."""
+        if log_end_offset is None:
+            return
+        for number in np.flatnonzero(self._starts > log_end_offset).tolist():
+            yield finding(
+                "leader-epoch-checkpoint-mismatch",
+                self._location.at(offset=int(self._starts[number])),
+                f"epoch {self._epochs[number]} starts at offset {self._starts[number]}, the log ends at "
+                f"{log_end_offset}",
+                expected=log_end_offset,
+                actual=int(self._starts[number]),
+            )

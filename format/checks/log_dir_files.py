@@ -1,0 +1,163 @@
+"""The files of a log directory itself: identity, checkpoints, shutdown mark, and what does not belong there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from format import layout
+from format.errors import KafkaLogError
+from format.files import clean_shutdown, meta_properties, offset_checkpoint
+from format.files.side_file import problem_findings
+from format.findings import Finding, finding, finding_of
+from format.io import broker_lock
+from format.limits import Limits
+from format.location import Location
+from format.node.log_dir import LogDir
+from format.node.partition import parse_partition_dir
+from format.node.partition_surroundings import interrupted_finding, unexpected_finding
+
+
+@dataclass(slots=True)
+class Checkpoints:
+    """What the directory's offset checkpoints say of each (topic, partition); absent where a file is absent."""
+
+    high_watermark: dict[tuple[str, int], int] = field(default_factory=dict)
+    recovery_point: dict[tuple[str, int], int] = field(default_factory=dict)
+    log_start_offset: dict[tuple[str, int], int] = field(default_factory=dict)
+    cleaner_offset: dict[tuple[str, int], int] = field(default_factory=dict)
+    is_clean_shutdown: bool | None = None
+    is_lock_held: bool | None = None
+
+
+_ATTRIBUTE = {
+    layout.REPLICATION_OFFSET_CHECKPOINT: "high_watermark",
+    layout.RECOVERY_POINT_CHECKPOINT: "recovery_point",
+    layout.LOG_START_OFFSET_CHECKPOINT: "log_start_offset",
+    layout.CLEANER_OFFSET_CHECKPOINT: "cleaner_offset",
+}
+
+
+def read_checkpoints(log_dir: LogDir, limits: Limits) -> tuple[Checkpoints, list[Finding]]:
+    """The checkpoints of a log directory, and findings for those that cannot be decoded."""
+    checkpoints = Checkpoints()
+    found: list[Finding] = []
+    for name, path in sorted(log_dir.checkpoints.items()):
+        location = Location(str(path))
+        try:
+            checkpoint = offset_checkpoint.read(path, limits)
+        except KafkaLogError as error:
+            found.append(finding_of(error, location))
+            continue
+        found.extend(problem_findings(checkpoint.problems, location))
+        setattr(checkpoints, _ATTRIBUTE[name], checkpoint.by_partition())
+    checkpoints.is_clean_shutdown = log_dir.clean_shutdown is not None
+    if log_dir.lock is not None:
+        checkpoints.is_lock_held = broker_lock.probe(log_dir.lock).is_held
+    return checkpoints, found
+
+
+def check_log_dir_files(log_dir: LogDir, checkpoints: Checkpoints, limits: Limits) -> Iterator[Finding]:
+    """Findings for the directory's own files; the checkpoints were read before."""
+    if log_dir.meta_properties is not None:
+        location = Location(str(log_dir.meta_properties))
+        try:
+            yield from problem_findings(meta_properties.read(log_dir.meta_properties, limits).problems, location)
+        except KafkaLogError as error:
+            yield finding_of(error, location)
+    if log_dir.clean_shutdown is not None:
+        location = Location(str(log_dir.clean_shutdown))
+        try:
+            yield from problem_findings(clean_shutdown.read(log_dir.clean_shutdown, limits).problems, location)
+        except KafkaLogError as error:
+            yield finding_of(error, location)
+    elif log_dir.meta_properties is not None:
+        yield _unclean(log_dir, checkpoints)
+    for path in log_dir.interrupted_writes:
+        yield interrupted_finding(path, Location(str(path)))
+    for path in log_dir.unexpected:
+        yield unexpected_finding(path, Location(str(path)))
+    yield from _stale_entries(log_dir, checkpoints)
+
+
+def _unclean(log_dir: LogDir, checkpoints: Checkpoints) -> Finding:
+    location = Location(str(log_dir.path))
+    if checkpoints.is_lock_held:
+        return finding(
+            "unclean-shutdown",
+            location,
+            "a broker runs on this directory (.lock is held): what is read may be changing",
+            next_step="Read the findings with that in mind, or look at a copy.",
+        )  # fmt: skip
+    return finding(
+        "unclean-shutdown",
+        location,
+        "there is no clean-shutdown mark: the broker was killed (or runs elsewhere and this is a copy); at its next "
+        "start it checks every segment past the recovery points, trims preallocated indexes and cuts torn tails off",
+    )
+
+
+def _stale_entries(log_dir: LogDir, checkpoints: Checkpoints) -> Iterator[Finding]:
+    present = set()
+    for path in log_dir.partitions:
+        parsed = parse_partition_dir(path.name)
+        if parsed is not None:
+            present.add(parsed[:2])
+    for name, path in sorted(log_dir.checkpoints.items()):
+        entries: dict[tuple[str, int], int] = getattr(checkpoints, _ATTRIBUTE[name])
+        for (topic, partition), offset in entries.items():
+            if (topic, partition) not in present:
+                yield finding(
+                    "checkpoint-stale-entry",
+                    Location(str(path), topic, partition, offset=offset),
+                    f"{topic}-{partition} is not in this directory",
+                )
+
+
+def check_partition_checkpoints(
+    key: tuple[str, int],
+    checkpoints: Checkpoints,
+    location: Location,
+    *,
+    first_base_offset: int,
+    log_end_offset: int,
+) -> Iterator[Finding]:
+    """Findings where a checkpoint's offset for this partition lies outside its log.
+
+    A broker writes its high watermarks every five seconds, and when it stops (server ReplicaManager). In between,
+    retention may delete segments up to a newer one, so that only after a clean stop the log cannot begin past it.
+    """
+    for name, entries, what in (
+        (layout.REPLICATION_OFFSET_CHECKPOINT, checkpoints.high_watermark, "high watermark"),
+        (layout.RECOVERY_POINT_CHECKPOINT, checkpoints.recovery_point, "recovery point"),
+        (layout.LOG_START_OFFSET_CHECKPOINT, checkpoints.log_start_offset, "log start offset"),
+        (layout.CLEANER_OFFSET_CHECKPOINT, checkpoints.cleaner_offset, "first dirty offset"),
+    ):
+        offset = entries.get(key)
+        if offset is not None and offset > log_end_offset:
+            yield finding(
+                "checkpoint-mismatch",
+                location.at(offset=offset),
+                f"the {what} is {offset} ({name}), the log ends at {log_end_offset}: the log lost its end",
+                expected=log_end_offset,
+                actual=offset,
+                lost_offsets=(log_end_offset, offset - 1),
+            )
+    high_watermark = checkpoints.high_watermark.get(key)
+    if checkpoints.is_clean_shutdown and high_watermark is not None and high_watermark < first_base_offset:
+        yield finding(
+            "checkpoint-mismatch",
+            location.at(offset=high_watermark),
+            f"the high watermark is {high_watermark} ({layout.REPLICATION_OFFSET_CHECKPOINT}), the log begins at "
+            f"{first_base_offset}",
+            expected=first_base_offset,
+            actual=high_watermark,
+        )
+    recovery_point = checkpoints.recovery_point.get(key)
+    if not checkpoints.is_clean_shutdown and recovery_point is not None and recovery_point < log_end_offset:
+        yield finding(
+            "unflushed-segment",
+            location.at(offset=recovery_point),
+            f"offsets {recovery_point} to {log_end_offset - 1} lie past the recovery point: the broker checks them "
+            "batch by batch at start",
+        )

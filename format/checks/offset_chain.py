@@ -1,0 +1,131 @@
+"""The chain of offsets and leader epochs through a partition's segments, batch after batch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from format import layout
+from format.findings import Certainty, Finding, Severity, finding
+from format.location import Location
+from format.log.batch_table import BatchTable, Damage
+from format.log.record_table import batch_location
+
+
+class OffsetChain:
+    """What came before, as far as the next batch is concerned; fed segment by segment, table by table.
+
+    ``is_compacted`` starts as what the checkpoints say and becomes True at the first batch with fewer records than
+    offsets: from then on gaps are what compaction leaves, not a loss.
+    """
+
+    def __init__(self, *, is_compacted: bool = False) -> None:
+        self.is_compacted = is_compacted
+        self.first_offset: int | None = None
+        self.last_offset: int | None = None
+        self.leader_epoch = layout.NO_LEADER_EPOCH
+        self._is_first_of_segment = True
+        self._is_after_damage = False
+        self._base_offset: int | None = None
+        self._next_base_offset: int | None = None
+
+    @property
+    def log_end_offset(self) -> int | None:
+        """The offset after the last batch, None while there is none."""
+        return None if self.last_offset is None else self.last_offset + 1
+
+    def start_segment(self, base_offset: int | None, next_base_offset: int | None) -> None:
+        """Go on with the segment of that base offset; the next one's tells where its offsets must end.
+
+        None is for a file whose name tells no offset: its first batch then does.
+        """
+        self._base_offset = base_offset
+        self._next_base_offset = next_base_offset
+        self._is_first_of_segment = True
+
+    def note_damage(self, damage: Damage) -> None:
+        """Bytes were lost here: the gap that follows is theirs."""
+        self._is_after_damage = True
+
+    def feed(self, table: BatchTable, location: Location) -> Iterator[Finding]:
+        """Findings for one table of batches, which must follow what was fed before."""
+        if not len(table):
+            return
+        base, last, epoch = table.base_offset, table.last_offset, table.leader_epoch
+        sparse = (table.magic == 2) & (table.record_count >= 0) & (table.record_count <= table.last_offset_delta)
+        if not self.is_compacted and sparse.any():
+            self.is_compacted = True
+        yield from self._check_segment(table, location)
+        previous = np.empty(len(table), np.int64)
+        previous[1:] = last[:-1]
+        previous[0] = -1 if self.last_offset is None else self.last_offset
+        known = np.ones(len(table), bool)
+        known[0] = self.last_offset is not None
+        for row in np.flatnonzero(known & (base <= previous)).tolist():
+            yield finding(
+                "offset-not-increasing",
+                batch_location(location, table, row),
+                f"the batch starts at offset {base[row]}, the one before it ends at {previous[row]}",
+                expected=int(previous[row]) + 1,
+                actual=int(base[row]),
+            )
+        # The base offset of a compressed v0/v1 message is known only once it was opened.
+        gaps = known & (base > previous + 1) & (table.record_count >= 0)
+        for row in np.flatnonzero(gaps).tolist():
+            yield from self._gap(table, location, row, int(previous[row]), int(base[row]))
+        is_v2 = table.magic == 2
+        epochs = np.where(is_v2, epoch, layout.NO_LEADER_EPOCH)
+        running = np.maximum.accumulate(np.concatenate(([self.leader_epoch], epochs)))
+        for row in np.flatnonzero(is_v2 & (epochs < running[:-1]) & (epochs >= 0)).tolist():
+            yield finding(
+                "leader-epoch-decreasing",
+                batch_location(location, table, row),
+                f"leader epoch {epochs[row]} follows {running[row]}",
+                expected=int(running[row]),
+                actual=int(epochs[row]),
+            )
+        if self.first_offset is None:
+            self.first_offset = int(base[0])
+        self.last_offset = max(int(last[-1]), self.last_offset if self.last_offset is not None else -1)
+        self.leader_epoch = int(running[-1])
+        self._is_first_of_segment = False
+        self._is_after_damage = False
+
+    def _check_segment(self, table: BatchTable, location: Location) -> Iterator[Finding]:
+        base, last = table.base_offset, table.last_offset
+        if self._base_offset is None:
+            self._base_offset = int(base[0])
+        starts_late = self._is_first_of_segment and int(base[0]) > self._base_offset
+        if starts_late and not self.is_compacted and table.record_count[0] >= 0:
+            yield finding(
+                "file-name-mismatch",
+                batch_location(location, table, 0),
+                f"the first batch starts at offset {base[0]}, the file's name says {self._base_offset}",
+                expected=self._base_offset,
+                actual=int(base[0]),
+                certainty=Certainty.LIKELY,
+            )
+        outside = (base < self._base_offset) | (last - self._base_offset > layout.MAX_RELATIVE_OFFSET)
+        if self._next_base_offset is not None:
+            outside |= last >= self._next_base_offset
+        for row in np.flatnonzero(outside).tolist():
+            end = "" if self._next_base_offset is None else f" up to {self._next_base_offset - 1}"
+            yield finding(
+                "offset-out-of-segment",
+                batch_location(location, table, row),
+                f"offsets {base[row]} to {last[row]} lie outside their segment, which holds {self._base_offset}{end}",
+            )
+
+    def _gap(self, table: BatchTable, location: Location, row: int, previous: int, base: int) -> Iterator[Finding]:
+        if self.is_compacted or (row == 0 and self._is_after_damage):
+            return
+        between_segments = row == 0 and self._is_first_of_segment
+        yield finding(
+            "segment-missing" if between_segments else "offset-gap",
+            batch_location(location, table, row),
+            f"offsets {previous + 1} to {base - 1} are in no batch",
+            severity=None if between_segments else Severity.WARNING,
+            certainty=Certainty.LIKELY,
+            lost_offsets=(previous + 1, base - 1),
+        )

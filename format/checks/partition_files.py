@@ -1,0 +1,91 @@
+"""The files of a partition directory: what is missing, left over, orphaned or unexpected there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Protocol
+
+from format import layout
+from format.errors import KafkaLogError
+from format.files import partition_metadata, quorum_state
+from format.files.side_file import Problem, problem_findings
+from format.findings import Finding, finding, finding_of
+from format.io.live_broker import comes_true
+from format.io.remote_path import is_there
+from format.limits import Limits
+from format.node.partition import Partition
+from format.node.partition_surroundings import interrupted_finding, unexpected_finding
+from format.node.segment import Segment, segment_file_name
+
+
+class _HasProblems(Protocol):
+    @property
+    def problems(self) -> tuple[Problem, ...]: ...
+
+
+_MARKS = {
+    "delete": "the partition was deleted or moved away; the broker removes the directory after file.delete.delay.ms",
+    "future": "a replica that is being moved into this log directory",
+    "stray": "the cluster's metadata does not place this partition here",
+}
+
+
+def check_partition_files(partition: Partition, limits: Limits) -> Iterator[Finding]:
+    """Findings for what lies in the directory, its logs aside."""
+    location = partition.location()
+    if partition.mark is not None:
+        yield finding("partition-dir-marked", location, _MARKS[partition.mark])
+    for leftover in partition.leftovers:
+        for suffix, path in sorted(leftover.files.items()):
+            yield finding(
+                "segment-leftover",
+                partition.location(path, leftover.base_offset),
+                f"a {suffix} file marked .{leftover.leftover}",
+                actual=leftover.leftover,
+            )
+    for orphan in partition.orphans:
+        for suffix, path in sorted(orphan.files.items()):
+            if suffix != layout.PRODUCER_SNAPSHOT_SUFFIX:
+                yield finding(
+                    "index-orphan",
+                    partition.location(path, orphan.base_offset),
+                    f"there is no {segment_file_name(orphan.base_offset, layout.LOG_SUFFIX)} beside this {suffix}",
+                )
+    for segment in partition.segments:
+        for suffix in (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX):
+            if suffix not in segment.files:
+                yield _missing(partition, segment, suffix)
+    for path in partition.interrupted_writes:
+        yield interrupted_finding(path, partition.location(path))
+    for path in partition.unexpected:
+        yield unexpected_finding(path, partition.location(path))
+    yield from _problems(partition, partition.metadata, partition_metadata.read, limits)
+    yield from _problems(partition, partition.quorum_state, quorum_state.read, limits)
+
+
+def _missing(partition: Partition, segment: Segment, suffix: str) -> Finding:
+    """The finding for a segment without an index: one that is renamed while it is listed may be on its way."""
+    location = partition.location(segment.log, segment.base_offset)
+    index = segment.directory / segment_file_name(segment.base_offset, suffix)
+    log = segment.log
+
+    def has_changed() -> bool:
+        has_come = is_there(index) and index not in partition.unexpected
+        return has_come or log is None or not is_there(log)
+
+    if comes_true(has_changed, partition.path):
+        return finding("file-changed", location, "the segment's files came or went while they were listed")
+    return finding("index-missing", location, f"the segment has no {suffix}")
+
+
+def _problems(
+    partition: Partition, path: Path | None, read: Callable[[Path, Limits], _HasProblems], limits: Limits
+) -> Iterator[Finding]:
+    if path is None:
+        return
+    where = partition.location(path)
+    try:
+        yield from problem_findings(read(path, limits).problems, where)
+    except KafkaLogError as error:
+        yield finding_of(error, where)

@@ -1,0 +1,88 @@
+"""Producer snapshots against the state that the log itself gives at their offset."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from format.errors import KafkaLogError
+from format.files import producer_snapshot
+from format.files.side_file import problem_findings
+from format.findings import Certainty, Finding, finding, finding_of
+from format.limits import Limits
+from format.location import Location
+from format.state.producers import ProducerState
+
+
+def check_producer_snapshot(
+    path: Path,
+    snapshot_offset: int,
+    state: ProducerState | None,
+    location: Location,
+    *,
+    first_offset: int | None,
+    is_compacted: bool,
+    limits: Limits,
+) -> Iterator[Finding]:
+    """Findings for one snapshot; ``state`` is the log's before ``snapshot_offset``, None where it is not known.
+
+    A producer whose batches lie before the log's ``first_offset`` cannot be compared; one that the snapshot lacks
+    may have expired (producer.id.expiration.ms), unless its transaction is open.
+    """
+    try:
+        snapshot = producer_snapshot.read(path, limits)
+    except KafkaLogError as error:
+        yield finding_of(error, location)
+        return
+    yield from problem_findings(snapshot.problems, location)
+    if state is None or snapshot.problems:
+        return
+    seen = set()
+    names = ("producer_epoch", "last_sequence", "last_offset", "offset_delta", "timestamp")
+    for producer_id, *values in zip(*(column.tolist() for column in snapshot.columns), strict=True):
+        seen.add(producer_id)
+        stored = dict(zip((*names, "coordinator_epoch", "current_txn_first_offset"), values, strict=True))
+        entry = state.entries.get(producer_id)
+        if entry is None:
+            if first_offset is not None and stored["last_offset"] >= first_offset and not is_compacted:
+                yield _mismatch(
+                    location, snapshot_offset, producer_id, "is in the snapshot with last offset "
+                    f"{stored['last_offset']}, but no batch of it is in the log", None, stored["last_offset"],
+                )  # fmt: skip
+            continue
+        wrong = []
+        for name in names:
+            known = getattr(entry, name)
+            if stored[name] != known and not (is_compacted and name != "producer_epoch"):
+                wrong.append((name, known, stored[name]))
+        if entry.coordinator_epoch is not None and stored["coordinator_epoch"] != entry.coordinator_epoch:
+            wrong.append(("coordinator_epoch", entry.coordinator_epoch, stored["coordinator_epoch"]))
+        open_since = -1 if entry.current_txn_first_offset is None else entry.current_txn_first_offset
+        if stored["current_txn_first_offset"] != open_since and not is_compacted:
+            before_log = first_offset is not None and 0 <= stored["current_txn_first_offset"] < first_offset
+            if not before_log:
+                wrong.append(("current_txn_first_offset", open_since, stored["current_txn_first_offset"]))
+        for name, known, actual in wrong:
+            yield _mismatch(
+                location, snapshot_offset, producer_id,
+                f"has {name} {actual} in the snapshot, the log says {known}", known, actual,
+            )  # fmt: skip
+    for producer_id in state.open_transactions:
+        if producer_id not in seen and state.open_transactions[producer_id] < snapshot_offset:
+            yield _mismatch(
+                location, snapshot_offset, producer_id,
+                "has an open transaction in the log and is not in the snapshot", None, None,
+            )  # fmt: skip
+
+
+def _mismatch(
+    location: Location, snapshot_offset: int, producer_id: int, what: str, expected: object, actual: object
+) -> Finding:
+    return finding(
+        "snapshot-mismatch",
+        location.at(offset=snapshot_offset),
+        f"producer {producer_id} {what}",
+        certainty=Certainty.LIKELY,
+        expected=expected,
+        actual=actual,
+    )

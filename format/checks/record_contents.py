@@ -1,0 +1,160 @@
+"""The records inside batches: decoded, counted, in order, and true to their batch's header."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format import kernel
+from format.codecs.checksums import crc_tables
+from format.errors import CorruptDataError
+from format.findings import Finding, finding, finding_of
+from format.limits import Limits
+from format.location import Location
+from format.log.batch_table import KERNEL_IS_COMPILED
+from format.log.control_records import decode_control_record
+from format.log.legacy_messages import wrong_inner_checksums
+from format.log.record_table import RecordTable, batch_location
+
+
+class RecordCheck:
+    """Checks the record tables of one log, fed in log order; carries what a batch that spans tables needs."""
+
+    def __init__(self, location: Location, limits: Limits) -> None:
+        self._location = location
+        self._limits = limits
+        self._last_offset = 0  # of the batch that the last table was cut in, and its largest timestamp so far
+        self._largest_timestamp = 0
+
+    def findings(self, table: RecordTable) -> Iterator[Finding]:
+        """Findings for one table of records; what its reader could not decode comes first."""
+        for problem in table.problems:
+            yield finding_of(problem.error, self._location)
+        if len(table) and not self._is_plainly_sound(table):
+            yield from self._closer_look(table)
+
+    def _is_plainly_sound(self, table: RecordTable) -> bool:
+        """Whether the compiled kernel sees at once that there is nothing to find."""
+        if not KERNEL_IS_COMPILED or table.problems or table.is_cut or table.is_continued:
+            return False
+        records, batches = np.ascontiguousarray(table.columns), np.ascontiguousarray(table.batches.columns)
+        doubtful = kernel.find_doubtful_record(
+            table.buffer, memoryview(records), memoryview(batches), self._limits.max_record_bytes, crc_tables()
+        )
+        return doubtful < 0
+
+    def _closer_look(self, table: RecordTable) -> Iterator[Finding]:
+        location = self._location
+        batches = table.batches
+        batch, offset = table.batch, table.offset
+        starts = np.flatnonzero(np.concatenate(([True], batch[1:] != batch[:-1])))
+        is_first = np.zeros(len(table), bool)
+        is_first[starts] = True
+        falls = np.zeros(len(table), bool)
+        falls[1:] = offset[1:] <= offset[:-1]
+        if table.is_continued:
+            is_first[0], falls[0] = False, offset[0] <= self._last_offset
+        self._last_offset = int(offset[-1])
+        outside = (offset < batches.base_offset[batch]) | (offset > batches.last_offset[batch])
+        wrong = (falls & ~is_first) | (outside & (batches.magic[batch] == 2)) | (offset < 0)
+        yield from _per_batch(
+            table, location, wrong, "record-offset-invalid",
+            lambda row, of: f"record offset {offset[row]} is out of order or outside the batch's offsets "
+                            f"{batches.base_offset[of]} to {batches.last_offset[of]}",
+        )  # fmt: skip
+        yield from self._max_timestamps(table, starts)
+        yield from _check_fields(table, location, self._limits)
+
+    def _max_timestamps(self, table: RecordTable, starts: NDArray[np.intp]) -> Iterator[Finding]:
+        batches = table.batches
+        rows = table.batch[starts]
+        largest = np.maximum.reduceat(table.timestamp, starts)
+        if table.is_continued:
+            largest[0] = max(int(largest[0]), self._largest_timestamp)
+        self._largest_timestamp = int(largest[-1])
+        damaged = {problem.batch for problem in table.problems}
+        wrong = (largest != batches.max_timestamp[rows]) & ~batches.is_append_time[rows] & (batches.magic[rows] > 0)
+        if table.is_cut:
+            wrong[-1] = False
+        for number in np.flatnonzero(wrong).tolist():
+            row = int(rows[number])
+            if row in damaged:
+                continue
+            yield finding(
+                "max-timestamp-mismatch",
+                batch_location(self._location, batches, row),
+                f"the header's max timestamp is {batches.max_timestamp[row]}, the records' largest {largest[number]}",
+                expected=int(largest[number]),
+                actual=int(batches.max_timestamp[row]),
+            )
+
+
+def _check_fields(table: RecordTable, location: Location, limits: Limits) -> Iterator[Finding]:
+    """What each record tells by itself: attributes, size, header keys, control records, the CRC of an inner message."""
+    batches = table.batches
+    batch, offset = table.batch, table.offset
+    yield from _per_batch(
+        table, location, (table.attributes != 0) & (batches.magic[batch] == 2), "record-attributes-unknown",
+        lambda row, of: f"the record at offset {offset[row]} has attributes {table.attributes[row]:#04x}",
+    )  # fmt: skip
+    yield from _per_batch(
+        table, location, table.size_bytes > limits.max_record_bytes, "limit-exceeded",
+        lambda row, of: f"the record at offset {offset[row]} has {table.size_bytes[row]} bytes, "
+                        f"over the limit of {limits.max_record_bytes}",
+    )  # fmt: skip
+    yield from _check_header_keys(table, location)
+    yield from _check_control_records(table, location)
+    inner = np.flatnonzero(batches.is_wrapper[batch])
+    for row in wrong_inner_checksums(table, inner):
+        of = int(batch[row])
+        yield finding(
+            "message-invalid",
+            batch_location(location, batches, of).at(
+                int(batches.position[of]), int(batches.size_bytes[of]), int(offset[row])
+            ),
+            f"the inner message at offset {offset[row]} has a wrong CRC",
+        )
+
+
+def _check_header_keys(table: RecordTable, location: Location) -> Iterator[Finding]:
+    rows = np.flatnonzero(table.header_count > 0)
+    if not len(rows):
+        return
+    columns = np.ascontiguousarray(table.columns[rows])
+    bad = kernel.find_bad_header_key(table.buffer, memoryview(columns), 0)
+    while bad >= 0:
+        row = int(rows[bad])
+        of = int(table.batch[row])
+        place = batch_location(location, table.batches, of)
+        yield finding(
+            "record-header-not-utf8",
+            place.at(place.position, place.length, int(table.offset[row])),
+            f"a header key of the record at offset {table.offset[row]} is not UTF-8",
+        )
+        bad = kernel.find_bad_header_key(table.buffer, memoryview(columns), bad + 1)
+
+
+def _check_control_records(table: RecordTable, location: Location) -> Iterator[Finding]:
+    batches = table.batches
+    for row in np.flatnonzero(batches.is_control[table.batch]).tolist():
+        of = int(table.batch[row])
+        try:
+            decode_control_record(table.key(row), table.value(row))
+        except CorruptDataError as error:
+            error.location = batch_location(location, batches, of)
+            yield finding_of(error)
+
+
+def _per_batch(table: RecordTable, location: Location, wrong, code: str, message) -> Iterator[Finding]:  # type: ignore[no-untyped-def]
+    """One finding for the first wrong record of each batch."""
+    rows = np.flatnonzero(wrong)
+    if not len(rows):
+        return
+    of = table.batch[rows]
+    first_of_batch = rows[np.concatenate(([True], of[1:] != of[:-1]))]
+    for row in first_of_batch.tolist():
+        batch = int(table.batch[row])
+        place = batch_location(location, table.batches, batch)
+        yield finding(code, place.at(place.position, place.length, int(table.offset[row])), message(row, batch))

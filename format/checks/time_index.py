@@ -1,0 +1,94 @@
+"""A .timeindex against the batches of its segment, fed table by table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from format.files.time_index import TimeIndex
+from format.findings import Certainty, Finding, Severity, finding
+from format.layout import TIME_INDEX_ENTRY
+from format.location import Location
+from format.log.batch_table import BatchTable
+
+_NEVER = -(2**63)
+
+
+class TimeIndexCheck:
+    """An entry holds the largest timestamp of the segment so far and an offset of the batch that has it (KIP-33)."""
+
+    def __init__(self, index: TimeIndex, location: Location) -> None:
+        self._location = location
+        self._timestamps = index.timestamps
+        self._offsets = index.offsets
+        self._before = np.full(index.entry_count, _NEVER, np.int64)  # largest timestamp before the entry's batch
+        self._of_batch = np.full(index.entry_count, _NEVER, np.int64)
+        self._is_seen = np.zeros(index.entry_count, bool)
+        self._largest = _NEVER
+        self.has_padding = index.padding_bytes > 0
+
+    def feed(self, table: BatchTable) -> None:
+        """Note what one table of the segment's batches says of the entries."""
+        if not len(table):
+            return
+        last = np.maximum.accumulate(table.last_offset)
+        largest = np.maximum.accumulate(table.max_timestamp)
+        before = np.concatenate(([self._largest], np.maximum(largest, self._largest)[:-1]))
+        at = np.searchsorted(last, self._offsets)
+        inside = at < len(table)
+        rows = np.minimum(at, len(table) - 1)
+        inside &= ~self._is_seen & (table.base_offset[rows] <= self._offsets)
+        self._is_seen |= inside
+        self._before[inside] = before[rows[inside]]
+        self._of_batch[inside] = table.max_timestamp[rows[inside]]
+        self._largest = max(self._largest, int(largest[-1]))
+
+    def findings(self, damaged_after_offset: int | None, *, is_closed: bool) -> Iterator[Finding]:
+        """The findings once the whole segment was fed; entries past damage cannot be judged.
+
+        The last entry of a closed segment tells a broker the segment's largest timestamp.
+        """
+        for number in range(len(self._timestamps)):
+            timestamp, offset = int(self._timestamps[number]), int(self._offsets[number])
+            if damaged_after_offset is not None and offset > damaged_after_offset:
+                continue
+            place = self._location.at(number * TIME_INDEX_ENTRY.size_bytes, TIME_INDEX_ENTRY.size_bytes, offset)
+            if not self._is_seen[number]:
+                # A segment without timestamps gets one entry of -1 at its base offset when it is closed.
+                if timestamp >= 0 or self._largest > timestamp:
+                    yield finding(
+                        "time-index-mismatch", place, f"entry {number} names offset {offset}, which is in no batch",
+                    )  # fmt: skip
+                continue
+            upto = max(int(self._before[number]), int(self._of_batch[number]))
+            if timestamp != upto:
+                yield finding(
+                    "time-index-mismatch", place,
+                    f"entry {number} says that {timestamp} is the largest timestamp up to offset {offset}; "
+                    f"it is {upto}",
+                    expected=upto, actual=timestamp,
+                )  # fmt: skip
+            elif int(self._before[number]) == int(self._of_batch[number]) == timestamp:
+                yield finding(
+                    "time-index-mismatch", place,
+                    f"entry {number} names offset {offset} for timestamp {timestamp}, which an earlier batch has too: "
+                    "look-ups by that time begin too late",
+                    severity=Severity.WARNING, certainty=Certainty.LIKELY,
+                )  # fmt: skip
+            elif int(self._of_batch[number]) != timestamp:
+                yield finding(
+                    "time-index-imprecise", place,
+                    f"entry {number}: timestamp {timestamp} lies before the batch of offset {offset}",
+                )  # fmt: skip
+        if is_closed and damaged_after_offset is None and self._largest >= 0 and not self.has_padding:
+            known = int(self._timestamps[-1]) if len(self._timestamps) else -1
+            if known < self._largest:
+                yield finding(
+                    "time-index-mismatch",
+                    self._location,
+                    f"the last entry's timestamp is {known}, the segment's largest {self._largest}: look-ups by time "
+                    "skip the segment",
+                    expected=self._largest,
+                    actual=known,
+                )

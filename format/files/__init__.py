@@ -1,0 +1,1 @@
+"""Side files: one module for each kind, with the same shape."""

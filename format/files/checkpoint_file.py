@@ -1,0 +1,117 @@
+"""The text format of the checkpoints: a version, a count, then one entry per line (server-common CheckpointFile)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from format.errors import InvalidCheckpoint, UnknownVersion
+from format.files.side_file import (
+    INT32_RANGE,
+    MAX_PROBLEMS,
+    Line,
+    Problem,
+    decode_integer,
+    decode_text,
+    invalid_line,
+    lines,
+)
+from format.io.source import Source
+from format.limits import Limits
+from format.location import Location
+
+CURRENT_VERSION = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CheckpointHead:
+    """The first two lines: ``version`` is None for an empty file, ``entry_count`` for a file without a second line."""
+
+    version: int | None
+    entry_count: int | None
+
+
+class CheckpointReader:
+    """Reads the head at once, then yields each entry line with its words; the count is checked on the way.
+
+    An empty file has no entries: brokers make one at start and fill it later. So has, to a broker, a file that ends
+    after its version; that one gets a problem. Every method raises InvalidCheckpoint, with the line's number in its
+    message and its position in its location, UnknownVersion and LimitExceeded.
+    """
+
+    def __init__(self, source: Source, limits: Limits) -> None:
+        self._source = source
+        self._lines = lines(source, limits)
+        self._problems: list[Problem] = []
+        self._problem_count = 0
+        self._last_problem_line = Line(0, 0, b"")
+        version_line = next(self._lines, None)
+        version = self._integer(version_line, f"the version, {CURRENT_VERSION}", INT32_RANGE[0])
+        if version is not None and version != CURRENT_VERSION:
+            raise UnknownVersion(f"line 1: version {version}, known is {CURRENT_VERSION} only", Location(source.path))
+        self._count_line = next(self._lines, None)
+        count = self._integer(self._count_line, "the number of entries", 0)
+        if version_line is not None and count is None:
+            self.add_problem(version_line, "the file ends after the version; a broker takes it for one without entries")
+        self.head = CheckpointHead(version, count)
+
+    def _integer(self, line: Line | None, expected: str, least: int) -> int | None:
+        if line is None:
+            return None
+        value = decode_integer(decode_text(self._source, line), least, INT32_RANGE[1])
+        if value is None:
+            raise invalid_line(self._source, line, expected)
+        return value
+
+    def entries(self, word_count: int, expected: str) -> Iterator[tuple[Line, list[str]]]:
+        """Each entry line and its words; ``expected`` names them for the error where there are not ``word_count``."""
+        number = 0
+        for number, line in enumerate(self._lines, start=1):
+            if number > (self.head.entry_count or 0):
+                raise invalid_line(
+                    self._source, line, f"the end of the file after {self.head.entry_count} entries as line 2 says"
+                )
+            # A broker takes white space between words and after them, not before them.
+            # Bytes split at ASCII white space alone, as Java's \s does.
+            text = decode_text(self._source, line)
+            words = [word.decode("utf-8") for word in line.content.split()]
+            if len(words) != word_count or not text.startswith(words[0]):
+                raise invalid_line(self._source, line, expected)
+            yield line, words
+        if self._count_line is not None and number != self.head.entry_count:
+            raise InvalidCheckpoint(
+                f"line 2: expected the number of entries, which is {number}, found {self.head.entry_count}",
+                Location(self._source.path, position=self._count_line.position, length=len(self._count_line.content)),
+            )
+
+    def integer(self, line: Line, word: str, expected: str, most: int) -> int:
+        """A word of an entry as an integer from 0 to ``most``."""
+        value = decode_integer(word, 0, most)
+        if value is None:
+            raise invalid_line(self._source, line, expected)
+        return value
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """What was noted so far: the first hundred, and one that sums up the rest."""
+        more, line = self._problem_count - MAX_PROBLEMS, self._last_problem_line
+        if more <= 0:
+            return tuple(self._problems)
+        text = f"{more} more {'problem' if more == 1 else 'problems'}, the last on line {line.number}"
+        return (*self._problems, Problem(line.position, len(line.content), text, InvalidCheckpoint.code))
+
+    def add_problem(self, line: Line, message: str) -> None:
+        """Note what is wrong with a line that can be read all the same."""
+        self._problem_count += 1
+        self._last_problem_line = line
+        if self._problem_count <= MAX_PROBLEMS:
+            text = f"line {line.number}: {message}"
+            self._problems.append(Problem(line.position, len(line.content), text, InvalidCheckpoint.code))
+
+
+def write_checkpoint(version: int | None, entry_lines: Iterable[str]) -> bytes:
+    """The bytes of a checkpoint; version None, which is that of an empty file, gives an empty file."""
+    all_lines = list(entry_lines)
+    if version is None and not all_lines:
+        return b""
+    return "".join(f"{line}\n" for line in [str(version or 0), str(len(all_lines)), *all_lines]).encode("utf-8")

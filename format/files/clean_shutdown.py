@@ -1,0 +1,61 @@
+"""The clean-shutdown mark (.kafka_cleanshutdown): its presence tells a broker that no log needs recovery.
+
+A broker deletes it at start. Older brokers leave it empty, newer ones put the broker's epoch in it as JSON (KIP-966,
+storage CleanShutdownFileHandler); one that cannot be read still counts, with no epoch.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from format.errors import InvalidCheckpoint, LimitExceeded, UnknownVersion
+from format.files.json_object import decode_json_object
+from format.files.side_file import INT32_RANGE, INT64_RANGE, Line, PathOrSource, Problem, opened
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+
+CURRENT_VERSION = 0
+
+
+@dataclass(frozen=True, slots=True)
+class CleanShutdown:
+    """What the mark says: nothing (None) when it is empty; content that a broker could not read is a problem."""
+
+    path: str
+    version: int | None
+    broker_epoch: int | None
+    problems: tuple[Problem, ...]
+
+
+def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> CleanShutdown:
+    """The mark, which must be there. Raises UnreadableFile, and LimitExceeded past ``limits.max_line_bytes``."""
+    with opened(path_or_source) as source:
+        if source.size_bytes == 0:
+            return CleanShutdown(source.path, None, None, ())
+        if source.size_bytes > limits.max_line_bytes:
+            raise LimitExceeded(
+                f"the file has {source.size_bytes} bytes, over the limit of {limits.max_line_bytes} for a line",
+                Location(source.path),
+            )
+        line = Line(1, 0, source.read_at(0, source.size_bytes))
+        try:
+            content = decode_json_object(source, line)
+            version = content.integer("version", *INT32_RANGE) if "version" in content.fields else CURRENT_VERSION
+            broker_epoch = content.integer("brokerEpoch", *INT64_RANGE)
+        except InvalidCheckpoint as error:
+            problem = Problem(0, source.size_bytes, error.message, error.code)
+            return CleanShutdown(source.path, None, None, (problem,))
+        problems: tuple[Problem, ...] = ()
+        if version != CURRENT_VERSION:
+            message = f"version {version}, known is {CURRENT_VERSION} only"
+            problems = (Problem(0, source.size_bytes, message, UnknownVersion.code),)
+        return CleanShutdown(source.path, version, broker_epoch, problems)
+
+
+def write(entries: CleanShutdown) -> bytes:
+    """The bytes of the mark: empty for an older broker's, which has no version, else JSON without a newline."""
+    if entries.version is None:
+        return b""
+    content = {"version": entries.version, "brokerEpoch": entries.broker_epoch}
+    return json.dumps(content, separators=(",", ":")).encode("ascii")

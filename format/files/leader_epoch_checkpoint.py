@@ -1,0 +1,60 @@
+"""The leader-epoch-checkpoint: the first offset of each leader epoch (KIP-101, storage LeaderEpochCheckpointFile).
+
+A broker that loads it drops, for each entry, the entries before it whose epoch or start offset is not below its own
+(storage LeaderEpochFileCache).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from format.files.checkpoint_file import CURRENT_VERSION, CheckpointReader, write_checkpoint
+from format.files.side_file import INT32_RANGE, INT64_RANGE, PathOrSource, Problem, opened
+from format.limits import DEFAULT_LIMITS, Limits
+
+
+@dataclass(frozen=True, slots=True)
+class EpochEntry:
+    """One leader epoch and its first offset (Kafka's EpochEntry)."""
+
+    leader_epoch: int
+    start_offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeaderEpochCheckpoint:
+    """The entries in the file's order; ``version`` is None for an empty file. Falling entries are ``problems``."""
+
+    path: str
+    version: int | None
+    entries: tuple[EpochEntry, ...]
+    problems: tuple[Problem, ...]
+
+
+def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> LeaderEpochCheckpoint:
+    """The checkpoint. Raises UnreadableFile, LimitExceeded, UnknownVersion, and InvalidCheckpoint for other text."""
+    with opened(path_or_source) as source:
+        reader = CheckpointReader(source, limits)
+        entries: list[EpochEntry] = []
+        for line, (epoch_word, offset_word) in reader.entries(2, "a leader epoch and a start offset"):
+            entry = EpochEntry(
+                reader.integer(line, epoch_word, "a leader epoch from 0 to 2147483647", INT32_RANGE[1]),
+                reader.integer(line, offset_word, "a start offset from 0 to 9223372036854775807", INT64_RANGE[1]),
+            )
+            if entries and entry.leader_epoch <= entries[-1].leader_epoch:
+                message = f"leader epoch {entry.leader_epoch} is not above the {entries[-1].leader_epoch} before it"
+                reader.add_problem(line, message)
+            if entries and entry.start_offset <= entries[-1].start_offset:
+                message = f"start offset {entry.start_offset} is not above the {entries[-1].start_offset} before it"
+                reader.add_problem(line, message)
+            entries.append(entry)
+        return LeaderEpochCheckpoint(source.path, reader.head.version, tuple(entries), reader.problems)
+
+
+def write(entries: LeaderEpochCheckpoint | Iterable[EpochEntry]) -> bytes:
+    """The bytes of a checkpoint that was read, or of these entries under the current version."""
+    version: int | None = CURRENT_VERSION
+    if isinstance(entries, LeaderEpochCheckpoint):
+        version, entries = entries.version, entries.entries
+    return write_checkpoint(version, (f"{entry.leader_epoch} {entry.start_offset}" for entry in entries))

@@ -1,0 +1,133 @@
+"""The meta.properties file: which cluster and which node a log directory belongs to (KIP-631, KIP-858).
+
+Version 0 (ZooKeeper) may lack every property and calls the node's id ``broker.id``; version 1 (KRaft) must have
+``cluster.id`` and ``node.id``. A file without a version has version 0 (metadata MetaProperties).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from format.errors import InvalidCheckpoint, UnknownVersion
+from format.files.java_properties import JavaProperties, decode_properties, encode_property
+from format.files.side_file import (
+    INT32_RANGE,
+    MAX_PROBLEMS,
+    PathOrSource,
+    Problem,
+    decode_integer,
+    invalid_line,
+    opened,
+    shown,
+)
+from format.io.source import Source
+from format.kafka_uuid import canonical_uuid
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+
+KNOWN_VERSIONS = (0, 1)
+
+
+@dataclass(frozen=True, slots=True)
+class MetaProperties:
+    """What the file says; what it does not say is None.
+
+    ``node_id`` is ``node.id`` in version 1 and ``broker.id`` in version 0. ``properties`` are all (name, value) pairs
+    in the file's order, ``comments`` its comment lines, of which a broker writes the date of writing as the second.
+    """
+
+    path: str
+    version: int
+    cluster_id: str | None
+    node_id: int | None
+    directory_id: str | None
+    properties: tuple[tuple[str, str], ...]
+    comments: tuple[str, ...]
+    problems: tuple[Problem, ...]
+
+
+def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> MetaProperties:
+    """The properties. Raises UnreadableFile, LimitExceeded, UnknownVersion; InvalidCheckpoint where a broker stops."""
+    with opened(path_or_source) as source:
+        found = decode_properties(source, limits)
+        version = _version(source, found)
+        id_name = "broker.id" if version == 0 else "node.id"
+        node_id = _integer(source, found, id_name)
+        cluster_id = found.last("cluster.id")
+        if version > 0:
+            for name in (id_name, "cluster.id"):
+                if found.last(name) is None:
+                    raise InvalidCheckpoint(
+                        f"expected the property {name}, which version {version} must have", Location(source.path)
+                    )
+        return MetaProperties(
+            path=source.path,
+            version=version,
+            cluster_id=None if cluster_id is None else cluster_id.value,
+            node_id=node_id,
+            directory_id=_directory_id(source, found),
+            properties=tuple((each.name, each.value) for each in found.properties),
+            comments=found.comments,
+            problems=_problems(found),
+        )
+
+
+def _version(source: Source, found: JavaProperties) -> int:
+    version = found.last("version")
+    if version is None:
+        return 0
+    number = decode_integer(version.value.strip(), *INT32_RANGE)
+    if number is None:
+        raise invalid_line(source, version.line, "a version number", shown(version.value))
+    if number not in KNOWN_VERSIONS:
+        raise UnknownVersion(
+            f"line {version.line.number}: version {number}, known are {KNOWN_VERSIONS[0]} and {KNOWN_VERSIONS[1]}",
+            Location(source.path, position=version.line.position, length=len(version.line.content)),
+        )
+    return number
+
+
+def _integer(source: Source, found: JavaProperties, name: str) -> int | None:
+    entry = found.last(name)
+    if entry is None:
+        return None
+    number = decode_integer(entry.value, *INT32_RANGE)
+    if number is None:
+        raise invalid_line(source, entry.line, f"a 32-bit integer as {name}", shown(entry.value))
+    return number
+
+
+def _directory_id(source: Source, found: JavaProperties) -> str | None:
+    entry = found.last("directory.id")
+    if entry is None:
+        return None
+    try:
+        return canonical_uuid(entry.value)
+    except ValueError as error:
+        expected = "16 bytes in URL-safe base64 as directory.id"
+        raise invalid_line(source, entry.line, expected, shown(entry.value)) from error
+
+
+def _problems(found: JavaProperties) -> tuple[Problem, ...]:
+    seen: set[str] = set()
+    problems: list[Problem] = []
+    for each in found.properties:
+        if each.name in seen and len(problems) < MAX_PROBLEMS:
+            message = f"line {each.line.number}: {shown(each.name)} has a line before; a broker takes the last"
+            problems.append(Problem(each.line.position, len(each.line.content), message, InvalidCheckpoint.code))
+        seen.add(each.name)
+    return tuple(problems)
+
+
+def write(entries: MetaProperties | Iterable[tuple[str, str]]) -> bytes:
+    r"""The bytes of a file that was read, or of these (name, value) pairs: its comments, then one property per line.
+
+    Characters outside ASCII become \uXXXX. A broker writes them as UTF-8, which it then reads as ISO-8859-1; the ids
+    that Kafka makes hold none.
+    """
+    comments: tuple[str, ...] = ()
+    if isinstance(entries, MetaProperties):
+        comments, entries = entries.comments, entries.properties
+    written = [*comments, *(encode_property(name, value) for name, value in entries)]
+    return "".join(f"{line}\n" for line in written).encode("latin-1")

@@ -1,0 +1,70 @@
+"""An offset checkpoint: one offset for each partition of a log directory (storage OffsetCheckpointFile).
+
+Which offset, the file's name says: replication-offset-checkpoint the high watermark, recovery-point-offset-checkpoint
+the recovery point, log-start-offset-checkpoint the log start offset, cleaner-offset-checkpoint the first dirty offset.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from format.files.checkpoint_file import CURRENT_VERSION, CheckpointReader, write_checkpoint
+from format.files.side_file import INT32_RANGE, INT64_RANGE, PathOrSource, Problem, opened, shown
+from format.limits import DEFAULT_LIMITS, Limits
+
+_TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPartitionOffset:
+    """One line: a partition and its offset."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetCheckpoint:
+    """The entries in the file's order; ``version`` is None for an empty file.
+
+    A partition that comes twice and a name that no topic can have are ``problems``.
+    """
+
+    path: str
+    version: int | None
+    entries: tuple[TopicPartitionOffset, ...]
+    problems: tuple[Problem, ...]
+
+    def by_partition(self) -> dict[tuple[str, int], int]:
+        """The offset of each (topic, partition); of a repeated one the last, as a broker takes it."""
+        return {(entry.topic, entry.partition): entry.offset for entry in self.entries}
+
+
+def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> OffsetCheckpoint:
+    """The checkpoint. Raises UnreadableFile, LimitExceeded, UnknownVersion, and InvalidCheckpoint for other text."""
+    with opened(path_or_source) as source:
+        reader = CheckpointReader(source, limits)
+        entries: list[TopicPartitionOffset] = []
+        seen: set[tuple[str, int]] = set()
+        for line, (topic, partition_word, offset_word) in reader.entries(3, "a topic, a partition and an offset"):
+            partition = reader.integer(line, partition_word, "a partition from 0 to 2147483647", INT32_RANGE[1])
+            offset = reader.integer(line, offset_word, "an offset from 0 to 9223372036854775807", INT64_RANGE[1])
+            if _TOPIC_NAME.fullmatch(topic) is None:
+                reader.add_problem(line, f"{shown(topic)} is not a name that a topic can have")
+            if (topic, partition) in seen:
+                message = f"partition {shown(f'{topic}-{partition}')} has a line before; a broker takes the last"
+                reader.add_problem(line, message)
+            seen.add((topic, partition))
+            entries.append(TopicPartitionOffset(topic, partition, offset))
+        return OffsetCheckpoint(source.path, reader.head.version, tuple(entries), reader.problems)
+
+
+def write(entries: OffsetCheckpoint | Iterable[TopicPartitionOffset]) -> bytes:
+    """The bytes of a checkpoint that was read, or of these entries under the current version."""
+    version: int | None = CURRENT_VERSION
+    if isinstance(entries, OffsetCheckpoint):
+        version, entries = entries.version, entries.entries
+    return write_checkpoint(version, (f"{entry.topic} {entry.partition} {entry.offset}" for entry in entries))

@@ -1,0 +1,115 @@
+"""The quorum-state of a KRaft node: its leader, its epoch and its vote (raft FileQuorumStateStore, KIP-595, KIP-853).
+
+One line of JSON. Version 0 carries the voters as well; version 1 has the voted directory id instead, the voters being
+in the log. A node that cannot read it does not start.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import Any
+
+from format.errors import InvalidCheckpoint, UnknownVersion
+from format.files.json_object import JsonObject, decode_json_object
+from format.files.side_file import INT32_RANGE, INT64_RANGE, PathOrSource, Problem, lines, opened, shown
+from format.kafka_uuid import canonical_uuid
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+
+KNOWN_VERSIONS = (0, 1)
+_FIELDS = {
+    0: ("clusterId", "leaderId", "leaderEpoch", "votedId", "appliedOffset", "currentVoters", "data_version"),
+    1: ("leaderId", "leaderEpoch", "votedId", "votedDirectoryId", "data_version"),
+}
+_MOST_ODD_FIELDS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class QuorumState:
+    """The election state: -1 stands for no leader and no vote; what a version does not carry is None.
+
+    ``voted_directory_id`` is of version 1; ``cluster_id``, ``applied_offset`` and ``current_voters`` (node ids, None
+    also where the file says null) are of version 0.
+    """
+
+    path: str
+    data_version: int
+    leader_id: int
+    leader_epoch: int
+    voted_id: int
+    voted_directory_id: str | None
+    cluster_id: str | None
+    applied_offset: int | None
+    current_voters: tuple[int, ...] | None
+    problems: tuple[Problem, ...]
+
+
+def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> QuorumState:
+    """The state. Raises UnreadableFile, LimitExceeded, UnknownVersion, and InvalidCheckpoint where a node stops."""
+    with opened(path_or_source) as source:
+        found = lines(source, limits)
+        line = next(found, None)
+        if line is None:
+            raise InvalidCheckpoint("expected a line of JSON, found an empty file", Location(source.path))
+        problems = []
+        after = next(found, None)
+        if after is not None:
+            message = f"line {after.number}: expected the end of the file, found {shown(after.content)}"
+            length = source.size_bytes - after.position
+            problems.append(Problem(after.position, length, message, InvalidCheckpoint.code))
+        return _decode(decode_json_object(source, line), problems)
+
+
+def _decode(state: JsonObject, problems_after: list[Problem]) -> QuorumState:
+    version = state.integer("data_version", *INT32_RANGE)
+    length = len(state.line.content)
+    if version not in KNOWN_VERSIONS:
+        raise UnknownVersion(
+            f"line 1: data_version {version}, known are {KNOWN_VERSIONS[0]} and {KNOWN_VERSIONS[1]}",
+            Location(state.source.path, position=0, length=length),
+        )
+    odd = [f"{shown(name)} comes more than once; the last counts" for name in state.repeated]
+    odd += [f"{shown(name)} is no field of version {version}" for name in state.fields if name not in _FIELDS[version]]
+    problems = [Problem(0, length, f"line 1: {text}", InvalidCheckpoint.code) for text in odd[:_MOST_ODD_FIELDS]]
+    return QuorumState(
+        path=state.source.path,
+        data_version=version,
+        leader_id=state.integer("leaderId", -1, INT32_RANGE[1]),
+        leader_epoch=state.integer("leaderEpoch", -1, INT32_RANGE[1]),
+        voted_id=state.integer("votedId", -1, INT32_RANGE[1]),
+        voted_directory_id=_directory_id(state) if version > 0 else None,
+        cluster_id=state.text("clusterId") if version == 0 else None,
+        applied_offset=state.integer("appliedOffset", *INT64_RANGE) if version == 0 else None,
+        current_voters=_voters(state) if version == 0 else None,
+        problems=(*problems, *problems_after),
+    )
+
+
+def _directory_id(state: JsonObject) -> str:
+    try:
+        return canonical_uuid(state.text("votedDirectoryId"))
+    except ValueError as error:
+        raise state.invalid("votedDirectoryId", "16 bytes in URL-safe base64") from error
+
+
+def _voters(state: JsonObject) -> tuple[int, ...] | None:
+    voters = state.objects("currentVoters")
+    return None if voters is None else tuple(voter.integer("voterId", 0, INT32_RANGE[1]) for voter in voters)
+
+
+def write(entries: QuorumState) -> bytes:
+    """The bytes as FileQuorumStateStore writes them: compact JSON, the fields in the schema's order, no newline."""
+    voters = None if entries.current_voters is None else [{"voterId": voter} for voter in entries.current_voters]
+    state: dict[str, Any] = {
+        "clusterId": entries.cluster_id,
+        "leaderId": entries.leader_id,
+        "leaderEpoch": entries.leader_epoch,
+        "votedId": entries.voted_id,
+        "votedDirectoryId": entries.voted_directory_id,
+        "appliedOffset": entries.applied_offset,
+        "currentVoters": voters,
+        "data_version": entries.data_version,
+    }
+    fields = {name: state[name] for name in _FIELDS[entries.data_version]}
+    return json.dumps(fields, separators=(",", ":"), ensure_ascii=False).encode("utf-8", "surrogatepass")

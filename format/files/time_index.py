@@ -1,0 +1,182 @@
+"""The time index (.timeindex): from a timestamp to an offset before which no larger timestamp lies (KIP-33).
+
+Kafka's rules (storage TimeIndex): timestamps rise, offsets never fall; a timestamp of -1 (no timestamp) is never
+appended, so that the index of a segment of v0 messages is empty; zeros are a legal first entry (timestamp 0 at the
+base offset) and nothing but padding elsewhere. The last slot is kept free for the entry that is written when the
+segment rolls. A look-up takes the largest entry at or below the target; without one it starts at the base offset.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from format.errors import InvalidIndex
+from format.files.index_file import (
+    absolute_offsets,
+    check_base_offset,
+    floor_slot,
+    last_slot,
+    not_above_previous,
+    problems_of_entries,
+    read_slots,
+    slot_location,
+)
+from format.files.side_file import INT32_RANGE, INT64_RANGE, PathOrSource, Problem, opened
+from format.io.source import Source
+from format.layout import MAX_RELATIVE_OFFSET, TIME_INDEX_ENTRY
+from format.limits import DEFAULT_LIMITS, Limits
+
+
+class TimestampOffset(NamedTuple):
+    """One entry: its number from 0, the timestamp in ms and the absolute offset (Kafka's TimestampOffset)."""
+
+    entry_number: int
+    timestamp: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TimeIndex:
+    """A whole time index: two int64 columns of ``entry_count`` values, and what is wrong with the file.
+
+    ``timestamps`` are ms; ``padding_bytes`` are the preallocated zeros of an active segment's index,
+    ``trailing_bytes`` a slot cut short.
+    """
+
+    path: str
+    base_offset: int
+    timestamps: NDArray[np.int64]
+    relative_offsets: NDArray[np.int64]
+    file_size_bytes: int
+    padding_bytes: int
+    trailing_bytes: int
+    problems: tuple[Problem, ...]
+
+    @property
+    def entry_count(self) -> int:
+        return len(self.timestamps)
+
+    @property
+    def offsets(self) -> NDArray[np.int64]:
+        """The absolute offsets, computed at each access."""
+        return absolute_offsets(self.base_offset, self.relative_offsets)
+
+    def has_entries_of(self, other: TimeIndex) -> bool:
+        """Whether both have the same entries."""
+        return np.array_equal(self.relative_offsets, other.relative_offsets) and np.array_equal(
+            self.timestamps, other.timestamps
+        )
+
+    @property
+    def passes_sanity_check(self) -> bool:
+        """Whether a broker that opens the file keeps it (TimeIndex.sanityCheck) rather than rebuild it.
+
+        The broker takes the whole file for entries: where there is padding, the last timestamp is 0.
+        """
+        if self.trailing_bytes:
+            return False
+        if self.entry_count == 0:
+            return True
+        if self.padding_bytes:
+            return bool(self.timestamps[0] <= 0)
+        return bool(self.timestamps[-1] >= self.timestamps[0] and self.relative_offsets[-1] >= 0)
+
+
+def read(path_or_source: PathOrSource, base_offset: int, limits: Limits = DEFAULT_LIMITS) -> TimeIndex:
+    """The entries of the file; damage becomes ``problems`` and hides nothing of the rest.
+
+    Raises UnreadableFile, LimitExceeded, and InvalidIndex for a base offset outside 63 bits.
+    """
+    with opened(path_or_source) as source:
+        check_base_offset(source, base_offset)
+        slots = read_slots(source, TIME_INDEX_ENTRY, limits, zero_may_be_first=True)
+        timestamps = slots.entries["timestamp"].astype(np.int64)
+        relative_offsets = slots.entries["relative_offset"].astype(np.int64)
+        return TimeIndex(
+            path=source.path,
+            base_offset=base_offset,
+            timestamps=timestamps,
+            relative_offsets=relative_offsets,
+            file_size_bytes=source.size_bytes,
+            padding_bytes=slots.padding_bytes,
+            trailing_bytes=slots.trailing_bytes,
+            problems=(*_problems(base_offset, timestamps, relative_offsets), *slots.problems),
+        )
+
+
+def _problems(
+    base_offset: int, timestamps: NDArray[np.int64], relative_offsets: NDArray[np.int64]
+) -> tuple[Problem, ...]:
+    is_zero = (timestamps == 0) & (relative_offsets == 0)
+    is_zero[:1] = False
+    is_negative = (timestamps < 0) | (relative_offsets < 0)
+    is_compared = ~is_zero & ~is_negative
+    return problems_of_entries(
+        TIME_INDEX_ENTRY,
+        (
+            (is_zero, "zeros before the last entry"),
+            (is_negative, "a negative timestamp or offset"),
+            (
+                not_above_previous(timestamps, is_compared, strictly=True),
+                "the timestamp is not above that of the entry before",
+            ),
+            (
+                not_above_previous(relative_offsets, is_compared, strictly=False),
+                "the offset is below that of the entry before",
+            ),
+            (relative_offsets > INT64_RANGE[1] - base_offset, "the absolute offset would not fit in 63 bits"),
+        ),
+    )
+
+
+def floor_entry(source: Source, base_offset: int, target_timestamp: int) -> TimestampOffset | None:
+    """The largest entry at or below the target in ms, as TimeIndex.lookup finds it; None where there is none.
+
+    Reads a few slots and one window of 4 KiB at most. Raises InvalidIndex for an entry that cannot be: its timestamp
+    or offset is negative.
+    """
+    check_base_offset(source, base_offset)
+    found = floor_slot(source, TIME_INDEX_ENTRY, lambda slot: slot[0] > target_timestamp, zero_may_be_first=True)
+    return None if found is None else _entry(source, base_offset, *found)
+
+
+def last_entry(source: Source, base_offset: int) -> TimestampOffset | None:
+    """The last entry before the padding, which has the segment's largest timestamp once the segment is closed.
+
+    None for an index without entries. Raises InvalidIndex as ``floor_entry`` does.
+    """
+    check_base_offset(source, base_offset)
+    found = last_slot(source, TIME_INDEX_ENTRY, zero_may_be_first=True)
+    return None if found is None else _entry(source, base_offset, *found)
+
+
+def _entry(source: Source, base_offset: int, number: int, slot: tuple[int, ...]) -> TimestampOffset:
+    timestamp, relative_offset = slot
+    if timestamp < 0 or relative_offset < 0 or base_offset + relative_offset > INT64_RANGE[1]:
+        raise InvalidIndex(
+            f"entry {number} has timestamp {timestamp} and relative offset {relative_offset}",
+            slot_location(source, TIME_INDEX_ENTRY, base_offset, number),
+        )
+    return TimestampOffset(number, timestamp, base_offset + relative_offset)
+
+
+def write(entries: TimeIndex | tuple[ArrayLike, ArrayLike]) -> bytes:
+    """The bytes of a trimmed index: of one that was read, or of a column of timestamps and one of relative offsets.
+
+    Raises InvalidIndex for a relative offset that does not fit in an int32.
+    """
+    if isinstance(entries, TimeIndex):
+        timestamps, relative_offsets = entries.timestamps, entries.relative_offsets
+    else:
+        timestamps, relative_offsets = (np.asarray(column, dtype=np.int64) for column in entries)
+    if len(relative_offsets) and not (
+        INT32_RANGE[0] <= int(relative_offsets.min()) <= int(relative_offsets.max()) <= MAX_RELATIVE_OFFSET
+    ):
+        raise InvalidIndex("a relative offset does not fit in 32 bits")
+    table = np.empty(len(timestamps), dtype=TIME_INDEX_ENTRY.numpy_dtype())
+    table["timestamp"], table["relative_offset"] = timestamps, relative_offsets
+    return table.tobytes()

@@ -1,0 +1,144 @@
+"""The transaction index (.txnindex): the aborted transactions whose markers lie in the segment.
+
+Kafka's rules (storage TransactionIndex, AbortedTxn): entries are appended as markers are, so that last offsets rise;
+the last stable offset is at most the one after the marker. The file is never preallocated and exists only once there
+is an entry. The version field has two bytes, of which brokers up to 4.3 look at the first alone.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from format.errors import InvalidIndex, UnknownVersion
+from format.files.index_file import (
+    check_base_offset,
+    entry_range,
+    not_above_previous,
+    problems_of_entries,
+    problems_of_runs,
+)
+from format.files.side_file import PathOrSource, Problem, check_size, opened
+from format.layout import ABORTED_TXN
+from format.limits import DEFAULT_LIMITS, Limits
+
+CURRENT_VERSION = 0
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class TransactionIndex:
+    """A whole transaction index: five int64 columns of ``entry_count`` values, and what is wrong with the file.
+
+    ``versions`` are 0 in every file that is known; an entry of another version is decoded as if it were 0.
+    ``trailing_bytes`` are what is left of an entry cut short.
+    """
+
+    path: str
+    base_offset: int
+    versions: NDArray[np.int64]
+    producer_ids: NDArray[np.int64]
+    first_offsets: NDArray[np.int64]
+    last_offsets: NDArray[np.int64]
+    last_stable_offsets: NDArray[np.int64]
+    file_size_bytes: int
+    trailing_bytes: int
+    problems: tuple[Problem, ...]
+
+    @property
+    def entry_count(self) -> int:
+        return len(self.versions)
+
+
+def read(path_or_source: PathOrSource, base_offset: int, limits: Limits = DEFAULT_LIMITS) -> TransactionIndex:
+    """The entries of the file; damage and unknown versions become ``problems`` and hide nothing of the rest.
+
+    Raises UnreadableFile, LimitExceeded, and InvalidIndex for a base offset outside 63 bits.
+    """
+    with opened(path_or_source) as source:
+        check_base_offset(source, base_offset)
+        check_size(source, limits)
+        entry_count, trailing_bytes = divmod(source.size_bytes, ABORTED_TXN.size_bytes)
+        content = source.read_at(0, entry_count * ABORTED_TXN.size_bytes)
+        table = np.frombuffer(content, dtype=ABORTED_TXN.numpy_dtype())
+        index = TransactionIndex(
+            path=source.path,
+            base_offset=base_offset,
+            versions=table["version"].astype(np.int64),
+            producer_ids=table["producer_id"].astype(np.int64),
+            first_offsets=table["first_offset"].astype(np.int64),
+            last_offsets=table["last_offset"].astype(np.int64),
+            last_stable_offsets=table["last_stable_offset"].astype(np.int64),
+            file_size_bytes=source.size_bytes,
+            trailing_bytes=trailing_bytes,
+            problems=(),
+        )
+        return _with_problems(index)
+
+
+def _with_problems(index: TransactionIndex) -> TransactionIndex:
+    size_bytes = ABORTED_TXN.size_bytes
+    is_known = index.versions == CURRENT_VERSION
+    columns = (index.producer_ids, index.first_offsets, index.last_offsets, index.last_stable_offsets)
+    is_negative = np.any([column < 0 for column in columns], axis=0)
+    is_sound = is_known & ~is_negative
+    found = [
+        *problems_of_runs(
+            ~is_known,
+            size_bytes,
+            lambda first, last: (
+                f"{entry_range(first, last)}: version {int(index.versions[first])}, known is {CURRENT_VERSION} only"
+            ),
+            UnknownVersion.code,
+        ),
+        *problems_of_entries(
+            ABORTED_TXN,
+            (
+                (is_known & is_negative, "a negative producer id or offset"),
+                (is_sound & (index.first_offsets > index.last_offsets), "the first offset is above the last offset"),
+                (
+                    is_sound & (index.last_offsets < index.base_offset),
+                    f"the last offset is below the base offset {index.base_offset}",
+                ),
+                (
+                    is_sound & (index.last_stable_offsets - 1 > index.last_offsets),
+                    "the last stable offset is past the one after the marker",
+                ),
+                (
+                    not_above_previous(index.last_offsets, is_sound, strictly=True),
+                    "the last offset is not above that of the entry before",
+                ),
+            ),
+        ),
+    ]
+    found.sort(key=lambda problem: problem.position)
+    if index.trailing_bytes:
+        found.append(
+            Problem(
+                index.entry_count * size_bytes,
+                index.trailing_bytes,
+                f"the file has {index.file_size_bytes} bytes, not a multiple of {size_bytes}",
+                InvalidIndex.code,
+            )
+        )
+    return replace(index, problems=tuple(found))
+
+
+def write(entries: TransactionIndex | tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike]) -> bytes:
+    """The bytes of the file: of one that was read, or of columns of producer ids, first, last and last stable offsets.
+
+    Raises InvalidIndex for a version that does not fit in an int16.
+    """
+    if isinstance(entries, TransactionIndex):
+        versions = entries.versions
+        columns = [entries.producer_ids, entries.first_offsets, entries.last_offsets, entries.last_stable_offsets]
+    else:
+        columns = [np.asarray(column, dtype=np.int64) for column in entries]
+        versions = np.full(len(columns[0]), CURRENT_VERSION, dtype=np.int64)
+    if len(versions) and not -(2**15) <= int(versions.min()) <= int(versions.max()) < 2**15:
+        raise InvalidIndex("a version does not fit in 16 bits")
+    table = np.empty(len(versions), dtype=ABORTED_TXN.numpy_dtype())
+    for name, column in zip(ABORTED_TXN.names, [versions, *columns], strict=True):
+        table[name] = column
+    return table.tobytes()

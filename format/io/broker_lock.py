@@ -1,0 +1,76 @@
+"""The .lock of a log directory: whether a running broker holds it, asked of the kernel and never taken.
+
+A broker locks the whole file through Java's FileChannel.lock (server-common FileLock), which is a POSIX record lock
+that fcntl's F_GETLK reports. Newer brokers delete the file when they stop; old ones and killed ones leave it unlocked.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import struct
+import sys
+from dataclasses import dataclass
+
+from format.io.source import os_reason
+
+try:
+    import fcntl
+except ImportError:  # not a POSIX system
+    fcntl = None  # type: ignore[assignment]
+
+#: The C library's struct flock: its format and where l_type and l_pid are in it; None where it is not known here.
+_FLOCK: tuple[str, int, int] | None = None
+if sys.platform == "linux" and struct.calcsize("P") == 8:
+    _FLOCK = ("hhqqi4x", 0, 4)  # l_type, l_whence, l_start, l_len, l_pid
+elif sys.platform == "darwin":
+    _FLOCK = ("qqihh", 3, 2)  # l_start, l_len, l_pid, l_type, l_whence
+
+
+@dataclass(frozen=True, slots=True)
+class BrokerLock:
+    """Whether a process holds the lock: None where that cannot be told, ``reason`` then says why.
+
+    ``pid`` is the holder's, None where there is no holder or the kernel does not name one of this host's processes
+    (one in another container, or on another host of a network file system).
+    """
+
+    path: str
+    is_present: bool | None
+    is_held: bool | None
+    pid: int | None = None
+    reason: str = ""
+
+
+def probe(path: str | os.PathLike[str]) -> BrokerLock:
+    """Ask who holds the lock; opens the file read-only, locks nothing, raises nothing. A missing file is not held."""
+    name = os.fspath(path)
+    try:
+        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    except OSError as error:
+        if error.errno == errno.ENOENT:
+            return BrokerLock(name, is_present=False, is_held=False)
+        return BrokerLock(name, None, None, reason=f"cannot open: {os_reason(error)}")
+    except ValueError as error:  # a null character in the path
+        return BrokerLock(name, None, None, reason=f"cannot open: {error}")
+    try:
+        return _probe(name, descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _probe(name: str, descriptor: int) -> BrokerLock:
+    if fcntl is None or _FLOCK is None:
+        return BrokerLock(name, True, None, reason="this system's locks are not known to this program")
+    layout, type_index, pid_index = _FLOCK
+    fields = [0] * 5
+    fields[type_index] = fcntl.F_WRLCK  # whatever would stand in the way of the lock that a broker takes
+    try:
+        answer = fcntl.fcntl(descriptor, fcntl.F_GETLK, struct.pack(layout, *fields))
+    except OSError as error:
+        return BrokerLock(name, True, None, reason=f"the file system does not tell: {os_reason(error)}")
+    found = struct.unpack(layout, answer)
+    if found[type_index] == fcntl.F_UNLCK:
+        return BrokerLock(name, True, False)
+    pid = found[pid_index]
+    return BrokerLock(name, True, True, pid if pid > 0 else None)

@@ -1,0 +1,386 @@
+"""Files on other file systems: connections by address, sizes and listings, and a source that reads ranges.
+
+pyarrow's file systems come first (s3, gs, abfs, hdfs); for any other scheme fsspec is asked, where it is installed.
+Credentials and endpoints come from the usual environment (AWS_ACCESS_KEY_ID, AWS_PROFILE, AWS_ENDPOINT_URL, …) or
+from the query behind an address (``s3://bucket/kafka?endpoint_override=host:9000&scheme=http``).
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+import time
+import zlib
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+from urllib.parse import parse_qsl, urlencode, urlsplit
+
+from format.errors import FileChanged, InputError, UnreadableFile
+from format.io.remote_path import RemotePath, path_of
+from format.io.s3_connection import connected_s3
+from format.io.source import FileSource, FileState, os_reason
+from format.limits import MIB
+from format.location import Location
+
+#: What is fetched at the least: a request costs tens of milliseconds, however small.
+_LEAST_FETCH_BYTES = MIB
+#: What fsspec's file systems call the time of a file.
+_MODIFIED = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
+
+
+@dataclass(frozen=True, slots=True)
+class RemoteEntry:
+    """What a store says of one name; times are whole seconds, for stores tell them so in one place or another."""
+
+    name: str
+    is_directory: bool
+    size_bytes: int
+    mtime_s: int
+    tag: str = ""  # of the content, where the store has one
+
+    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
+        """Whether it holds others."""
+        return self.is_directory
+
+    def is_file(self, *, follow_symlinks: bool = True) -> bool:
+        """Whether it has bytes."""
+        return not self.is_directory
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        """As of a file that may be read."""
+        mode = stat.S_IFDIR | 0o555 if self.is_directory else stat.S_IFREG | 0o444
+        times = (self.mtime_s, self.mtime_s, self.mtime_s)
+        nanoseconds = dict.fromkeys(("st_atime_ns", "st_mtime_ns", "st_ctime_ns"), self.mtime_s * 10**9)
+        return os.stat_result((mode, 0, 0, 1, 0, 0, self.size_bytes, *times), nanoseconds)
+
+
+class _Ranges(Protocol):
+    def read_at(self, length: int, position: int) -> bytes: ...
+
+    def close(self) -> None: ...
+
+
+class _Store(Protocol):
+    """One connected file system. Every method raises OSError, FileNotFoundError for what is not there."""
+
+    def entry(self, inner: str) -> RemoteEntry: ...
+
+    def entries(self, inner: str, is_deep: bool) -> Iterator[tuple[str, RemoteEntry]]: ...
+
+    def open(self, inner: str) -> _Ranges: ...
+
+
+# -- addresses -----------------------------------------------------------------------------------------------
+
+_queries: dict[tuple[str, str], dict[str, str]] = {}
+_stores: dict[tuple[str, str], tuple[_Store, str]] = {}
+_remembered: dict[str, dict[str, RemoteEntry]] = {}  # names in a directory, by its address
+
+
+def know(addresses: Iterable[str]) -> None:
+    """Take notice of the options behind addresses, for all paths of the same scheme and host from now on.
+
+    Every process that is to read such paths has to be told. Other texts are passed over.
+    """
+    for address in addresses:
+        query = dict(parse_qsl(urlsplit(address).query)) if "://" in address else {}
+        if query:
+            key = _key(address)
+            if _queries.get(key) != query:
+                _queries[key] = query
+                _stores.pop(key, None)
+
+
+def known() -> tuple[str, ...]:
+    """Addresses with options that another process has to ``know``."""
+    return tuple(f"{scheme}://{host}/?{urlencode(query)}" for (scheme, host), query in sorted(_queries.items()))
+
+
+def _key(address: str) -> tuple[str, str]:
+    scheme, _, rest = address.partition("://")
+    return scheme.lower(), rest.split("/", 1)[0].split("?", 1)[0]
+
+
+def _store_of(address: str) -> tuple[_Store, str]:
+    """The connected file system of an address, and the path in it."""
+    key = _key(address)
+    if key not in _stores:
+        try:
+            _stores[key] = _connected(*key, _queries.get(key, {}))
+        except (OSError, ValueError, ImportError) as error:
+            raise InputError(f"cannot connect: {_words(error)}", Location(address)) from error
+    store, root = _stores[key]
+    inner = address.partition("://")[2].partition("/")[2]
+    return store, f"{root}/{inner}" if inner else root or "/"
+
+
+def _connected(scheme: str, host: str, query: dict[str, str]) -> tuple[_Store, str]:
+    try:
+        from pyarrow import ArrowInvalid, fs
+    except ImportError:
+        raise ImportError("pyarrow is not installed: pip install 'kafkalog[arrow]'") from None
+    if scheme in ("s3", "s3a", "s3n"):
+        system, root = connected_s3(host, query)
+        return _ArrowStore(system, fs), root
+    words = f"?{urlencode(query)}" if query else ""
+    try:
+        system, root = fs.FileSystem.from_uri(f"{scheme}://{host}/{words}")
+    except ArrowInvalid as error:
+        if "nrecognized" not in str(error):
+            raise
+        return _connected_by_fsspec(scheme, host, query)
+    return _ArrowStore(system, fs), root.rstrip("/")
+
+
+def _connected_by_fsspec(scheme: str, host: str, query: dict[str, str]) -> tuple[_Store, str]:
+    try:
+        import fsspec
+    except ImportError:
+        raise ImportError(f"pyarrow knows no scheme {scheme}, and fsspec, which may, is not installed") from None
+    system, root = fsspec.core.url_to_fs(f"{scheme}://{host}/", **query)
+    return _FsspecStore(system), root.rstrip("/")
+
+
+# -- the two kinds of file systems ---------------------------------------------------------------------------
+
+
+class _ArrowStore:
+    def __init__(self, system: Any, fs: Any) -> None:
+        self._system = system
+        self._fs = fs
+
+    def entry(self, inner: str) -> RemoteEntry:
+        info = self._system.get_file_info(inner)
+        if info.type == self._fs.FileType.NotFound:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        return self._entry(info)
+
+    def entries(self, inner: str, is_deep: bool) -> Iterator[tuple[str, RemoteEntry]]:
+        for info in self._system.get_file_info(self._fs.FileSelector(inner, recursive=is_deep)):
+            yield info.path[len(inner) :].strip("/"), self._entry(info)
+
+    def _entry(self, info: Any) -> RemoteEntry:
+        is_directory = info.type == self._fs.FileType.Directory
+        return RemoteEntry(info.base_name, is_directory, info.size or 0, (info.mtime_ns or 0) // 10**9)
+
+    def open(self, inner: str) -> _Ranges:
+        opened: _Ranges = self._system.open_input_file(inner)
+        return opened
+
+
+class _FsspecStore:
+    def __init__(self, system: Any) -> None:
+        self._system = system
+
+    def entry(self, inner: str) -> RemoteEntry:
+        with _only_os_errors():
+            return self._entry(self._system.info(inner))
+
+    def entries(self, inner: str, is_deep: bool) -> Iterator[tuple[str, RemoteEntry]]:
+        with _only_os_errors():
+            self._system.invalidate_cache()
+            found = self._system.find(inner, withdirs=True, detail=True, maxdepth=None if is_deep else 1)
+            if not found and not self._system.isdir(inner):
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        for path, info in found.items():
+            name = path[len(inner) :].strip("/")
+            if name:
+                yield name, self._entry(info)
+
+    def _entry(self, info: dict[str, Any]) -> RemoteEntry:
+        modified: Any = next(filter(None, map(info.get, _MODIFIED)), None)
+        mtime_s = int(modified.timestamp() if hasattr(modified, "timestamp") else _number(modified))
+        name = str(info["name"]).rstrip("/").rsplit("/", 1)[-1]
+        tag = str(info.get("ETag") or info.get("etag") or info.get("ino") or "")
+        return RemoteEntry(name, info["type"] == "directory", int(info.get("size") or 0), mtime_s, tag)
+
+    def open(self, inner: str) -> _Ranges:
+        return _FsspecRanges(self._system, inner)
+
+
+@dataclass(slots=True)
+class _FsspecRanges:
+    system: Any
+    inner: str
+
+    def read_at(self, length: int, position: int) -> bytes:
+        with _only_os_errors():
+            got: bytes = self.system.cat_file(self.inner, start=position, end=position + length)
+            return got
+
+    def close(self) -> None:
+        pass
+
+
+@contextmanager
+def _only_os_errors() -> Iterator[None]:
+    """Any error of a library that fsspec stands on, as an OSError; which ones there are cannot be known."""
+    try:
+        yield
+    except OSError:
+        raise
+    except Exception as error:
+        raise OSError(_words(error)) from error
+
+
+def _number(value: Any) -> float:
+    return float(value) if isinstance(value, (int, float)) else 0.0
+
+
+def _words(error: BaseException) -> str:
+    """The first line of an error, as one sentence."""
+    if isinstance(error, OSError) and error.errno is not None and str(error.strerror) == os.strerror(error.errno):
+        return os_reason(error)
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+# -- what is there -------------------------------------------------------------------------------------------
+
+
+def status_of(address: str) -> os.stat_result:
+    """Size, time and type of what is there; raises OSError."""
+    return _entry_of(address).stat()
+
+
+def _entry_of(address: str) -> RemoteEntry:
+    parent, _, name = address.rstrip("/").rpartition("/")
+    if parent in _remembered:
+        found = _remembered[parent].get(name)
+        if found is None:
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+        return found
+    try:
+        store, inner = _store_of(address)
+    except InputError as error:
+        raise OSError(error.message) from error
+    return store.entry(inner)
+
+
+@contextmanager
+def listing(address: str) -> Iterator[Iterable[RemoteEntry]]:
+    """What lies in a directory; raises OSError, as os.scandir does."""
+    directory = address.rstrip("/")
+    if directory in _remembered:
+        yield list(_remembered[directory].values())
+        return
+    try:
+        store, inner = _store_of(address)
+    except InputError as error:
+        raise OSError(error.message) from error
+    yield [entry for name, entry in store.entries(inner, False) if "/" not in name]
+
+
+@contextmanager
+def listed_at_once(address: str) -> Iterator[None]:
+    """Ask for all that lies below a directory at once, and answer from that while the context lasts.
+
+    A store gives a thousand names for one request, so this is a few requests where each directory would be one.
+    Where it fails, each directory is asked for by itself.
+    """
+    top = address.rstrip("/")
+    found: dict[str, dict[str, RemoteEntry]] = {top: {}}
+    try:
+        store, inner = _store_of(address)
+        for path, entry in store.entries(inner, True):
+            parent, _, name = path.rpartition("/")
+            found.setdefault(f"{top}/{parent}" if parent else top, {})[name] = entry
+            if entry.is_directory:
+                found.setdefault(f"{top}/{path}", {})
+    except (OSError, InputError):
+        found = {}
+    _remembered.update(found)
+    try:
+        yield
+    finally:
+        for directory in found:
+            _remembered.pop(directory, None)
+
+
+# -- reading -------------------------------------------------------------------------------------------------
+
+
+class RemoteSource(FileSource):
+    """A file on another file system as it was when it was opened, read by ranges of a mebibyte and more."""
+
+    __slots__ = ("_ahead", "_ahead_position", "_file", "_mtime_s")
+
+    def __init__(self, path: str | os.PathLike[str], state: FileState | None = None) -> None:
+        """Open; raises UnreadableFile for what is no file or cannot be had, FileChanged as a FileSource does."""
+        self._fd = -1
+        self._file: _Ranges | None = None
+        self._ahead, self._ahead_position = b"", 0
+        self.path = os.fspath(path)
+        self.bytes_read = 0
+        try:
+            store, inner = _store_of(self.path)
+            entry = store.entry(inner)
+            if entry.is_directory:
+                raise UnreadableFile("cannot read: not a regular file", Location(self.path))
+            self._file = store.open(inner)
+        except FileNotFoundError as error:
+            raise FileChanged("cannot open: the file is not there, or not any more", Location(self.path)) from error
+        except OSError as error:
+            raise UnreadableFile(f"cannot open: {_words(error)}", Location(self.path)) from error
+        except InputError as error:
+            raise UnreadableFile(error.message, Location(self.path)) from error
+        self.size_bytes = entry.size_bytes
+        self.mtime_ns = entry.mtime_s * 10**9 or time.time_ns()  # some stores do not tell
+        # A store has no inodes: a file is another one when its time, size or tag is.
+        self.device_inode = (entry.mtime_s, zlib.crc32(f"{entry.size_bytes} {entry.tag}".encode()))
+        if state is not None and state.device_inode != self.device_inode:
+            self.close()
+            raise FileChanged("another file has taken its place while it was read", Location(self.path))
+
+    def _pread(self, position: int, length: int) -> bytes:
+        ahead = position - self._ahead_position
+        if ahead >= 0 and ahead + length <= len(self._ahead):
+            return self._ahead[ahead : ahead + length]
+        if length >= _LEAST_FETCH_BYTES:
+            return self._fetch(position, length)
+        self._ahead = self._fetch(position, min(_LEAST_FETCH_BYTES, self.size_bytes - position))
+        self._ahead_position = position
+        return self._ahead[:length]
+
+    def _fetch(self, position: int, length: int) -> bytes:
+        if self._file is None:
+            raise UnreadableFile("the source was closed", Location(self.path))
+        try:
+            got = self._file.read_at(length, position)
+        except FileNotFoundError as error:
+            raise FileChanged("read failed: the file is not there any more", Location(self.path)) from error
+        except OSError as error:
+            raise UnreadableFile(
+                f"read failed: {_words(error)}", Location(self.path, position=position, length=length)
+            ) from error
+        self.bytes_read += len(got)
+        return got
+
+    def current_size_bytes(self) -> int:
+        """The file's size now; raises UnreadableFile where the store does not tell."""
+        try:
+            return status_of(self.path).st_size
+        except OSError as error:
+            raise UnreadableFile(f"cannot look: {_words(error)}", Location(self.path)) from error
+
+    def close(self) -> None:
+        """Let go of the connection."""
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+__all__ = [
+    "RemoteEntry",
+    "RemotePath",
+    "RemoteSource",
+    "know",
+    "known",
+    "listed_at_once",
+    "listing",
+    "path_of",
+    "status_of",
+]

@@ -1,0 +1,152 @@
+"""Paths on other file systems, such as ``s3://bucket/kafka/orders-0``: a Path whose questions a store answers.
+
+A RemotePath is put together and taken apart as any Path is, so that whoever reads names needs to know of no other
+kind; only asking what is there goes elsewhere (``format.io.remote_files``). Everything that reads gets its paths from
+``path_of`` and lists with ``entries_of``.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import stat
+from collections.abc import Iterable
+from contextlib import AbstractContextManager
+from pathlib import Path, PosixPath
+from typing import Any, Protocol
+from urllib.parse import unquote, urlsplit
+
+_REMOTE = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+://")
+_FILE = re.compile(r"file:/", re.IGNORECASE)
+#: Schemes whose addresses have no host or bucket: ``local:///mnt/copy``.
+_WITHOUT_HOST = ("local", "memory")
+
+
+class Entry(Protocol):
+    """What a listing says of one name; os.DirEntry is one."""
+
+    @property
+    def name(self) -> str: ...
+
+    def is_dir(self, *, follow_symlinks: bool = True) -> bool: ...
+
+    def is_file(self, *, follow_symlinks: bool = True) -> bool: ...
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result: ...
+
+
+class RemotePath(PosixPath):
+    """A path on another file system; ``str`` gives it as it was written, and nothing can be written through it."""
+
+    __slots__ = ()
+
+    @property
+    def scheme(self) -> str:
+        """What stands before the colon, such as ``s3``."""
+        return self.parts[0].removesuffix(":")
+
+    def __str__(self) -> str:
+        # A Path keeps one slash where two stand in an address.
+        scheme, _, rest = super().__str__().partition(":")
+        return f"{scheme}://" + (rest if scheme in _WITHOUT_HOST else rest.removeprefix("/"))
+
+    def __fspath__(self) -> str:
+        return str(self)
+
+    @property
+    def parent(self) -> RemotePath:
+        """What it lies in; a bucket or host is its own, as the root of a disk is."""
+        is_top = len(self.parts) <= (1 if self.scheme in _WITHOUT_HOST else 2)
+        return self if is_top else super().parent
+
+    def absolute(self) -> RemotePath:
+        """Itself."""
+        return self
+
+    def resolve(self, strict: bool = False) -> RemotePath:
+        """Itself: there are no links."""
+        return self
+
+    def lstat(self) -> os.stat_result:
+        """Size, time and type; raises OSError."""
+        from format.io import remote_files
+
+        return remote_files.status_of(str(self))
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        """As ``lstat``."""
+        return self.lstat()
+
+    def exists(self, *, follow_symlinks: bool = True) -> bool:
+        """Whether it is there; raises OSError where that cannot be told."""
+        return self._mode() != 0
+
+    def _mode(self) -> int:
+        try:
+            return self.lstat().st_mode
+        except FileNotFoundError:
+            return 0
+
+    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
+        """Whether it is a directory; raises OSError where that cannot be told."""
+        return stat.S_ISDIR(self._mode())
+
+    def is_file(self, *, follow_symlinks: bool = True) -> bool:
+        """Whether it has bytes; raises OSError where that cannot be told."""
+        return stat.S_ISREG(self._mode())
+
+    def is_symlink(self) -> bool:
+        """Never."""
+        return False
+
+    def open(self, *arguments: Any, **options: Any) -> Any:
+        """Not to be used: a source reads, and nothing writes."""
+        raise OSError("a remote path is read through its source")
+
+
+def is_remote(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is on another file system: it begins with a scheme, and that is not ``file:``."""
+    return _REMOTE.match(os.fspath(path)) is not None
+
+
+def path_of(path: str | os.PathLike[str]) -> Path:
+    """The Path that a text stands for: a RemotePath for an address, a local one else, also for ``file:///…``.
+
+    A query behind an address (``?endpoint_override=…``) is no part of the path: see ``remote_files.know``.
+    """
+    if isinstance(path, Path):
+        return path
+    text = os.fspath(path)
+    if _REMOTE.match(text):
+        return RemotePath(without_query(text))
+    return Path(unquote(urlsplit(text).path)) if _FILE.match(text) else Path(text)
+
+
+def without_query(address: str) -> str:
+    """An address without the options behind it."""
+    return re.sub(r"\?[A-Za-z_]+=.*$", "", address)
+
+
+def entries_of(path: str | os.PathLike[str]) -> AbstractContextManager[Iterable[Entry]]:
+    """What lies in a directory, to be used as os.scandir is; raises OSError."""
+    if is_remote(path):
+        from format.io import remote_files
+
+        return remote_files.listing(os.fspath(path))
+    return os.scandir(path)
+
+
+def is_there(path: str | os.PathLike[str]) -> bool:
+    """Whether something of that name is there, be it a broken link; raises nothing."""
+    if not is_remote(path):
+        return os.path.lexists(path)
+    try:
+        path_of(path).lstat()
+    except OSError:
+        return False
+    return True
+
+
+def absolute(path: Path) -> Path:
+    """The path from the root on, with its dots resolved; a remote path is that already."""
+    return path if isinstance(path, RemotePath) else Path(os.path.abspath(path))

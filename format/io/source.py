@@ -1,0 +1,185 @@
+"""Read-only sources of bytes: a size frozen at opening, bounded positioned reads, nothing else.
+
+Local files are read with ``pread``, never mapped: a mapped file that shrinks kills the process.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Protocol
+
+from format.errors import FileChanged, UnreadableFile
+from format.io import read_policy
+from format.io.remote_path import is_remote
+from format.location import Location
+
+
+class Source(Protocol):
+    """What every reader of this package reads from."""
+
+    path: str
+    size_bytes: int
+    bytes_read: int  # how much was really read, for the tests and for --explain
+
+    def read_at(self, position: int, length: int) -> bytes:
+        """Up to ``length`` bytes from ``position``; fewer only at the frozen end.
+
+        Raises FileChanged where the file ends before its frozen size, UnreadableFile on an I/O error.
+        """
+        ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class FileState:
+    """A file as it was when it was opened: which one, how long, and when it was last written."""
+
+    size_bytes: int
+    mtime_ns: int
+    device_inode: tuple[int, int]
+
+
+class FileSource:
+    """A local regular file, opened O_RDONLY and never through a final symlink."""
+
+    __slots__ = ("_fd", "bytes_read", "device_inode", "mtime_ns", "path", "size_bytes")
+
+    def __new__(cls, path: str | os.PathLike[str], state: FileState | None = None) -> FileSource:
+        """A FileSource, or a RemoteSource where the path is on another file system."""
+        if cls is FileSource and "://" in os.fspath(path) and is_remote(path):
+            from format.io.remote_files import RemoteSource
+
+            return super().__new__(RemoteSource)
+        return super().__new__(cls)
+
+    def __init__(self, path: str | os.PathLike[str], state: FileState | None = None) -> None:
+        """Open; raises UnreadableFile for anything that is not a readable regular file, FileChanged for nothing.
+
+        ``state`` is that of another source of this file, whose size stays the frozen one; raises FileChanged where
+        another file has taken its place.
+        """
+        self.path = os.fspath(path)
+        flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+        try:
+            self._fd = os.open(self.path, flags)
+        except FileNotFoundError as error:
+            raise FileChanged("cannot open: the file is not there, or not any more", Location(self.path)) from error
+        except OSError as error:
+            reason = "is a symbolic link, which is not followed" if error.errno == errno.ELOOP else os_reason(error)
+            raise UnreadableFile(f"cannot open: {reason}", Location(self.path)) from error
+        status = os.fstat(self._fd)
+        if not stat.S_ISREG(status.st_mode):
+            os.close(self._fd)
+            self._fd = -1
+            raise UnreadableFile("cannot read: not a regular file", Location(self.path))
+        self.size_bytes = status.st_size
+        self.mtime_ns = status.st_mtime_ns
+        self.device_inode = (status.st_dev, status.st_ino)
+        self.bytes_read = 0
+        if read_policy.current is not None:
+            read_policy.current.opened(self._fd)
+        if state is not None:
+            if state.device_inode != self.device_inode:
+                self.close()
+                raise FileChanged("another file has taken its place while it was read", Location(self.path))
+            self.size_bytes, self.mtime_ns = state.size_bytes, state.mtime_ns
+
+    @property
+    def state(self) -> FileState:
+        """What another process needs to read the same file as far as this source does."""
+        return FileState(self.size_bytes, self.mtime_ns, self.device_inode)
+
+    def read_at(self, position: int, length: int) -> bytes:
+        length = min(length, self.size_bytes - position)
+        if length <= 0:
+            return b""
+        got = self._pread(position, length)
+        if len(got) == length:
+            return got
+        parts = [got]  # a short read: go on until the frozen end
+        have = len(got)
+        while have < length:
+            got = self._pread(position + have, length - have)
+            if not got:
+                raise FileChanged(
+                    f"the file ended at byte {position + have}, before its size of {self.size_bytes} at opening",
+                    Location(self.path, position=position + have),
+                )
+            parts.append(got)
+            have += len(got)
+        return b"".join(parts)
+
+    def _pread(self, position: int, length: int) -> bytes:
+        try:
+            policy = read_policy.current
+            if policy is None:
+                got = os.pread(self._fd, length, position)
+            else:
+                got = policy.read(self._fd, length, position)
+        except OSError as error:
+            raise UnreadableFile(
+                f"read failed: {os_reason(error)}", Location(self.path, position=position, length=length)
+            ) from error
+        self.bytes_read += len(got)
+        return got
+
+    def current_size_bytes(self) -> int:
+        """The file's size now, which differs from ``size_bytes`` when a broker appends to it or truncates it."""
+        return os.fstat(self._fd).st_size
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+    def __enter__(self) -> FileSource:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        if getattr(self, "_fd", -1) >= 0:
+            self.close()
+
+
+class BytesSource:
+    """Bytes in memory behind the same door, for tests and for what came out of a codec."""
+
+    def __init__(self, data: bytes, path: str = "<memory>") -> None:
+        self.path = path
+        self._data = data
+        self.size_bytes = len(data)
+        self.bytes_read = 0
+
+    def read_at(self, position: int, length: int) -> bytes:
+        got = self._data[position : position + length] if length > 0 else b""
+        self.bytes_read += len(got)
+        return got
+
+    def close(self) -> None:
+        pass
+
+
+def os_reason(error: OSError) -> str:
+    """The operating system's own words for an error, without Python's brackets."""
+    return os.strerror(error.errno) if error.errno is not None else str(error)
+
+
+def read_whole(path: str | os.PathLike[str], max_bytes: int) -> bytes:
+    """The whole of a small file; raises LimitExceeded past ``max_bytes``, UnreadableFile as FileSource does."""
+    from format.errors import LimitExceeded
+
+    with FileSource(path) as source:
+        if source.size_bytes > max_bytes:
+            raise LimitExceeded(
+                f"the file has {source.size_bytes} bytes, over the limit of {max_bytes}", Location(source.path)
+            )
+        return source.read_at(0, source.size_bytes)

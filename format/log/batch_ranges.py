@@ -1,0 +1,68 @@
+"""Ranges of a log that can be read each by itself: those that one reader of the whole log reads at once.
+
+So whoever reads the ranges one after the other sees the same chunks as one reader does, as long as nothing is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from format import kernel, layout
+from format.io.source import Source
+from format.log.batch_table import BatchTable
+
+_WINDOW_BYTES = 16 * 1024
+_FOUND, _NEEDS_MORE = 0, 1  # what kernel.skip_batches returns, and 2 for damage
+
+
+@dataclass(frozen=True, slots=True)
+class BatchRange:
+    """Bytes ``start`` to ``end`` of a log of ``size_bytes``; None as an end is the end of the log.
+
+    ``after_offset`` is the last offset before the range, None where that is not known.
+    """
+
+    start: int = 0
+    end: int | None = None
+    after_offset: int | None = None
+
+
+def batch_ranges(source: Source, chunk_bytes: int, *, start: int = 0) -> Iterator[BatchRange]:
+    """A log from ``start`` on, a batch boundary, in the ranges that ``batch_chunks`` reads with these ``chunk_bytes``.
+
+    Hops over the headers, and looks at no more of the batches. From damage on, the rest is one range. Raises only what
+    the source raises.
+    """
+    status = np.zeros(3, np.int64)
+    range_start, after_offset = start, None
+    position, before = start, -1
+    while source.size_bytes - range_start > chunk_bytes:
+        room = source.size_bytes - position
+        window = memoryview(source.read_at(position, min(_WINDOW_BYTES, room)))
+        target = range_start + chunk_bytes - position
+        outcome = kernel.skip_batches(window, 0, len(window), room, target, memoryview(status))
+        at, last, size_bytes = (int(number) for number in status)
+        if last >= 0:
+            before = position + last
+        position += at
+        if outcome == _FOUND:
+            if position == range_start:  # one batch larger than a chunk
+                before, position = position, position + size_bytes
+            yield BatchRange(range_start, position, after_offset)
+            range_start, after_offset = position, _last_offset(source, before)
+        elif outcome != _NEEDS_MORE or (at == 0 and len(window) == room):
+            break
+    if range_start == start or range_start < source.size_bytes:
+        yield BatchRange(range_start, None, after_offset)
+
+
+def _last_offset(source: Source, position: int) -> int:
+    """The last offset of the batch at a position, as far as its header tells."""
+    header = memoryview(source.read_at(position, layout.RECORD_BATCH.size_bytes))
+    row = np.zeros((1, len(kernel.BATCH_COLUMNS)), np.int64)
+    kernel.hop(header, 0, len(header), position, memoryview(row), 0, memoryview(np.array([0, 0, -1], np.int64)))
+    table = BatchTable(row)
+    return int(table.base_offset[0]) + int(table.last_offset_delta[0])

@@ -1,0 +1,172 @@
+"""Bytes of record batches and messages, as brokers and producers write them.
+
+Source: clients record/internal/DefaultRecord, DefaultRecordBatch, LegacyRecord. The other direction of
+``format.log.record_table`` and ``format.log.legacy_messages``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from format import kernel, layout
+from format.codecs import compress
+from format.codecs.checksums import crc32_of, crc32c_of
+from format.errors import UnsupportedError
+from format.log.record_table import RecordTable
+
+
+@dataclass(frozen=True, slots=True)
+class NewRecord:
+    """One v2 record to write; deltas are against the batch's base offset and base timestamp (ms)."""
+
+    offset_delta: int
+    timestamp_delta: int
+    key: bytes | None
+    value: bytes | None
+    headers: tuple[tuple[bytes, bytes | None], ...] = ()
+    attributes: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class BatchHeader:
+    """The fields of a v2 batch header that its records do not determine."""
+
+    base_offset: int
+    last_offset_delta: int
+    record_count: int
+    base_timestamp: int = layout.NO_TIMESTAMP
+    max_timestamp: int = layout.NO_TIMESTAMP
+    leader_epoch: int = 0
+    attributes: int = 0  # codec bits aside
+    producer_id: int = layout.NO_PRODUCER_ID
+    producer_epoch: int = layout.NO_PRODUCER_EPOCH
+    base_sequence: int = layout.NO_SEQUENCE
+
+
+def encode_varint(value: int) -> bytes:
+    """A zigzag varint, for 32 and 64 bits alike (clients ByteUtils.writeVarlong)."""
+    rest = (value << 1) ^ (value >> 63)
+    encoded = bytearray()
+    while rest > 0x7F:
+        encoded.append(rest & 0x7F | 0x80)
+        rest >>= 7
+    encoded.append(rest)
+    return bytes(encoded)
+
+
+def encode_record(record: NewRecord) -> bytes:
+    """One v2 record with its length in front."""
+    parts = [
+        record.attributes.to_bytes(1, "big"),
+        encode_varint(record.timestamp_delta),
+        encode_varint(record.offset_delta),
+        _sized(record.key),
+        _sized(record.value),
+        encode_varint(len(record.headers)),
+    ]
+    for key, value in record.headers:
+        parts += (_sized(key), _sized(value))
+    body = b"".join(parts)
+    return encode_varint(len(body)) + body
+
+
+def encode_records(records: RecordTable, base_offset: int, base_timestamp: int) -> memoryview:
+    """The records of a table, of whatever format, as v2 records of a batch with this base offset and timestamp (ms).
+
+    Raises UnsupportedError for offsets and timestamps that no delta, of 32 and 64 bits, leads to.
+    """
+    if not len(records):
+        return memoryview(b"")
+    for name, column, base, bits in (
+        ("offsets", records.offset, base_offset, 32),
+        ("timestamps", records.timestamp, base_timestamp, 64),
+    ):
+        if not all(-(1 << bits - 1) <= int(each) - base < 1 << bits - 1 for each in (column.min(), column.max())):
+            raise UnsupportedError(f"the {name} lie too far apart for one batch")
+    room_bytes = len(records) * kernel.NEW_RECORD_BYTES
+    room_bytes += int(np.maximum(records.key_length, 0).sum() + np.maximum(records.value_length, 0).sum())
+    room_bytes += int((records.start + records.size_bytes - records.headers_start)[records.header_count > 0].sum())
+    out = memoryview(np.empty(room_bytes, np.uint8))
+    columns = memoryview(np.ascontiguousarray(records.columns))
+    return out[: kernel.put_v2_records(out, records.buffer, columns, base_offset, base_timestamp)]
+
+
+def _sized(field: bytes | None) -> bytes:
+    return encode_varint(-1) if field is None else encode_varint(len(field)) + field
+
+
+def encode_batch(
+    header: BatchHeader, records: bytes | memoryview, *, codec: int = 0, level: int | None = None
+) -> bytes:
+    """A whole v2 batch around encoded records; compresses them and computes length and CRC."""
+    payload = compress(codec, records, level=level) if codec else bytes(records)
+    return seal_batch(header, payload, codec=codec)
+
+
+def seal_batch(header: BatchHeader, payload: bytes, *, codec: int) -> bytes:
+    """A whole v2 batch around a payload that is compressed already; computes length and CRC."""
+    fields = layout.RECORD_BATCH.struct.pack(
+        header.base_offset,
+        layout.RECORD_BATCH.size_bytes - layout.LOG_ENTRY.size_bytes + len(payload),
+        header.leader_epoch,
+        2,
+        0,
+        (header.attributes & ~layout.CODEC_MASK) | codec,
+        header.last_offset_delta,
+        header.base_timestamp,
+        header.max_timestamp,
+        header.producer_id,
+        header.producer_epoch,
+        header.base_sequence,
+        header.record_count,
+    )
+    return reseal(fields + payload)
+
+
+def reseal(batch: bytes | bytearray) -> bytes:
+    """The same batch or message with the CRC of its bytes; its length field must be right."""
+    magic = batch[layout.RECORD_BATCH.offset_of("magic")]
+    if magic == 2:
+        at, start = layout.RECORD_BATCH.offset_of("crc"), layout.RECORD_BATCH.offset_of("attributes")
+        crc = crc32c_of(memoryview(batch)[start:])
+    else:
+        at, start = layout.MESSAGE_V0.offset_of("crc"), layout.MESSAGE_V0.offset_of("magic")
+        crc = crc32_of(memoryview(batch)[start:])
+    return bytes(batch[:at]) + crc.to_bytes(4, "big") + bytes(batch[at + 4 :])
+
+
+def encode_message(
+    magic: int,
+    offset: int,
+    key: bytes | None,
+    value: bytes | None,
+    *,
+    timestamp: int = layout.NO_TIMESTAMP,
+    attributes: int = 0,
+) -> bytes:
+    """One v0 or v1 message with its offset and size in front."""
+    body = magic.to_bytes(1, "big") + attributes.to_bytes(1, "big")
+    if magic == 1:
+        body += timestamp.to_bytes(8, "big", signed=True)
+    for field in (key, value):
+        body += (-1 if field is None else len(field)).to_bytes(4, "big", signed=True) + (field or b"")
+    crc = crc32_of(memoryview(body)).to_bytes(4, "big")
+    return layout.LOG_ENTRY.struct.pack(offset, len(crc) + len(body)) + crc + body
+
+
+def encode_wrapper(
+    magic: int,
+    messages: Iterable[bytes],
+    *,
+    codec: int,
+    last_offset: int,
+    timestamp: int = layout.NO_TIMESTAMP,
+    attributes: int = 0,
+    level: int | None = None,
+) -> bytes:
+    """A compressed v0 or v1 message around encoded inner messages (absolute offsets in v0, relative in v1)."""
+    value = compress(codec, b"".join(messages), level=level, magic=magic)
+    return encode_message(magic, last_offset, None, value, timestamp=timestamp, attributes=attributes | codec)

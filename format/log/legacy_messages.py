@@ -1,0 +1,359 @@
+"""v0 and v1 messages, and the message sets nested in compressed ones, with right offsets and timestamps.
+
+Source: clients record/internal/AbstractLegacyRecordBatch and LegacyRecord (KIP-31, KIP-32). A compressed wrapper's
+value is a message set: v0 inner offsets are absolute; v1 inner offsets are relative, and the wrapper's offset is
+that of its last inner message. A wrapper offset of 0 comes from old librdkafka producers: inner offsets then count
+from 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format import kernel, layout
+from format.codecs import decompress
+from format.errors import InvalidRecord, KafkaLogError, LimitExceeded, UnknownCodec
+from format.limits import DEFAULT_LIMITS, MIB, Limits
+from format.location import Location
+from format.log.batch_table import BatchChunk, BatchTable
+from format.log.record_table import RecordProblem, RecordTable, batch_location, located
+
+Int64Column = NDArray[np.int64]
+
+_R = {name: number for number, name in enumerate(kernel.RECORD_COLUMNS)}
+_ROW_BYTES = 8 * len(_R)
+#: So many messages are opened together, to about so many bytes.
+_MOST_OPENED = 1024
+_OPENED_BYTES = 2 * MIB
+#: Opened messages that are kept for a second use.
+_HELD_BYTES = 24 * MIB
+_LOWEST_MESSAGE_BYTES = layout.LOG_ENTRY.size_bytes + layout.MIN_MESSAGE_LENGTH
+
+
+def message_table(chunk: BatchChunk, group: list[int], limits: Limits, where: Location) -> RecordTable:
+    """Some uncompressed v0/v1 messages of a chunk as one record table over the chunk's own buffer."""
+    if chunk.buffer is None:
+        raise ValueError("the chunk was read without bodies")
+    batches = chunk.table
+    columns = np.empty((len(group), len(_R)), np.int64)
+    rows = memoryview(columns)
+    result = np.zeros(len(kernel.RESULT_COLUMNS), np.int64)
+    result_view = memoryview(result)
+    problems: list[RecordProblem] = []
+    count = 0
+    first = 0
+    while first < len(group):
+        last = _run_end(batches, group, first)
+        start = int(batches.position[group[first]]) - chunk.buffer_position
+        end = int(batches.end_position[group[last - 1]]) - chunk.buffer_position
+        read = kernel.index_messages(chunk.buffer, start, end, rows, count, result_view) - count
+        columns[count : count + read, _R["batch"]] = group[first : first + read]
+        count += read
+        first += read
+        if result[0]:
+            place = batch_location(where, batches, group[first])
+            reason = f"{kernel.ERRORS[int(result[0])]} (position {chunk.buffer_position + int(result[1])})"
+            problems.append(RecordProblem(group[first], InvalidRecord(reason, place, code="message-invalid"), 0))
+            first += 1
+    return RecordTable(batches, chunk.buffer, columns[:count], problems)
+
+
+def _run_end(batches: BatchTable, group: list[int], first: int) -> int:
+    """The end of the run of rows from ``group[first]`` on that lie one behind the other in the file."""
+    if group[-1] - group[first] == len(group) - 1 - first:
+        starts, ends = batches.position[group[first] : group[-1] + 1], batches.end_position[group[first] : group[-1]]
+        breaks = np.flatnonzero(starts[1:] != ends)
+        return first + (int(breaks[0]) + 1 if len(breaks) else len(starts))
+    return first + 1
+
+
+@dataclass(slots=True)
+class OpenedWrappers:
+    """Some compressed messages of a chunk, opened: their inner messages as record columns over one buffer.
+
+    ``rows`` are theirs in the chunk's table, in order; ``errors`` says of some why they cannot be opened. ``columns``
+    is None where the inner messages were not kept, so that they have to be opened again.
+    """
+
+    rows: NDArray[np.intp]
+    columns: Int64Column | None
+    buffer: memoryview
+    errors: dict[int, KafkaLogError]
+
+    def split(self, count: int) -> tuple[OpenedWrappers, OpenedWrappers]:
+        """The first ``count`` of them, and the others."""
+        next_row = int(self.rows[count])
+        first = second = None
+        if self.columns is not None:
+            cut = int(np.searchsorted(self.columns[:, _R["batch"]], next_row))
+            first, second = self.columns[:cut], self.columns[cut:]
+        before = {row: error for row, error in self.errors.items() if row < next_row}
+        after = {row: error for row, error in self.errors.items() if row >= next_row}
+        return (
+            OpenedWrappers(self.rows[:count], first, self.buffer, before),
+            OpenedWrappers(self.rows[count:], second, self.buffer, after),
+        )
+
+
+def wrapper_tables(chunk: BatchChunk, rows: NDArray[np.intp], limits: Limits, where: Location) -> Iterator[RecordTable]:
+    """The inner messages of some compressed v0/v1 messages of a chunk, in tables of bounded size."""
+    for opened in _opened(chunk, rows, limits):
+        problems = [
+            RecordProblem(row, located(error, batch_location(where, chunk.table, row)), 0)
+            for row, error in sorted(opened.errors.items())
+        ]
+        columns = _no_rows() if opened.columns is None else opened.columns
+        yield RecordTable(chunk.table, opened.buffer, columns, problems)
+
+
+def wrapper_table(chunk: BatchChunk, rows: list[int], limits: Limits, where: Location) -> RecordTable:
+    """The inner messages of a few compressed v0/v1 messages as one table."""
+    tables = list(wrapper_tables(chunk, np.asarray(rows, np.intp), limits, where))
+    if len(tables) == 1:
+        return tables[0]
+    problems = [problem for table in tables for problem in table.problems]
+    columns, buffer = _joined([(table.columns, table.buffer) for table in tables])
+    return RecordTable(chunk.table, buffer, columns, problems)
+
+
+def open_wrappers(chunk: BatchChunk, *, limits: Limits = DEFAULT_LIMITS) -> None:
+    """Put the real base offset, last offset delta and record count of compressed v0/v1 wrappers into the table.
+
+    A header alone tells only a wrapper's last offset. A wrapper that cannot be opened keeps what its header says.
+    """
+    table = chunk.table
+    sound = np.flatnonzero(table.is_wrapper & (table.crc_valid != 0))
+    held_bytes = 0
+    for opened in _opened(chunk, sound, limits):
+        if opened.columns is None:
+            continue
+        offsets, batches = opened.columns[:, _R["offset"]], opened.columns[:, _R["batch"]]
+        edges = np.flatnonzero(batches[1:] != batches[:-1]) + 1
+        starts, ends = np.append(0, edges), np.append(edges, len(batches))
+        first_offsets, last_offsets = offsets[starts], offsets[ends - 1]
+        # Where the offsets cannot be, the record check tells of them.
+        can_be = (first_offsets >= 0) & (first_offsets <= last_offsets)
+        rows = batches[starts][can_be]
+        table.base_offset[rows] = first_offsets[can_be]
+        table.last_offset_delta[rows] = (last_offsets - first_offsets)[can_be]
+        table.record_count[rows] = (ends - starts)[can_be]
+        held_bytes += opened.columns.nbytes + len(opened.buffer)
+        if held_bytes < _HELD_BYTES:
+            chunk.opened[int(opened.rows[0])] = opened
+
+
+def _opened(chunk: BatchChunk, rows: NDArray[np.intp], limits: Limits) -> Iterator[OpenedWrappers]:
+    """Compressed messages opened, or as ``open_wrappers`` has kept them; some of them at a time."""
+    first = 0
+    while first < len(rows):
+        kept = _kept(chunk, rows[first:])
+        if kept is None:
+            opened = _open_some(chunk, rows[first : first + _MOST_OPENED], limits, {})
+        elif kept.columns is None:
+            opened = _open_some(chunk, kept.rows, limits, kept.errors)
+        else:
+            opened = kept
+        if opened.errors:
+            # Kept, so that a bomb is met once; without the frames that it went through, which hold the bytes.
+            for error in opened.errors.values():
+                error.__traceback__ = error.__cause__ = error.__context__ = None
+            chunk.opened[int(opened.rows[0])] = OpenedWrappers(opened.rows, None, memoryview(b""), opened.errors)
+        yield opened
+        first += len(opened.rows)
+
+
+def _kept(chunk: BatchChunk, rows: NDArray[np.intp]) -> OpenedWrappers | None:
+    """What is kept of the first of these messages, if it is; what is kept with it of others stays."""
+    kept = chunk.opened.pop(int(rows[0]), None)
+    if kept is None or np.array_equal(kept.rows, rows[: len(kept.rows)]):
+        return kept
+    count = min(len(kept.rows), len(rows))
+    differs = np.flatnonzero(kept.rows[:count] != rows[:count])
+    count = int(differs[0]) if len(differs) else count
+    own, other = kept.split(count)
+    chunk.opened[int(other.rows[0])] = other
+    return own
+
+
+@dataclass(frozen=True, slots=True)
+class _InnerSet:
+    """What a compressed message holds, decompressed, and what its own header tells of all that is inside."""
+
+    row: int
+    magic: int
+    attributes: int
+    offset: int
+    timestamp: int
+    content: bytes
+
+
+def _open_some(
+    chunk: BatchChunk, rows: NDArray[np.intp], limits: Limits, known: dict[int, KafkaLogError]
+) -> OpenedWrappers:
+    """The first of some compressed messages opened, as many as come to about _OPENED_BYTES, one at the least."""
+    if chunk.buffer is None:
+        raise ValueError("the chunk was read without bodies")
+    position, size_bytes = chunk.table.position, chunk.table.size_bytes
+    room = np.empty((1, len(_R)), np.int64)
+    errors = dict(known)
+    inner_sets: list[_InnerSet] = []
+    held_bytes = done = 0
+    for row in rows.tolist():
+        if row not in errors:
+            start = int(position[row]) - chunk.buffer_position
+            try:
+                inner = _inner_set(chunk.buffer[start : start + int(size_bytes[row])], row, room, limits)
+            except KafkaLogError as error:
+                errors[row] = error
+            else:
+                if inner_sets and held_bytes + len(inner.content) > _OPENED_BYTES:
+                    break
+                inner_sets.append(inner)
+                held_bytes += len(inner.content)
+        done += 1
+    rows = rows[:done]
+    buffer = memoryview(inner_sets[0].content if len(inner_sets) == 1 else b"".join([e.content for e in inner_sets]))
+    table = _indexed_together(buffer, inner_sets, limits) if inner_sets else None
+    if table is None:
+        pieces = []
+        for inner in inner_sets:
+            try:
+                pieces.append((_indexed(inner, limits), memoryview(inner.content)))
+            except KafkaLogError as error:
+                errors[inner.row] = error
+        table, buffer = _joined(pieces)
+    return OpenedWrappers(rows, table if len(table) else None, buffer, errors)
+
+
+def _inner_set(message: memoryview, row: int, room: Int64Column, limits: Limits) -> _InnerSet:
+    """What lies in one compressed message; ``room`` is for one row. Raises KafkaLogError."""
+    _index(message, "message", room)
+    outer = dict(zip(_R, room[0].tolist(), strict=True))
+    magic, attributes = outer["batch"], outer["attributes"]
+    codec = attributes & layout.CODEC_MASK
+    if codec >= len(layout.CODEC_NAMES) or layout.CODEC_NAMES[codec] == "zstd":
+        raise UnknownCodec(f"compression type {codec} does not exist in message format {magic}")
+    start, length = outer["value_start"], outer["value_length"]
+    if length < 0:
+        raise InvalidRecord("a compressed message has a null value", code="message-invalid")
+    content = decompress(codec, message[start : start + length], magic=magic, limits=limits)
+    return _InnerSet(row, magic, attributes, outer["offset"], outer["timestamp"], content)
+
+
+def _index(message_set: memoryview, what: str, room: Int64Column) -> int:
+    """Index the first messages of a set, as many as there is room for, and count them. Raises InvalidRecord."""
+    result = np.zeros(len(kernel.RESULT_COLUMNS), np.int64)
+    count = kernel.index_messages(message_set, 0, len(message_set), memoryview(room), 0, memoryview(result))
+    if result[0]:
+        raise InvalidRecord(
+            f"{what} {int(result[2])}: {kernel.ERRORS[int(result[0])]} (byte {int(result[1])})", code="message-invalid"
+        )
+    return count
+
+
+def _indexed_together(buffer: memoryview, inner_sets: list[_InnerSet], limits: Limits) -> Int64Column | None:
+    """The messages of several sets that lie one behind the other; None where any of them needs a closer look."""
+    starts = np.cumsum([0, *(len(inner.content) for inner in inner_sets)])
+    inner = np.empty((_most_rows(len(buffer), limits), len(_R)), np.int64)
+    try:
+        inner = inner[: _index(buffer, "", inner)]
+    except InvalidRecord:
+        return None
+    if len(inner) > limits.max_decompressed_bytes // _ROW_BYTES:
+        return None
+    firsts = np.searchsorted(inner[:, _R["start"]], starts)
+    counts = np.diff(firsts)
+    # Each set has to begin where a message does, and to hold one at the least.
+    if counts.min() < 1 or (inner[firsts[:-1], _R["start"]] != starts[:-1]).any():
+        return None
+    told = np.array([(each.row, each.magic, each.attributes, each.offset, each.timestamp) for each in inner_sets])
+    rows, magics, attributes, outer_offsets, outer_timestamps = told.T
+    offsets = inner[:, _R["offset"]]
+    if (inner[:, _R["attributes"]] & layout.CODEC_MASK).any():
+        return None
+    if (inner[:, _R["batch"]] != np.repeat(magics, counts)).any():
+        return None
+    last_offsets = offsets[firsts[1:] - 1]
+    is_relative = (magics == 1) & (outer_offsets != 0)
+    if (is_relative & ((outer_offsets < last_offsets) | (np.minimum.reduceat(offsets, firsts[:-1]) < 0))).any():
+        return None
+    offsets += np.repeat(np.where(is_relative, outer_offsets - last_offsets, 0), counts)
+    is_append_time = np.repeat((magics == 1) & (attributes & layout.TIMESTAMP_TYPE_BIT != 0), counts)
+    if is_append_time.any():
+        timestamps = np.repeat(outer_timestamps, counts)
+        inner[is_append_time, _R["timestamp"]] = timestamps[is_append_time]
+    inner[:, _R["batch"]] = np.repeat(rows, counts)
+    return inner
+
+
+def _most_rows(size_bytes: int, limits: Limits) -> int:
+    """How many messages so many bytes may hold, by the limit too; one more of them is too many."""
+    return min(size_bytes // _LOWEST_MESSAGE_BYTES, limits.max_decompressed_bytes // _ROW_BYTES) + 1
+
+
+def _indexed(wrapper: _InnerSet, limits: Limits) -> Int64Column:
+    """The messages of one set, with absolute offsets, and the wrapper's timestamp where it is a LogAppendTime."""
+    inner = np.empty((_most_rows(len(wrapper.content), limits), len(_R)), np.int64)
+    inner = inner[: _index(memoryview(wrapper.content), "inner message", inner)]
+    most_rows = limits.max_decompressed_bytes // _ROW_BYTES
+    if len(inner) > most_rows:
+        raise LimitExceeded(f"a compressed message has more than {most_rows} inner messages")
+    if not len(inner):
+        raise InvalidRecord("a compressed message has no inner messages", code="message-invalid")
+    offsets = inner[:, _R["offset"]]
+    if (inner[:, _R["attributes"]] & layout.CODEC_MASK).any():
+        raise InvalidRecord("an inner message is itself compressed", code="message-invalid")
+    if (inner[:, _R["batch"]] != wrapper.magic).any():
+        raise InvalidRecord(
+            f"an inner message's format differs from its wrapper's ({wrapper.magic})", code="message-invalid"
+        )
+    inner[:, _R["batch"]] = wrapper.row
+    if wrapper.magic == 0:
+        return inner
+    last_inner = int(offsets[-1])
+    if wrapper.offset != 0:
+        if wrapper.offset < last_inner or int(offsets.min()) < 0:
+            raise InvalidRecord(
+                f"the wrapper's offset {wrapper.offset} is below its last inner offset {last_inner}",
+                code="message-invalid",
+            )
+        offsets += wrapper.offset - last_inner
+    if wrapper.attributes & layout.TIMESTAMP_TYPE_BIT:
+        inner[:, _R["timestamp"]] = wrapper.timestamp
+    return inner
+
+
+def _joined(pieces: list[tuple[Int64Column, memoryview]]) -> tuple[Int64Column, memoryview]:
+    """Messages over buffers of their own as messages over one buffer."""
+    if not pieces:
+        return _no_rows(), memoryview(b"")
+    if len(pieces) == 1:
+        return pieces[0]
+    columns = np.concatenate([each for each, _ in pieces])
+    lengths = [len(buffer) for _, buffer in pieces]
+    shifts = np.repeat(np.cumsum([0, *lengths[:-1]]), [len(each) for each, _ in pieces])
+    for name in ("start", "key_start", "value_start", "headers_start"):
+        columns[:, _R[name]] += shifts
+    return columns, memoryview(b"".join([buffer for _, buffer in pieces]))
+
+
+def _no_rows() -> Int64Column:
+    return np.empty((0, len(_R)), np.int64)
+
+
+def wrong_inner_checksums(table: RecordTable, rows: Int64Column) -> list[int]:
+    """The record rows among ``rows`` whose own CRC-32 is wrong; v0 and v1 inner messages carry one each."""
+    from format.codecs.checksums import crc32_of
+
+    crc_at, covered_from = layout.MESSAGE_V0.offset_of("crc"), layout.MESSAGE_V0.offset_of("magic")
+    wrong = []
+    for row in rows.tolist():
+        start = int(table.start[row])
+        message = table.buffer[start : start + int(table.size_bytes[row])]
+        if crc32_of(message[covered_from:]) != int.from_bytes(message[crc_at : crc_at + 4], "big"):
+            wrong.append(row)
+    return wrong

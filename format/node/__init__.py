@@ -1,0 +1,1 @@
+"""Segments, partitions and log directories, from their names, and the checkpoints beside them."""

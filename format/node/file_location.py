@@ -1,0 +1,28 @@
+"""The topic, partition and segment of a file, from its name and its directory."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+
+from format import layout
+from format.io.remote_path import absolute, path_of
+from format.location import Location
+from format.node.partition import is_offset, parse_partition_dir
+
+
+def location_of_file(path: str | os.PathLike[str]) -> Location:
+    """Topic, partition and segment base offset as a file's name and directory tell them.
+
+    A file of the log directory itself has none of them, even where that directory is called ``node-1``.
+    """
+    place = path_of(path)
+    parent = place.parent if place.parent.name not in ("", "..") else absolute(place.parent)
+    parsed = parse_partition_dir(parent.name)
+    match = layout.SEGMENT_FILE.match(place.name)
+    location = Location(str(place))
+    if parsed is not None and place.name.removesuffix(layout.TEMPORARY_SUFFIX) not in layout.LOG_DIR_FILES:
+        location = replace(location, topic=parsed[0], partition=parsed[1])
+    if match is not None and is_offset(int(match["base_offset"])):
+        location = replace(location, base_offset=int(match["base_offset"]))
+    return location

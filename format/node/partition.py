@@ -1,0 +1,156 @@
+"""A topic-partition's directory: its segments in order, its snapshots and what else lies there."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from format import layout
+from format.errors import FileChanged, UnreadableFile
+from format.files.side_file import INT64_RANGE
+from format.io.remote_path import absolute, entries_of, path_of
+from format.io.source import os_reason
+from format.location import Location
+from format.node.segment import Segment
+
+
+@dataclass(frozen=True, slots=True)
+class KraftSnapshot:
+    """A KRaft snapshot file: the offset and epoch of the log's end that it stands for (raft Snapshots)."""
+
+    path: Path
+    end_offset: int
+    epoch: int
+    leftover: str | None = None
+
+
+@dataclass(slots=True)
+class Partition:
+    """One partition directory as found; nothing is read but names.
+
+    ``segments`` are those with a live ``.log``, by base offset; ``orphans`` are files of a base offset without one
+    (snapshots at the log's end aside); ``leftovers`` are marked ``.deleted``, ``.cleaned`` or ``.swap``.
+    """
+
+    path: Path
+    topic: str | None = None
+    number: int | None = None
+    mark: str | None = None  # delete, future or stray
+    segments: list[Segment] = field(default_factory=list)
+    leftovers: list[Segment] = field(default_factory=list)
+    orphans: list[Segment] = field(default_factory=list)
+    snapshots: dict[int, Path] = field(default_factory=dict)
+    kraft_snapshots: list[KraftSnapshot] = field(default_factory=list)
+    leader_epoch_checkpoint: Path | None = None
+    metadata: Path | None = None
+    quorum_state: Path | None = None
+    interrupted_writes: list[Path] = field(default_factory=list)  # a checkpoint's .tmp file that was never renamed
+    unexpected: list[Path] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        return self.path.name if self.topic is None else f"{self.topic}-{self.number}"
+
+    def location(self, path: Path | None = None, base_offset: int | None = None) -> Location:
+        """A Location in this partition, of a file or of the directory itself."""
+        return Location(str(path or self.path), self.topic, self.number, base_offset)
+
+    def next_base_offset(self, segment: Segment) -> int | None:
+        """The base offset of the segment after this one, None for the last."""
+        later = [each.base_offset for each in self.segments if each.base_offset > segment.base_offset]
+        return min(later) if later else None
+
+
+def parse_partition_dir(name: str) -> tuple[str, int, str | None] | None:
+    """Topic, partition number and mark of a partition directory's name; None when it is no such name."""
+    match = layout.PARTITION_DIR.match(name)
+    if match is None or match["topic"] in (".", ".."):
+        return None
+    return match["topic"], int(match["partition"]), match["mark"]
+
+
+def is_offset(number: int) -> bool:
+    """Whether a number from a file's name can be an offset: 20 digits hold more than 63 bits."""
+    return number <= INT64_RANGE[1]
+
+
+def is_temporary(name: str) -> bool:
+    """Whether a broker writes a file under this name before it renames it."""
+    return name.endswith(layout.TEMPORARY_SUFFIX) and (
+        name.removesuffix(layout.TEMPORARY_SUFFIX) in layout.ATOMICALLY_WRITTEN
+    )
+
+
+def read_partition(path: str | os.PathLike[str]) -> Partition:
+    """What lies in a partition directory, from its file names alone.
+
+    A directory of any name is taken; one that is not ``TOPIC-PARTITION`` has neither topic nor number.
+    Raises UnreadableFile when the directory cannot be listed, FileChanged when it is not there.
+    """
+    directory = path_of(path)
+    # A path like "." has no name of its own until it is made absolute.
+    name = directory.name if directory.name not in ("", "..") else absolute(directory).name
+    parsed = parse_partition_dir(name)
+    partition = Partition(directory)
+    if parsed is not None:
+        partition.topic, partition.number, partition.mark = parsed
+    try:
+        with entries_of(directory) as entries:
+            listed = sorted((entry.name, entry.is_file(follow_symlinks=False)) for entry in entries)
+    except FileNotFoundError as error:
+        reason = "cannot list: the directory is not there, or not any more"
+        raise FileChanged(reason, Location(str(directory))) from error
+    except OSError as error:
+        raise UnreadableFile(f"cannot list: {os_reason(error)}", Location(str(directory))) from error
+    grouped: dict[tuple[str, int], Segment] = {}
+    for name, is_file in listed:
+        file_path = directory / name
+        match = layout.SEGMENT_FILE.match(name)
+        kraft = layout.KRAFT_SNAPSHOT_FILE.match(name)
+        number = match["base_offset"] if match is not None else kraft["end_offset"] if kraft is not None else "0"
+        if not is_file or not is_offset(int(number)):
+            partition.unexpected.append(file_path)
+        elif is_temporary(name):
+            partition.interrupted_writes.append(file_path)
+        elif match is not None:
+            base_offset, leftover = int(match["base_offset"]), (match["leftover"] or "").lstrip(".") or None
+            if match["suffix"] == layout.PRODUCER_SNAPSHOT_SUFFIX and leftover is None:
+                partition.snapshots[base_offset] = file_path
+            key = (leftover or "", base_offset)
+            segment = grouped.setdefault(key, Segment(directory, base_offset, leftover, {}))
+            segment.files[match["suffix"]] = file_path
+        elif kraft is not None:
+            leftover = (kraft["leftover"] or "").lstrip(".") or None
+            partition.kraft_snapshots.append(
+                KraftSnapshot(file_path, int(kraft["end_offset"]), int(kraft["epoch"]), leftover)
+            )
+        elif name == layout.LEADER_EPOCH_CHECKPOINT:
+            partition.leader_epoch_checkpoint = file_path
+        elif name == layout.PARTITION_METADATA:
+            partition.metadata = file_path
+        elif name == layout.QUORUM_STATE:
+            partition.quorum_state = file_path
+        else:
+            partition.unexpected.append(file_path)
+    for segment in sorted(grouped.values(), key=lambda each: (each.base_offset, each.leftover or "")):
+        if segment.leftover is not None:
+            partition.leftovers.append(segment)
+        elif segment.log is not None:
+            partition.segments.append(segment)
+        elif set(segment.files) != {layout.PRODUCER_SNAPSHOT_SUFFIX}:
+            partition.orphans.append(segment)
+    return partition
+
+
+def looks_like_partition(path: Path) -> bool:
+    """Whether a directory holds a segment file of any kind, or a partition's other files."""
+    try:
+        with entries_of(path) as entries:
+            return any(
+                layout.SEGMENT_FILE.match(entry.name)
+                or entry.name in (layout.PARTITION_METADATA, layout.LEADER_EPOCH_CHECKPOINT, layout.QUORUM_STATE)
+                for entry in entries
+            )
+    except OSError:
+        return False

@@ -1,0 +1,115 @@
+"""What lies in a partition directory beside its live segments: leftovers, orphans, KRaft snapshots, strangers."""
+
+from __future__ import annotations
+
+import stat
+from collections.abc import Generator
+from pathlib import Path
+
+from format import layout
+from format.findings import Finding, finding
+from format.layout import MANIFEST
+from format.location import Location
+from format.node.partition import Partition, is_offset, parse_partition_dir
+from format.node.segment import Segment
+
+#: The largest base offset that a segment can have; 20 digits of a file's name can say more.
+MAX_BASE_OFFSET = 2**63 - 1
+#: The marks of a partition directory, in words.
+MARKS = {
+    "delete": "marked for deletion",
+    "future": "a future replica, moving here from another log directory",
+    "stray": "stray: not assigned to this broker when it started",
+}
+
+
+def surroundings_findings(partition: Partition) -> Generator[Finding, None, list[str]]:
+    """Findings about what lies in the directory beside the live segments; returns the notes about it."""
+    notes = []
+    if partition.mark is not None:
+        yield finding("partition-dir-marked", partition.location(), f"the directory is {MARKS[partition.mark]}")
+    if not partition.segments:
+        notes.append("no segments")
+    kraft = [each for each in partition.kraft_snapshots if each.leftover is None]
+    if kraft:
+        latest = max(each.end_offset for each in kraft)
+        notes.append(f"{_counted(len(kraft), 'snapshot')}, the latest at {latest}")
+    counts: dict[str, int] = {}
+    for segment in partition.leftovers:
+        counts[segment.leftover or ""] = counts.get(segment.leftover or "", 0) + 1
+        yield _group_finding("segment-leftover", partition, segment, f"left behind as .{segment.leftover}")
+    for snapshot in partition.kraft_snapshots:
+        if snapshot.leftover is not None:
+            counts[snapshot.leftover] = counts.get(snapshot.leftover, 0) + 1
+            message = f"a KRaft snapshot left behind as .{snapshot.leftover}"
+            yield finding("segment-leftover", partition.location(snapshot.path, snapshot.end_offset), message)
+    notes += [f"{count} left as .{mark}" for mark, count in counts.items()]
+    for segment in partition.orphans:
+        yield _group_finding("index-orphan", partition, segment, "but there is no .log")
+    if partition.orphans:
+        notes.append(f"{_counted(len(partition.orphans), 'base offset')} without .log")
+    for path in partition.unexpected:
+        yield unexpected_finding(path, partition.location(path))
+    for path in partition.interrupted_writes:
+        yield interrupted_finding(path, partition.location(path))
+    if partition.unexpected:
+        notes.append(unexpected_note(partition.unexpected))
+    return notes
+
+
+def _group_finding(code: str, partition: Partition, segment: Segment, words: str) -> Finding:
+    paths = list(segment.files.values())
+    suffixes = ", ".join(sorted(segment.files))
+    base_offset = segment.base_offset if segment.base_offset <= MAX_BASE_OFFSET else None
+    message = f"{suffixes} of base offset {segment.base_offset}: {words}"
+    return finding(code, partition.location(segment.log or paths[0], base_offset), message)
+
+
+def unexpected_finding(path: Path, location: Location) -> Finding:
+    """The finding for an entry of a directory that Kafka does not write there, or that is not followed."""
+    try:
+        mode = path.lstat().st_mode
+    except OSError:
+        return finding("file-changed", location, "the file vanished, or cannot be looked at")
+    segment = layout.SEGMENT_FILE.match(path.name)
+    if segment is not None and not is_offset(int(segment["base_offset"])):
+        message = f"the base offset {segment['base_offset']} does not fit in 63 bits; the file is not read"
+        return finding("entry-unexpected", location, message)
+    known_name = layout.SEGMENT_FILE.match(path.name) or parse_partition_dir(path.name)
+    if stat.S_ISLNK(mode) and known_name:
+        return finding("file-unreadable", location, "is a symbolic link, which is not followed")
+    if known_name and layout.SEGMENT_FILE.match(path.name):
+        return finding("file-unreadable", location, f"is {_type_words(mode)} under the name of a segment's file")
+    if path.name == MANIFEST and stat.S_ISREG(mode):
+        message = "a file of the name under which kafkalog lists what it wrote; a broker ignores it"
+        return finding("entry-unexpected", location, message, next_step="Nothing.")
+    return finding("entry-unexpected", location, f"{_type_words(mode)} that no Kafka broker writes here")
+
+
+def interrupted_finding(path: Path, location: Location) -> Finding:
+    """The finding for the temporary file of a checkpoint; the checkpoint itself is the one before it."""
+    whole = path.name.removesuffix(layout.TEMPORARY_SUFFIX)
+    message = f"a write of {whole} was cut off before it took effect; the next one overwrites this file"
+    return finding("segment-leftover", location, message)
+
+
+def unexpected_note(paths: list[Path]) -> str:
+    """The note that names such entries, the first three of them."""
+    shown = ", ".join(path.name for path in paths[:3])
+    return f"unexpected: {shown}" + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
+
+
+def _type_words(mode: int) -> str:
+    kinds = (
+        (stat.S_ISDIR, "a directory"),
+        (stat.S_ISLNK, "a symbolic link"),
+        (stat.S_ISFIFO, "a named pipe"),
+        (stat.S_ISSOCK, "a socket"),
+        (stat.S_ISBLK, "a device"),
+        (stat.S_ISCHR, "a device"),
+    )
+    return next((words for is_kind, words in kinds if is_kind(mode)), "a file")
+
+
+def _counted(count: int, noun: str) -> str:
+    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -1,0 +1,271 @@
+"""Compares batches that were written and read back with those that they were made from, record by record.
+
+Batches up to the same offset are held against each other. Where each of them became one, both are v2 with equal headers
+(codec, length and CRC aside), and their records are the same bytes once decompressed, nothing can differ; otherwise
+every record's offset, timestamp, key, value and headers are compared, and what its batch says of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format import kernel
+from format.codecs import decompress
+from format.errors import KafkaLogError, OutputError
+from format.limits import Limits
+from format.location import Location
+from format.log.batch_table import BatchChunk, BatchTable
+from format.log.header_edits import HEADER_BYTES, batch_spans
+from format.log.record_table import RecordTable, record_tables
+
+
+class ReadBackMismatch(OutputError):
+    """What was read back is not what the source says."""
+
+    code = "output-failed"
+
+
+class Rows(NamedTuple):
+    """Batches of one chunk, in order, by their row numbers."""
+
+    chunk: BatchChunk
+    rows: NDArray[np.intp]
+
+    @property
+    def table(self) -> BatchTable:
+        return self.chunk.table.rows(self.rows)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Neighbouring batches of the source and of the output that end at the same offset."""
+
+    source: tuple[Rows, ...]
+    output: tuple[Rows, ...]
+
+    def is_one_to_one(self) -> bool:
+        """Whether every batch became one that ends where it does, and all are v2."""
+        if len(self.source) > 1 or len(self.output) > 1 or len(self.source[0].rows) != len(self.output[0].rows):
+            return False
+        source, output = self.source[0].table, self.output[0].table
+        are_v2 = (source.magic == 2).all() and (output.magic == 2).all()
+        return bool(are_v2 and (source.last_offset == output.last_offset).all())
+
+
+class _Side:
+    """The batches of the source or of the output, taken from one chunk after the other."""
+
+    def __init__(self, chunks: Iterator[Rows]) -> None:
+        self._chunks = chunks
+        self._next = 0
+        self._rows: Rows | None = None
+        self._ends: NDArray[np.int64] = np.empty(0, np.int64)
+
+    def has_more(self) -> bool:
+        """Whether a batch is left; makes its chunk the current one."""
+        while self._next >= len(self._ends):
+            self._rows = next(self._chunks, None)
+            if self._rows is None:
+                return False
+            self._next, self._ends = 0, self._rows.table.last_offset
+        return True
+
+    @property
+    def ends(self) -> NDArray[np.int64]:
+        """The last offsets of what is left of the current chunk."""
+        return self._ends[self._next :]
+
+    def take_to(self, last_offset: int) -> Rows:
+        """The batches of the current chunk up to this offset."""
+        if self._rows is None:
+            raise ValueError("no chunk is open")
+        first = self._next
+        self._next += int(np.searchsorted(self.ends, last_offset, "right"))
+        return Rows(self._rows.chunk, self._rows.rows[first : self._next])
+
+
+def paired(source: Iterator[Rows], output: Iterator[Rows], location: Location) -> Iterator[Pair]:
+    """The batches of both sides, cut where both end at the same offset; raises ReadBackMismatch where none fit."""
+    left, right = _Side(source), _Side(output)
+    while left.has_more() | right.has_more():
+        mine: list[Rows] = []
+        theirs: list[Rows] = []
+        common: int | None = None
+        while common is None:
+            if not (left.has_more() and right.has_more()):
+                raise ReadBackMismatch("the output and the source do not end at the same offset", location)
+            common = _last_common(left.ends, right.ends)
+            # Without one the chunk that ends first is taken whole, and one in what follows it is looked for.
+            end = min(int(left.ends[-1]), int(right.ends[-1])) if common is None else common
+            mine += _taken(left, end)
+            theirs += _taken(right, end)
+        yield Pair(tuple(mine), tuple(theirs))
+
+
+def _last_common(left: NDArray[np.int64], right: NDArray[np.int64]) -> int | None:
+    """The highest number that is in both, which rise."""
+    nearest = np.minimum(np.searchsorted(right, left), len(right) - 1)
+    common = left[right[nearest] == left]
+    return int(common[-1]) if len(common) else None
+
+
+def _taken(side: _Side, last_offset: int) -> list[Rows]:
+    rows = side.take_to(last_offset)
+    return [rows] if len(rows.rows) else []
+
+
+def compare(pair: Pair, limits: Limits, location: Location) -> None:
+    """Compare a pair; raises ReadBackMismatch at a difference in what a record says."""
+    if pair.is_one_to_one():
+        _compare_run(pair.source[0], pair.output[0], limits, location)
+    else:
+        _compare_records(pair.source, pair.output, limits, location)
+
+
+def _compare_run(source: Rows, output: Rows, limits: Limits, location: Location) -> None:
+    """First all headers at once, then the records of each batch, uncompressed, as bytes."""
+    spans = (each.tolist() for side in (source, output) for each in batch_spans(*side))
+    bytes_of_source, bytes_of_output = _buffer_of(source.chunk), _buffer_of(output.chunk)
+    mine, theirs = source.table, output.table
+    codecs = mine.codec.tolist(), theirs.codec.tolist()
+    are_same = mine.same_headers(theirs).tolist()
+    for number, (is_same, codec, new_codec, start, end, new_start, new_end) in enumerate(
+        zip(are_same, *codecs, *spans, strict=True)
+    ):
+        payload = bytes_of_source[start + HEADER_BYTES : end]
+        new_payload = bytes_of_output[new_start + HEADER_BYTES : new_end]
+        if not (is_same and _is_same_payload(payload, codec, new_payload, new_codec, limits)):
+            one = slice(number, number + 1)
+            _compare_records((_part(source, one),), (_part(output, one),), limits, location)
+
+
+def _part(rows: Rows, which: slice) -> Rows:
+    return Rows(rows.chunk, rows.rows[which])
+
+
+def _is_same_payload(payload: memoryview, codec: int, new_payload: memoryview, new_codec: int, limits: Limits) -> bool:
+    """Whether two payloads hold the same bytes; not where one cannot be decompressed."""
+    # As bytes: memoryviews are compared element by element, which takes longer than a copy.
+    if codec == new_codec and len(payload) == len(new_payload) and bytes(payload) == bytes(new_payload):
+        return True
+    try:
+        plain = decompress(codec, payload, magic=2, limits=limits) if codec else bytes(payload)
+        new_plain = decompress(new_codec, new_payload, magic=2, limits=limits) if new_codec else bytes(new_payload)
+    except KafkaLogError:
+        return False
+    return plain == new_plain
+
+
+def _buffer_of(chunk: BatchChunk) -> memoryview:
+    if chunk.buffer is None:
+        raise ValueError("the chunk was read without bodies")
+    return chunk.buffer
+
+
+def _compare_records(source: tuple[Rows, ...], output: tuple[Rows, ...], limits: Limits, location: Location) -> None:
+    """Compare every record, many at once."""
+    left, right = _Records(source, limits), _Records(output, limits)
+    try:
+        while count := min(left.available(), right.available()):
+            _compare_tables(left.take(count), right.take(count), location)
+        counts = left.rest() + left.taken, right.rest() + right.taken
+    except ReadBackMismatch:
+        raise
+    except KafkaLogError as error:
+        raise ReadBackMismatch(f"cannot be read back: {error.message}", error.location or location) from error
+    if counts[0] != counts[1]:
+        first = source[0].table.base_offset[0] if source else output[0].table.base_offset[0]
+        raise ReadBackMismatch(f"{counts[0]} records became {counts[1]}, from offset {first} on", location)
+
+
+class _Records:
+    """The records of some batches, in order, as tables over one buffer each."""
+
+    def __init__(self, batches: Iterable[Rows], limits: Limits) -> None:
+        self._tables = _tables(batches, limits)
+        self._table: RecordTable | None = None
+        self._next = 0
+        self.taken = 0
+
+    def available(self) -> int:
+        """How many are left of the current table, 0 at the end of all. Raises what reading raises."""
+        while self._table is None or self._next >= len(self._table):
+            self._table, self._next = next(self._tables, None), 0
+            if self._table is None:
+                return 0
+        return len(self._table) - self._next
+
+    def take(self, count: int) -> RecordTable:
+        """So many of what is available."""
+        if self._table is None:
+            raise ValueError("nothing is available")
+        rows = slice(self._next, self._next + count)
+        self._next += count
+        self.taken += count
+        return self._table.rows(rows)
+
+    def rest(self) -> int:
+        """How many are left; none is there afterwards."""
+        left = self.available()
+        return left + sum(map(len, self._tables))
+
+
+def _tables(batches: Iterable[Rows], limits: Limits) -> Iterator[RecordTable]:
+    for chunk, rows in batches:
+        which = np.zeros(len(chunk.table), bool)
+        which[rows] = True
+        for table in record_tables(chunk, which=which, limits=limits):
+            if table.problems:
+                raise table.problems[0].error
+            yield table
+
+
+#: What a record has from its batch.
+_OF_BATCH = ("is_append_time", "leader_epoch", "producer_id", "producer_epoch", "is_transactional", "is_control")
+
+
+def _compare_tables(mine: RecordTable, theirs: RecordTable, location: Location) -> None:
+    """Two tables of as many records."""
+    are_other = (mine.offset != theirs.offset) | (mine.timestamp != theirs.timestamp)
+    are_other |= (mine.key_length != theirs.key_length) | (mine.value_length != theirs.value_length)
+    are_other |= np.maximum(mine.header_count, 0) != np.maximum(theirs.header_count, 0)
+    are_other |= mine.sequence != theirs.sequence
+    for name in _OF_BATCH:
+        are_other |= getattr(mine.batches, name)[mine.batch] != getattr(theirs.batches, name)[theirs.batch]
+    if are_other.any():
+        _tell_difference(mine, theirs, int(are_other.argmax()), location)
+    columns = memoryview(mine.columns), memoryview(theirs.columns)
+    row = -1
+    while (row := kernel.find_other_record(mine.buffer, columns[0], theirs.buffer, columns[1], row + 1)) >= 0:
+        _tell_difference(mine, theirs, row, location)
+
+
+def _tell_difference(mine: RecordTable, theirs: RecordTable, row: int, location: Location) -> None:
+    """Raise ReadBackMismatch for a record, unless its headers say the same in other bytes."""
+    sides = _values(mine, row), _values(theirs, row)
+    names = [name for name, a, b in zip(_FIELDS, *sides, strict=True) if a != b]
+    if names:
+        raise ReadBackMismatch(f"the record of offset {sides[0][0]} differs in {', '.join(names)}", location)
+
+
+_FIELDS = (
+    "offset",
+    "timestamp",
+    "sequence",
+    *(name.replace("_", " ") for name in _OF_BATCH),
+    "key",
+    "value",
+    "headers",
+)
+
+
+def _values(table: RecordTable, row: int) -> tuple[object, ...]:
+    of_record = int(table.offset[row]), int(table.timestamp[row]), int(table.sequence[row])
+    batch = int(table.batch[row])
+    of_batch = (int(getattr(table.batches, name)[batch]) for name in _OF_BATCH)
+    return (*of_record, *of_batch, table.key(row), table.value(row), table.headers(row) or [])

@@ -1,0 +1,187 @@
+"""The indexes of a segment as a broker of 4.x builds them when it recovers the segment (storage LogSegment.recover).
+
+An offset index entry is made for a batch that starts more than ``index.interval.bytes`` after the last one that got
+an entry (or after the segment's start), with the batch's last offset. At each of them, and when the segment is closed,
+a time index entry is made if the largest timestamp so far is above the last entry's; its offset is the last offset of
+the first batch that has it. A transaction index entry is made for each ABORT marker.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format import layout
+from format.errors import CorruptDataError, InvalidIndex, KafkaLogError
+from format.files import offset_index, time_index, transaction_index
+from format.files.producer_snapshot import read as read_producer_snapshot
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+from format.log.batch_table import BatchChunk, BatchTable
+from format.log.control_records import ControlRecord, decode_control_record
+from format.log.record_table import record_tables
+from format.node.partition import Partition
+from format.node.segment import Segment
+from format.state.producers import ProducerState
+
+DEFAULT_INTERVAL_BYTES = 4096
+
+Int64Column = NDArray[np.int64]
+#: An aborted transaction as the index holds it: producer id, first offset, last offset, last stable offset.
+AbortedEntry = tuple[int, int, int, int]
+
+
+class SegmentIndexBuilder:
+    """Builds ``.index`` and ``.timeindex`` of one segment from its batches, fed in order table by table.
+
+    Positions are those in the segment that is indexed. Memory grows with the entries, not with the batches.
+    """
+
+    def __init__(self, base_offset: int, interval_bytes: int = DEFAULT_INTERVAL_BYTES) -> None:
+        self.base_offset = base_offset
+        self._interval_bytes = interval_bytes
+        self._last_indexed_position = 0
+        self._offset_entries: list[Int64Column] = []  # rows of (offset, position)
+        self._time_entries: list[Int64Column] = []  # rows of (largest timestamp so far, its offset)
+        self._largest = layout.NO_TIMESTAMP
+        self._offset_of_largest = -1
+
+    def feed(self, table: BatchTable) -> None:
+        """The next batches of the segment; their offsets must rise and lie within the segment's reach."""
+        if not len(table):
+            return
+        last_offset, position = table.last_offset, table.position
+        timestamps = table.max_timestamp
+        before = np.maximum.accumulate(np.concatenate(([self._largest], timestamps)))
+        largest = before[1:]
+        is_new = timestamps > before[:-1]
+        row_of_largest = np.maximum.accumulate(np.where(is_new, np.arange(len(table)), -1))
+        offset_of_largest = np.where(row_of_largest >= 0, last_offset[row_of_largest], self._offset_of_largest)
+        rows = self._indexed_rows(position)
+        self._offset_entries.append(np.column_stack((last_offset[rows], position[rows])))
+        self._time_entries.append(np.column_stack((largest[rows], offset_of_largest[rows])))
+        self._largest, self._offset_of_largest = int(largest[-1]), int(offset_of_largest[-1])
+
+    def _indexed_rows(self, position: Int64Column) -> NDArray[np.intp]:
+        rows = []
+        positions = position.tolist()
+        row = bisect_right(positions, self._last_indexed_position + self._interval_bytes)
+        while row < len(positions):
+            rows.append(row)
+            self._last_indexed_position = positions[row]
+            row = bisect_right(positions, self._last_indexed_position + self._interval_bytes, row)
+        return np.array(rows, np.intp)
+
+    def offset_index(self) -> bytes:
+        """The bytes of the ``.index``; raises InvalidIndex for offsets or positions that do not fit in an entry."""
+        entries = self._joined(self._offset_entries)
+        if len(entries) and (np.diff(entries[:, 0]) <= 0).any():
+            raise InvalidIndex("the batches' offsets do not rise")
+        return offset_index.write((entries[:, 0] - self.base_offset, entries[:, 1]))
+
+    def time_index(self) -> bytes:
+        """The bytes of the ``.timeindex`` of the closed segment."""
+        entries = self._joined([*self._time_entries, np.array([[self._largest, self._offset_of_largest]], np.int64)])
+        before = np.maximum.accumulate(np.concatenate(([layout.NO_TIMESTAMP], entries[:, 0])))
+        entries = entries[entries[:, 0] > before[:-1]]
+        return time_index.write((entries[:, 0], entries[:, 1] - self.base_offset))
+
+    @staticmethod
+    def _joined(entries: list[Int64Column]) -> Int64Column:
+        return np.concatenate([np.empty((0, 2), np.int64), *entries])
+
+
+class TransactionIndexBuilder:
+    """Builds the ``.txnindex`` of a partition's segments in log order.
+
+    A transaction that began before the log's first batch is known from a snapshot at the log's start, or from a sound
+    ``.txnindex`` of the source whose entry names an ABORT marker that is there; otherwise, as for a broker, it is not
+    in the index.
+    """
+
+    def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
+        self._limits = limits
+        self._state = ProducerState()
+        self._entries: list[AbortedEntry] = []
+        self._unmatched: set[tuple[int, int]] = set()  # ABORT markers without a known transaction: producer, offset
+
+    def seed(self, partition: Partition) -> None:
+        """Take the open transactions from the snapshot of the offset at which the log starts, if there is one."""
+        if not partition.segments:
+            return
+        path = partition.snapshots.get(partition.segments[0].base_offset)
+        if path is None:
+            return
+        try:
+            snapshot = read_producer_snapshot(path, self._limits)
+        except KafkaLogError:
+            return
+        if not snapshot.problems:
+            columns = zip(snapshot.producer_ids.tolist(), snapshot.current_txn_first_offsets.tolist(), strict=True)
+            self._state.open_transactions.update({producer: first for producer, first in columns if first >= 0})
+
+    def feed(self, table: BatchTable, markers: dict[int, ControlRecord], location: Location) -> None:
+        """The next batches; ``markers`` maps the rows of control batches to their first record."""
+        for _ in self._state.feed(table, markers, location, is_compacted=True):
+            pass
+        matched = set()
+        for each in self._state.take_ended():
+            matched.add((each.producer_id, each.last_offset))
+            if each.is_aborted:
+                self._entries.append((each.producer_id, each.first_offset, each.last_offset, each.last_stable_offset))
+        for row, marker in markers.items():
+            key = (int(table.producer_id[row]), int(table.base_offset[row]))
+            if marker.type_name == "ABORT" and key not in matched:
+                self._unmatched.add(key)
+
+    def take(self, source: Segment | None) -> list[AbortedEntry]:
+        """The entries of the segment that was fed since the last call, by the marker's offset."""
+        entries, self._entries = self._entries, []
+        unmatched, self._unmatched = self._unmatched, set()
+        if unmatched and source is not None and source.transaction_index is not None:
+            entries.extend(each for each in self._carried(source) if (each[0], each[2]) in unmatched)
+        return sorted(entries, key=lambda each: each[2])
+
+    def _carried(self, source: Segment) -> Iterable[AbortedEntry]:
+        try:
+            index = transaction_index.read(source.files[layout.TRANSACTION_INDEX_SUFFIX], source.base_offset)
+        except KafkaLogError:
+            return ()
+        if index.problems:
+            return ()
+        columns = (index.producer_ids, index.first_offsets, index.last_offsets, index.last_stable_offsets)
+        return zip(*(column.tolist() for column in columns), strict=True)
+
+    @property
+    def open_transactions(self) -> dict[int, int]:
+        """Producer id -> first offset of its open transaction, to go on from later."""
+        return dict(self._state.open_transactions)
+
+    @open_transactions.setter
+    def open_transactions(self, known: dict[int, int]) -> None:
+        self._state.open_transactions = dict(known)
+
+
+def transaction_index_bytes(entries: list[AbortedEntry]) -> bytes:
+    """The bytes of a ``.txnindex``; none for no entries, where a broker makes no file."""
+    columns = np.array(entries, np.int64).reshape(-1, 4).T
+    return transaction_index.write((columns[0], columns[1], columns[2], columns[3]))
+
+
+def end_markers(chunk: BatchChunk, which: NDArray[np.bool_], limits: Limits) -> dict[int, ControlRecord]:
+    """The first control record of each control batch among the rows ``which``, by its number among those rows."""
+    control = chunk.table.is_control & which
+    if not control.any():
+        return {}
+    number_among = np.cumsum(which) - 1
+    markers: dict[int, ControlRecord] = {}
+    for table in record_tables(chunk, which=control, limits=limits):
+        for row, batch in enumerate(table.batch.tolist()):
+            try:
+                markers.setdefault(int(number_among[batch]), decode_control_record(table.key(row), table.value(row)))
+            except CorruptDataError:
+                continue  # no marker: a broker fails on it, and verify tells of it
+    return markers

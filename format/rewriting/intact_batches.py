@@ -1,0 +1,145 @@
+"""The first look of salvage at a segment: which batches are intact and in place, and why other bytes are not."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format.io.source import Source
+from format.layout import LOG_ENTRY, MAX_RELATIVE_OFFSET
+from format.limits import Limits
+from format.log.batch_table import BatchChunk, batch_chunks
+from format.log.legacy_messages import open_wrappers
+
+Int64Column = NDArray[np.int64]
+_MAX_INT64 = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class BadBytes:
+    """Bytes of a segment that are not kept: ``code`` is a finding code, ``reaches_end`` that of a torn end."""
+
+    position: int
+    length: int
+    code: str
+    reason: str
+    reaches_end: bool = False
+
+
+@dataclass(slots=True)
+class SegmentScan:
+    """The batches of a segment in file order as columns, which of them are kept, and what else there is."""
+
+    position: Int64Column
+    end_position: Int64Column
+    base_offset: Int64Column
+    last_offset: Int64Column
+    is_intact: NDArray[np.bool_]
+    is_kept: NDArray[np.bool_]
+    bad: list[BadBytes] = field(default_factory=list)
+
+
+def scan_segment(
+    source: Source, *, first_possible: int, next_base_offset: int | None, base_offset: int, limits: Limits
+) -> SegmentScan:
+    """All batches of a segment; kept are those with a right CRC whose offsets can be.
+
+    Base offsets lie outside the CRC. So offsets count as possible from ``first_possible`` up to the next segment's, and
+    among the possible ones the longest chain of rising offsets is kept.
+    """
+    columns: list[Int64Column] = []
+    intact: list[NDArray[np.bool_]] = []
+    agree: list[NDArray[np.bool_]] = []
+    bad: list[BadBytes] = []
+    for chunk in salvage_chunks(source, limits):
+        table = chunk.table
+        columns.append(
+            np.column_stack((table.position, table.end_position, table.base_offset, table.last_offset_delta))
+        )
+        intact.append(table.crc_valid == 1)
+        agree.append(offsets_agree(chunk))
+        for row in np.flatnonzero(table.crc_valid != 1).tolist():
+            position, size_bytes = int(table.position[row]), int(table.size_bytes[row])
+            bad.append(BadBytes(position, size_bytes, "batch-crc-mismatch", "the CRC is not that of the batch's bytes"))
+        if chunk.damage is not None:
+            damage = chunk.damage
+            bad.append(BadBytes(damage.position, damage.length, damage.code, damage.reason, damage.reaches_end))
+    joined = np.concatenate([np.empty((0, 4), np.int64), *columns])
+    position, end_position, base, delta = joined.T
+    is_intact = np.concatenate([np.empty(0, bool), *intact])
+    most = base_offset + MAX_RELATIVE_OFFSET if next_base_offset is None else next_base_offset - 1
+    most = min(most, _MAX_INT64 - 1)
+    # The delta is compared against what is left of the range, so that no sum leaves 64 bits.
+    is_possible = (base >= first_possible) & (base <= most) & (delta >= 0)
+    is_possible &= np.concatenate([np.empty(0, bool), *agree])
+    is_possible &= delta <= most - np.clip(base, 0, most)
+    last = np.where(is_possible, base + np.where(is_possible, delta, 0), base)
+    is_kept = is_intact & is_possible
+    rows = np.flatnonzero(is_kept)
+    is_kept[rows] = longest_chain(base[rows], last[rows])
+    for row in np.flatnonzero(is_intact & ~is_kept).tolist():
+        code = "offset-not-increasing" if is_possible[row] else "offset-out-of-segment"
+        reason = f"the batch's bytes are intact, but its offsets, from {base[row]} on, cannot be here"
+        bad.append(BadBytes(int(position[row]), int(end_position[row] - position[row]), code, reason))
+    bad.sort(key=lambda each: each.position)
+    return SegmentScan(position, end_position, base, last, is_intact, is_kept, bad)
+
+
+def salvage_chunks(
+    source: Source,
+    limits: Limits,
+    start: int = 0,
+    end: int | None = None,
+    *,
+    check_crc: bool = True,
+    chunk_bytes: int | None = None,
+) -> Iterator[BatchChunk]:
+    """The batches with their bodies and CRCs, the offsets of v0 and v1 wrappers opened; twice the same for one file.
+
+    They are those from ``start`` on, a batch boundary, up to ``end``. ``check_crc`` False leaves the CRCs out, for a
+    file in which they were all right.
+    """
+    for chunk in batch_chunks(source, start, end, check_crc=check_crc, limits=limits, chunk_bytes=chunk_bytes):
+        open_wrappers(chunk, limits=limits)
+        yield chunk
+
+
+def offsets_agree(chunk: BatchChunk) -> NDArray[np.bool_]:
+    """Whether the header of each batch says the offsets that lie inside: only a v0 message set can contradict it."""
+    agree = np.ones(len(chunk.table), bool)
+    for row in np.flatnonzero(chunk.table.is_wrapper & (chunk.table.magic == 0)).tolist():
+        if chunk.buffer is not None and chunk.table.record_count[row] >= 0:
+            start = int(chunk.table.position[row]) - chunk.buffer_position
+            agree[row] = LOG_ENTRY.struct.unpack_from(chunk.buffer, start)[0] == chunk.table.last_offset_of(row)
+    return agree
+
+
+def longest_chain(base_offset: Int64Column, last_offset: Int64Column) -> NDArray[np.bool_]:
+    """Which batches make the longest chain in which each starts after the one before it ends.
+
+    Of several that are as long, the one that ends lowest. Takes n log n steps where the offsets do not rise already.
+    """
+    count = len(base_offset)
+    if count < 2 or (base_offset[1:] > last_offset[:-1]).all():
+        return np.ones(count, bool)
+    lowest_end: list[int] = []  # of the chains of each length, the lowest last offset
+    end_row: list[int] = []
+    before = np.full(count, -1, np.int64)
+    for row, (base, last) in enumerate(zip(base_offset.tolist(), last_offset.tolist(), strict=True)):
+        length = bisect_left(lowest_end, base)
+        before[row] = end_row[length - 1] if length else -1
+        if length == len(lowest_end):
+            lowest_end.append(last)
+            end_row.append(row)
+        elif last < lowest_end[length]:
+            lowest_end[length], end_row[length] = last, row
+    is_kept = np.zeros(count, bool)
+    row = end_row[-1]
+    while row >= 0:
+        is_kept[row] = True
+        row = int(before[row])
+    return is_kept

@@ -1,0 +1,413 @@
+"""A new directory that appears whole or not at all: written beside its name, checked, then renamed.
+
+``.NAME.partial-RANDOM`` -> files, each flushed to the disk when it is closed -> read back -> ``manifest.json`` with
+size and SHA-256 of every file, written last -> directories flushed -> renamed to NAME -> the parent flushed. An error
+at any step ends the work, and what was written so far is removed (or kept, to be resumed). A failed flush is never
+tried again: what the kernel dropped cannot be told.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import json
+import os
+import shutil
+import stat
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path, PurePosixPath
+from types import TracebackType
+from typing import Any, Self
+
+from format.errors import OutputError, OutputExists
+from format.io.digesting_writer import DigestingWriter
+from format.io.source import os_reason
+from format.layout import MANIFEST
+from format.location import Location
+from format.rewriting.publish_journal import FileEntry, Journal, read_journal
+from format.rewriting.publish_paths import check_target, partials_of
+
+JOURNAL = "journal.jsonl"
+_BUFFER_BYTES = 1024 * 1024
+_LARGE_BYTES = 128 * 1024
+_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+
+
+class NewFile:
+    """A file of a publication while it is written; bytes go to the disk in large pieces, and through SHA-256.
+
+    ``close`` flushes it to the disk and enters it in the journal; ``finish_writing`` begins with that and goes on.
+    Left by an exception it is removed.
+    """
+
+    def __init__(self, publication: Publication, relative_path: str, path: Path, *, write_beside: bool = False) -> None:
+        self.relative_path = relative_path
+        self.path = path
+        self.size_bytes = 0
+        self.mtime_ns: int | None = None  # to be given to the file when it is closed: brokers look at a log's
+        self._publication = publication
+        self._parts: list[bytes | memoryview] = []
+        self._buffered_bytes = 0
+        self._is_finished = False
+        try:
+            self._fd = os.open(path, _NEW_FILE, 0o666)
+        except OSError as error:
+            raise _failed("cannot create", path, error) from error
+        self._writer = DigestingWriter(self._fd, beside=write_beside)
+
+    def write(self, data: bytes | bytearray | memoryview) -> int:
+        """Take bytes, which must not change afterwards; raises OutputError when the disk does not."""
+        part = data if isinstance(data, bytes) else memoryview(data).cast("B")
+        if len(part) < _LARGE_BYTES:
+            part = bytes(part)  # a small part of a large buffer would keep all of it
+        elif self._parts:
+            self._flush()  # rather than copy what is large
+        self._parts.append(part)
+        self._buffered_bytes += len(part)
+        self.size_bytes += len(part)
+        if self._buffered_bytes >= _BUFFER_BYTES or len(part) >= _LARGE_BYTES:
+            self._flush()
+        return len(part)
+
+    def _flush(self) -> None:
+        content = memoryview(self._parts[0] if len(self._parts) == 1 else b"".join(self._parts))
+        self._parts, self._buffered_bytes = [], 0
+        with self._told("cannot write"):
+            self._writer.write(content)
+
+    @contextlib.contextmanager
+    def _told(self, what: str) -> Iterator[None]:
+        try:
+            yield
+        except OSError as error:
+            raise _failed(what, self.path, error) from error
+
+    def finish_writing(self) -> None:
+        """No more comes: all of it can be read back, while a thread, if there is one, flushes it to the disk."""
+        if self._is_finished:
+            return
+        if self._parts:
+            self._flush()
+        with self._told("cannot write"):
+            self._writer.wait()
+        with self._told("cannot flush to the disk"):
+            if self.mtime_ns is not None:
+                os.utime(self._fd, ns=(self.mtime_ns, self.mtime_ns))
+            self._writer.begin_flush()
+        self._is_finished = True
+
+    def close(self) -> None:
+        """Flush to the disk and enter the file in the journal; raises OutputError. Once closed, it does nothing."""
+        if self._fd < 0:
+            return
+        try:
+            self.finish_writing()
+            with self._told("cannot flush to the disk"):
+                self._writer.flush()
+            sha256 = self._writer.hexdigest()
+        finally:
+            self._close_descriptor()
+        self._publication.enter(FileEntry(self.relative_path, self.size_bytes, sha256))
+
+    def _close_descriptor(self) -> None:
+        self._writer.close()
+        fd, self._fd = self._fd, -1
+        if fd >= 0:
+            os.close(fd)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            self.close()
+        else:
+            self.discard()
+
+    def discard(self) -> None:
+        """Close the file and remove it; once closed, it stays."""
+        if self._fd < 0:
+            return
+        self._close_descriptor()
+        with contextlib.suppress(OSError):
+            os.unlink(self.path)
+
+
+class Publication:
+    """The context in which a target directory is written; nothing is at the target before ``finish`` returns.
+
+    ``job`` says what is written from what, in JSON values; it goes into the manifest, and only a partial directory of
+    the very same job is resumed. Work is divided into steps: the files made since the last ``finish_step`` are that
+    step's, and a resumed run skips a step whose files all have the size and SHA-256 that the journal says.
+    """
+
+    def __init__(
+        self,
+        target: str | os.PathLike[str],
+        sources: Iterable[str | os.PathLike[str]],
+        *,
+        job: Mapping[str, Any] | None = None,
+        resume: bool = False,
+        keep_partial: bool = False,
+    ) -> None:
+        self._asked_target = Path(target)
+        self._sources = [Path(each) for each in sources]
+        self._job: dict[str, Any] = json.loads(json.dumps(job or {}))
+        self._resume = resume
+        self._keep_partial = keep_partial
+        self._journal: Journal | None = None
+        self._files: dict[str, FileEntry] = {}
+        self._pending: list[FileEntry] = []
+        self._steps: dict[str, Any] = {}
+        self._step_files: dict[str, tuple[FileEntry, ...]] = {}  # of the steps that were taken over
+        self._read_back: set[str] = set()
+        self._is_published = False
+        self.target = self._asked_target
+        self.path = Path()
+        self.is_resumed = False
+
+    # -- beginning ---------------------------------------------------------------------------------------------
+
+    def __enter__(self) -> Self:
+        """Check the target and make (or take up) the partial directory.
+
+        Raises OutputExists, OutputInsideSource, and OutputError where the directory cannot be made.
+        """
+        self.target = check_target(self._asked_target, self._sources)
+        if self._resume:
+            self._take_up()
+        if not self.is_resumed:
+            self.path = self.target.parent / f".{self.target.name}.partial-{os.urandom(4).hex()}"
+            try:
+                os.mkdir(self.path)
+            except OSError as error:
+                raise _failed("cannot create", self.path, error) from error
+        try:
+            self._open_journal()
+        except BaseException:
+            self._clean_up()
+            raise
+        return self
+
+    def _take_up(self) -> None:
+        """Find the one partial directory of this target and job, and keep of it what hashes right."""
+        found = []
+        for path in partials_of(self.target):
+            journal = read_journal(path / JOURNAL, path / MANIFEST)
+            if journal is not None and journal.job == self._job:
+                found.append((path, journal))
+        if len(found) > 1:
+            names = ", ".join(path.name for path, _ in found)
+            raise OutputError(f"more than one partial directory fits: {names}; remove all but one", self._location())
+        if not found:
+            return
+        self.path, journal = found[0]
+        self.is_resumed = True
+        for name, step in journal.steps.items():
+            if all(self._is_on_disk(entry) for entry in step.files):
+                self._steps[name] = step.result
+                self._step_files[name] = step.files
+                self._files.update({entry.path: entry for entry in step.files})
+        self._remove_others()
+
+    def _is_on_disk(self, entry: FileEntry) -> bool:
+        path = self._place_of(entry.path)
+        try:
+            return path.is_file() and path.stat().st_size == entry.size_bytes and _sha256_of(path) == entry.sha256
+        except OSError:
+            return False
+
+    def _remove_others(self) -> None:
+        """Remove every file of the partial directory that no finished step vouches for."""
+        try:
+            for directory, _, names in os.walk(self.path):
+                for name in names:
+                    path = Path(directory, name)
+                    relative = path.relative_to(self.path).as_posix()
+                    if relative not in self._files and relative != JOURNAL:
+                        path.unlink()
+        except OSError as error:
+            raise _failed("cannot take up", self.path, error) from error
+
+    def _open_journal(self) -> None:
+        path = self.path / JOURNAL
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+        except OSError as error:
+            raise _failed("cannot create", path, error) from error
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(fd)
+            self._keep_partial = True  # it belongs to the run that holds it
+            raise OutputError("another run is writing it", Location(str(self.path))) from error
+        self._journal = Journal(fd, path)
+        self._journal.begin(self._job)
+
+    # -- writing -----------------------------------------------------------------------------------------------
+
+    def create(self, relative_path: str | os.PathLike[str], *, write_beside: bool = False) -> NewFile:
+        """A new file in the directory; its own directories are made. Raises OutputError, ValueError for a path
+        that leads elsewhere or was made before. ``write_beside`` lets a thread write it, and compute its SHA-256."""
+        relative = PurePosixPath(os.fspath(relative_path))
+        name = relative.as_posix()
+        if relative.is_absolute() or ".." in relative.parts or not relative.parts or name in (MANIFEST, JOURNAL):
+            raise ValueError(f"no file of a publication: {name!r}")
+        if name in self._files:
+            raise ValueError(f"made before: {name!r}")
+        path = self._place_of(name)
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _failed("cannot create", path.parent, error) from error
+        return NewFile(self, name, path, write_beside=write_beside)
+
+    def write_file(self, relative_path: str | os.PathLike[str], content: bytes) -> None:
+        """A whole small file."""
+        with self.create(relative_path) as file:
+            file.write(content)
+
+    def create_directory(self, relative_path: str | os.PathLike[str]) -> None:
+        """A directory, where it must be there even if no file goes into it."""
+        path = self._place_of(PurePosixPath(os.fspath(relative_path)).as_posix())
+        try:
+            path.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise _failed("cannot create", path, error) from error
+
+    def enter(self, entry: FileEntry) -> None:
+        """Take note of a file that is closed; NewFile calls this."""
+        self._files[entry.path] = entry
+        self._pending.append(entry)
+
+    def place_of(self, relative_path: str) -> Path:
+        """Where a file is now, to read it back; it moves when the publication is finished."""
+        return self._place_of(relative_path)
+
+    def mark_read_back(self, relative_path: str) -> None:
+        """The caller has read this file back and compared it; ``finish`` reads back all others itself."""
+        self._read_back.add(relative_path)
+
+    @property
+    def files(self) -> dict[str, FileEntry]:
+        """The files closed so far, by relative path."""
+        return dict(self._files)
+
+    def leave(self) -> None:
+        """For a process that was forked to work for this one: let go of the lock, which only the writer keeps."""
+        if self._journal is not None:
+            self._journal.close()
+
+    def finish_step(self, name: str, result: Any = None) -> None:
+        """The files closed since the last step are those of step ``name``; ``result`` is what a resumed run needs."""
+        if self._journal is None:
+            raise ValueError("the publication is not open")
+        self._journal.add_step(name, self._pending, result)
+        self._steps[name] = result
+        self._pending = []
+
+    def is_step_finished(self, name: str) -> bool:
+        """Whether an earlier, interrupted run finished this step (or this run did)."""
+        return name in self._steps
+
+    def redo_step(self, name: str) -> None:
+        """Begin a step that is done anew in every run: what an earlier run made in it is removed."""
+        if self._steps.pop(name, None) is None and name not in self._step_files:
+            return
+        for entry in self._step_files.pop(name, ()):
+            del self._files[entry.path]
+            path = self._place_of(entry.path)
+            try:
+                path.unlink()
+            except OSError as error:
+                raise _failed("cannot remove", path, error) from error
+
+    def step_result(self, name: str) -> Any:
+        """What was given to ``finish_step``."""
+        return self._steps[name]
+
+    # -- the end -----------------------------------------------------------------------------------------------
+
+    def finish(self, manifest_extra: Mapping[str, Any] | None = None) -> None:
+        """Read back what was not, write the manifest, flush, rename. Raises OutputError; then nothing is published."""
+        for name in sorted(self._files):
+            if name not in self._read_back and not self._is_on_disk(self._files[name]):
+                raise OutputError("what was read back is not what was written", Location(str(self._place_of(name))))
+        manifest = {
+            "manifest_version": 1,
+            "job": self._job,
+            **(manifest_extra or {}),
+            "files": [self._files[name].as_json() for name in sorted(self._files)],
+        }
+        path = self.path / MANIFEST
+        with NewFile(self, MANIFEST, path) as file:
+            file.write(json.dumps(manifest, indent=1, ensure_ascii=True).encode("ascii") + b"\n")
+        if not self._is_on_disk(self._files[MANIFEST]):
+            raise OutputError("what was read back is not what was written", Location(str(path)))
+        try:
+            os.unlink(self.path / JOURNAL)
+            for directory, _, _ in os.walk(self.path, topdown=False):
+                _sync_directory(directory)
+            self._rename()
+        except OSError as error:
+            raise _failed("cannot publish", self.target, error) from error
+        self._is_published = True
+
+    def _rename(self) -> None:
+        try:
+            os.rename(self.path, self.target)
+        except OSError as error:
+            if os.path.lexists(self.target) and not _is_empty_directory(self.target):
+                raise OutputExists("it appeared while the result was written", self._location()) from error
+            raise
+        try:
+            _sync_directory(self.target.parent)
+        except OSError:
+            os.rename(self.target, self.path)  # nobody knows whether the name would last: take it back
+            raise
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._clean_up()
+
+    def _clean_up(self) -> None:
+        if self._journal is not None:
+            self._journal.close()
+            self._journal = None
+        if not self._is_published and not self._keep_partial and self.path != Path():
+            shutil.rmtree(self.path, ignore_errors=True)
+
+    def _place_of(self, relative_path: str) -> Path:
+        return self.path.joinpath(*PurePosixPath(relative_path).parts)
+
+    def _location(self) -> Location:
+        return Location(str(self.target))
+
+
+def _is_empty_directory(path: Path) -> bool:
+    try:
+        return stat.S_ISDIR(path.lstat().st_mode) and not os.listdir(path)
+    except OSError:
+        return False
+
+
+def _sync_directory(path: str | os.PathLike[str]) -> None:
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)
+
+
+def _sha256_of(path: Path) -> str:
+    fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+    with open(fd, "rb", buffering=0) as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _failed(what: str, path: str | os.PathLike[str], error: OSError) -> OutputError:
+    return OutputError(f"{what}: {os_reason(error)}", Location(os.fspath(path)))

@@ -1,0 +1,1 @@
+"""Rows of output from columns: text, JSON lines, CSV and Arrow."""

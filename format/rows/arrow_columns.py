@@ -1,0 +1,307 @@
+"""Rows as Arrow: records, batches, findings and listings as ``pyarrow.RecordBatch``, with schemas from columns.py.
+
+Keys, values and headers are copied column by column out of the buffer that they lie in, so that no Python object is
+made for a record. Needs pyarrow, which only this module imports; ``require_pyarrow`` says what to install.
+
+A caller with a RecordTable uses ``record_batches_of`` (bounded batches), or ``record_batch_of`` where the table is
+known to be small; columns can be narrowed by name, and what is not asked for is not built.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from format import kernel, layout
+from format.columns import BATCH, FINDING, RECORD, Column, RowSchema
+from format.findings import Finding
+from format.layout import CODEC_BITS_NAMES
+from format.location import Location
+from format.log.batch_table import BatchTable
+from format.log.record_table import RecordTable
+from format.rows.finding_rows import finding_row as finding_row
+from format.rows.record_rows import Row
+
+Int64Column = NDArray[np.int64]
+BoolColumn = NDArray[np.bool_]
+
+_ROW = {name: number for number, name in enumerate(kernel.RECORD_COLUMNS)}
+#: A record batch holds about this many bytes of keys, values and headers, unless one record has more.
+BATCH_BYTES = 16 * 1024 * 1024
+#: Arrow's plain binary type has 32-bit offsets.
+_MOST_BINARY_BYTES = 2**31 - 1
+_HEADER = pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())])
+#: The Arrow type for each column type of columns.py; ``any`` is JSON text, a timestamp is epoch milliseconds.
+ARROW_TYPES: dict[str, pa.DataType] = {
+    "int": pa.int64(),
+    "bool": pa.bool_(),
+    "string": pa.string(),
+    "timestamp": pa.int64(),
+    "bytes": pa.binary(),
+    "headers": pa.list_(_HEADER),
+    "any": pa.string(),
+}
+_TIMESTAMP_TYPES = (*layout.TIMESTAMP_TYPE_NAMES, layout.NO_TIMESTAMP_TYPE)
+
+
+def arrow_schema(schema: RowSchema, columns: Sequence[str] | None = None) -> pa.Schema:
+    """The Arrow schema of a row schema, or of some of its columns in the order given; KeyError for an unknown one."""
+    fields = {column.name: _field(column) for column in schema.columns}
+    return pa.schema([fields[name] for name in (schema.names if columns is None else columns)])
+
+
+def _field(column: Column) -> pa.Field:
+    return pa.field(column.name, ARROW_TYPES[column.type], metadata={"meaning": column.meaning})
+
+
+# -- bytes ---------------------------------------------------------------------------------------------------
+
+
+def bytes_array(buffer: memoryview | bytes, start: Int64Column, length: Int64Column) -> pa.Array:
+    """A binary array of ``buffer[start : start + length]`` for each row; a negative length is null.
+
+    The bytes are copied by Arrow, row by row in C++. Raises ValueError where the ranges overlap, or where they come
+    to 2 GiB or more (use fewer rows).
+    """
+    count = len(start)
+    is_null = length < 0
+    if not count or is_null.all():
+        return pa.nulls(count, pa.binary())
+    clean = np.maximum(length, 0)
+    if int(clean.sum()) > _MOST_BINARY_BYTES:
+        raise ValueError("more bytes than one binary array can hold")
+    # Nulls and empty ones lie anywhere: they take the place of what stands before them.
+    filled = np.where(clean > 0, start, -1)
+    ends = np.where(clean > 0, start + clean, -1)
+    running = np.maximum.accumulate(ends)
+    order = None
+    if (filled[1:][clean[1:] > 0] < running[:-1][clean[1:] > 0]).any():  # not in the order of the buffer
+        order = np.lexsort((np.arange(count), np.where(clean > 0, start, -1)))
+        filled, ends, clean = filled[order], ends[order], clean[order]
+        running = np.maximum.accumulate(ends)
+        if (filled[1:][clean[1:] > 0] < running[:-1][clean[1:] > 0]).any():
+            raise ValueError("the ranges overlap")
+    # Every second value of an array over the buffer itself is a field, and those between are what is left out.
+    offsets = np.empty(2 * count + 1, np.int64)
+    running = np.maximum(running, 0)
+    offsets[0:-1:2] = np.where(clean > 0, filled, running)
+    offsets[1::2] = running
+    offsets[-1] = running[-1]
+    every = pa.LargeBinaryArray.from_buffers(
+        pa.large_binary(), 2 * count, [None, pa.py_buffer(offsets), _as_buffer(buffer)]
+    )
+    wanted = np.arange(0, 2 * count, 2, dtype=np.int64)
+    if order is not None:
+        back = np.empty(count, np.int64)
+        back[order] = wanted
+        wanted = back
+    return every.take(pa.array(wanted, mask=is_null)).cast(pa.binary())
+
+
+def _as_buffer(buffer: memoryview | bytes) -> pa.Buffer:
+    return pa.py_buffer(buffer)
+
+
+def headers_array(table: RecordTable) -> pa.Array:
+    """``list<struct<key: binary, value: binary>>`` for each record; null where the format has no headers."""
+    counts = table.header_count
+    has_none = counts < 0
+    total = int(np.maximum(counts, 0).sum())
+    spans = np.empty((total, 4), np.int64)
+    if total:
+        rows = np.ascontiguousarray(table.columns[counts > 0])
+        kernel.index_record_headers(table.buffer, memoryview(rows), memoryview(spans))
+    fields = [
+        bytes_array(table.buffer, np.ascontiguousarray(spans[:, 0]), np.ascontiguousarray(spans[:, 1])),
+        bytes_array(table.buffer, np.ascontiguousarray(spans[:, 2]), np.ascontiguousarray(spans[:, 3])),
+    ]
+    offsets = np.zeros(len(table) + 1, np.int32)
+    np.cumsum(np.maximum(counts, 0), out=offsets[1:])
+    structs = pa.StructArray.from_arrays(fields, fields=list(_HEADER))
+    mask = pa.array(has_none) if has_none.any() else None
+    return pa.ListArray.from_arrays(pa.array(offsets), structs, type=ARROW_TYPES["headers"], mask=mask)
+
+
+def field_bytes(table: RecordTable) -> Int64Column:
+    """How many bytes of key, value and headers each record has, about."""
+    return table.size_bytes
+
+
+# -- small columns -------------------------------------------------------------------------------------------
+
+
+def ints(values: NDArray[Any], is_null: BoolColumn | None = None) -> pa.Array:
+    """An int64 array; null where told."""
+    return pa.array(np.ascontiguousarray(values, np.int64), mask=_mask(is_null))
+
+
+def bools(values: NDArray[np.bool_], is_null: BoolColumn | None = None) -> pa.Array:
+    """A boolean array; null where told."""
+    return pa.array(np.ascontiguousarray(values), mask=_mask(is_null))
+
+
+def names(numbers: NDArray[Any], words: Sequence[str]) -> pa.Array:
+    """A string array of ``words[number]``."""
+    if len(numbers) and (numbers == numbers[0]).all():
+        return constant(words[int(numbers[0])], len(numbers), "string")
+    indices = pa.array(np.ascontiguousarray(numbers, np.int32))
+    return pa.DictionaryArray.from_arrays(indices, pa.array(words, pa.string())).cast(pa.string())
+
+
+def constant(value: Any, count: int, column_type: str) -> pa.Array:
+    """The same value in every row, or nulls."""
+    kind = ARROW_TYPES[column_type]
+    return pa.nulls(count, kind) if value is None else pa.repeat(pa.scalar(value, kind), count)
+
+
+def _mask(is_null: BoolColumn | None) -> BoolColumn | None:
+    return is_null if is_null is not None and is_null.any() else None
+
+
+def timestamp_types(batches: BatchTable) -> pa.Array:
+    """CreateTime, LogAppendTime, or NoTimestampType for v0, for each batch."""
+    return names(np.where(batches.magic == 0, 2, batches.is_append_time), _TIMESTAMP_TYPES)
+
+
+# -- records -------------------------------------------------------------------------------------------------
+
+_RecordColumn = Callable[[RecordTable, BatchTable, BoolColumn, Location], pa.Array]
+
+
+def record_batch_of(table: RecordTable, location: Location, columns: Sequence[str] | None = None) -> pa.RecordBatch:
+    """The records as columns.RECORD, or some of its columns; the values are those of ``rows.record_rows``.
+
+    Raises ValueError for a table with 2 GiB or more in one column: ``record_batches_of`` gives bounded batches.
+    """
+    schema = arrow_schema(RECORD, columns)
+    of_batch = BatchTable(table.batches.columns[table.batch])
+    is_legacy = of_batch.magic < 2
+    return pa.RecordBatch.from_arrays(
+        [_RECORD_COLUMNS[name](table, of_batch, is_legacy, location) for name in schema.names], schema=schema
+    )
+
+
+def record_batches_of(
+    table: RecordTable,
+    location: Location,
+    columns: Sequence[str] | None = None,
+    *,
+    batch_bytes: int = BATCH_BYTES,
+    make: Callable[[RecordTable, Location, Sequence[str] | None], pa.RecordBatch] = record_batch_of,
+) -> Iterator[pa.RecordBatch]:
+    """The records in batches of about ``batch_bytes``, in order; ``make`` builds each, here one of columns.RECORD."""
+    for part in bounded_parts(table, batch_bytes):
+        yield make(part, location, columns)
+
+
+def bounded_parts(table: RecordTable, batch_bytes: int = BATCH_BYTES) -> Iterator[RecordTable]:
+    """The table cut into tables whose records come to about ``batch_bytes``; one whole record at the least."""
+    ends = np.cumsum(field_bytes(table))
+    first = 0
+    while first < len(table):
+        before = int(ends[first - 1]) if first else 0
+        last = max(int(np.searchsorted(ends, before + batch_bytes, side="right")), first + 1)
+        yield table if first == 0 and last >= len(table) else table.rows(slice(first, last))
+        first = last
+
+
+def _field_column(start_name: str, length_name: str) -> _RecordColumn:
+    def column(table: RecordTable, of_batch: BatchTable, is_legacy: BoolColumn, location: Location) -> pa.Array:
+        starts = np.ascontiguousarray(table.columns[:, _ROW[start_name]])
+        lengths = np.ascontiguousarray(table.columns[:, _ROW[length_name]])
+        return bytes_array(table.buffer, starts, lengths)
+
+    return column
+
+
+_RECORD_COLUMNS: dict[str, _RecordColumn] = {
+    "topic": lambda table, of, old, where: constant(where.topic, len(table), "string"),
+    "partition": lambda table, of, old, where: constant(where.partition, len(table), "int"),
+    "offset": lambda table, of, old, where: ints(table.offset),
+    "timestamp": lambda table, of, old, where: ints(table.timestamp, of.magic == 0),
+    "timestamp_type": lambda table, of, old, where: timestamp_types(of),
+    "magic": lambda table, of, old, where: ints(of.magic),
+    "codec": lambda table, of, old, where: names(of.codec, CODEC_BITS_NAMES),
+    "key": _field_column("key_start", "key_length"),
+    "value": _field_column("value_start", "value_length"),
+    "headers": lambda table, of, old, where: headers_array(table),
+    "leader_epoch": lambda table, of, old, where: ints(of.leader_epoch, old),
+    "producer_id": lambda table, of, old, where: ints(of.producer_id, old),
+    "producer_epoch": lambda table, of, old, where: ints(of.producer_epoch, old),
+    "sequence": lambda table, of, old, where: ints(table.sequence, old),
+    "is_transactional": lambda table, of, old, where: bools(of.is_transactional, old),
+    "is_control": lambda table, of, old, where: bools(of.is_control, old),
+    "batch_base_offset": lambda table, of, old, where: ints(of.base_offset),
+    "segment_base_offset": lambda table, of, old, where: constant(where.base_offset, len(table), "int"),
+    "position": lambda table, of, old, where: ints(of.position),
+    "size_bytes": lambda table, of, old, where: ints(table.size_bytes),
+}
+
+
+# -- batches, findings and other rows ------------------------------------------------------------------------
+
+
+def batch_table_batch(table: BatchTable, location: Location) -> pa.RecordBatch:
+    """The batches as columns.BATCH; the values are those of ``rows.batch_rows``."""
+    count = len(table)
+    old = table.magic < 2
+    has_horizon = table.has_delete_horizon
+    no_timestamp = table.magic == 0
+    arrays = {
+        "topic": constant(location.topic, count, "string"),
+        "partition": constant(location.partition, count, "int"),
+        "segment_base_offset": constant(location.base_offset, count, "int"),
+        "position": ints(table.position),
+        "size_bytes": ints(table.size_bytes),
+        "base_offset": ints(table.base_offset),
+        "last_offset": ints(table.last_offset),
+        "record_count": ints(table.record_count, (table.record_count < 0) & old),
+        "magic": ints(table.magic),
+        "codec": names(table.codec, CODEC_BITS_NAMES),
+        "timestamp_type": timestamp_types(table),
+        "base_timestamp": ints(table.base_timestamp, has_horizon | no_timestamp),
+        "max_timestamp": ints(table.max_timestamp, no_timestamp),
+        "leader_epoch": ints(table.leader_epoch, old),
+        "producer_id": ints(table.producer_id, old),
+        "producer_epoch": ints(table.producer_epoch, old),
+        "base_sequence": ints(table.base_sequence, old),
+        "is_transactional": bools(table.is_transactional, old),
+        "is_control": bools(table.is_control, old),
+        "delete_horizon_ms": ints(table.base_timestamp, ~has_horizon),
+        "crc": ints(table.crc),
+        "crc_valid": bools(table.crc_valid > 0, table.crc_valid < 0),
+    }
+    schema = arrow_schema(BATCH)
+    return pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
+
+
+def findings_batch(findings: Iterable[Finding]) -> pa.RecordBatch:
+    """Findings as columns.FINDING; ``expected``, ``actual`` and ``lost_offsets`` are JSON text."""
+    return rows_batch(FINDING, [finding_row(each) for each in findings])
+
+
+def rows_batch(schema: RowSchema, rows: Iterable[Row]) -> pa.RecordBatch:
+    """Any rows as Arrow; for listings and side files, of which there are few. Text that is not UTF-8 is escaped."""
+    listed = list(rows)
+    arrays = []
+    for number, column in enumerate(schema.columns):
+        values = [row[number] for row in listed]
+        arrays.append(pa.array([_cell(value, column.type) for value in values], ARROW_TYPES[column.type]))
+    return pa.RecordBatch.from_arrays(arrays, schema=arrow_schema(schema))
+
+
+def _cell(value: Any, column_type: str) -> Any:
+    if value is None:
+        return None
+    if column_type == "any":
+        return json.dumps(value, default=str)
+    if column_type == "string":  # a file's name may hold bytes that are no text
+        return str(value).encode("utf-8", "backslashreplace").decode("utf-8")
+    if column_type == "headers":
+        return [{"key": key, "value": header_value} for key, header_value in value]
+    return value

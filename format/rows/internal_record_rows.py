@@ -1,0 +1,118 @@
+"""Record rows of internal topics, and control records of any topic, with their keys and values decoded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from pathlib import PurePath
+from typing import Any
+
+from format.columns import RECORD
+from format.errors import KafkaLogError
+from format.findings import Finding, Severity, finding, finding_of
+from format.internal_topics import Decoded, Decoder, decode_control_value, decoder_for
+from format.layout import CHECKPOINT_SUFFIX, CLUSTER_METADATA_TOPIC
+from format.location import Location
+from format.log.control_records import decode_control_record
+from format.rows.record_rows import Row, RowBlock
+
+_KEY, _VALUE, _OFFSET, _POSITION, _IS_CONTROL = (
+    RECORD.names.index(name) for name in ("key", "value", "offset", "position", "is_control")
+)
+#: Findings come before the rows that they are about, so these are gathered: so many at most, and fewer at first.
+_ROWS_AT_ONCE = 256
+_FIRST_ROWS = 4
+
+Item = RowBlock | Finding
+
+
+def decode_internal(items: Iterable[Item]) -> Iterator[Item]:
+    """The same rows and findings, keys and values decoded where they are Kafka's own.
+
+    A decoded key or value is a dict: ``{"type": "OFFSET_COMMIT", "version": 1, "data": {…}}`` with Kafka's own names.
+    What cannot be decoded, or is newer than this program, stays bytes, and a finding says why.
+    """
+    for item in items:
+        if isinstance(item, Finding) or item.schema is not RECORD or item.location is None:
+            yield item
+            continue
+        decoder = decoder_of(item.location)
+        records = item.records
+        if decoder is None and (records is None or not records.batches.is_control[records.batch].any()):
+            yield item
+            continue
+        yield from _decoded_blocks(item, item.location, decoder)
+
+
+def decoder_of(location: Location) -> Decoder | None:
+    """The decoder of the topic that a log belongs to; snapshots of the metadata log may lie in no topic's directory."""
+    if PurePath(location.path).name.endswith(CHECKPOINT_SUFFIX):
+        return decoder_for(CLUSTER_METADATA_TOPIC)
+    return None if location.topic is None else decoder_for(location.topic)
+
+
+def _decoded_blocks(block: RowBlock, location: Location, decoder: Decoder | None) -> Iterator[Item]:
+    rows = iter(block.rows)
+    at_once = _FIRST_ROWS
+    while some := list(islice(rows, at_once)):
+        at_once = min(2 * at_once, _ROWS_AT_ONCE)
+        findings: list[Finding] = []
+        decoded = [_decoded_row(row, location, decoder, findings) for row in some]
+        yield from findings
+        yield RowBlock(RECORD, decoded, location)
+
+
+def _decoded_row(row: Row, location: Location, decoder: Decoder | None, findings: list[Finding]) -> Row:
+    key, value = row[_KEY], row[_VALUE]
+    place = location.at(position=row[_POSITION], offset=row[_OFFSET])
+    try:
+        if row[_IS_CONTROL]:
+            shown_key, shown_value = _control(key, value, location.topic or "", place, findings)
+        elif decoder is not None:
+            shown_key, shown_value = _internal(decoder, key, value, place, findings)
+        else:
+            return row
+    except KafkaLogError as error:
+        findings.append(finding_of(error, place))
+        return row
+    return (*row[:_KEY], shown_key, shown_value, *row[_VALUE + 1 :])
+
+
+def _internal(
+    decoder: Decoder, key: bytes | None, value: bytes | None, place: Location, findings: list[Finding]
+) -> tuple[Any, Any]:
+    decoded_key = decoder.decode_key(key)
+    shown_key = _shown(decoded_key, key, place, findings)
+    if decoded_key.raw is not None and decoded_key.type_id is not None:
+        return shown_key, value  # of a type that is not known
+    try:
+        return shown_key, _shown(decoder.decode_value(decoded_key, value), value, place, findings)
+    except KafkaLogError as error:
+        findings.append(finding_of(error, place))
+        return shown_key, value
+
+
+def _control(
+    key: bytes | None, value: bytes | None, topic: str, place: Location, findings: list[Finding]
+) -> tuple[Any, Any]:
+    control = decode_control_record(key, value)
+    if control.type_name == "UNKNOWN":
+        findings.append(
+            finding(
+                "version-unknown",
+                place,
+                f"control record type {control.type_number} is not known",
+                severity=Severity.INFO,
+            )
+        )
+        return key, value
+    shown_key = {"type": control.type_name, "version": control.version}
+    return shown_key, _shown(decode_control_value(control.type_number, value, topic), value, place, findings)
+
+
+def _shown(decoded: Decoded, raw: bytes | None, place: Location, findings: list[Finding]) -> Any:
+    """The decoded object, or the bytes where there is none; the decoder's problems become findings."""
+    findings += [problem.finding(place) for problem in decoded.problems]
+    if decoded.data is None:
+        return raw
+    return {"type": decoded.record_type, "version": decoded.version, "data": decoded.data}

@@ -1,0 +1,233 @@
+"""Rows of records and batches as lines of JSON or text, written by the kernel straight into a buffer.
+
+The lines are, byte for byte, what the renderers of the command line make of the same rows; what a line looks like is
+theirs to say, and comes here as a ``LineStyle``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cache, lru_cache
+
+import numpy as np
+
+from format import kernel, layout
+from format.columns import BATCH, RECORD, RowSchema
+from format.kernel_memory import PIECE_BYTES
+from format.location import Location
+from format.log.batch_table import BatchTable
+from format.log.record_table import RecordTable
+
+_ASCII = 128
+_MAX_I64 = 2**63 - 1
+_MOST_FIELD_BYTES = 32  # of one field of a batch
+_BARE = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:@%+,-"
+
+#: The kind of each column that is no constant of the file, and its column of the kernel's tables or its bit.
+_BATCH_FIELDS: dict[str, tuple[str, str | int]] = {
+    "position": ("number", "position"),
+    "size_bytes": ("number", "size_bytes"),
+    "base_offset": ("number", "base_offset"),
+    "last_offset": ("last-offset", ""),
+    "record_count": ("count", "record_count"),
+    "magic": ("number", "magic"),
+    "codec": ("codec", ""),
+    "timestamp_type": ("timestamp-type", ""),
+    "base_timestamp": ("base-timestamp", "base_timestamp"),
+    "max_timestamp": ("timed", "max_timestamp"),
+    "leader_epoch": ("v2", "leader_epoch"),
+    "producer_id": ("v2", "producer_id"),
+    "producer_epoch": ("v2", "producer_epoch"),
+    "base_sequence": ("v2", "base_sequence"),
+    "is_transactional": ("bit", layout.TRANSACTIONAL_BIT),
+    "is_control": ("bit", layout.CONTROL_BIT),
+    "delete_horizon_ms": ("delete-horizon", "base_timestamp"),
+    "crc": ("number", "crc"),
+    "crc_valid": ("crc-valid", ""),
+}
+_RECORD_FIELDS: dict[str, tuple[str, str | int]] = {
+    **_BATCH_FIELDS,
+    "batch_base_offset": ("number", "base_offset"),
+    "offset": ("record-number", "offset"),
+    "timestamp": ("record-timestamp", "timestamp"),
+    "key": ("record-bytes", "key_start"),
+    "value": ("record-bytes", "value_start"),
+    "headers": ("record-headers", "headers_start"),
+    "sequence": ("record-sequence", ""),
+    "size_bytes": ("record-number", "size_bytes"),
+}
+_CONSTANTS = ("topic", "partition", "segment_base_offset")
+
+
+@dataclass(frozen=True)
+class LineStyle:
+    """What lines look like: JSON, or words of the text format.
+
+    ``string`` writes text of this program as a value; ``unsafe_ranges`` are the first and last code points of the
+    characters that are always escaped.
+    """
+
+    is_json: bool
+    string: Callable[[str], str]
+    unsafe_ranges: tuple[tuple[int, int], ...]
+
+    @property
+    def null(self) -> str:
+        return "null" if self.is_json else "-"
+
+    def start(self, row_type: str) -> str:
+        return f'{{"type":{self.string(row_type)}' if self.is_json else row_type
+
+    def label(self, name: str) -> str:
+        return f",{self.string(name)}:" if self.is_json else f" {name}="
+
+    @property
+    def end(self) -> str:
+        return "}\n" if self.is_json else "\n"
+
+
+@dataclass(frozen=True, slots=True)
+class _Program:
+    """What the kernel needs to know of a line: pieces of text, and the fields between them."""
+
+    pieces: bytes
+    fields: memoryview
+    record_fields: memoryview  # the kind and column of those that a record tells
+    literals: memoryview
+    most_bytes: int  # of all that a row's batch tells
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """Whole lines at the start of a buffer: their bytes, and of how many rows they are."""
+
+    length: int
+    row_count: int
+
+
+class RowText:
+    """Makes lines in one style."""
+
+    def __init__(self, style: LineStyle) -> None:
+        self._style = style
+        self._tables = _character_tables(style.unsafe_ranges)
+        self._status = np.zeros(1, np.int64)
+        self._bounds = np.zeros(len(RECORD.columns) + 2, np.int64)
+        self._program = lru_cache(16)(self._make_program)
+
+    def record_lines(self, table: RecordTable, location: Location, room: Callable[[], memoryview]) -> Iterator[Lines]:
+        """Fills what ``room`` gives, again and again; Lines of length 0 are for a record that may be too long."""
+        program = self._program(RECORD, location.topic, location.partition, location.base_offset)
+        scratch = bytearray(program.most_bytes)
+        columns = memoryview(np.ascontiguousarray(table.columns))
+        batches = memoryview(np.ascontiguousarray(table.batches.columns))
+        crc_valid = memoryview(np.ascontiguousarray(table.batches.crc_valid))
+        first = 0
+        while first < len(table):
+            row = kernel.put_records(
+                room(), program.fields, program.record_fields, program.literals, program.pieces,
+                self._tables, self._style.is_json,
+                table.buffer, columns, batches, crc_valid, first,
+                scratch, memoryview(self._bounds), memoryview(self._status),
+            )  # fmt: skip
+            yield Lines(int(self._status[0]), row - first) if row > first else Lines(0, 1)
+            first = max(row, first + 1)
+
+    def batch_lines(self, table: BatchTable, location: Location, room: Callable[[], memoryview]) -> Iterator[Lines]:
+        """Fills what ``room`` gives, again and again; it must hold a line, and last offsets must fit in 64 bits."""
+        program = self._program(BATCH, location.topic, location.partition, location.base_offset)
+        batches = memoryview(np.ascontiguousarray(table.columns))
+        crc_valid = memoryview(np.ascontiguousarray(table.crc_valid))
+        first = 0
+        while first < len(table):
+            row = kernel.put_batches(
+                room(), program.fields, program.literals, program.pieces, batches, crc_valid, first, program.most_bytes,
+                memoryview(self._bounds), memoryview(self._status),
+            )  # fmt: skip
+            if row == first:
+                raise ValueError(f"there is no room for a line of {program.most_bytes} bytes")
+            yield Lines(int(self._status[0]), row - first)
+            first = row
+
+    def _make_program(
+        self, schema: RowSchema, topic: str | None, partition: int | None, base_offset: int | None
+    ) -> _Program:
+        style = self._style
+        kinds = _RECORD_FIELDS if schema is RECORD else _BATCH_FIELDS
+        constants = dict(zip(_CONSTANTS, (topic, partition, base_offset), strict=True))
+        pieces = bytearray()
+        fields: list[tuple[int, int, int, int]] = []
+        start = 0
+        pieces += style.start(schema.type).encode()
+        for name in schema.names:
+            pieces += style.label(name).encode()
+            if name in constants:
+                value = constants[name]
+                word = style.null if value is None else style.string(value) if isinstance(value, str) else str(value)
+                pieces += word.encode()
+                continue
+            kind, column = kinds[name]
+            fields.append((start, len(pieces), kernel.FIELDS.index(kind), _column_number(kind, column)))
+            start = len(pieces)
+        pieces += style.end.encode()
+        fields.append((start, len(pieces), kernel.FIELDS.index("end"), 0))
+        literals: list[tuple[int, int]] = []
+        for literal in _literal_words(style):
+            literals.append((len(pieces), len(pieces) + len(literal)))
+            pieces += literal
+        pieces += bytes(PIECE_BYTES)  # past the last, as the kernel copies in blocks
+        most_bytes = len(pieces) + _MOST_FIELD_BYTES * len(fields)
+        first_of_record = kernel.FIELDS.index("record-number")
+        record_fields = [(kind, column) for _, _, kind, column in fields if kind >= first_of_record]
+        return _Program(
+            bytes(pieces), _matrix(fields), _matrix(record_fields or [(0, 0)]), _matrix(literals), most_bytes
+        )
+
+
+def have_last_offsets(table: BatchTable) -> bool:
+    """Whether every last offset fits in 64 bits; forged ones may not."""
+    base, delta = table.base_offset, table.last_offset_delta
+    fits = np.where(delta > 0, base <= _MAX_I64 - delta, base >= -_MAX_I64 - delta)
+    return bool(fits.all())
+
+
+def _column_number(kind: str, column: str | int) -> int:
+    if isinstance(column, int):
+        return column
+    names = kernel.RECORD_COLUMNS if kind.startswith("record-") else kernel.BATCH_COLUMNS
+    return names.index(column) if column else 0
+
+
+def _matrix(rows: Sequence[tuple[int, ...]]) -> memoryview:
+    return memoryview(np.array(rows, np.int64))
+
+
+def _literal_words(style: LineStyle) -> Iterator[bytes]:
+    own = {
+        "null": style.null.encode(),
+        "false": b"false",
+        "true": b"true",
+    }
+    for name in kernel.LITERALS:
+        yield own[name] if name in own else style.string(name).encode()
+
+
+@cache
+def _character_tables(unsafe_ranges: tuple[tuple[int, int], ...]) -> bytes:
+    """How the kernel writes each byte, the words that it needs, and a bit for each character that is escaped."""
+    json = bytearray(_ASCII) + bytes((1,)) * _ASCII  # what is not ASCII needs a closer look
+    text = bytearray(json)
+    for code in (*range(0x20), 0x7F):
+        json[code], text[code] = ord("u"), ord("x")
+    for character, letter in (('"', '"'), ("\\", "\\"), ("\n", "n"), ("\r", "r"), ("\t", "t")):
+        json[ord(character)] = text[ord(character)] = ord(letter)
+    json[0x08], json[0x0C] = ord("b"), ord("f")
+    bare = bytearray(2 * _ASCII)
+    for code in _BARE:
+        bare[code] = 1
+    is_unsafe = np.zeros(0x110000, np.uint8)
+    for first, last in unsafe_ranges:
+        is_unsafe[first : last + 1] = 1
+    bits = np.packbits(is_unsafe, bitorder="little").tobytes()
+    return b"".join((json, text, bare, *kernel.CHARACTER_WORDS, bits))

@@ -1,0 +1,1 @@
+"""Reading many logs: selection, chunks, worker processes and progress."""

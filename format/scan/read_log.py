@@ -1,0 +1,178 @@
+"""Read a log file's selected batches: chunks with their place, and the damage on the way as findings."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format import layout
+from format.errors import KafkaLogError
+from format.findings import Finding, Severity, finding, finding_of
+from format.io.live_broker import comes_true
+from format.io.remote_path import path_of
+from format.io.source import FileSource
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+from format.log.batch_table import BatchChunk, BatchTable, Damage, batch_chunks
+from format.log.legacy_messages import open_wrappers
+from format.log.resynchronise import has_right_crc, read_header
+from format.node.segment import Segment
+from format.scan.damage_findings import damage_finding
+from format.scan.selection import EVERYTHING, Selection, start_position
+
+_MAX_OFFSET = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class LogChunk:
+    """A chunk of a log file, where it comes from, and which of its rows were asked for."""
+
+    chunk: BatchChunk
+    location: Location
+    selected: NDArray[np.bool_]
+
+
+def log_chunks(
+    path: Path,
+    segment: Segment | None,
+    location: Location,
+    *,
+    selection: Selection = EVERYTHING,
+    is_last_segment: bool = True,
+    with_bodies: bool = True,
+    limits: Limits = DEFAULT_LIMITS,
+    chunk_bytes: int | None = None,
+) -> Iterator[LogChunk | Finding]:
+    """The selected chunks of one log file (or KRaft snapshot), and findings where it is damaged or unreadable.
+
+    A file that cannot be opened or read gives a finding and ends.
+    """
+    try:
+        with FileSource(path) as source:
+            chunks = batch_chunks(
+                source,
+                first_position(segment, source, selection),
+                with_bodies=with_bodies,
+                check_crc=with_bodies,
+                limits=limits,
+                chunk_bytes=chunk_bytes,
+            )
+            yield from opened_chunks(
+                source, chunks, location, selection, is_last_segment=is_last_segment, limits=limits
+            )
+    except KafkaLogError as error:
+        yield finding_of(error, location)
+
+
+def first_position(segment: Segment | None, source: FileSource, selection: Selection) -> int:
+    """Where in a log to begin to read what is selected: a batch boundary."""
+    return 0 if segment is None or selection.is_everything else start_position(segment, source, selection)
+
+
+def opened_chunks(
+    source: FileSource,
+    chunks: Iterable[BatchChunk],
+    location: Location,
+    selection: Selection,
+    *,
+    is_last_segment: bool,
+    limits: Limits,
+) -> Iterator[LogChunk | Finding]:
+    """Chunks of a log, one behind the other, compressed v0/v1 messages opened, and findings where it is damaged."""
+    for chunk in chunks:
+        if chunk.buffer is not None:
+            open_wrappers(chunk, limits=limits)
+        yield from crc_findings(chunk, location, source)
+        yield LogChunk(chunk, location, selection.batches(chunk.table))
+        if chunk.damage is not None:
+            yield tail_finding(source, chunk, location, is_last_segment)
+        if selection.is_past(chunk.table):
+            return
+
+
+def crc_findings(chunk: BatchChunk, location: Location, source: FileSource | None = None) -> Iterator[Finding]:
+    """One finding per batch of the chunk whose CRC is wrong.
+
+    With a source its bytes are read once more: bytes that differ then are those of a file that is being changed.
+    """
+    table = chunk.table
+    for row in np.flatnonzero(table.crc_valid == 0).tolist():
+        position, size_bytes = int(table.position[row]), int(table.size_bytes[row])
+        where = location.at(position=position, length=size_bytes, offset=int(table.base_offset[row]))
+        if source is not None and chunk.buffer is not None:
+            start = position - chunk.buffer_position
+            if source.read_at(position, size_bytes) != chunk.buffer[start : start + size_bytes]:
+                yield finding("file-changed", where, "the batch's bytes changed while they were read")
+                continue
+        lost = _lost_offsets(table, row)
+        words = "its offsets" if lost is None else f"offsets {lost[0]} to {lost[1]}"
+        yield finding(
+            "batch-crc-mismatch",
+            where,
+            f"the batch's CRC is not that of its bytes: {words} cannot be trusted",
+            actual=int(table.crc[row]),
+            lost_offsets=lost,
+        )
+
+
+def _lost_offsets(table: BatchTable, row: int) -> tuple[int, int] | None:
+    """The offsets of a batch with a wrong CRC: what its header claims, as far as sound neighbours leave room for it."""
+    first, last = int(table.base_offset[row]), table.last_offset_of(row)
+    least, most = 0, _MAX_OFFSET
+    if row > 0 and table.crc_valid[row - 1] != 0:
+        least = table.last_offset_of(row - 1) + 1
+    if row + 1 < len(table) and table.crc_valid[row + 1] != 0:
+        # The first offset of a compressed v0/v1 message is known once it was opened, the last one always.
+        most = int(table.base_offset[row + 1]) - 1
+    if row > 0 and table.rows(slice(row, row + 1)).is_wrapper[0]:
+        first = least
+    if not least <= first <= last <= most:
+        first, last = least, most
+    return (first, last) if first <= last < _MAX_OFFSET else None
+
+
+def tail_finding(source: FileSource, chunk: BatchChunk, location: Location, is_last_segment: bool) -> Finding:
+    """The finding for a chunk's damage; an end that is being written, as a second look shows, is no damage."""
+    if chunk.damage is None:
+        raise ValueError("the chunk has no damage")
+    found = damage_finding(chunk.damage, location, is_last_segment=is_last_segment)
+    if not (chunk.damage.reaches_end and is_last_segment):
+        return found
+    damage = chunk.damage
+    changed: list[Finding] = []
+
+    def has_changed() -> bool:
+        changed.extend(_second_look(source, damage, found.location))
+        return bool(changed)
+
+    return changed[0] if comes_true(has_changed, path_of(source.path).absolute().parent) else found
+
+
+def _second_look(source: FileSource, damage: Damage, location: Location) -> Iterator[Finding]:
+    """What the file's end looks like now, where that tells that it was being written."""
+    try:
+        with FileSource(source.path) as again:
+            if again.size_bytes < source.size_bytes:
+                yield finding("file-changed", location, "the file was cut while it was read")
+            elif _is_being_written(again, damage, again.size_bytes > source.size_bytes):
+                yield finding("live-tail", location, "the file is being written: its end was not there yet")
+    except KafkaLogError as error:
+        yield finding_of(error, location)
+
+
+def _is_being_written(source: FileSource, damage: Damage, has_grown: bool) -> bool:
+    """Whether a batch has come to stand where none did, or more of one."""
+    header = read_header(source, damage.position)
+    if header is None:
+        return has_grown and source.size_bytes - damage.position < layout.RECORD_BATCH.size_bytes
+    if header.end_position > source.size_bytes:
+        return has_grown
+    return has_right_crc(source, header.position, header.size_bytes, header.magic)
+
+
+def is_damage(found: Finding) -> bool:
+    return found.severity >= Severity.ERROR

@@ -1,0 +1,116 @@
+"""Selection: which offsets and times a command was asked for, and where in a segment reading may start."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format import layout
+from format.errors import KafkaLogError
+from format.files import offset_index, time_index
+from format.io.source import FileSource, Source
+from format.log.batch_table import BatchTable
+from format.log.record_table import RecordTable
+from format.node.segment import Segment
+
+
+@dataclass(frozen=True, slots=True)
+class Selection:
+    """Half-open ranges: offsets from ``from_offset`` up to, not including, ``to_offset``; times (ms) alike."""
+
+    from_offset: int | None = None
+    to_offset: int | None = None
+    from_timestamp: int | None = None
+    to_timestamp: int | None = None
+
+    @property
+    def is_everything(self) -> bool:
+        return self == EVERYTHING
+
+    def excludes_segment(self, base_offset: int, next_base_offset: int | None) -> bool:
+        """Whether a segment's offsets, from its base offset up to the next segment's, lie outside."""
+        if self.to_offset is not None and base_offset >= self.to_offset:
+            return True
+        return self.from_offset is not None and next_base_offset is not None and next_base_offset <= self.from_offset
+
+    def batches(self, table: BatchTable) -> NDArray[np.bool_]:
+        """The batches that may hold a selected record."""
+        keep = np.ones(len(table), bool)
+        if self.from_offset is not None:
+            keep &= table.last_offset >= self.from_offset
+        if self.to_offset is not None:
+            # The header of a compressed v0/v1 message tells only its last offset.
+            keep &= (table.base_offset < self.to_offset) | (table.record_count < 0)
+        if self.from_timestamp is not None:
+            keep &= table.max_timestamp >= self.from_timestamp
+        if self.to_timestamp is not None:
+            # Records may be older than the first one, so only an append time bounds a batch from below.
+            keep &= ~table.is_append_time | (table.max_timestamp < self.to_timestamp)
+        return keep
+
+    def records(self, table: RecordTable) -> NDArray[np.bool_]:
+        """The records selected."""
+        keep = np.ones(len(table), bool)
+        if self.from_offset is not None:
+            keep &= table.offset >= self.from_offset
+        if self.to_offset is not None:
+            keep &= table.offset < self.to_offset
+        if self.from_timestamp is not None:
+            keep &= table.timestamp >= self.from_timestamp
+        if self.to_timestamp is not None:
+            keep &= table.timestamp < self.to_timestamp
+        return keep
+
+    def is_past(self, table: BatchTable) -> bool:
+        """Whether every batch after this table's last lies past the offsets wanted."""
+        return self.to_offset is not None and len(table) > 0 and int(table.last_offset[-1]) + 1 >= self.to_offset
+
+
+EVERYTHING = Selection()
+
+
+def start_position(segment: Segment, source: Source, selection: Selection) -> int:
+    """A batch boundary in the segment's log before which nothing is selected, from its indexes.
+
+    An index is only a hint: an entry that points to no plausible batch, or past what is wanted, is not followed.
+    """
+    target = selection.from_offset
+    if selection.from_timestamp is not None:
+        by_time = _offset_by_time(segment, selection.from_timestamp)
+        if by_time is not None:
+            target = by_time if target is None else max(target, by_time)
+    if target is None or segment.offset_index is None:
+        return 0
+    try:
+        with FileSource(segment.offset_index) as index:
+            entry = offset_index.floor_entry(index, segment.base_offset, target)
+    except KafkaLogError:
+        return 0
+    if entry is None or not is_batch_start(source, entry.position, at_most_offset=target):
+        return 0
+    return entry.position
+
+
+def _offset_by_time(segment: Segment, timestamp: int) -> int | None:
+    if segment.time_index is None:
+        return None
+    try:
+        with FileSource(segment.time_index) as index:
+            entry = time_index.floor_entry(index, segment.base_offset, timestamp)
+    except KafkaLogError:
+        return None
+    return None if entry is None else entry.offset
+
+
+def is_batch_start(source: Source, position: int, *, at_most_offset: int) -> bool:
+    """Whether a plausible batch with a base offset of at most ``at_most_offset`` starts at a position."""
+    header = source.read_at(position, layout.RECORD_BATCH.size_bytes)
+    if len(header) < layout.MESSAGE_V0.size_bytes:
+        return False
+    base_offset, length = layout.LOG_ENTRY.struct.unpack_from(header)
+    magic = header[layout.RECORD_BATCH.offset_of("magic")]
+    end = position + layout.LOG_ENTRY.size_bytes + length
+    is_plausible = magic <= 2 and length >= layout.MIN_MESSAGE_LENGTH and end <= source.size_bytes
+    return is_plausible and 0 <= base_offset <= at_most_offset

@@ -1,0 +1,1 @@
+"""State that crosses chunks: producers, transactions, totals."""

@@ -1,0 +1,1 @@
+"""dump: any file of a log directory, decoded."""

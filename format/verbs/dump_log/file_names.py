@@ -1,0 +1,53 @@
+"""File names as java.io.File and kafka-dump-log take them apart."""
+
+from __future__ import annotations
+
+import os
+import re
+
+from format.files.side_file import INT64_RANGE
+from format.verbs.dump_log.stops import KafkaStops
+
+_LONG = re.compile(r"[+-]?[0-9]{1,40}")
+
+
+def split_files(value: str) -> list[str]:
+    """The value of --files: separated by commas, empty ones at the end left out, as String.split does it."""
+    if value == "":
+        return [""]
+    parts = value.split(",")
+    while parts and parts[-1] == "":
+        parts.pop()
+    return parts
+
+
+def normalised(path: str) -> str:
+    """The path as java.io.File keeps it: no doubled slashes, none at the end."""
+    joined = re.sub("/+", "/", path)
+    return joined if joined == "/" else joined.removesuffix("/")
+
+
+def name_of(path: str) -> str:
+    return path.rsplit("/", 1)[-1]
+
+
+def stem_of(path: str) -> str:
+    """The name up to its first dot."""
+    return name_of(path).split(".")[0]
+
+
+def sibling(path: str, suffix: str) -> str:
+    """The file of the same stem beside it with another suffix."""
+    return os.path.join(os.path.dirname(path), stem_of(path) + suffix)
+
+
+def java_long(text: str) -> int:
+    """Long.parseLong; raises KafkaStops for what is no long."""
+    if not _LONG.fullmatch(text) or not INT64_RANGE[0] <= int(text) <= INT64_RANGE[1]:
+        raise KafkaStops(f'java.lang.NumberFormatException: For input string: "{text}"')
+    return int(text)
+
+
+def path_line(path: str, rest: str, *, before: str = "") -> bytes:
+    """A line with a path in it, whose bytes are those that it was given with."""
+    return before.encode() + os.fsencode(path) + rest.encode() + b"\n"

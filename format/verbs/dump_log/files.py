@@ -1,0 +1,197 @@
+"""The files of one run, each by its kind, and what is told of them at the end. Source: tools DumpLogSegments.main."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path
+
+from format import layout
+from format.errors import InputError, KafkaLogError, WorkerDied
+from format.findings import Finding, finding_of
+from format.io.source import FileSource
+from format.limits import DEFAULT_LIMITS, Limits
+from format.node.file_location import location_of_file
+from format.verbs.dump_log import offset_index_lines, time_index_lines
+from format.verbs.dump_log.contents import deprecation_lines, parser_for
+from format.verbs.dump_log.file_names import java_long, name_of, normalised, path_line, stem_of
+from format.verbs.dump_log.java_text import hash_map_order
+from format.verbs.dump_log.log_lines import LogLines
+from format.verbs.dump_log.offset_gaps import OffsetGaps
+from format.verbs.dump_log.offset_index_lines import IndexMismatches
+from format.verbs.dump_log.options import DumpLogOptions, Release
+from format.verbs.dump_log.shared_log_lines import are_worth_sharing, shared_lines
+from format.verbs.dump_log.side_file_lines import producer_snapshot_lines, transaction_index_lines
+from format.verbs.dump_log.stops import ErrorLine, KafkaStops
+from format.verbs.dump_log.time_index_lines import TimeIndexMismatches
+
+Item = bytes | memoryview | ErrorLine | Finding
+#: How many digits a snapshot's name has for its end offset and, after a dash, for its epoch.
+_OFFSET_DIGITS, _EPOCH_DIGITS = 20, 10
+
+
+@dataclass(slots=True)
+class _Told:
+    """What is told at the end, by the file's absolute path."""
+
+    index_mismatches: dict[str, IndexMismatches] = field(default_factory=dict)
+    time_index_mismatches: dict[str, TimeIndexMismatches] = field(default_factory=dict)
+    gaps: dict[str, OffsetGaps] = field(default_factory=dict)
+
+
+def dump_log(
+    files: Sequence[str], options: DumpLogOptions, limits: Limits = DEFAULT_LIMITS, *, jobs: int = 1
+) -> Iterator[Item]:
+    """The lines of some files in order, then what Kafka's tool tells of them on standard error.
+
+    Memoryviews are to be used before the next item is asked for. So many processes share a large log, unless a release
+    is emulated. Raises KafkaStops where a release is emulated and dies; what was given out before is what it has
+    printed by then. Nothing is ever created or written. A file that cannot be read gives a finding, unless a release
+    is emulated.
+    """
+    told = _Told()
+    for given in files:
+        path = normalised(given)
+        yield path_line(path, "", before="Dumping ")
+        if options.emulate is not None:
+            try:
+                yield from _file_items(path, options, limits, told, jobs)
+            except InputError as error:
+                raise KafkaStops(f"java.nio.file.NoSuchFileException: {error}", code=error.code) from error
+            continue
+        try:
+            yield from _file_items(path, options, limits, told, jobs)
+        except WorkerDied:
+            raise
+        except KafkaLogError as error:
+            yield finding_of(error, location_of_file(path))
+    yield from _told_lines(told, options.emulate)
+
+
+def _file_items(path: str, options: DumpLogOptions, limits: Limits, told: _Told, jobs: int) -> Iterator[Item]:
+    name = name_of(path)
+    dot = name.rfind(".")
+    suffix = name[dot:] if dot >= 0 else ""
+    if dot < 0 and options.emulate is Release.V3_9_1:
+        raise KafkaStops("java.lang.StringIndexOutOfBoundsException: begin -1")
+    absolute = os.path.abspath(path) if path else os.getcwd()
+    if suffix in (layout.LOG_SUFFIX, layout.CHECKPOINT_SUFFIX):
+        yield from _log_items(path, suffix, options, limits, told, jobs)
+    elif suffix == layout.OFFSET_INDEX_SUFFIX:
+        mismatches = told.index_mismatches.setdefault(absolute, IndexMismatches())
+        if options.emulate is None:
+            yield from offset_index_lines.entry_lines(path, options, mismatches, limits)
+        else:
+            yield from offset_index_lines.emulated_entry_lines(path, options, mismatches)
+    elif suffix == layout.TIME_INDEX_SUFFIX:
+        if options.emulate is None:
+            yield from time_index_lines.entry_lines(path, options, limits)
+        else:
+            found = told.time_index_mismatches.setdefault(absolute, TimeIndexMismatches())
+            yield from time_index_lines.emulated_entry_lines(path, options, found, limits)
+    elif suffix == layout.PRODUCER_SNAPSHOT_SUFFIX:
+        yield from producer_snapshot_lines(path, options, limits)
+    elif suffix == layout.TRANSACTION_INDEX_SUFFIX:
+        yield from transaction_index_lines(path, options, limits)
+    else:
+        yield ErrorLine(f"Ignoring unknown file {path}")
+
+
+def _log_items(
+    path: str, suffix: str, options: DumpLogOptions, limits: Limits, told: _Told, jobs: int
+) -> Iterator[Item]:
+    yield deprecation_lines(options)
+    parse = parser_for(options)
+    try:
+        yield _heading(path, suffix)
+    except KafkaStops:
+        if options.emulate is not None:
+            raise
+    location = location_of_file(path)
+    is_last = location.base_offset is None or _newest_segment(os.path.dirname(path) or ".") <= location.base_offset
+    with FileSource(path) as source:
+        make = partial(
+            LogLines,
+            location=location,
+            name=os.fsencode(name_of(path)),
+            options=options,
+            parse=parse,
+            limits=limits,
+            is_last_segment=is_last,
+        )
+        log = make(source)
+        if jobs > 1 and are_worth_sharing(Path(path), options):
+            yield from shared_lines(source, make, log, limits, jobs)
+        else:
+            yield from log.lines()
+    if log.gaps:
+        told.gaps[os.path.abspath(path)] = log.gaps
+
+
+def _heading(path: str, suffix: str) -> bytes:
+    """The line above a log's batches; raises KafkaStops for a name that Kafka cannot take apart."""
+    if suffix == layout.LOG_SUFFIX:
+        return b"Log starting offset: %d\n" % java_long(stem_of(path))
+    name = name_of(path)
+    if name == layout.BOOTSTRAP_CHECKPOINT:
+        return b"KRaft bootstrap snapshot\n"
+    epoch = name[_OFFSET_DIGITS + 1 : _OFFSET_DIGITS + 1 + _EPOCH_DIGITS]
+    if len(epoch) < _EPOCH_DIGITS:
+        raise KafkaStops("java.lang.StringIndexOutOfBoundsException")
+    return b"Snapshot end offset: %d, epoch: %d\n" % (java_long(name[:_OFFSET_DIGITS]), java_long(epoch))
+
+
+@cache
+def _newest_segment(directory: str) -> int:
+    """The highest base offset of the logs in a directory, -1 for none."""
+    try:
+        matches = [layout.SEGMENT_FILE.match(each.name) for each in Path(directory).iterdir()]
+    except OSError:
+        return -1
+    return max(
+        (int(each["base_offset"]) for each in matches if each and each["suffix"] == layout.LOG_SUFFIX), default=-1
+    )
+
+
+def _told_lines(told: _Told, emulate: Release | None) -> Iterator[ErrorLine]:
+    """The end of Kafka's standard error; where a release is emulated the files come in the order of its hash table."""
+    for path in _ordered({path: each for path, each in told.index_mismatches.items() if each.pairs}, emulate):
+        yield ErrorLine(f"Mismatches in :{path}")
+        pairs = told.index_mismatches[path].pairs
+        if emulate is Release.V4_3_1:
+            pairs = sorted(dict(pairs).items(), reverse=True)
+        elif emulate is Release.V3_9_1:
+            pairs = pairs[::-1]
+        for index_offset, log_offset in pairs:
+            yield ErrorLine(
+                f"  Index offset: {index_offset}, log offset: {'none' if log_offset is None else log_offset}"
+            )
+    yield from _time_index_lines(told.time_index_mismatches, emulate)
+    for path in _ordered(told.gaps, emulate):
+        yield ErrorLine(f"Non-consecutive offsets in {path}")
+        for first, second in told.gaps[path].pairs():
+            yield ErrorLine(f"  {first} is followed by {second}")
+
+
+def _time_index_lines(told: Mapping[str, TimeIndexMismatches], emulate: Release | None) -> Iterator[ErrorLine]:
+    for path in _ordered({path: each for path, each in told.items() if each.timestamps}, emulate):
+        yield ErrorLine(f"Found timestamp mismatch in :{path}")
+        for ours, logs in told[path].timestamps:
+            yield ErrorLine(f"  Index timestamp: {ours}, log timestamp: {logs}")
+    for path in _ordered({path: each for path, each in told.items() if each.out_of_order}, emulate):
+        yield ErrorLine(f"Found out of order timestamp in :{path}")
+        for ours, previous in told[path].out_of_order:
+            yield ErrorLine(f"  Index timestamp: {ours}, Previously indexed timestamp: {previous}")
+    for path in _ordered({path: each for path, each in told.items() if each.not_found}, emulate):
+        where = "the log." if emulate is Release.V3_9_1 else f":{path}"
+        yield ErrorLine(f"The following indexed offsets are not found in {where}")
+        for indexed, found in told[path].not_found:
+            yield ErrorLine(f"Indexed offset: {indexed}, found log offset: {found}")
+
+
+def _ordered(told: Mapping[str, object], emulate: Release | None) -> list[str]:
+    if emulate is None:
+        return list(told)
+    return hash_map_order(told, is_scala=emulate is Release.V3_9_1)

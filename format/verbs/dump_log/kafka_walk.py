@@ -1,0 +1,108 @@
+"""Batches as Kafka's tool comes to them: from header to header, with no look at what is likely, until it stops or dies.
+
+Source: clients record/internal/FileLogInputStream.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from format import kernel, layout
+from format.io.source import Source
+from format.log.batch_table import BODY_CHUNK_BYTES, BatchChunk, BatchTable, compute_crc_valid
+from format.log.resynchronise import has_right_crc
+from format.verbs.dump_log.batch_text import BatchFacts, decode_facts, header_bytes, magic_of
+from format.verbs.dump_log.stops import KafkaStops
+
+#: A log never ends so few bytes after its last whole batch without Kafka seeing it: a header up to the magic.
+_LEAST_BYTES = layout.RECORD_BATCH.offset_of("magic") + 1
+_LENGTH = slice(layout.LOG_ENTRY.offset_of("length"), layout.LOG_ENTRY.size_bytes)
+_OVERHEAD = layout.LOG_ENTRY.size_bytes
+_TABLE_ROWS = 16 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class OddBatch:
+    """A batch for Kafka and not for batch_table: its magic is unknown, or it is too short for its magic."""
+
+    facts: BatchFacts
+
+
+def kafka_walk(source: Source, start: int, end: int, *, check_crc: bool = True) -> Iterator[BatchChunk | OddBatch]:
+    """What Kafka sees of ``source[start:end]``; the caller counts the bytes. Raises KafkaStops where Kafka dies."""
+    position = start
+    scratch = np.empty((_TABLE_ROWS, len(kernel.BATCH_COLUMNS)), np.int64)
+    status = np.zeros(3, np.int64)
+    wanted = BODY_CHUNK_BYTES
+    while position < end - _LEAST_BYTES:
+        buffer = memoryview(source.read_at(position, min(wanted, end - position)))
+        wanted = BODY_CHUNK_BYTES
+        status[2] = -1  # take every header
+        count = kernel.hop(buffer, 0, len(buffer), position, memoryview(scratch), 0, memoryview(status))
+        table = BatchTable(scratch[:count].copy())
+        whole = int(np.searchsorted(table.end_position, position + len(buffer), "right"))
+        if whole:
+            table = table.rows(slice(0, whole))
+            if check_crc:
+                compute_crc_valid(table, buffer, position)
+            yield BatchChunk(table, buffer, position)
+            position = int(table.end_position[-1])
+            continue
+        length = int.from_bytes(buffer[_LENGTH], "big", signed=True)
+        if length < layout.MIN_MESSAGE_LENGTH:
+            raise _too_small(source, length)
+        if position > end - _OVERHEAD - length:
+            return
+        if count:
+            wanted = _OVERHEAD + length  # larger than what is read at once
+            continue
+        facts = _facts(source, position)
+        if check_crc:
+            facts = facts._replace(crc_valid=_is_valid(source, facts))
+        yield OddBatch(facts)
+        position += _OVERHEAD + length
+
+
+def batch_at(source: Source, position: int, end: int) -> BatchFacts | None:
+    """The first batch of ``source[position:end]`` as Kafka takes it, its CRC not looked at; None where it sees none.
+
+    Raises KafkaStops where Kafka dies.
+    """
+    if position >= end - _LEAST_BYTES:
+        return None
+    length = int.from_bytes(source.read_at(position, _OVERHEAD)[_LENGTH], "big", signed=True)
+    if length < layout.MIN_MESSAGE_LENGTH:
+        raise _too_small(source, length)
+    if position > end - _OVERHEAD - length:
+        return None
+    return _facts(source, position)
+
+
+def _too_small(source: Source, length: int) -> KafkaStops:
+    return KafkaStops(
+        f"org.apache.kafka.common.errors.CorruptRecordException: Found record size {length} smaller than minimum "
+        f"record overhead ({layout.MIN_MESSAGE_LENGTH}) in file {source.path}.",
+        code="log-framing-broken",
+    )
+
+
+def _is_valid(source: Source, facts: BatchFacts) -> bool:
+    if facts.magic >= 2 and facts.size_bytes < layout.RECORD_BATCH.size_bytes:
+        return False
+    return has_right_crc(source, facts.position, facts.size_bytes, facts.magic)
+
+
+def _facts(source: Source, position: int) -> BatchFacts:
+    """The facts of a header; it may reach past its batch, but where it reaches past the file Kafka dies."""
+    header = source.read_at(position, layout.RECORD_BATCH.size_bytes)
+    magic = magic_of(header)
+    if len(header) < header_bytes(magic):
+        raise KafkaStops(
+            f"org.apache.kafka.common.KafkaException: Failed to load record batch at position {position} from "
+            f"{source.path}",
+            code="log-framing-broken",
+        )
+    return decode_facts(header, position, False)

@@ -1,0 +1,264 @@
+"""The lines of a .log or .checkpoint file. Source: tools DumpLogSegments.dumpLog."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from itertools import islice
+
+import numpy as np
+
+from format.errors import KafkaLogError, LimitExceeded
+from format.findings import Finding, finding_of
+from format.io.source import FileSource
+from format.limits import Limits
+from format.location import Location
+from format.log.batch_table import KERNEL_IS_COMPILED, BatchChunk, BatchTable, batch_chunks
+from format.log.record_table import RecordTable, record_tables
+from format.scan.read_log import crc_findings, tail_finding
+from format.verbs.dump_log.batch_text import BatchFacts, UnprintableBatch, batch_line
+from format.verbs.dump_log.bulk_lines import BulkLines, inner_checks
+from format.verbs.dump_log.contents import Parser
+from format.verbs.dump_log.kafka_reader import KafkaRecord, read_records
+from format.verbs.dump_log.kafka_walk import OddBatch, kafka_walk
+from format.verbs.dump_log.offset_gaps import OffsetGaps
+from format.verbs.dump_log.options import INT32_MAX, DumpLogOptions
+from format.verbs.dump_log.record_text import record_line
+from format.verbs.dump_log.stops import KafkaStops
+
+Piece = bytes | memoryview | Finding
+_LIMIT_CODE = LimitExceeded.code
+
+
+class LogLines:
+    """One run through a log file. ``gaps`` is filled as records are read."""
+
+    def __init__(
+        self,
+        source: FileSource,
+        location: Location,
+        name: bytes,
+        options: DumpLogOptions,
+        parse: Parser,
+        limits: Limits,
+        *,
+        is_last_segment: bool,
+    ) -> None:
+        self._source = source
+        self._location = location
+        self._name = name
+        self._options = options
+        self._parse = parse if options.prints_contents else None
+        self._limits = limits
+        self._is_last_segment = is_last_segment
+        self.gaps = OffsetGaps(options.emulate)
+        # Without a compiler a line at a time is faster than the kernel's loop.
+        self._bulk = BulkLines(options) if KERNEL_IS_COMPILED and BulkLines.serves(options) else None
+
+    def lines(self, start: int = 0, after_offset: int | None = None) -> Iterator[Piece]:
+        """Bytes for standard output, in pieces, and what is wrong on the way.
+
+        From a batch boundary on; ``after_offset`` is the last offset before it. Memoryviews are to be used before the
+        next piece is asked for. Where a release is emulated there are no findings, and it begins at the start;
+        KafkaStops is raised where that release dies.
+        """
+        if self._options.emulate is not None:
+            yield from self._emulated_lines()
+            return
+        for chunk in batch_chunks(self._source, start, after_offset=after_offset, limits=self._limits):
+            shown = self._within_max_bytes(chunk)
+            yield from self.chunk_lines(shown)
+            yield from crc_findings(shown, self._location)
+            if shown.damage is None:
+                if len(shown.table) < len(chunk.table):
+                    return
+                continue
+            damage = shown.damage
+            what = b"Skipped %d" if damage.code == _LIMIT_CODE else b"Found %d invalid"
+            if damage.reaches_end:
+                yield (what + b" bytes at the end of %b\n") % (damage.length, self._name)
+            else:
+                yield (what + b" bytes at position %d of %b\n") % (damage.length, damage.position, self._name)
+            yield tail_finding(self._source, chunk, self._location, self._is_last_segment)
+
+    def _within_max_bytes(self, chunk: BatchChunk) -> BatchChunk:
+        """The chunk without batches that end past --max-bytes, and without the damage after them."""
+        most = self._options.max_bytes
+        if most == INT32_MAX:
+            return chunk
+        fits = chunk.table.end_position <= most
+        if fits.all() and (chunk.damage is None or chunk.damage.position + chunk.damage.length <= most):
+            return chunk
+        return BatchChunk(chunk.table.rows(fits), chunk.buffer, chunk.buffer_position)
+
+    def _emulated_lines(self) -> Iterator[Piece]:
+        size_bytes, most = self._source.size_bytes, self._options.max_bytes
+        if size_bytes > INT32_MAX:
+            raise KafkaStops(
+                f"org.apache.kafka.common.KafkaException: The size of segment {self._source.path} ({size_bytes}) is "
+                f"larger than the maximum allowed segment size of {INT32_MAX}"
+            )
+        if most < 0:
+            raise KafkaStops(
+                f"java.lang.IllegalArgumentException: Invalid size: {most} in read from {self._source.path}"
+            )
+        end = min(size_bytes, most)
+        valid_bytes = 0
+        for item in kafka_walk(self._source, 0, end):
+            if isinstance(item, OddBatch):
+                yield from self._odd_batch_lines(item.facts)
+                valid_bytes += item.facts.size_bytes
+            else:
+                yield from self.chunk_lines(item)
+                valid_bytes = int(item.table.end_position[-1])
+        if end > valid_bytes and most == INT32_MAX:
+            yield b"Found %d invalid bytes at the end of %b\n" % (end - valid_bytes, self._name)
+
+    # -- a chunk of batches ------------------------------------------------------------------------------------
+
+    def chunk_lines(self, chunk: BatchChunk) -> Iterator[Piece]:
+        """The lines of a chunk's batches, and findings about records that cannot be read."""
+        row = 0
+        told = 0  # records of that row that came with the table before, where a batch spreads over several
+        every = np.ones(len(chunk.table), np.bool_)
+        if self._options.reads_records:
+            for records in record_tables(chunk, which=every, limits=self._limits, location=self._location):
+                problems = {problem.batch: problem.error for problem in records.problems}
+                end = 1 + max(int(records.batch[-1]) if len(records) else -1, *problems, -1)
+                for odd_row in sorted(problems):
+                    yield from self._batches(chunk.table, row, odd_row, records, is_begun=told > 0)
+                    yield from self._problem_lines(chunk, odd_row, problems[odd_row], told if odd_row == row else 0)
+                    row, told = odd_row + 1, 0
+                yield from self._batches(chunk.table, row, end, records, is_begun=told > 0)
+                if records.is_cut:
+                    row, told = end - 1, (told if row == end - 1 else 0) + int((records.batch == end - 1).sum())
+                elif end > row:
+                    row, told = end, 0
+        yield from self._batches(chunk.table, row, len(chunk.table), None)
+
+    def _problem_lines(self, chunk: BatchChunk, row: int, error: KafkaLogError, told: int) -> Iterator[bytes | Finding]:
+        """A batch whose records format.log.record_table cannot read, as far as Kafka can; some may be told already."""
+        yield from self._odd_batch_lines(_facts(chunk.table, row), told)
+        if self._options.emulate is None:
+            yield finding_of(error, self._location)
+
+    def _odd_batch_lines(self, facts: BatchFacts, told: int = 0) -> Iterator[bytes]:
+        try:
+            line = batch_line(facts)
+            if not told:
+                yield line
+        except UnprintableBatch as stop:
+            yield stop.start
+            if self._options.emulate is not None:
+                raise
+            yield _error_line(facts, stop)
+            return
+        if not self._options.reads_records:
+            return
+        is_strict = self._options.emulate is not None
+        try:
+            if facts.size_bytes > self._limits.max_decompressed_bytes:
+                raise LimitExceeded(
+                    f"the batch claims {facts.size_bytes} bytes",
+                    self._location.at(position=facts.position, length=facts.size_bytes),
+                )
+            raw = memoryview(self._source.read_at(facts.position, facts.size_bytes))
+            records = read_records(facts, raw, self._limits)
+            if is_strict and facts.magic >= 2 and facts.codec:
+                records = iter(list(records))  # Kafka reads them all before it prints the first
+            for record in islice(records, told, None):
+                self.gaps.add(np.array([record.offset], np.int64))
+                yield from self._record_lines(facts, record)
+        except (KafkaStops, LimitExceeded) as error:
+            if is_strict:
+                raise
+            yield _error_line(facts, error)
+
+    def _record_lines(self, facts: BatchFacts, record: KafkaRecord) -> Iterator[bytes]:
+        """A record's line; where Kafka would die amid it, and none is emulated, the reason ends the line."""
+        try:
+            yield from record_line(facts, record, self._options, self._parse)
+        except KafkaStops as stop:
+            if self._options.emulate is not None:
+                raise
+            yield b" Error at offset %d, skipping. %b\n" % (record.offset, stop.message.encode())
+
+    def _batches(
+        self, table: BatchTable, first: int, last: int, records: RecordTable | None, *, is_begun: bool = False
+    ) -> Iterator[bytes | memoryview]:
+        """The lines of some batches that can be read, and of their records in the table.
+
+        ``is_begun``: the line of the first batch, and some of its records, are told already.
+        """
+        at = 0
+        if records is not None:
+            at, end = (int(each) for each in np.searchsorted(records.batch, (first, last)))
+            self.gaps.add(records.offset[at:end])
+        if self._bulk is None:
+            for row in range(first, last):
+                at = yield from self._batch(table, row, records, at, is_begun=is_begun and row == first)
+            return
+        work = self._bulk.start(table, first, last, records, at, is_begun=is_begun)
+        while True:
+            lines = work.next_lines()
+            if lines:
+                yield lines
+            if work.is_done:
+                return
+            if work.is_at_odd_batch:
+                work.record = yield from self._batch(table, work.batch, records, work.record)
+                work.skip_batch()
+            elif work.is_at_odd_record and records is not None:
+                facts = _facts(table, work.batch)
+                for record in _kafka_records(facts, records, work.record, work.record + 1):
+                    yield from self._record_lines(facts, record)
+                work.record += 1
+
+    def _batch(
+        self, table: BatchTable, row: int, records: RecordTable | None, at: int, *, is_begun: bool = False
+    ) -> Generator[bytes, None, int]:
+        """The lines of one batch, whose records begin at a row of their table; returns the row after the last."""
+        facts = _facts(table, row)
+        try:
+            if not is_begun:
+                yield batch_line(facts)
+        except UnprintableBatch as stop:
+            yield stop.start
+            if self._options.emulate is not None:
+                raise
+            yield _error_line(facts, stop)
+        if records is None:
+            return at
+        end = int(np.searchsorted(records.batch, row, "right"))
+        for record in _kafka_records(facts, records, at, end):
+            yield from self._record_lines(facts, record)
+        return end
+
+
+def _error_line(facts: BatchFacts, error: KafkaLogError) -> bytes:
+    return b"| Error in the batch at position %d, skipping. %b\n" % (facts.position, error.message.encode())
+
+
+def _facts(table: BatchTable, row: int) -> BatchFacts:
+    return BatchFacts._make((*table.columns[row].tolist(), bool(table.crc_valid[row] == 1)))
+
+
+def _kafka_records(facts: BatchFacts, table: RecordTable, first: int, last: int) -> Iterator[KafkaRecord]:
+    """The records of one batch from a record table."""
+    of_batch = table.rows(slice(first, last))
+    checks: list[tuple[int, bool]] = [(facts.crc, facts.crc_valid)] * len(of_batch)
+    if facts.magic < 2 and facts.codec:
+        checks = inner_checks(of_batch)
+    for row, (sequence, (crc, crc_valid)) in enumerate(zip(of_batch.sequence.tolist(), checks, strict=True)):
+        headers = of_batch.headers(row)
+        yield KafkaRecord(
+            int(of_batch.offset[row]),
+            int(of_batch.timestamp[row]),
+            int(of_batch.key_length[row]),
+            int(of_batch.value_length[row]),
+            of_batch.key(row),
+            of_batch.value(row),
+            sequence,
+            None if headers is None else tuple(key for key, _ in headers),
+            crc,
+            crc_valid,
+        )

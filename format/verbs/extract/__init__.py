@@ -1,0 +1,1 @@
+"""extract: records as Parquet, JSON lines or CSV."""

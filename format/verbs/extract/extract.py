@@ -1,0 +1,243 @@
+"""extract: the records of logs as files that other programs read, one directory per topic and partition.
+
+``topic=TOPIC/partition=N/part-00000.SUFFIX``, as Hive, Spark, DuckDB and Arrow name partitions. The path comes from the
+names of the source's directories and never from a record.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from format.errors import InputError
+from format.findings import Finding
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+from format.node.file_location import location_of_file
+from format.node.log_dir import Kind, kind_of, read_log_dir
+from format.node.partition import read_partition
+from format.rewriting.publish import Publication
+from format.rewriting.sources import job_of
+from format.rewriting.written_segments import Advance, no_progress
+from format.rows.finding_json import finding_as_json, finding_from_json
+from format.rows.record_rows import RowBlock
+from format.scan.selection import EVERYTHING, Selection
+from format.verbs.dump.dump import dump
+from format.verbs.extract.files import ExtractedFile, FileFormat, RecordFile
+
+#: The name that Hive gives the partition of rows without a value.
+NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+Key = tuple[str | None, int | None]
+
+
+@dataclass(slots=True)
+class Extraction:
+    """The terms of one run; ``left_out`` says what is on purpose not in the output."""
+
+    file_format: FileFormat
+    selection: Selection = EVERYTHING
+    limits: Limits = DEFAULT_LIMITS
+    records_per_file: int | None = None
+    bytes_per_file: int | None = None
+    advance: Advance = no_progress
+    left_out: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class ExtractSource:
+    """What is read for one topic and partition: a partition directory, or a log file."""
+
+    key: Key
+    path: Path
+    kind: Kind
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the logs."""
+        if self.kind is Kind.LOG:
+            return _size_of(self.path)
+        return sum(_size_of(each.log) for each in read_partition(self.path).segments if each.log is not None)
+
+    @property
+    def files(self) -> list[Path]:
+        """What is read: the file, or the directory and the files of its segments."""
+        if self.kind is Kind.LOG:
+            return [self.path]
+        return [self.path, *(file for each in read_partition(self.path).segments for file in each.files.values())]
+
+
+def extract_sources(paths: Sequence[Path], left_out: list[str]) -> list[ExtractSource]:
+    """The partitions and logs at these paths, in order; directories that are marked go to ``left_out`` by name.
+
+    Raises InputError for a path with no records in it, and where records would come twice: one partition from two
+    directories, or a file beside the directory that it lies in.
+    """
+    found: list[ExtractSource] = []
+    for path in paths:
+        kind = kind_of(path)
+        if kind is Kind.LOG_DIR:
+            for directory in read_log_dir(path).partitions:
+                partition = read_partition(directory)
+                if partition.mark is None:
+                    found.append(ExtractSource((partition.topic, partition.number), directory, Kind.PARTITION))
+                else:
+                    left_out.append(f"{directory.name}: marked {partition.mark}; give it by itself to extract it")
+        elif kind is Kind.PARTITION:
+            partition = read_partition(path)
+            found.append(ExtractSource((partition.topic, partition.number), path, kind))
+        elif kind is Kind.LOG:
+            location = location_of_file(path)
+            found.append(ExtractSource((location.topic, location.partition), path, kind))
+        else:
+            raise InputError(
+                "holds no records to extract: give log directories, partitions or .log files", Location(str(path))
+            )
+    _check_for_doubles(found)
+    return found
+
+
+def _check_for_doubles(sources: list[ExtractSource]) -> None:
+    directories: dict[Key, str] = {}
+    seen: set[str] = set()
+    for source in sources:
+        real = os.path.realpath(source.path)
+        directory = os.path.dirname(real) if source.kind is Kind.LOG else real
+        other = directories.setdefault(source.key, directory)
+        if other != directory:
+            topic, partition = source.key
+            name = "files outside partition directories" if topic is None else f"{topic}-{partition}"
+            raise InputError(f"{name} would come from two directories, here and {other}", Location(str(source.path)))
+        if real in seen or (source.kind is Kind.LOG and directory in seen):
+            raise InputError("the log is given twice", Location(str(source.path)))
+        if source.kind is Kind.PARTITION and any(os.path.dirname(each) == real for each in seen):
+            raise InputError("the directory is given, and a file in it too", Location(str(source.path)))
+        seen.add(real)
+
+
+def extract(
+    sources: Sequence[ExtractSource], publication: Publication, terms: Extraction
+) -> Iterator[Finding | ExtractedFile]:
+    """Write the selected records into the open publication and finish it; yields files, and findings on the way.
+
+    The records of batches with a wrong CRC are not among them. Raises OutputError.
+    """
+    files: list[ExtractedFile] = []
+    by_key: dict[Key, list[ExtractSource]] = {}
+    for source in sources:
+        by_key.setdefault(source.key, []).append(source)
+    for key, of_partition in by_key.items():
+        step = directory_of(key)
+        if publication.is_step_finished(step):
+            result = publication.step_result(step)
+            yield from map(finding_from_json, result["findings"])
+            made = [ExtractedFile(**values) for values in result["files"]]
+            yield from made
+            terms.advance(sum(each.size_bytes for each in of_partition))
+        else:
+            made = yield from _extract_partition(key, of_partition, publication, terms)
+        files += made
+    publication.finish({"files_of_records": [each.as_json() for each in files]})
+
+
+def _extract_partition(
+    key: Key, sources: Sequence[ExtractSource], publication: Publication, terms: Extraction
+) -> Generator[Finding | ExtractedFile, None, list[ExtractedFile]]:
+    """One topic and partition, which is one step of the publication; the files that it became."""
+    work = _PartitionWork(key, publication, terms)
+    findings: list[Finding] = []
+    try:
+        for source in sources:
+            for item in dump(
+                source.path, kind=source.kind, records=True, selection=terms.selection, limits=terms.limits
+            ):
+                if isinstance(item, Finding):
+                    findings.append(item)
+                    yield item
+                else:
+                    work.take(item)
+                yield from work.finished()
+            terms.advance(source.size_bytes)
+        work.end_file()
+        yield from work.finished()
+    finally:
+        work.discard()
+    publication.finish_step(
+        directory_of(key),
+        {"files": [each.as_json() for each in work.files], "findings": [finding_as_json(each) for each in findings]},
+    )
+    return work.files
+
+
+def extract_job(paths: Sequence[Path], sources: Sequence[ExtractSource], **options: Any) -> dict[str, Any]:
+    """What a run is about, for its manifest and for resuming."""
+    return job_of("extract", options, paths, (file for each in sources for file in each.files))
+
+
+def directory_of(key: Key) -> str:
+    """The directory of a topic and partition in the output."""
+    topic, partition = (NO_PARTITION if each is None else each for each in key)
+    return f"topic={topic}/partition={partition}"
+
+
+class _PartitionWork:
+    """The files of one topic and partition, one open at a time."""
+
+    def __init__(self, key: Key, publication: Publication, terms: Extraction) -> None:
+        self.files: list[ExtractedFile] = []
+        self._key = key
+        self._publication = publication
+        self._terms = terms
+        self._open: RecordFile | None = None
+        self._told = 0
+
+    def take(self, block: RowBlock) -> None:
+        for portion in self._terms.file_format.portions(block):
+            self._write(portion)
+
+    def _write(self, portion: object) -> None:
+        file_format, terms = self._terms.file_format, self._terms
+        rest = portion
+        while len(rest):  # type: ignore[arg-type]
+            if self._open is None:
+                self._open = file_format.open(self._publication, self._next_file())
+            part = rest
+            if terms.records_per_file is not None:
+                part, rest = file_format.split(rest, terms.records_per_file - self._open.file.record_count)
+            else:
+                rest = ()
+            self._open.write(part)
+            is_full = self._open.file.record_count == terms.records_per_file
+            if is_full or (terms.bytes_per_file is not None and self._open.size_bytes >= terms.bytes_per_file):
+                self.end_file()
+
+    def _next_file(self) -> ExtractedFile:
+        name = f"part-{len(self.files):05d}.{self._terms.file_format.suffix}"
+        return ExtractedFile(f"{directory_of(self._key)}/{name}", *self._key)
+
+    def end_file(self) -> None:
+        """Finish the open file, if there is one."""
+        if self._open is not None:
+            self._open.close()
+            self.files.append(self._open.file)
+            self._open = None
+
+    def finished(self) -> Iterator[ExtractedFile]:
+        """The files that were finished since the last call."""
+        yield from self.files[self._told :]
+        self._told = len(self.files)
+
+    def discard(self) -> None:
+        if self._open is not None:
+            self._open.discard()
+            self._open = None
+
+
+def _size_of(path: Path) -> int:
+    try:
+        return os.lstat(path).st_size
+    except OSError:
+        return 0

@@ -1,0 +1,292 @@
+"""The files that extract writes: Parquet through Arrow, or lines of text, each read back before it counts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+from format.columns import EXTRACTED_FILE, RECORD, RowSchema
+from format.errors import OutputError
+from format.limits import MIB
+from format.location import Location
+from format.rewriting.publish import NewFile, Publication
+from format.rows.record_rows import Row, RowBlock
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+#: Columns that a Parquet file leaves to the names of its directories.
+PARTITION_COLUMNS = ("topic", "partition")
+PARQUET_COLUMNS = tuple(name for name in RECORD.names if name not in PARTITION_COLUMNS)
+_ROW_GROUP_BYTES = 32 * MIB
+_PORTION_ROWS = 512
+_PORTION_BYTES = MIB // 4
+#: Integers that are packed as differences, and what seldom comes twice.
+_DELTA_COLUMNS = ("offset", "timestamp", "sequence", "batch_base_offset", "position", "size_bytes")
+_PLAIN_COLUMNS = (*_DELTA_COLUMNS, "value", "headers")
+_OFFSET, _SIZE = RECORD.names.index("offset"), RECORD.names.index("size_bytes")
+
+
+@dataclass(slots=True)
+class ExtractedFile:
+    """A file of the output; the columns of EXTRACTED_FILE under their names."""
+
+    path: str
+    topic: str | None
+    partition: int | None
+    record_count: int = 0
+    size_bytes: int = 0
+    first_offset: int | None = None
+    last_offset: int | None = None
+
+    def count(self, records: int, first_offset: int, last_offset: int) -> None:
+        """Take note of records that were written."""
+        self.record_count += records
+        self.first_offset = first_offset if self.first_offset is None else self.first_offset
+        self.last_offset = last_offset
+
+    def row(self) -> Row:
+        """The row of EXTRACTED_FILE."""
+        return tuple(getattr(self, name) for name in EXTRACTED_FILE.names)
+
+    def as_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+#: Some records on their way into a file: rows, or an Arrow record batch.
+Portion = Any
+
+
+class RecordFile(Protocol):
+    """One open file of the output."""
+
+    file: ExtractedFile
+
+    def write(self, portion: Portion) -> None: ...
+
+    @property
+    def size_bytes(self) -> int:
+        """About how many bytes it has by now."""
+        ...
+
+    def close(self) -> None:
+        """Finish the file and read it back; raises OutputError."""
+        ...
+
+    def discard(self) -> None:
+        """Close it and take it away: the work has failed."""
+        ...
+
+
+class FileFormat(Protocol):
+    """How records are cut into portions, and the file that takes them."""
+
+    suffix: str
+
+    def portions(self, block: RowBlock) -> Iterator[Portion]: ...
+
+    def split(self, portion: Portion, records: int) -> tuple[Portion, Portion]:
+        """The first so many records, and the rest."""
+        ...
+
+    def open(self, publication: Publication, file: ExtractedFile) -> RecordFile: ...
+
+
+# -- text ----------------------------------------------------------------------------------------------------
+
+
+class RowWriter(Protocol):
+    """Makes text of rows and writes it to the file that it was opened for."""
+
+    def write(self, schema: RowSchema, rows: Iterable[Row], /) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class TextFormat:
+    """JSON lines or CSV; ``open_writer`` opens what makes the text. A portion has about ``portion_bytes``."""
+
+    suffix: str
+    open_writer: Callable[[NewFile], RowWriter]
+    portion_bytes: int = _PORTION_BYTES
+
+    def portions(self, block: RowBlock) -> Iterator[Sequence[Row]]:
+        part: list[Row] = []
+        left_bytes = self.portion_bytes
+        for row in block.rows:
+            part.append(row)
+            left_bytes -= row[_SIZE]
+            if left_bytes <= 0 or len(part) == _PORTION_ROWS:
+                yield part
+                part, left_bytes = [], self.portion_bytes
+        if part:
+            yield part
+
+    def split(self, portion: Sequence[Row], records: int) -> tuple[Sequence[Row], Sequence[Row]]:
+        return portion[:records], portion[records:]
+
+    def open(self, publication: Publication, file: ExtractedFile) -> RecordFile:
+        return TextFile(publication, file, self.open_writer)
+
+
+class TextFile:
+    """The publication reads it back when it is finished, and compares its SHA-256."""
+
+    def __init__(
+        self, publication: Publication, file: ExtractedFile, open_writer: Callable[[NewFile], RowWriter]
+    ) -> None:
+        self.file = file
+        self.new_file = publication.create(file.path)
+        self.writer = open_writer(self.new_file)
+
+    def write(self, portion: Portion) -> None:
+        self.writer.write(RECORD, portion)
+        self.file.count(len(portion), portion[0][_OFFSET], portion[-1][_OFFSET])
+
+    @property
+    def size_bytes(self) -> int:
+        return self.new_file.size_bytes
+
+    def close(self) -> None:
+        self.new_file.close()
+        self.file.size_bytes = self.new_file.size_bytes
+
+    def discard(self) -> None:
+        self.new_file.__exit__(OutputError, OutputError(""), None)
+
+
+# -- Parquet -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class ParquetFormat:
+    """Parquet compressed with zstd, in row groups of about 32 MiB (or ``row_group_bytes``) before that."""
+
+    suffix: str = "parquet"
+    row_group_bytes: int = _ROW_GROUP_BYTES
+
+    def portions(self, block: RowBlock) -> Iterator[pa.RecordBatch]:
+        from format.rows.arrow_columns import BATCH_BYTES, record_batches_of
+
+        if block.records is None or block.location is None:
+            raise ValueError("the block has rows without columns behind them")
+        batch_bytes = min(BATCH_BYTES, self.row_group_bytes)
+        yield from record_batches_of(block.records, block.location, PARQUET_COLUMNS, batch_bytes=batch_bytes)
+
+    def split(self, portion: pa.RecordBatch, records: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
+        return portion.slice(0, records), portion.slice(records)
+
+    def open(self, publication: Publication, file: ExtractedFile) -> RecordFile:
+        return _ParquetFile(publication, file, self.row_group_bytes)
+
+
+class _ParquetFile:
+    def __init__(self, publication: Publication, file: ExtractedFile, row_group_bytes: int) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        from format.rows.arrow_columns import arrow_schema
+        from format.rows.arrow_digest import ColumnsDigest
+
+        self.file = file
+        self._place = publication.place_of(file.path)
+        self._new = publication.create(file.path)
+        marks = {name: str(getattr(file, name)) for name in PARTITION_COLUMNS if getattr(file, name) is not None}
+        metadata = {f"kafkalog.{name}": value for name, value in marks.items()}
+        self._schema = arrow_schema(RECORD, PARQUET_COLUMNS).with_metadata(metadata)
+        self._sink = _Sink(self._new)
+        self._writer = pq.ParquetWriter(
+            pa.PythonFile(self._sink, mode="w"),
+            self._schema,
+            compression="zstd",
+            use_dictionary=[name for name in PARQUET_COLUMNS if name not in _PLAIN_COLUMNS],
+            column_encoding=dict.fromkeys(_DELTA_COLUMNS, "DELTA_BINARY_PACKED"),
+        )
+        self._digest = ColumnsDigest()
+        self._row_group_bytes = row_group_bytes
+        self._pending: list[pa.RecordBatch] = []
+        self._pending_bytes = 0
+
+    def write(self, portion: pa.RecordBatch) -> None:
+        offsets = portion.column("offset")
+        self.file.count(portion.num_rows, offsets[0].as_py(), offsets[-1].as_py())
+        self._digest.update(portion)
+        self._pending.append(portion)
+        self._pending_bytes += portion.nbytes
+        if self._pending_bytes >= self._row_group_bytes:
+            self._write_row_group()
+
+    def _write_row_group(self) -> None:
+        import pyarrow as pa
+
+        if self._pending:
+            table = pa.Table.from_batches([each.replace_schema_metadata(None) for each in self._pending])
+            self._writer.write_table(table.cast(self._schema), row_group_size=len(table))
+            self._pending, self._pending_bytes = [], 0
+
+    @property
+    def size_bytes(self) -> int:
+        return self._new.size_bytes
+
+    def close(self) -> None:
+        self._write_row_group()
+        self._writer.close()
+        self._new.close()
+        self.file.size_bytes = self._new.size_bytes
+        self._read_back()
+
+    def _read_back(self) -> None:
+        """Every value in every column against what was written; the publication compares the bytes themselves."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        from format.rows.arrow_digest import ColumnsDigest
+
+        found = ColumnsDigest()
+        location = Location(str(self._place))
+        try:
+            with pq.ParquetFile(self._place) as parquet:
+                for group in range(parquet.num_row_groups):
+                    for batch in parquet.iter_batches(row_groups=[group]):
+                        found.update(batch)
+        except (pa.ArrowException, OSError) as error:
+            raise OutputError(f"what was written cannot be read back: {error}", location) from error
+        if found != self._digest:
+            raise OutputError("what was read back is not what was written", location)
+
+    def discard(self) -> None:
+        self._sink.is_discarded = True
+        self._writer.close()
+        self._new.__exit__(OutputError, OutputError(""), None)
+
+
+class _Sink:
+    """A NewFile with what Arrow asks of a Python file."""
+
+    closed = False
+    is_discarded = False  # then nobody wants what Arrow writes when it lets go of the file
+
+    def __init__(self, new: NewFile) -> None:
+        self._new = new
+
+    def write(self, content: Any) -> int:
+        if self.is_discarded:
+            return len(bytes(content))
+        return self._new.write(bytes(content))  # Arrow may use its buffer again
+
+    def tell(self) -> int:
+        return self._new.size_bytes
+
+    def flush(self) -> None: ...
+
+    def close(self) -> None:
+        self.closed = True
+
+    def readable(self) -> bool:
+        return False
+
+    def writable(self) -> bool:
+        return True
+
+    def seekable(self) -> bool:
+        return False

@@ -1,0 +1,165 @@
+"""The files of extract whose lines are made without a row for each record, byte for byte as they would be with one.
+
+JSON lines by the kernel, where it is compiled; CSV by Arrow, where it is installed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from format.columns import RECORD
+from format.limits import MIB
+from format.location import Location
+from format.log.record_table import RecordTable
+from format.rewriting.publish import NewFile, Publication
+from format.rows.record_rows import RowBlock, record_block
+from format.rows.row_text import LineStyle, RowText
+from format.verbs.extract.files import ExtractedFile, RowWriter, TextFile
+
+if TYPE_CHECKING:
+    from format.rows.arrow_csv import CsvLines
+
+_ROOM_BYTES = 4 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class RecordsOfLog:
+    """Some records of one log on their way into a file."""
+
+    records: RecordTable
+    location: Location
+
+    def __len__(self) -> int:
+        return len(self.records)
+
+    def part(self, first: int, end: int) -> RecordsOfLog:
+        return RecordsOfLog(self.records.rows(slice(first, end)), self.location)
+
+
+class _RecordsFormat:
+    """A portion has the records of a block, or about ``portion_bytes`` of them."""
+
+    def __init__(
+        self, suffix: str, open_writer: Callable[[NewFile], RowWriter], portion_bytes: int | None = None
+    ) -> None:
+        self.suffix = suffix
+        self._open_writer = open_writer
+        self._portion_bytes = portion_bytes
+
+    def portions(self, block: RowBlock) -> Iterator[RecordsOfLog]:
+        if block.records is None or block.location is None:
+            raise ValueError("the block has rows without columns behind them")
+        whole = RecordsOfLog(block.records, block.location)
+        if self._portion_bytes is None:
+            yield whole
+            return
+        end_bytes = np.cumsum(block.records.size_bytes)
+        first = 0
+        while first < len(whole):
+            before = int(end_bytes[first - 1]) if first else 0
+            end = min(int(np.searchsorted(end_bytes, before + self._portion_bytes)) + 1, len(whole))
+            yield whole.part(first, end)
+            first = end
+
+    def split(self, portion: RecordsOfLog, records: int) -> tuple[RecordsOfLog, RecordsOfLog]:
+        return portion.part(0, records), portion.part(records, len(portion))
+
+
+class _RecordsFile(TextFile):
+    """As any file of text it is read back by the publication."""
+
+    def write(self, portion: RecordsOfLog) -> None:
+        self._write_lines(portion)
+        offsets = portion.records.offset
+        self.file.count(len(portion), int(offsets[0]), int(offsets[-1]))
+
+    def _write_lines(self, portion: RecordsOfLog) -> None:
+        raise NotImplementedError
+
+
+class LinesFormat(_RecordsFormat):
+    """Lines in one style; ``open_writer`` opens what writes a record that is too long for the kernel's room."""
+
+    def __init__(
+        self,
+        suffix: str,
+        style: LineStyle,
+        open_writer: Callable[[NewFile], RowWriter],
+        portion_bytes: int | None = None,
+    ) -> None:
+        super().__init__(suffix, open_writer, portion_bytes)
+        self._text = RowText(style)
+        self._room = memoryview(bytearray(_ROOM_BYTES))
+
+    def open(self, publication: Publication, file: ExtractedFile) -> LinesFile:
+        return LinesFile(publication, file, self._open_writer, self._text, self._room)
+
+
+class LinesFile(_RecordsFile):
+    """A file of lines that the kernel writes."""
+
+    def __init__(
+        self,
+        publication: Publication,
+        file: ExtractedFile,
+        open_writer: Callable[[NewFile], RowWriter],
+        text: RowText,
+        room: memoryview,
+    ) -> None:
+        super().__init__(publication, file, open_writer)
+        self._text = text
+        self._room = room
+
+    def _write_lines(self, portion: RecordsOfLog) -> None:
+        row = 0
+        for lines in self._text.record_lines(portion.records, portion.location, lambda: self._room):
+            if lines.length:
+                self.new_file.write(bytes(self._room[: lines.length]))
+            else:
+                one = record_block(portion.records.rows(slice(row, row + 1)), portion.location)
+                self.writer.write(RECORD, one.rows)
+            row += lines.row_count
+
+
+class CsvFormat(_RecordsFormat):
+    """CSV; ``open_writer`` opens what writes the header, ``writers`` makes a cell of a value, column by column."""
+
+    def __init__(
+        self,
+        open_writer: Callable[[NewFile], RowWriter],
+        writers: Sequence[Callable[[Any], str]],
+        portion_bytes: int | None = None,
+    ) -> None:
+        from format.rows.arrow_csv import CsvLines
+
+        super().__init__("csv", open_writer, portion_bytes)
+        self._lines = CsvLines(writers)
+
+    def open(self, publication: Publication, file: ExtractedFile) -> CsvFile:
+        return CsvFile(publication, file, self._open_writer, self._lines)
+
+
+class CsvFile(_RecordsFile):
+    """A file of CSV."""
+
+    def __init__(
+        self,
+        publication: Publication,
+        file: ExtractedFile,
+        open_writer: Callable[[NewFile], RowWriter],
+        lines: CsvLines,
+    ) -> None:
+        super().__init__(publication, file, open_writer)
+        self._lines = lines
+        self._has_header = False
+
+    def _write_lines(self, portion: RecordsOfLog) -> None:
+        if not self._has_header:
+            self._has_header = True
+            self.writer.write(RECORD, ())
+        for lines in self._lines.lines(portion.records, portion.location):
+            self.new_file.write(lines)

@@ -1,0 +1,1 @@
+"""find: where an offset or a time lies."""

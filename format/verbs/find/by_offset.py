@@ -1,0 +1,90 @@
+"""The look-up of an offset in a partition (LocalLog.read, LogSegment.translateOffset)."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from format.verbs.find.bounds import Bounds
+from format.verbs.find.segment_lookup import FoundRecord, LookupSegment
+from format.verbs.find.trace import Match, NotFound, Result, Told
+
+
+@dataclass(frozen=True, slots=True)
+class _Next:
+    """The first record at or past an offset; why that is not the offset itself, or the log end offset without one."""
+
+    match: Match | None
+    lost: str | None = None
+    log_end_offset: int | None = None
+
+
+def offset_lookup(segments: list[LookupSegment], bounds: Bounds, offset: int) -> Generator[Told, None, Result]:
+    """The record with this very offset; where it is gone, the one that a fetch would go on with is the nearest."""
+    below_start = (
+        f"offset {offset} lies below the log start offset {bounds.log_start_offset} ({bounds.log_start_source})"
+    )
+    if not segments:
+        return NotFound("the partition has no segment")
+    if offset < segments[0].base_offset:
+        return NotFound(below_start)
+    number = max(number for number, segment in enumerate(segments) if segment.base_offset <= offset)
+    detail = f", {number + 1} of {len(segments)}: the greatest base offset at or below {offset}"
+    yield segments[number].segment_step(detail)
+    found = yield from _next_record(segments[number:], offset)
+    match = found.match
+    if match is None or match.location.offset != offset:
+        return _not_there(found, offset)
+    if offset < bounds.log_start_offset:
+        return NotFound(f"{below_start}; its record is still in the file", match)
+    if bounds.high_watermark is not None and offset >= bounds.high_watermark:
+        mark = f"at or past the high watermark {bounds.high_watermark} of the checkpoint"
+        return replace(match, note=f"{mark}, so not yet served to consumers")
+    return match
+
+
+def _not_there(found: _Next, offset: int) -> NotFound:
+    match, end = found.match, found.log_end_offset
+    if match is None:
+        if found.lost is not None:
+            return NotFound(found.lost)
+        if end is not None and offset < end:
+            return NotFound(f"offset {offset} is gone: no record is left from there to the log end offset {end}")
+        return NotFound(f"offset {offset} lies at or past the log end offset {end}")
+    reason = found.lost or f"offset {offset} is not in the log: compacted, or never written"
+    return NotFound(f"{reason}; the next record is at offset {match.location.offset}", match)
+
+
+def _next_record(segments: list[LookupSegment], offset: int) -> Generator[Told, None, _Next]:
+    """The first record at or past the offset, in the first segment or in those after it, as a fetch goes on."""
+    lost: str | None = None
+    log_end_offset = segments[0].base_offset
+    for number, segment in enumerate(segments):
+        if number:
+            yield segment.segment_step(f": the one before has no record at or past offset {offset}")
+        floor = yield from segment.floor(offset)
+        yield segment.floor_step(floor)
+        scan = segment.scan(floor.position)
+        found: FoundRecord | None = None
+        for place in scan.places_from(offset):
+            records, is_complete = yield from segment.records(place)
+            if records is not None:
+                rows = np.flatnonzero(records.offset >= offset)
+                if len(rows):
+                    found = FoundRecord(place, records, int(rows[0]))
+            if not is_complete and place.spans(offset):
+                lost = f"{place.words} should hold offset {offset} and cannot be read"
+            if found is not None:
+                break
+        yield from scan.findings
+        for each in scan.findings:
+            if each.lost_offsets is not None and each.lost_offsets[0] <= offset <= each.lost_offsets[1]:
+                lost = f"offset {offset} is lost: {each.message}"
+        yield segment.scan_step(scan, found, f"at or past offset {offset}")
+        if found is not None:
+            return _Next(segment.match(found), lost)
+        log_end_offset = max(log_end_offset, segment.base_offset, scan.end_offset or 0)
+        segment.close()
+    return _Next(None, lost, log_end_offset)

@@ -1,0 +1,126 @@
+"""Look-ups by time in a partition (UnifiedLog.searchOffsetInLocalLog and fetchOffsetByTimestamp)."""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import replace
+
+import numpy as np
+
+from format.findings import finding
+from format.layout import NO_TIMESTAMP
+from format.verbs.find.bounds import Bounds
+from format.verbs.find.lookup_scan import BatchPlace
+from format.verbs.find.segment_lookup import FoundRecord, LookupSegment
+from format.verbs.find.time_index_lookup import LargestTimestamp, first_record_at, largest_timestamp
+from format.verbs.find.trace import Match, NotFound, Result, Told
+
+
+def timestamp_lookup(segments: list[LookupSegment], bounds: Bounds, timestamp: int) -> Generator[Told, None, Result]:
+    """The first record at or after a time, as ListOffsets answers it.
+
+    A broker takes the first segment whose largest timestamp reaches the time, and looks no further. Messages in
+    format 0 have no timestamp: their segments are passed over, where a broker would take the file's time of change,
+    which a copy does not keep.
+    """
+    largest_of_all = NO_TIMESTAMP
+    stopped_at: LookupSegment | None = None
+    for number, segment in enumerate(segments):
+        if (yield from _is_below_start(segment, bounds)):
+            continue
+        largest = yield from largest_timestamp(segment, at_least=timestamp)
+        largest_of_all = max(largest_of_all, largest.timestamp)
+        is_reached = largest.timestamp >= timestamp
+        side = "at or after" if is_reached else "before"
+        yield segment.segment_step(f", {number + 1} of {len(segments)}: {largest.detail}, {side} {timestamp}")
+        if not is_reached:
+            segment.close()  # there may be thousands
+            continue
+        found, is_whole = yield from first_record_at(segment, timestamp, bounds.log_start_offset)
+        if found is not None:
+            match = segment.match(found)
+            return _bounded(match, bounds) if stopped_at is None else _stopped(stopped_at, match, bounds, timestamp)
+        if is_whole and stopped_at is None:
+            stopped_at = segment
+        segment.close()
+    if largest_of_all >= timestamp:
+        return NotFound(f"no record at or after {timestamp} from the log start offset {bounds.log_start_offset} on")
+    largest_words = "the log has none" if largest_of_all == NO_TIMESTAMP else f"the largest is {largest_of_all}"
+    return NotFound(f"no record has a timestamp at or after {timestamp}; {largest_words}")
+
+
+def max_timestamp_lookup(segments: list[LookupSegment], bounds: Bounds) -> Generator[Told, None, Result]:
+    """The first record with the largest timestamp: of the first segment that has it, in the first batch (KIP-734)."""
+    best: tuple[LookupSegment, LargestTimestamp] | None = None
+    for number, segment in enumerate(segments):
+        if (yield from _is_below_start(segment, bounds)):
+            continue
+        largest = yield from largest_timestamp(segment)
+        yield segment.segment_step(f", {number + 1} of {len(segments)}: {largest.detail}")
+        segment.close()
+        if best is None or largest.timestamp > best[1].timestamp:
+            best = segment, largest
+    if best is None:
+        return NotFound("the partition has no segment")
+    segment, largest = best
+    floor = yield from segment.floor(largest.offset)
+    yield segment.floor_step(floor)
+    scan = segment.scan(floor.position)
+    place: BatchPlace | None = None
+    for batches in scan:
+        rows = np.flatnonzero(batches.table.max_timestamp == largest.timestamp)
+        if len(rows):
+            place = batches.place(int(rows[0]))
+            break
+    yield from scan.findings
+    if place is None:
+        return NotFound("the log has no records")
+    if place.magic == 0:
+        return NotFound("the log has no timestamps: its messages are in format 0")
+    records, is_complete = yield from segment.records(place)
+    rows = np.flatnonzero(records.timestamp == place.max_timestamp) if records is not None else rows[:0]
+    if records is not None and len(rows):
+        found = FoundRecord(place, records, int(rows[0]))
+        yield segment.scan_step(scan, found, f"with timestamp {place.max_timestamp}")
+        match = segment.match(found)
+        if found.offset < bounds.log_start_offset:
+            match = replace(match, note=f"below the log start offset {bounds.log_start_offset}")
+        return _bounded(match, bounds)
+    words = f"{place.words} has the largest timestamp {place.max_timestamp}"
+    if not is_complete:
+        return NotFound(f"{words} and cannot be read")
+    if records is None or not len(records):
+        return NotFound(f"{words}, and compaction has removed all of its records: a broker answers that there is none")
+    where = segment.location.at(place.position, place.size_bytes, place.base_offset)
+    message = f"the header says {place.max_timestamp}, none of the records has that timestamp"
+    yield finding("max-timestamp-mismatch", where, message)
+    return NotFound(f"{words}, none of its records has it: a broker answers that there is none")
+
+
+def _is_below_start(segment: LookupSegment, bounds: Bounds) -> Generator[Told, None, bool]:
+    """Whether the whole segment lies below the log start offset: a broker is about to delete it."""
+    end = segment.next_base_offset
+    if end is None or end > bounds.log_start_offset:
+        return False
+    yield segment.segment_step(f": it ends below the log start offset {bounds.log_start_offset}")
+    return True
+
+
+def _stopped(segment: LookupSegment, match: Match, bounds: Bounds, timestamp: int) -> NotFound:
+    return NotFound(
+        f"a broker answers that there is none: it looks no further than segment {segment.base_offset}, which has no "
+        f"record at or after {timestamp} from the log start offset {bounds.log_start_offset} on; the next one is at "
+        f"offset {match.location.offset}",
+        match,
+    )
+
+
+def _bounded(match: Match, bounds: Bounds) -> Result:
+    offset = match.location.offset
+    if bounds.high_watermark is not None and offset is not None and offset >= bounds.high_watermark:
+        return NotFound(
+            f"a broker answers that there is none: the record at offset {offset} lies at or past the high watermark "
+            f"{bounds.high_watermark} of the checkpoint",
+            match,
+        )
+    return match

@@ -1,0 +1,151 @@
+"""find: where an offset, a time or the largest timestamp is, looked up as a broker looks it up.
+
+Offset: the segment with the greatest base offset at or below it, the greatest index entry at or below it, a scan
+(LocalLog.read, LogSegment.translateOffset). Time: the first segment whose largest timestamp reaches it, both index
+floors, a scan (UnifiedLog.searchOffsetInLocalLog). Largest timestamp: the first segment that has it, then the first
+batch, then the first record (UnifiedLog.fetchOffsetByTimestamp for MAX_TIMESTAMP). A look-up by time answers nothing
+at or past the high watermark (ReplicaManager.fetchOffset).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from format import layout
+from format.errors import InputError
+from format.findings import Finding, finding
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+from format.node.log_dir import Kind, kind_of, read_log_dir
+from format.node.partition import Partition, is_offset, read_partition
+from format.verbs.find.bounds import Bounds, read_bounds
+from format.verbs.find.by_offset import offset_lookup
+from format.verbs.find.by_time import max_timestamp_lookup, timestamp_lookup
+from format.verbs.find.segment_lookup import LookupSegment
+from format.verbs.find.trace import Match, Result, Told, TraceStep
+
+#: What looks up in the segments within the bounds.
+_Lookup = Callable[[list[LookupSegment], Bounds], Generator[Told, None, Result]]
+
+
+def find_offset(partition: Partition, offset: int, *, limits: Limits = DEFAULT_LIMITS) -> Iterator[Told | Result]:
+    """The steps to the record with this offset, findings on the way, and last the Match or NotFound.
+
+    Raises UnreadableFile for a log that cannot be read.
+    """
+    return _run(partition, limits, lambda segments, bounds: offset_lookup(segments, bounds, offset))
+
+
+def find_timestamp(
+    partition: Partition, timestamp: int, *, past_high_watermark: bool = False, limits: Limits = DEFAULT_LIMITS
+) -> Iterator[Told | Result]:
+    """The same for the first record with a timestamp (ms) at or past this one, as ListOffsets answers it.
+
+    ``past_high_watermark`` also gives records that a broker hides from consumers because they are not replicated.
+    """
+
+    def lookup(segments: list[LookupSegment], bounds: Bounds) -> Generator[Told, None, Result]:
+        return timestamp_lookup(segments, _bounds(bounds, past_high_watermark), timestamp)
+
+    return _run(partition, limits, lookup)
+
+
+def find_max_timestamp(
+    partition: Partition, *, past_high_watermark: bool = False, limits: Limits = DEFAULT_LIMITS
+) -> Iterator[Told | Result]:
+    """The same for the first record with the log's largest timestamp (KIP-734)."""
+
+    def lookup(segments: list[LookupSegment], bounds: Bounds) -> Generator[Told, None, Result]:
+        return max_timestamp_lookup(segments, _bounds(bounds, past_high_watermark))
+
+    return _run(partition, limits, lookup)
+
+
+def partition_to_search(path: Path) -> Partition:
+    """The partition of a partition directory, or of one ``.log`` file and its siblings.
+
+    A file that a broker marked ``.deleted``, ``.cleaned`` or ``.swap`` is searched by itself. Raises InputError for
+    anything else.
+    """
+    kind = kind_of(path)
+    if kind is Kind.PARTITION:
+        return read_partition(path)
+    location = Location(str(path))
+    if kind is Kind.LOG_DIR:
+        partitions = read_log_dir(path).partitions
+        example = f", such as {partitions[0]}" if partitions else ""
+        raise InputError(f"this is a log directory: name a partition directory{example}", location)
+    if kind is not Kind.LOG:
+        raise InputError("this is no segment: name a partition directory or a .log file", location)
+    partition = read_partition(path.parent)
+    if any(segment.log is not None and segment.log.name == path.name for segment in partition.segments):
+        return partition
+    for leftover in partition.leftovers:
+        if leftover.log is not None and leftover.log.name == path.name:
+            # Its siblings and the checkpoints speak of the live log.
+            return replace(partition, segments=[leftover], orphans=[], unexpected=[], mark=leftover.leftover)
+    raise InputError("the name of a segment is its base offset in 20 digits and .log", location)
+
+
+def _bounds(bounds: Bounds, past_high_watermark: bool) -> Bounds:
+    return replace(bounds, high_watermark=None) if past_high_watermark else bounds
+
+
+def _run(partition: Partition, limits: Limits, lookup: _Lookup) -> Iterator[Told | Result]:
+    """Look up with the segments' files open, tell each finding once, and close them."""
+    yield from _not_searched(partition)
+    bounds = yield from read_bounds(partition, limits)
+    live = partition.segments
+    next_base_offsets = [*(segment.base_offset for segment in live), None][1:]
+    segments = [
+        LookupSegment(partition, segment, next_base_offset, limits)
+        for segment, next_base_offset in zip(live, next_base_offsets, strict=True)
+    ]
+    try:
+        result = yield from _told_once(lookup(segments, bounds))
+    finally:
+        for segment in segments:
+            segment.close()
+    bytes_read = sum(segment.bytes_read for segment in segments)
+    if isinstance(result, Match):
+        where, words = result.location, f"offset {result.location.offset}"
+        words += f", {result.note}" if result.note else ""
+    else:
+        where, words = partition.location(), f"not found: {result.reason}"
+    yield TraceStep("match", where, f"{words}; {bytes_read} bytes were read")
+    yield replace(result, bytes_read=bytes_read)
+
+
+def _not_searched(partition: Partition) -> Iterator[Finding]:
+    """Findings for segments that cannot be searched: their log is gone, no regular file, or of an impossible name."""
+    for orphan in partition.orphans:
+        path = next(iter(orphan.files.values()))
+        message = "an index without its log: the offsets of that segment are not searched"
+        yield finding("index-orphan", partition.location(path, orphan.base_offset), message)
+    for path in partition.unexpected:
+        match = layout.SEGMENT_FILE.match(path.name)
+        if match is not None and match["suffix"] == layout.LOG_SUFFIX and match["leftover"] is None:
+            if not is_offset(int(match["base_offset"])):
+                message = "the name's offset does not fit in 63 bits; not searched"
+                yield finding("entry-unexpected", partition.location(path), message)
+            else:
+                where = partition.location(path, int(match["base_offset"]))
+                yield finding("file-unreadable", where, "not a regular file, so not searched")
+
+
+def _told_once(steps: Generator[Told, None, Result]) -> Generator[Told, None, Result]:
+    """The same steps, without the findings that were told before: a batch may be passed more than once."""
+    told: set[tuple[str, Location]] = set()
+    while True:
+        try:
+            step = next(steps)
+        except StopIteration as stop:
+            result: Result = stop.value
+            return result
+        if isinstance(step, Finding):
+            if (step.code, step.location) in told:
+                continue
+            told.add((step.code, step.location))
+        yield step

@@ -1,0 +1,181 @@
+"""A look-up's scan: hop over the batch headers of one segment, and pick batches by offset or time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format.findings import Finding, finding
+from format.io.source import FileSource
+from format.layout import MAX_RELATIVE_OFFSET
+from format.limits import Limits
+from format.location import Location
+from format.log.batch_table import HEADER_CHUNK_BYTES, BatchTable, batch_chunks
+from format.scan.read_log import tail_finding
+
+#: A broker adds an index entry every 4 KiB or so; reading little at once keeps a look-up within a few KiB.
+_SHORT_READ_BYTES = 1024
+_SHORT_READS = 32
+#: Batches above this size are hopped over with short reads however many they are.
+_LARGE_BATCH_BYTES = 16 * 1024
+_MAX_ORDER_FINDINGS = 20
+_NO_NEXT_OFFSET = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class BatchPlace:
+    """A batch, or outermost v0/v1 message, as its header tells; ``base_offset`` is None for a compressed message."""
+
+    position: int
+    size_bytes: int
+    magic: int
+    base_offset: int | None
+    last_offset: int
+    max_timestamp: int
+
+    @property
+    def end_position(self) -> int:
+        return self.position + self.size_bytes
+
+    def spans(self, offset: int) -> bool:
+        """Whether the batch's offsets, those that compaction dropped too, may hold this one."""
+        return (self.base_offset is None or self.base_offset <= offset) and offset <= self.last_offset
+
+    @property
+    def words(self) -> str:
+        if self.base_offset is None:
+            return f"the batch at position {self.position} whose last offset is {self.last_offset}"
+        return f"the batch at position {self.position} with offsets {self.base_offset} to {self.last_offset}"
+
+
+@dataclass(frozen=True, slots=True)
+class ScannedBatches:
+    """Some batches of a scan; ``is_ordered`` tells which keep the order of offsets with the batch after them."""
+
+    table: BatchTable
+    is_ordered: NDArray[np.bool_]
+
+    def place(self, row: int) -> BatchPlace:
+        table = self.table
+        is_wrapper = table.record_count[row] < 0 and table.magic[row] < 2
+        return BatchPlace(
+            int(table.position[row]),
+            int(table.size_bytes[row]),
+            int(table.magic[row]),
+            None if is_wrapper else int(table.base_offset[row]),
+            table.last_offset_of(row),
+            int(table.max_timestamp[row]),
+        )
+
+
+class HeaderScan:
+    """The batches of a segment's log from a batch boundary on, by their headers alone.
+
+    Gathers what is wrong on the way in ``findings``; ``batch_count`` and ``end_offset`` (the offset after the last
+    batch so far, None before the first) tell how far it came. The location's base offset is the segment's.
+    """
+
+    def __init__(
+        self, log: FileSource, start: int, *, location: Location, next_base_offset: int | None, limits: Limits
+    ) -> None:
+        self._log = log
+        self._location = location
+        self._first_offset = location.base_offset or 0
+        self._next_base_offset = next_base_offset
+        self._limits = limits
+        self.start = start
+        self.findings: list[Finding] = []
+        self.is_damaged = False
+        self.batch_count = 0
+        self.end_offset: int | None = None
+        self._positions = np.empty(0, np.int64)
+
+    def __iter__(self) -> Iterator[ScannedBatches]:
+        """The batches in log order; one is held back until the header after it is known."""
+        held = BatchTable.empty()
+        for table in self._tables():
+            known = BatchTable.concatenated([held, table]) if len(held) else table
+            if len(known) > 1:
+                yield self._ordered(known.rows(slice(0, -1)), known.base_offset[1:])
+            held = known.rows(slice(-1, None))
+        if len(held):
+            next_base_offset = _NO_NEXT_OFFSET if self._next_base_offset is None else self._next_base_offset
+            yield self._ordered(held, np.array([next_base_offset], np.int64))
+
+    def _tables(self) -> Iterator[BatchTable]:
+        """Short reads first, since what is looked for mostly lies near; longer ones where small batches go on."""
+        position, read_bytes = self.start, _SHORT_READ_BYTES
+        reads = batch_count = 0
+        is_done = False
+        while not is_done:
+            is_done = True
+            for chunk in batch_chunks(
+                self._log, position, with_bodies=False, limits=self._limits, chunk_bytes=read_bytes
+            ):
+                if chunk.damage is None:
+                    position = int(chunk.table.end_position[-1])
+                else:
+                    self.is_damaged = True
+                    self.findings.append(tail_finding(self._log, chunk, self._location, self._next_base_offset is None))
+                    position = chunk.damage.position + chunk.damage.length
+                if len(chunk.table):
+                    yield chunk.table
+                reads += 1
+                batch_count += len(chunk.table)
+                is_dense = position - self.start < _LARGE_BATCH_BYTES * batch_count
+                if reads >= _SHORT_READS and is_dense and read_bytes == _SHORT_READ_BYTES:
+                    read_bytes, is_done = HEADER_CHUNK_BYTES, False
+                    break
+
+    def _ordered(self, table: BatchTable, next_base_offsets: NDArray[np.int64]) -> ScannedBatches:
+        base_offset, last_offset = table.base_offset, table.last_offset
+        is_ordered = base_offset >= self._first_offset
+        is_ordered &= last_offset >= base_offset
+        is_ordered &= last_offset < next_base_offsets
+        is_ordered &= last_offset - self._first_offset <= MAX_RELATIVE_OFFSET
+        for row in np.flatnonzero(~is_ordered).tolist():
+            if len(self.findings) < _MAX_ORDER_FINDINGS:
+                self.findings.append(self._order_finding(table, row, int(next_base_offsets[row])))
+        self.batch_count += len(table)
+        self._positions = table.position
+        self.end_offset = int(last_offset[-1]) + 1
+        return ScannedBatches(table, is_ordered)
+
+    def count_before(self, position: int) -> int:
+        """How many of the batches passed start before this position, which must not lie far back."""
+        return self.batch_count - int(np.count_nonzero(self._positions >= position))
+
+    def _order_finding(self, table: BatchTable, row: int, next_base_offset: int) -> Finding:
+        first, last, end = int(table.base_offset[row]), table.last_offset_of(row), self._next_base_offset
+        where = self._location.at(int(table.position[row]), int(table.size_bytes[row]), first)
+        message = f"the batch has offsets {first} to {last}"
+        most = self._first_offset + MAX_RELATIVE_OFFSET if end is None else end - 1
+        if not self._first_offset <= first <= last <= most:
+            message += f", its segment may have those from {self._first_offset} to {most}"
+            return finding("offset-out-of-segment", where, message)
+        return finding("offset-not-increasing", where, f"{message}, the one after it starts at {next_base_offset}")
+
+    def places_from(self, offset: int) -> Iterator[BatchPlace]:
+        """The batches whose last offset is at or past this one, in order.
+
+        A base offset lies outside the CRC. A batch that breaks the order of offsets comes only, and first, when none
+        that keeps it spans the offset.
+        """
+        doubtful: BatchPlace | None = None
+        is_first = True
+        for batches in self:
+            for row in np.flatnonzero(batches.table.last_offset >= offset).tolist():
+                place = batches.place(row)
+                if not batches.is_ordered[row]:
+                    if is_first and doubtful is None and place.spans(offset):
+                        doubtful = place
+                    continue
+                if is_first and doubtful is not None and not place.spans(offset):
+                    yield doubtful
+                is_first = False
+                yield place
+        if is_first and doubtful is not None:
+            yield doubtful

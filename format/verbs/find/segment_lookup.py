@@ -1,0 +1,234 @@
+"""One segment opened for look-ups: the floor of its offset index, scans of its batch headers, the records of a batch.
+
+An index is a hint. A floor is followed only when hopping from the entry before it lands on its position; else the
+scan starts at the segment's first byte, which is a batch boundary by definition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from format.errors import InvalidIndex, KafkaLogError
+from format.files import offset_index
+from format.files.offset_index import OffsetPosition
+from format.findings import Finding, finding, finding_of
+from format.io.source import FileSource
+from format.layout import OFFSET_INDEX_ENTRY
+from format.limits import Limits
+from format.location import Location
+from format.log.batch_table import batch_chunks
+from format.log.record_table import RecordTable, record_tables
+from format.node.partition import Partition
+from format.node.segment import Segment
+from format.scan.read_log import crc_findings, tail_finding
+from format.verbs.find.lookup_scan import BatchPlace, HeaderScan
+from format.verbs.find.trace import Match, TraceStep, counted
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetFloor:
+    """Where a scan for an offset starts: a batch boundary, the index entry that gave it, and that in words."""
+
+    position: int
+    entry: OffsetPosition | None
+    detail: str
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRecord:
+    """A record's row in its table, and its batch."""
+
+    place: BatchPlace
+    records: RecordTable
+    row: int
+
+    @property
+    def offset(self) -> int:
+        return int(self.records.offset[self.row])
+
+
+class LookupSegment:
+    """A live segment's files, opened when they are needed; ``bytes_read`` counts what was read from all of them."""
+
+    def __init__(self, partition: Partition, segment: Segment, next_base_offset: int | None, limits: Limits) -> None:
+        self.segment = segment
+        self.base_offset = segment.base_offset
+        self.next_base_offset = next_base_offset
+        self.location = partition.location(segment.log, segment.base_offset)
+        self.limits = limits
+        self._sources: dict[Path, FileSource] = {}
+        self._closed_bytes_read = 0
+
+    @property
+    def bytes_read(self) -> int:
+        return self._closed_bytes_read + sum(source.bytes_read for source in self._sources.values())
+
+    def close(self) -> None:
+        """Close the files; they are opened again when they are needed again."""
+        self._closed_bytes_read = self.bytes_read
+        for source in self._sources.values():
+            source.close()
+        self._sources.clear()
+
+    def source(self, path: Path) -> FileSource:
+        """One of the segment's files; raises UnreadableFile."""
+        if path not in self._sources:
+            self._sources[path] = FileSource(path)
+        return self._sources[path]
+
+    @property
+    def log(self) -> FileSource:
+        """The ``.log``; raises UnreadableFile."""
+        if self.segment.log is None:
+            raise ValueError("a live segment has a log")
+        return self.source(self.segment.log)
+
+    def at(
+        self, path: Path, position: int | None = None, length: int | None = None, offset: int | None = None
+    ) -> Location:
+        """A place in one of the segment's files."""
+        return replace(self.location, path=str(path), position=position, length=length, offset=offset)
+
+    # -- the offset index --------------------------------------------------------------------------------------
+
+    def floor(self, offset: int) -> Generator[Finding, None, OffsetFloor]:
+        """Where a scan for the offset starts (storage OffsetIndex.lookup); findings for an index that misleads."""
+        path = self.segment.offset_index
+        if path is None:
+            return OffsetFloor(0, None, "there is no .index: the scan starts at position 0")
+        try:
+            index = self.source(path)
+            entry = offset_index.floor_entry(index, self.base_offset, offset)
+            if entry is None:
+                return OffsetFloor(0, None, f"no entry at or below offset {offset}: the scan starts at position 0")
+            before = self._entry(index, entry.entry_number - 1) if entry.entry_number else None
+        except KafkaLogError as error:
+            yield finding_of(error, self.at(path))
+            return OffsetFloor(0, None, "the index cannot be used: the scan starts at position 0")
+        words = f"entry ({entry.offset - self.base_offset}, {entry.position})"
+        if self._leads_to(before, entry):
+            detail = f"{words}: offset {entry.offset}, the scan starts at position {entry.position}"
+            return OffsetFloor(entry.position, entry, detail)
+        is_right = True
+        for each in filter(None, (before, entry)):
+            # From the first byte on, what lies before the entry's position cannot mislead.
+            if not self._leads_to(None, each):
+                is_right = is_right and each is not entry
+                yield self._mismatch(path, each)
+        if is_right:
+            return OffsetFloor(entry.position, entry, f"{words}: offset {entry.offset}, checked from position 0 on")
+        return OffsetFloor(0, entry, f"{words} is wrong: the scan starts at position 0")
+
+    def _entry(self, index: FileSource, number: int) -> OffsetPosition:
+        size_bytes = OFFSET_INDEX_ENTRY.size_bytes
+        relative_offset, position = OFFSET_INDEX_ENTRY.struct.unpack(index.read_at(number * size_bytes, size_bytes))
+        if relative_offset < 0 or position < 0:
+            place = Location(index.path, position=number * size_bytes, length=size_bytes)
+            raise InvalidIndex(f"entry {number} has relative offset {relative_offset} and position {position}", place)
+        return OffsetPosition(number, self.base_offset + relative_offset, position)
+
+    def _leads_to(self, before: OffsetPosition | None, entry: OffsetPosition) -> bool:
+        """Whether hopping from the entry before, or from the first byte, lands on a batch that the entry may name."""
+        start = 0 if before is None else before.position
+        if not start <= entry.position < self.log.size_bytes:
+            return False
+        previous: BatchPlace | None = None
+        for batches in self.scan(start):
+            positions = batches.table.position
+            row = int(np.searchsorted(positions, entry.position))
+            if row == len(positions):
+                previous = batches.place(row - 1)
+                continue
+            place = batches.place(row)
+            if place.position != entry.position:
+                return False
+            if row:
+                previous = batches.place(row - 1)
+            # An entry has the largest offset of the append that starts there; that of a 0.8 broker has the smallest.
+            # A compressed message's header does not tell its first offset, but the one before it ends below that.
+            if place.base_offset is not None:
+                return self.base_offset <= place.base_offset <= entry.offset
+            return previous is None or previous.last_offset < entry.offset
+        return False
+
+    def _mismatch(self, path: Path, entry: OffsetPosition) -> Finding:
+        size_bytes = OFFSET_INDEX_ENTRY.size_bytes
+        return finding(
+            "offset-index-mismatch",
+            self.at(path, entry.entry_number * size_bytes, size_bytes, entry.offset),
+            f"entry ({entry.offset - self.base_offset}, {entry.position}) leads to no batch that starts at or below "
+            f"offset {entry.offset}; it was not used",
+            actual=entry.position,
+        )
+
+    # -- the log -----------------------------------------------------------------------------------------------
+
+    def scan(self, start: int = 0) -> HeaderScan:
+        """The batch headers from a batch boundary on."""
+        return HeaderScan(
+            self.log, start, location=self.location, next_base_offset=self.next_base_offset, limits=self.limits
+        )
+
+    def batch_of(self, offset: int) -> Generator[Finding, None, BatchPlace | None]:
+        """The first batch whose last offset is at or past this one, found through the index."""
+        floor = yield from self.floor(offset)
+        scan = self.scan(floor.position)
+        place = next(scan.places_from(offset), None)
+        yield from scan.findings
+        return place
+
+    def records(self, place: BatchPlace) -> Generator[Finding, None, tuple[RecordTable | None, bool]]:
+        """The records of one batch, as far as they can be read, and whether all could."""
+        for chunk in batch_chunks(self.log, place.position, place.end_position, limits=self.limits):
+            if chunk.damage is not None:
+                yield tail_finding(self.log, chunk, self.location, False)
+                return None, False
+            yield from crc_findings(chunk, self.location)
+            everything = np.ones(len(chunk.table), bool)
+            for table in record_tables(chunk, which=everything, limits=self.limits, location=self.location):
+                for problem in table.problems:
+                    yield finding_of(problem.error, self.location)
+                return table, not table.problems
+        return None, False
+
+    # -- what is told ------------------------------------------------------------------------------------------
+
+    def segment_step(self, detail: str) -> TraceStep:
+        """The step that comes to this segment."""
+        return TraceStep(
+            "segment", replace(self.location, offset=self.base_offset), f"segment {self.base_offset}{detail}"
+        )
+
+    def floor_step(self, floor: OffsetFloor) -> TraceStep:
+        """The step that looked into the offset index."""
+        path, entry = self.segment.offset_index, floor.entry
+        if path is None:
+            return TraceStep("offset_index", self.location, floor.detail)
+        if entry is None:
+            return TraceStep("offset_index", self.at(path), floor.detail)
+        size_bytes = OFFSET_INDEX_ENTRY.size_bytes
+        where = self.at(path, entry.entry_number * size_bytes, size_bytes, entry.offset)
+        return TraceStep("offset_index", where, floor.detail)
+
+    def scan_step(self, scan: HeaderScan, found: FoundRecord | None, goal: str) -> TraceStep:
+        """The step that scanned: up to the batch with the record found, or to the end of the log."""
+        end_position = self.log.size_bytes if found is None else found.place.end_position
+        detail = f"bytes {scan.start} to {end_position}, {counted(scan.count_before(end_position), 'batch')}: "
+        if found is None:
+            where = self.location.at(scan.start, end_position - scan.start)
+            return TraceStep("scan", where, f"{detail}no record {goal}")
+        where = self.location.at(found.place.position, found.place.size_bytes, found.offset)
+        return TraceStep("scan", where, f"{detail}{found.place.words} has the first record {goal}")
+
+    def match(self, found: FoundRecord) -> Match:
+        """The record found, as a match."""
+        leader_epoch = int(found.records.batches.leader_epoch[int(found.records.batch[found.row])])
+        return Match(
+            self.location.at(found.place.position, found.place.size_bytes, found.offset),
+            None if found.place.magic == 0 else int(found.records.timestamp[found.row]),
+            leader_epoch if found.place.magic == 2 else None,
+        )

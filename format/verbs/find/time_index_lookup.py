@@ -1,0 +1,260 @@
+"""Look-ups by time in one segment: its largest timestamp, and the first record at or after a time.
+
+A time index is a hint. An entry is followed only when the batch that holds its offset has its timestamp as largest;
+else the headers are scanned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from format.errors import KafkaLogError
+from format.files import offset_index, time_index
+from format.files.time_index import TimestampOffset
+from format.findings import Finding, finding, finding_of
+from format.layout import NO_TIMESTAMP, TIME_INDEX_ENTRY
+from format.location import Location
+from format.verbs.find.lookup_scan import BatchPlace, HeaderScan
+from format.verbs.find.segment_lookup import FoundRecord, LookupSegment
+from format.verbs.find.trace import Told, TraceStep, counted
+
+
+@dataclass(frozen=True, slots=True)
+class LargestTimestamp:
+    """A segment's largest timestamp in ms (-1 for none), an offset of the first batch with it, and what told."""
+
+    timestamp: int
+    offset: int
+    detail: str
+
+
+def largest_timestamp(
+    segment: LookupSegment, at_least: int | None = None
+) -> Generator[Finding, None, LargestTimestamp]:
+    """The segment's largest timestamp, as LogSegment.maxTimestampSoFar has it after a broker's start.
+
+    The last time index entry has it when the segment was closed. Where the index is missing, still preallocated or
+    contradicted by the log, the headers tell. With ``at_least``, an entry that reaches it is enough.
+    """
+    path = segment.segment.time_index
+    if path is None:
+        return (yield from _scanned_largest(segment, "there is no .timeindex"))
+    try:
+        index = segment.source(path)
+        entry = time_index.last_entry(index, segment.base_offset)
+        is_trimmed = _is_trimmed(segment, path)
+    except KafkaLogError as error:
+        yield finding_of(error, segment.at(path))
+        return (yield from _scanned_largest(segment, "the time index cannot be used"))
+    if entry is None:
+        largest = yield from _scanned_largest(segment, "the time index has no entry")
+        if is_trimmed and largest.timestamp != NO_TIMESTAMP:
+            yield _mismatch(
+                segment.at(path), f"the index has no entry, the segment's largest timestamp is {largest.timestamp}"
+            )
+        return largest
+    words = f"last entry {_shown(segment, entry)}"
+    largest = LargestTimestamp(entry.timestamp, entry.offset, f"{words}: largest timestamp {entry.timestamp}")
+    if is_trimmed and _ends_with(segment, entry):
+        return largest
+    place = yield from segment.batch_of(entry.offset)
+    if place is None or not _is_of(entry, place):
+        scanned = yield from _scanned_largest(segment, f"{words} is not what the log says")
+        if scanned.timestamp != entry.timestamp:
+            yield _entry_mismatch(segment, path, entry, f"the segment's largest timestamp is {scanned.timestamp}")
+        return scanned
+    if at_least is not None and entry.timestamp >= at_least:
+        return largest
+    later = yield from _later_largest(segment, place, is_trimmed)
+    if later is None:
+        return largest
+    if is_trimmed:
+        yield _entry_mismatch(segment, path, entry, f"a later batch has timestamp {later.max_timestamp}")
+    detail = f"{words}, and after it a batch with the largest timestamp {later.max_timestamp}"
+    return LargestTimestamp(later.max_timestamp, later.last_offset, detail)
+
+
+def _is_trimmed(segment: LookupSegment, path: Path) -> bool:
+    """Whether a broker closed the index: it ends with an entry, and no preallocated slot is left."""
+    index, size_bytes = segment.source(path), TIME_INDEX_ENTRY.size_bytes
+    if index.size_bytes % size_bytes:
+        return False
+    return index.size_bytes == 0 or any(index.read_at(index.size_bytes - size_bytes, size_bytes))
+
+
+def _is_of(entry: TimestampOffset, place: BatchPlace) -> bool:
+    """Whether a time index entry is what a broker would have written for this batch."""
+    return place.spans(entry.offset) and place.max_timestamp == entry.timestamp
+
+
+def _scanned_largest(segment: LookupSegment, why: str) -> Generator[Finding, None, LargestTimestamp]:
+    scan = segment.scan()
+    place = _larger_in(scan, NO_TIMESTAMP)
+    yield from scan.findings
+    detail = f"{why}; {counted(scan.batch_count, 'batch header')}: "
+    if place is None:
+        return LargestTimestamp(NO_TIMESTAMP, segment.base_offset, f"{detail}no timestamp")
+    return LargestTimestamp(place.max_timestamp, place.last_offset, f"{detail}largest timestamp {place.max_timestamp}")
+
+
+def _larger_in(scan: HeaderScan, timestamp: int) -> BatchPlace | None:
+    """The first batch of the scan with its largest timestamp, if that is larger than this one."""
+    found: BatchPlace | None = None
+    for batches in scan:
+        row = int(np.argmax(batches.table.max_timestamp))
+        if int(batches.table.max_timestamp[row]) > timestamp:
+            found = batches.place(row)
+            timestamp = found.max_timestamp
+    return found
+
+
+def _ends_with(segment: LookupSegment, entry: TimestampOffset) -> bool:
+    """Whether the entry's batch is one of the closed segment's last few, and none of these has a larger timestamp.
+
+    So it is where timestamps rise: one look at the segment's end is enough.
+    """
+    start = _last_indexed_position(segment)
+    if start is None:
+        return False
+    is_there = False
+    scan = segment.scan(start)
+    for batches in scan:
+        if int(batches.table.max_timestamp.max()) > entry.timestamp:
+            return False
+        row = int(np.argmax(batches.table.last_offset >= entry.offset))
+        is_there = is_there or _is_of(entry, batches.place(row))
+    return is_there and not scan.findings
+
+
+def _later_largest(
+    segment: LookupSegment, place: BatchPlace, is_trimmed: bool
+) -> Generator[Finding, None, BatchPlace | None]:
+    """The first batch with the largest timestamp of all after this one, if that is larger than its own."""
+    start = _last_indexed_position(segment) if is_trimmed else None
+    if start is not None and start > place.end_position:
+        scan = segment.scan(start)
+        if _larger_in(scan, place.max_timestamp) is None and not scan.findings:
+            return None
+    scan = segment.scan(place.end_position)
+    later = _larger_in(scan, place.max_timestamp)
+    yield from scan.findings
+    return later
+
+
+def _last_indexed_position(segment: LookupSegment) -> int | None:
+    """The last position that the offset index names, 0 for an index without entries, None for one of no use.
+
+    Both indexes get their entries at once. So no batch before it has a larger timestamp than the last time index
+    entry, and of a closed segment only a few batches are left to look at.
+    """
+    path = segment.segment.offset_index
+    if path is None:
+        return None
+    try:
+        last = offset_index.last_entry(segment.source(path), segment.base_offset)
+    except KafkaLogError:
+        return None  # whoever looks up an offset in it reports that
+    if last is None:
+        return 0
+    return last.position if last.position < segment.log.size_bytes else None
+
+
+def first_record_at(
+    segment: LookupSegment, timestamp: int, starting_offset: int
+) -> Generator[Told, None, tuple[FoundRecord | None, bool]]:
+    """The first record with a timestamp and an offset at or past these (LogSegment.findOffsetByTimestamp).
+
+    Also tells whether every batch that may hold an earlier one could be read.
+    """
+    path = segment.segment.time_index
+    entry = trusted = None
+    if path is None:
+        yield TraceStep("time_index", segment.location, "there is no .timeindex")
+    else:
+        entry, trusted = yield from _time_floor(segment, path, timestamp)
+    floor = yield from segment.floor(max(starting_offset, segment.base_offset if trusted is None else trusted.offset))
+    yield segment.floor_step(floor)
+    scan = segment.scan(floor.position)
+    found: FoundRecord | None = None
+    is_whole = True
+    for place in _places_at(scan, timestamp, starting_offset):
+        records, is_complete = yield from segment.records(place)
+        is_whole = is_whole and is_complete
+        if records is not None:
+            rows = np.flatnonzero((records.timestamp >= timestamp) & (records.offset >= starting_offset))
+            if len(rows):
+                found = FoundRecord(place, records, int(rows[0]))
+                break
+    yield from scan.findings
+    yield segment.scan_step(scan, found, f"at or after {timestamp}")
+    if path is not None and entry is not None and trusted is None:
+        yield from _misled(segment, path, entry, found)
+    return found, is_whole and not scan.is_damaged
+
+
+def _places_at(scan: HeaderScan, timestamp: int, starting_offset: int) -> Iterator[BatchPlace]:
+    """The batches of the scan whose largest timestamp and last offset are at or past these, in order."""
+    for batches in scan:
+        hits = (batches.table.max_timestamp >= timestamp) & (batches.table.last_offset >= starting_offset)
+        for row in np.flatnonzero(hits).tolist():
+            yield batches.place(row)
+
+
+def _time_floor(
+    segment: LookupSegment, path: Path, timestamp: int
+) -> Generator[Told, None, tuple[TimestampOffset | None, TimestampOffset | None]]:
+    """The time index entry at or below the timestamp, and once more if the log bears it out."""
+    try:
+        entry = time_index.floor_entry(segment.source(path), segment.base_offset, timestamp)
+    except KafkaLogError as error:
+        yield finding_of(error, segment.at(path))
+        yield TraceStep("time_index", segment.at(path), "the index cannot be used")
+        return None, None
+    if entry is None:
+        yield TraceStep("time_index", segment.at(path), f"no entry at or below {timestamp}")
+        return None, None
+    where = _entry_location(segment, path, entry)
+    place = yield from segment.batch_of(entry.offset)
+    if place is None or not _is_of(entry, place):
+        yield TraceStep("time_index", where, f"entry {_shown(segment, entry)}: not what the log says, so not used")
+        return entry, None
+    detail = f"entry {_shown(segment, entry)}: no larger timestamp up to offset {entry.offset}"
+    yield TraceStep("time_index", where, detail)
+    return entry, entry
+
+
+def _misled(
+    segment: LookupSegment, path: Path, entry: TimestampOffset, found: FoundRecord | None
+) -> Generator[Finding, None, None]:
+    """The finding for an entry that the log does not bear out: an error where following it would miss the record."""
+    floor = yield from segment.floor(entry.offset)
+    if found is not None and found.place.position < floor.position:
+        yield _entry_mismatch(segment, path, entry, f"it would miss the record at offset {found.offset}")
+    else:
+        where = _entry_location(segment, path, entry)
+        yield finding(
+            "time-index-imprecise",
+            where,
+            f"entry {_shown(segment, entry)}: the batch of that offset has another largest timestamp; it was not used",
+        )
+
+
+def _shown(segment: LookupSegment, entry: TimestampOffset) -> str:
+    return f"({entry.timestamp}, {entry.offset - segment.base_offset})"
+
+
+def _entry_location(segment: LookupSegment, path: Path, entry: TimestampOffset) -> Location:
+    size_bytes = TIME_INDEX_ENTRY.size_bytes
+    return segment.at(path, entry.entry_number * size_bytes, size_bytes, entry.offset)
+
+
+def _entry_mismatch(segment: LookupSegment, path: Path, entry: TimestampOffset, why: str) -> Finding:
+    return _mismatch(_entry_location(segment, path, entry), f"entry {_shown(segment, entry)} misleads: {why}")
+
+
+def _mismatch(where: Location, message: str) -> Finding:
+    return finding("time-index-mismatch", where, message)

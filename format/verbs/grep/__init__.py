@@ -1,0 +1,1 @@
+"""grep: records that match."""

@@ -1,0 +1,170 @@
+"""grep: the records whose key, value or header matches, or that a producer wrote, over any number of logs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format.errors import NotALogDir
+from format.findings import Finding, finding_of
+from format.limits import DEFAULT_LIMITS, MIB, Limits
+from format.location import Location
+from format.log.record_table import RecordTable, record_tables
+from format.node.log_dir import Kind, kind_of
+from format.scan.read_log import LogChunk
+from format.scan.selected_logs import LOG_KINDS, Reading, SelectedLog, selected_logs
+from format.scan.selection import EVERYTHING, Selection
+from format.verbs.grep.pattern import Pattern
+from format.verbs.grep.record_search import EVERYWHERE, Hits, Places, search, search_header_names
+
+#: What is read of a log at once; the lines of two such chunks may wait until those before them are printed.
+GREP_CHUNK_BYTES = 2 * MIB
+
+
+@dataclass(frozen=True, slots=True)
+class Criteria:
+    """What a record must be to be found: all that is given must hold.
+
+    Without a pattern every record matches, or with header names in ``places`` every record that has such a header.
+    ``tombstones`` wants a null value. ``is_inverted`` turns the pattern around, not the ranges, the producer or the
+    tombstones.
+    """
+
+    pattern: Pattern | None = None
+    places: Places = EVERYWHERE
+    selection: Selection = EVERYTHING
+    producer_id: int | None = None
+    producer_epoch: int | None = None
+    tombstones: bool = False
+    is_inverted: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRecords:
+    """Some records found, in log order; ``hits`` has the match of each, None where no pattern found them."""
+
+    location: Location
+    records: RecordTable
+    hits: Hits | None
+
+
+@dataclass(frozen=True, slots=True)
+class LogSearched:
+    """The end of one log file, and how many of its records were found before the search of it ended."""
+
+    path: Path
+    location: Location
+    record_count: int
+
+
+Told = FoundRecords | LogSearched | Finding
+
+
+def is_searchable(kind: Kind) -> bool:
+    """Whether there may be records in a path of this kind."""
+    return kind in LOG_KINDS
+
+
+def grep(
+    path: Path,
+    criteria: Criteria,
+    *,
+    kind: Kind | None = None,
+    first_only: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Iterator[Told]:
+    """The records found at ``path`` in the order of the logs, the end of each log, and findings on the way.
+
+    ``first_only`` goes on to the next log after the first records found in one. Records of a batch with a wrong CRC
+    are not searched; a finding tells of them. Raises InputError for a path that is nothing of Kafka's or holds no
+    records.
+    """
+    reading = reading_of(criteria, limits)
+    for log in logs_to_search(path, criteria, kind):
+        count = 0
+        for item in found_in(reading.chunks(log), criteria, limits):
+            yield item
+            if isinstance(item, FoundRecords):
+                count += len(item.records)
+                if first_only:
+                    break
+        yield LogSearched(log.path, log.location, count)
+
+
+def reading_of(criteria: Criteria, limits: Limits) -> Reading:
+    """How the logs are read."""
+    return Reading(criteria.selection, limits, GREP_CHUNK_BYTES)
+
+
+def logs_to_search(path: Path, criteria: Criteria, kind: Kind | None = None) -> Iterator[SelectedLog]:
+    """The log files below a path, in order.
+
+    Raises InputError for a path that is nothing of Kafka's or holds no records.
+    """
+    kind = kind or kind_of(path)
+    if not is_searchable(kind):
+        raise NotALogDir(f"no records lie in a file of the kind {kind.value}", Location(str(path)))
+    return selected_logs(path, kind, criteria.selection)
+
+
+def found_in(
+    items: Iterable[LogChunk | Finding], criteria: Criteria, limits: Limits
+) -> Iterator[FoundRecords | Finding]:
+    """The records found in a log's chunks, and findings."""
+    for item in items:
+        if isinstance(item, Finding):
+            yield item
+        else:
+            yield from _chunk(item, criteria, limits)
+
+
+def _chunk(item: LogChunk, criteria: Criteria, limits: Limits) -> Iterator[FoundRecords | Finding]:
+    for table in record_tables(item.chunk, which=_batches(item, criteria), limits=limits, location=item.location):
+        for problem in table.problems:
+            yield finding_of(problem.error, item.location)
+        candidates = _candidates(table, criteria)
+        hits = _hits(candidates, criteria)
+        if hits is not None:
+            found = candidates.rows(_others(candidates, hits) if criteria.is_inverted else hits.row)
+        else:
+            found = candidates
+        if len(found):
+            yield FoundRecords(item.location, found, None if criteria.is_inverted else hits)
+
+
+def _batches(item: LogChunk, criteria: Criteria) -> NDArray[np.bool_]:
+    """The batches that may hold a record to be found: no other one is decompressed."""
+    batches = item.chunk.table
+    which: NDArray[np.bool_] = item.selected & (batches.crc_valid != 0)
+    if criteria.producer_id is not None:
+        which &= batches.producer_id == criteria.producer_id
+    if criteria.producer_epoch is not None:
+        which &= batches.producer_epoch == criteria.producer_epoch
+    return which
+
+
+def _candidates(table: RecordTable, criteria: Criteria) -> RecordTable:
+    if criteria.selection.is_everything and not criteria.tombstones:
+        return table
+    keep = criteria.selection.records(table)
+    if criteria.tombstones:
+        keep &= table.value_length < 0
+    return table.rows(np.flatnonzero(keep))
+
+
+def _hits(table: RecordTable, criteria: Criteria) -> Hits | None:
+    if criteria.pattern is not None:
+        return search(table, criteria.pattern, criteria.places)
+    if criteria.places.header_names:
+        return search_header_names(table, criteria.places.header_names)
+    return None
+
+
+def _others(table: RecordTable, hits: Hits) -> NDArray[np.intp]:
+    keep = np.ones(len(table), bool)
+    keep[hits.row] = False
+    return np.flatnonzero(keep)

@@ -1,0 +1,283 @@
+"""Search the records of a table: what a match must hold over all their bytes at once, then the fields of few records.
+
+``bytes.find`` runs over megabytes of records and knows nothing of fields. The records that its hits touch, or all of
+them where there are too many hits to tell records apart by, are looked at field by field, and only that decides.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format import kernel
+from format.log.record_table import RecordTable
+from format.verbs.grep.pattern import Pattern
+from format.verbs.grep.required_bytes import Needle, Requirement
+
+Int64Column = NDArray[np.int64]
+
+KEY, VALUE, HEADERS = range(3)
+#: A scan ends where it has more hits than one for so many records: to look at each of these costs less.
+_RECORDS_PER_HIT = 4
+_HITS_TO_JUDGE_BY = 16
+_WINDOW_BYTES = 64 * 1024
+_MOST_HEADERS = 64 * 1024  # taken apart at once, unless a single record has more
+
+
+@dataclass(frozen=True, slots=True)
+class Places:
+    """Where a pattern may match: keys, values, every header's key and value, the values of headers by name."""
+
+    key: bool = True
+    value: bool = True
+    headers: bool = True
+    header_names: frozenset[bytes] = frozenset()
+
+
+EVERYWHERE = Places()
+
+
+@dataclass(frozen=True, slots=True)
+class Hits:
+    """The records that match, in order, and the first match of each.
+
+    All of one length: ``row`` in the table, ``place`` (KEY, VALUE or HEADERS), ``start`` and ``end`` in the field; of
+    a header both are -1.
+    """
+
+    row: Int64Column
+    place: Int64Column
+    start: Int64Column
+    end: Int64Column
+
+    def __len__(self) -> int:
+        return len(self.row)
+
+
+@dataclass(frozen=True, slots=True)
+class _Fields:
+    """Fields and the rows that they are of, several of a row one behind the other; starts and ends in the buffer."""
+
+    row: NDArray[np.intp]
+    start: Int64Column
+    end: Int64Column
+
+
+class _Content:
+    """The bytes of all records of a table, as they are and translated; positions are those in the table's buffer."""
+
+    def __init__(self, table: RecordTable) -> None:
+        first, end = int(table.start[0]), int(table.start[-1] + table.size_bytes[-1])
+        whole = table.buffer.obj
+        is_most = 2 * (end - first) >= len(table.buffer)  # tables may share a buffer: each must cost its own part only
+        if is_most and isinstance(whole, bytes) and len(whole) == len(table.buffer):
+            self._plain, self._shift = whole, 0
+        else:
+            self._plain, self._shift = bytes(table.buffer[first:end]), first
+        self._first, self._end = first - self._shift, end - self._shift
+        self._translated: dict[bytes, bytes] = {}
+
+    def _bytes(self, table: bytes | None) -> bytes:
+        if table is None:
+            return self._plain
+        if table not in self._translated:
+            self._translated[table] = self._plain.translate(table)
+        return self._translated[table]
+
+    def positions(self, needle: Needle, most: int) -> Int64Column | None:
+        """Where the needle is; None where that is in more places than ``most``, as soon as it looks so."""
+        text, length = needle.text, self._end - self._first
+        found: list[int] = []
+        for first in range(self._first, self._end, _WINDOW_BYTES):
+            end = min(first + _WINDOW_BYTES, self._end)
+            content, start = self._plain, first
+            stop = min(end + len(text) - 1, self._end)  # a needle that begins in this window may end in the next one
+            if needle.table is not None:
+                content, start, stop = content[start:stop].translate(needle.table), 0, stop - start
+            most_here = most * (end - self._first) // length + _HITS_TO_JUDGE_BY
+            at = content.find(text, start, stop)
+            while at >= 0:
+                found.append(first - start + at)
+                if len(found) > most_here:
+                    return None
+                at = content.find(text, at + len(text), stop)
+        return np.asarray(found, np.int64) + self._shift
+
+    def matches(self, pattern: Pattern, fields: _Fields) -> tuple[NDArray[np.intp], Int64Column, Int64Column]:
+        """The fields that match, and where in them the first match starts and ends."""
+        spans = np.stack((fields.start - self._shift, fields.end - self._shift), axis=1)
+        if pattern.verifier is not None:
+            parts = map(self._plain.__getitem__, map(slice, *spans.T.tolist()))
+            ends = np.fromiter(_ends(map(pattern.verifier.search, parts)), np.int64, 2 * len(spans))
+            number = np.flatnonzero(ends[::2] >= 0)
+            return number, ends[::2][number], ends[1::2][number]
+        needle = pattern.needle or Needle(b"")
+        at = np.empty(len(spans), np.int64)
+        content, text = memoryview(self._bytes(needle.table)), memoryview(needle.text)
+        kernel.find_in_fields(content, memoryview(spans), text, memoryview(at))
+        number = np.flatnonzero(at >= 0)
+        start = at[number]
+        return number, start, start + len(needle.text)
+
+
+def _ends(matches: Iterable[re.Match[bytes] | None]) -> Iterator[int]:
+    """Start and end of each match, -1 twice for none; one by one, as many matches at once cost their memory."""
+    for match in matches:
+        if match is None:
+            yield -1
+            yield -1
+        else:
+            yield match.start()
+            yield match.end()
+
+
+def search(table: RecordTable, pattern: Pattern, places: Places = EVERYWHERE) -> Hits:
+    """The records of a table with a match of the pattern in one of the places."""
+    if not (places.key or places.value or places.headers or places.header_names):
+        raise ValueError("there is no place to look in")
+    if not len(table):
+        return _hits([])
+    content = _Content(table)
+    rows = _candidates(table, content, pattern.required)
+    found: list[tuple[NDArray[np.intp], int, Int64Column, Int64Column]] = []
+
+    def look_at(place: int, start: Int64Column, length: Int64Column) -> None:
+        nonlocal rows
+        kept = rows[length[rows] >= 0]
+        fields = _Fields(kept, start[kept], start[kept] + length[kept])
+        number, first, end = content.matches(pattern, fields)
+        found.append((kept[number], place, first, end))
+        rows = _without(rows, kept[number])
+
+    if places.key:
+        look_at(KEY, table.key_start, table.key_length)
+    if places.value and len(rows):
+        look_at(VALUE, table.value_start, table.value_length)
+    if (places.headers or places.header_names) and len(rows):
+        for fields in _header_fields(table, rows, places):
+            number, _, _ = content.matches(pattern, fields)
+            matching = np.unique(fields.row[number])
+            nowhere = np.full(len(matching), -1, np.int64)
+            found.append((matching, HEADERS, nowhere, nowhere))
+    return _hits(found)
+
+
+def search_header_names(table: RecordTable, names: frozenset[bytes]) -> Hits:
+    """The records of a table that have a header of one of these names, whatever its value."""
+    if not len(table):
+        return _hits([])
+    required = (tuple(Needle(name) for name in names),) if all(names) else ()
+    rows = _candidates(table, _Content(table), required)
+    found = []
+    for headers in _headers(table, rows):
+        matching = np.unique(headers.row[_have_names(table, headers, names)])
+        nowhere = np.full(len(matching), -1, np.int64)
+        found.append((matching, HEADERS, nowhere, nowhere))
+    return _hits(found)
+
+
+def _hits(found: list[tuple[NDArray[np.intp], int, Int64Column, Int64Column]]) -> Hits:
+    """What was found in each place, in the order of the records."""
+    if not found:
+        return Hits(*(np.empty(0, np.int64) for _ in range(4)))
+    row = np.concatenate([rows for rows, _, _, _ in found])
+    place = np.repeat([place for _, place, _, _ in found], [len(rows) for rows, _, _, _ in found])
+    start = np.concatenate([starts for _, _, starts, _ in found])
+    end = np.concatenate([ends for _, _, _, ends in found])
+    order = np.argsort(row)
+    return Hits(row[order], place[order], start[order], end[order])
+
+
+def _without(rows: NDArray[np.intp], others: NDArray[np.intp]) -> NDArray[np.intp]:
+    """Rows but those of others, which are some of them; both in order."""
+    if not len(others):
+        return rows
+    return np.delete(rows, np.searchsorted(rows, others))
+
+
+# -- records to look at ------------------------------------------------------------------------------------------
+
+
+def _candidates(table: RecordTable, content: _Content, required: tuple[Requirement, ...]) -> NDArray[np.intp]:
+    """The rows of which a field may match: by the first requirement that tells records apart, else all."""
+    for needles in required:
+        rows = _rows_holding(table, content, needles)
+        if rows is not None:
+            return rows
+    return np.arange(len(table))
+
+
+def _rows_holding(table: RecordTable, content: _Content, needles: Requirement) -> NDArray[np.intp] | None:
+    """The rows that hold one of the needles, within a field or not; None where these are in very many places.
+
+    A needle within a field lies within a hit or overlaps one, so that a hit touches its row.
+    """
+    count = len(table)
+    touched = np.zeros(count + 1, np.int64)  # how many hits more touch a row than the one before it
+    for needle in needles:
+        first = content.positions(needle, count // _RECORDS_PER_HIT)
+        if first is None:
+            return None
+        last = first + (len(needle.text) - 1)
+        np.add.at(touched, np.searchsorted(table.start, first, "right") - 1, 1)
+        np.add.at(touched, np.searchsorted(table.start, last, "right"), -1)
+    return np.flatnonzero(np.cumsum(touched[:-1]) > 0)
+
+
+# -- headers -----------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Headers:
+    """Headers and the rows that they are of; ``spans`` are those of kernel.index_headers, one row a header."""
+
+    row: NDArray[np.intp]
+    spans: Int64Column
+
+
+def _headers(table: RecordTable, rows: NDArray[np.intp]) -> Iterator[_Headers]:
+    """The headers of rows, in order; those of a row are never parted."""
+    rows = rows[table.header_count[rows] > 0]
+    last_number = np.cumsum(table.header_count[rows])
+    first = done = 0
+    while first < len(rows):
+        stop = max(first + 1, int(np.searchsorted(last_number, done + _MOST_HEADERS, "right")))
+        part = rows[first:stop]
+        spans = np.empty((int(last_number[stop - 1]) - done, 4), np.int64)
+        kernel.index_record_headers(
+            table.buffer, memoryview(np.ascontiguousarray(table.columns[part])), memoryview(spans)
+        )
+        yield _Headers(np.repeat(part, table.header_count[part]), spans)
+        first, done = stop, int(last_number[stop - 1])
+
+
+def _header_fields(table: RecordTable, rows: NDArray[np.intp], places: Places) -> Iterator[_Fields]:
+    """The names and values, or only the values of headers by name, in which a match may lie."""
+    for headers in _headers(table, rows):
+        name_start, name_length, value_start, value_length = headers.spans.T
+        has_value = value_length >= 0
+        if not places.headers:
+            has_value &= _have_names(table, headers, places.header_names)
+        row, start, end = headers.row[has_value], value_start[has_value], (value_start + value_length)[has_value]
+        if places.headers:
+            row = np.concatenate((headers.row, row))
+            start = np.concatenate((name_start, start))
+            end = np.concatenate((name_start + name_length, end))
+        yield _Fields(row, start, end)
+
+
+def _have_names(table: RecordTable, headers: _Headers, names: frozenset[bytes]) -> NDArray[np.bool_]:
+    """Whether each header has one of the names."""
+    start, length = headers.spans[:, 0], headers.spans[:, 1]
+    found = np.zeros(len(start), bool)
+    for name in names:
+        number = np.flatnonzero(length == len(name))
+        if len(number) and name:
+            windows = np.lib.stride_tricks.sliding_window_view(np.frombuffer(table.buffer, np.uint8), len(name))
+            number = number[(windows[start[number]] == np.frombuffer(name, np.uint8)).all(axis=1)]
+        found[number] = True
+    return found

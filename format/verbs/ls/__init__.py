@@ -1,0 +1,1 @@
+"""ls: what a path holds."""

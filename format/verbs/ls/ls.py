@@ -1,0 +1,281 @@
+"""ls: what is here: log directories, partitions and segments, from names, sizes, side files and batch headers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, TypeVar
+
+from format import layout
+from format.columns import LOG_DIR
+from format.errors import KafkaLogError, NotALogDir
+from format.files import meta_properties
+from format.files.side_file import problem_findings
+from format.findings import Finding, finding, finding_of
+from format.io import broker_lock
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+from format.node.checkpoint_offsets import CheckpointOffsets, checkpoints_beside, read_checkpoint_offsets
+from format.node.directory_sizes import DirectorySizes, read_directory_sizes
+from format.node.file_location import location_of_file
+from format.node.log_dir import Kind, LogDir, kind_of, read_log_dir
+from format.node.partition import Partition, parse_partition_dir, read_partition
+from format.node.partition_surroundings import (
+    MAX_BASE_OFFSET,
+    interrupted_finding,
+    unexpected_finding,
+    unexpected_note,
+)
+from format.node.segment import Segment
+from format.rows.record_rows import Row
+from format.verbs.ls.partition_listing import ListedPartition, PartitionListing, list_partition
+from format.verbs.ls.segment_listing import SegmentListing, joined_notes, list_log, list_segment
+
+#: What listings can be sorted by. Sizes, counts and times put the largest first; ties and unknowns go by name.
+SORT_KEYS = ("name", "size", "segments", "batches", "time")
+#: These need nothing but names and sizes, so that no listing has to wait for the others.
+_CHEAP_SORT_KEYS = ("size", "segments")
+_SEGMENT_KINDS = (
+    Kind.LOG,
+    Kind.OFFSET_INDEX,
+    Kind.TIME_INDEX,
+    Kind.TRANSACTION_INDEX,
+    Kind.PRODUCER_SNAPSHOT,
+)
+_SHOWN_NAMES = 5
+_Item = TypeVar("_Item")
+
+
+@dataclass(frozen=True, slots=True)
+class LogDirListing:
+    """One row of columns.LOG_DIR, which says what the fields mean."""
+
+    path: str
+    cluster_id: str | None
+    node_id: int | None
+    directory_id: str | None
+    partition_count: int
+    size_bytes: int
+    clean_shutdown: bool
+    lock_held: bool | None
+    notes: str | None
+
+    def row(self) -> Row:
+        """The fields in the order of columns.LOG_DIR."""
+        return tuple(getattr(self, name) for name in LOG_DIR.names)
+
+
+Listing = LogDirListing | PartitionListing | SegmentListing
+
+
+@dataclass(frozen=True, slots=True)
+class _Wishes:
+    """What the listing was asked for."""
+
+    scan: bool
+    sort: str
+    reverse: bool
+    limits: Limits
+
+
+def ls(
+    path: Path,
+    *,
+    kind: Kind | None = None,
+    scan: bool = True,
+    segments: bool | None = None,
+    sort: str = "name",
+    reverse: bool = False,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Iterator[Listing | Finding]:
+    """What lies at ``path``: a log directory and its partitions, a partition and its segments, or one segment.
+
+    The findings about a partition come before its listing. ``segments`` lists those of each partition; None does so
+    where ``path`` is a partition. ``scan`` False reads no log and no index. ``sort`` is one of SORT_KEYS.
+    Raises InputError for a path that is not there or that is neither of the three.
+    """
+    wishes = _Wishes(scan, sort, reverse, limits)
+    kind = kind or kind_of(path)
+    if kind is Kind.LOG_DIR:
+        yield from _log_dir(path, bool(segments), wishes)
+    elif kind is Kind.PARTITION:
+        with_segments = segments is not False
+        checkpoints = yield from read_checkpoint_offsets(checkpoints_beside(path), limits)
+        listed = yield from list_partition(path, checkpoints, scan=scan, segments=with_segments, limits=limits)
+        yield from _with_segments(listed, wishes)
+    elif kind in _SEGMENT_KINDS:
+        yield (yield from _segment_of_file(path, wishes))
+    elif kind is Kind.KRAFT_SNAPSHOT:
+        yield (yield from list_log(path, location_of_file(path), scan=scan, limits=limits))
+    else:
+        raise NotALogDir(
+            "ls lists log directories, partitions and segments; dump shows what this file holds", Location(str(path))
+        )
+
+
+def _log_dir(path: Path, with_segments: bool, wishes: _Wishes) -> Iterator[Listing | Finding]:
+    found = read_log_dir(path)
+    # Checkpoints come before the logs: a broker that runs meanwhile only moves the logs' ends past them.
+    checkpoints = yield from read_checkpoint_offsets(found.checkpoints, wishes.limits)
+    sizes = {each: read_directory_sizes(each) for each in found.partitions}
+    yield (yield from _log_dir_listing(found, checkpoints, sizes.values(), wishes.limits))
+
+    def listed(directory: Path) -> Generator[Finding, None, ListedPartition]:
+        return list_partition(
+            directory,
+            checkpoints,
+            scan=wishes.scan,
+            segments=with_segments,
+            sizes=sizes[directory],
+            limits=wishes.limits,
+        )
+
+    partitions = found.partitions
+    if wishes.sort in _CHEAP_SORT_KEYS:
+        by_size = {"size": lambda each: sizes[each].log_size_bytes, "segments": lambda each: sizes[each].segment_count}
+        partitions = _sorted(partitions, by_size[wishes.sort], wishes.reverse)
+    elif wishes.sort == "name":
+        partitions = _sorted(partitions, None, wishes.reverse)
+    else:
+        every: list[ListedPartition] = []
+        for directory in partitions:
+            every.append((yield from listed(directory)))
+        key = _scanned_key(wishes.sort)
+        for each in _sorted(every, lambda one: key(one.listing), wishes.reverse):
+            yield from _with_segments(each, wishes)
+        return
+    for directory in partitions:
+        yield from _with_segments((yield from listed(directory)), wishes)
+
+
+def _with_segments(listed: ListedPartition, wishes: _Wishes) -> Iterator[Listing]:
+    yield listed.listing
+    keys: dict[str, Callable[[SegmentListing], int | None]] = {
+        "size": lambda each: each.size_bytes,
+        "batches": _scanned_key("batches"),
+        "time": _scanned_key("time"),
+    }
+    yield from _sorted(list(listed.segments), keys.get(wishes.sort), wishes.reverse)
+
+
+def _scanned_key(sort: str) -> Callable[[Any], int | None]:
+    return (lambda each: each.batch_count) if sort == "batches" else (lambda each: each.max_timestamp)
+
+
+def _sorted(items: Sequence[_Item], key: Callable[[_Item], int | None] | None, reverse: bool) -> list[_Item]:
+    """The largest first, ties as they came, unknowns last; without a key as they came. ``reverse`` turns all round."""
+    ordered = list(items)
+    if key is not None:
+        values = {id(each): key(each) for each in ordered}
+        ordered.sort(key=lambda each: (values[id(each)] is None, -(values[id(each)] or 0)))
+    return ordered[::-1] if reverse else ordered
+
+
+def _log_dir_listing(
+    found: LogDir, checkpoints: CheckpointOffsets, sizes: Iterable[DirectorySizes], limits: Limits
+) -> Generator[Finding, None, LogDirListing]:
+    location = Location(str(found.path))
+    notes: list[str] = []
+    cluster_id = node_id = directory_id = None
+    if found.meta_properties is None:
+        notes.append(f"no {layout.META_PROPERTIES}")
+    else:
+        where = Location(str(found.meta_properties))
+        try:
+            properties = meta_properties.read(found.meta_properties, limits)
+        except KafkaLogError as error:
+            notes.append(f"{layout.META_PROPERTIES}: {error.code}")
+            yield finding_of(error, where)
+        else:
+            cluster_id, node_id, directory_id = properties.cluster_id, properties.node_id, properties.directory_id
+            yield from problem_findings(properties.problems, where)
+    lock = broker_lock.probe(found.path / layout.LOCK)
+    if lock.is_held:
+        notes.append("in use by a running broker" + (f", process {lock.pid}" if lock.pid else ""))
+    notes += yield from _shutdown(found, location)
+    notes += yield from _checkpointed_but_absent(found, checkpoints)
+    for entry in found.interrupted_writes:
+        yield interrupted_finding(entry, Location(str(entry)))
+    for entry in found.unexpected:
+        yield unexpected_finding(entry, Location(str(entry)))
+    if found.unexpected:
+        notes.append(unexpected_note(found.unexpected))
+    return LogDirListing(
+        path=str(found.path),
+        cluster_id=cluster_id,
+        node_id=node_id,
+        directory_id=directory_id,
+        partition_count=len(found.partitions),
+        size_bytes=read_directory_sizes(found.path).size_bytes + sum(each.size_bytes for each in sizes),
+        clean_shutdown=found.clean_shutdown is not None,
+        lock_held=lock.is_held,
+        notes=joined_notes(notes),
+    )
+
+
+def _shutdown(found: LogDir, location: Location) -> Generator[Finding, None, list[str]]:
+    """The finding for a missing clean-shutdown mark; a directory of the metadata log alone never has one."""
+    if found.clean_shutdown is not None:
+        return []
+    topics = {parsed[0] for parsed in map(_parsed_name, found.partitions) if parsed is not None}
+    if not topics - {layout.CLUSTER_METADATA_TOPIC}:
+        return []
+    yield finding("unclean-shutdown", location, f"there is no {layout.CLEAN_SHUTDOWN}: the broker runs, or was killed")
+    return ["no clean shutdown"]
+
+
+def _parsed_name(path: Path) -> tuple[str, int, str | None] | None:
+    return parse_partition_dir(path.name)
+
+
+def _checkpointed_but_absent(found: LogDir, checkpoints: CheckpointOffsets) -> Generator[Finding, None, list[str]]:
+    """One finding for each checkpoint that names partitions without a directory here; returns a note on all of them."""
+    present = {parsed[:2] for parsed in map(_parsed_name, found.partitions) if parsed is not None}
+    absent: set[tuple[str, int]] = set()
+    for name, offsets in checkpoints.by_name.items():
+        missing = sorted(offsets.keys() - present)
+        if not missing:
+            continue
+        absent.update(missing)
+        yield finding(
+            "checkpoint-stale-entry",
+            Location(str(found.checkpoints[name])),
+            f"names {_partition_names(missing)}, for which there is no directory here",
+        )
+    return [f"checkpoints name {_partition_names(sorted(absent))}, not here"] if absent else []
+
+
+def _partition_names(partitions: list[tuple[str, int]]) -> str:
+    shown = ", ".join(f"{topic}-{number}" for topic, number in partitions[:_SHOWN_NAMES])
+    more = len(partitions) - _SHOWN_NAMES
+    return f"{shown} and {more} more" if more > 0 else shown
+
+
+def _segment_of_file(path: Path, wishes: _Wishes) -> Generator[Finding, None, SegmentListing]:
+    """The segment that a file belongs to, with its side files; a log of another name stands for itself."""
+    location = location_of_file(path)
+    match = layout.SEGMENT_FILE.match(path.name)
+    if match is None or location.base_offset is None or location.base_offset > MAX_BASE_OFFSET:
+        return (yield from list_log(path, location, scan=wishes.scan, limits=wishes.limits))
+    partition = read_partition(path.parent)
+    live = [each.base_offset for each in partition.segments if each.base_offset <= MAX_BASE_OFFSET]
+    following = [each for each in live if each > location.base_offset]
+    segment = _segment_with(partition, path) or Segment(
+        path.parent, location.base_offset, None, {match["suffix"]: path}
+    )
+    next_base_offset = min(following) if following and segment.leftover is None else None
+    listed = yield from list_segment(
+        segment,
+        replace(location, path=str(segment.log or path)),
+        is_last=next_base_offset is None,
+        next_base_offset=next_base_offset,
+        scan=wishes.scan,
+        limits=wishes.limits,
+    )
+    return listed.listing
+
+
+def _segment_with(partition: Partition, path: Path) -> Segment | None:
+    every = (*partition.segments, *partition.leftovers, *partition.orphans)
+    return next((each for each in every if any(file.name == path.name for file in each.files.values())), None)

@@ -1,0 +1,232 @@
+"""What ls tells about one partition directory: its log as a whole, its checkpoints, and what else lies there."""
+
+from __future__ import annotations
+
+import errno
+from collections.abc import Generator
+from dataclasses import dataclass
+from pathlib import Path
+
+from format import layout
+from format.columns import PARTITION
+from format.errors import KafkaLogError, UnreadableFile
+from format.files import leader_epoch_checkpoint, partition_metadata
+from format.files.side_file import problem_findings
+from format.findings import Finding, finding, finding_of
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+from format.node.checkpoint_offsets import CheckpointOffsets, TopicPartition
+from format.node.directory_sizes import DirectorySizes, read_directory_sizes
+from format.node.partition import Partition, parse_partition_dir, read_partition
+from format.node.partition_surroundings import MARKS, MAX_BASE_OFFSET, surroundings_findings
+from format.rows.record_rows import Row
+from format.state.totals import LogTotals
+from format.verbs.ls.segment_listing import SeenCodes, SegmentListing, joined_notes, list_segment
+
+#: What each checkpoint holds, in words.
+_CHECKPOINT_WORDS = {
+    layout.REPLICATION_OFFSET_CHECKPOINT: "high watermark",
+    layout.RECOVERY_POINT_CHECKPOINT: "recovery point",
+    layout.LOG_START_OFFSET_CHECKPOINT: "log start offset",
+    layout.CLEANER_OFFSET_CHECKPOINT: "cleaner offset",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionListing:
+    """One row of columns.PARTITION, which says what the fields mean; None also where a log was not read."""
+
+    path: str
+    topic: str | None
+    partition: int | None
+    mark: str | None
+    topic_id: str | None = None
+    segment_count: int | None = None
+    size_bytes: int | None = None
+    log_size_bytes: int | None = None
+    log_start_offset: int | None = None
+    first_offset: int | None = None
+    log_end_offset: int | None = None
+    high_watermark: int | None = None
+    recovery_point: int | None = None
+    cleaner_offset: int | None = None
+    first_timestamp: int | None = None
+    max_timestamp: int | None = None
+    leader_epoch: int | None = None
+    batch_count: int | None = None
+    magics: str | None = None
+    codecs: str | None = None
+    notes: str | None = None
+
+    def row(self) -> Row:
+        """The fields in the order of columns.PARTITION."""
+        return tuple(getattr(self, name) for name in PARTITION.names)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedPartition:
+    """A partition's listing and those of its segments, leftovers among them, by base offset."""
+
+    listing: PartitionListing
+    segments: tuple[SegmentListing, ...]
+
+
+def list_partition(
+    path: Path,
+    checkpoints: CheckpointOffsets,
+    *,
+    scan: bool = True,
+    segments: bool = True,
+    sizes: DirectorySizes | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Generator[Finding, None, ListedPartition]:
+    """List one partition directory: yields findings, returns the listing.
+
+    ``scan`` False reads names, sizes and checkpoints, no log. ``segments`` False opens no index and lists no segment.
+    ``sizes`` are the directory's where they are known already.
+    """
+    try:
+        partition = read_partition(path)
+    except UnreadableFile as error:
+        yield _unlistable(error, path)
+        topic, number, mark = parse_partition_dir(path.name) or (None, None, None)
+        return ListedPartition(PartitionListing(str(path), topic, number, mark, notes="cannot be listed"), ())
+
+    seen = SeenCodes()
+    marked = [] if partition.mark is None else [MARKS[partition.mark]]
+    notes: list[str] = []
+    notes += yield from surroundings_findings(partition)
+    topic_id = yield from seen.passing(_topic_id(partition, limits))
+    leader_epoch = yield from seen.passing(_leader_epoch(partition, limits))
+
+    totals = LogTotals()
+    listed: list[SegmentListing] = []
+    last_segment: SegmentListing | None = None
+    live = [each for each in partition.segments if each.base_offset <= MAX_BASE_OFFSET]
+    for number, segment in enumerate(live):
+        next_base_offset = live[number + 1].base_offset if number + 1 < len(live) else None
+        result = yield from seen.passing(
+            list_segment(
+                segment,
+                partition.location(segment.log, segment.base_offset),
+                is_last=next_base_offset is None,
+                next_base_offset=next_base_offset,
+                scan=scan,
+                side_files=segments,
+                limits=limits,
+            )
+        )
+        totals.merge(result.totals or LogTotals(is_whole=False))
+        last_segment = result.listing
+        if segments:
+            listed.append(result.listing)
+    if segments:
+        for leftover in partition.leftovers:
+            if leftover.log is not None and leftover.base_offset <= MAX_BASE_OFFSET:
+                location = partition.location(leftover.log, leftover.base_offset)
+                result = yield from list_segment(leftover, location, scan=scan, limits=limits)
+                listed.append(result.listing)
+    listed.sort(key=lambda each: (each.segment_base_offset or 0, each.leftover or ""))
+
+    log_end_offset = _log_end_offset(last_segment, totals)
+    offsets = _checkpointed(partition, checkpoints)
+    for name, offset in offsets.items():
+        if log_end_offset is not None and offset > log_end_offset:
+            words = _CHECKPOINT_WORDS[name]
+            notes.append(f"{words} past the log end")
+            yield finding(
+                "checkpoint-mismatch",
+                partition.location(),
+                f"the {words} in {name} is {offset}, past the log end offset {log_end_offset}",
+                expected=f"at most {log_end_offset}",
+                actual=offset,
+            )
+    log_start_offset = offsets.get(layout.LOG_START_OFFSET_CHECKPOINT)
+    if live:
+        log_start_offset = max(live[0].base_offset, log_start_offset or 0)
+    sizes = sizes or read_directory_sizes(path)
+    is_read = scan and (totals.is_whole or totals.batch_count > 0)
+    listing = PartitionListing(
+        path=str(path),
+        topic=partition.topic,
+        partition=partition.number,
+        mark=partition.mark,
+        topic_id=topic_id,
+        segment_count=len(live),
+        size_bytes=sizes.size_bytes,
+        log_size_bytes=sizes.log_size_bytes,
+        log_start_offset=log_start_offset,
+        first_offset=totals.first_offset,
+        log_end_offset=log_end_offset,
+        high_watermark=offsets.get(layout.REPLICATION_OFFSET_CHECKPOINT),
+        recovery_point=offsets.get(layout.RECOVERY_POINT_CHECKPOINT),
+        cleaner_offset=offsets.get(layout.CLEANER_OFFSET_CHECKPOINT),
+        first_timestamp=totals.first_timestamp,
+        max_timestamp=totals.max_timestamp,
+        leader_epoch=leader_epoch,
+        batch_count=totals.batch_count if is_read else None,
+        magics=totals.magics_text if is_read else None,
+        codecs=totals.codecs_text if is_read else None,
+        notes=joined_notes([*marked, *seen.notes(), *notes]),
+    )
+    return ListedPartition(listing, tuple(listed))
+
+
+def _unlistable(error: UnreadableFile, path: Path) -> Finding:
+    cause = error.__cause__
+    if isinstance(cause, OSError) and cause.errno == errno.ENOENT:
+        message = "the directory vanished after the log directory was listed"
+        return finding("file-changed", Location(str(path)), message)
+    return finding_of(error, Location(str(path)))
+
+
+def _log_end_offset(last_segment: SegmentListing | None, totals: LogTotals) -> int | None:
+    """The offset after the last batch; None where the last segment was not read."""
+    if last_segment is None or last_segment.segment_base_offset is None:
+        return None
+    if last_segment.size_bytes == 0:
+        return last_segment.segment_base_offset
+    if last_segment.batch_count is None:
+        return None
+    if last_segment.last_offset is None:
+        return last_segment.segment_base_offset
+    return last_segment.last_offset + 1
+
+
+def _checkpointed(partition: Partition, checkpoints: CheckpointOffsets) -> dict[str, int]:
+    """What the checkpoints say about this directory; nothing about one that is no replica any more.
+
+    A topic of the same name may have been made anew since a directory was marked for deletion.
+    """
+    if partition.topic is None or partition.number is None or partition.mark in ("delete", "stray"):
+        return {}
+    key: TopicPartition = (partition.topic, partition.number)
+    found = {name: checkpoints.offset(name, key) for name in layout.OFFSET_CHECKPOINTS}
+    return {name: offset for name, offset in found.items() if offset is not None}
+
+
+def _topic_id(partition: Partition, limits: Limits) -> Generator[Finding, None, str | None]:
+    if partition.metadata is None:
+        return None
+    location = partition.location(partition.metadata)
+    try:
+        metadata = partition_metadata.read(partition.metadata, limits)
+    except KafkaLogError as error:
+        yield finding_of(error, location)
+        return None
+    yield from problem_findings(metadata.problems, location)
+    return metadata.topic_id
+
+
+def _leader_epoch(partition: Partition, limits: Limits) -> Generator[Finding, None, int | None]:
+    """The latest leader epoch that the checkpoint names; None for an empty or missing one."""
+    if partition.leader_epoch_checkpoint is None:
+        return None
+    location = partition.location(partition.leader_epoch_checkpoint)
+    try:
+        checkpoint = leader_epoch_checkpoint.read(partition.leader_epoch_checkpoint, limits)
+    except KafkaLogError as error:
+        yield finding_of(error, location)
+        return None
+    yield from problem_findings(checkpoint.problems, location)
+    return max((entry.leader_epoch for entry in checkpoint.entries), default=None)

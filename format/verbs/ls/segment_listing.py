@@ -1,0 +1,250 @@
+"""What ls tells about one segment: its log's offsets, times and codecs, and how much its side files hold."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Generator, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from format import layout
+from format.columns import SEGMENT
+from format.errors import KafkaLogError
+from format.files import offset_index, producer_snapshot, time_index
+from format.files.side_file import problem_findings
+from format.findings import Finding, finding, finding_of
+from format.io.source import FileSource, Source
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+from format.node.directory_sizes import file_size_bytes
+from format.node.segment import Segment
+from format.rows.record_rows import Row
+from format.state.totals import LogTotals, read_log_totals
+
+
+@dataclass(frozen=True, slots=True)
+class SegmentListing:
+    """One row of columns.SEGMENT, which says what the fields mean."""
+
+    path: str
+    topic: str | None
+    partition: int | None
+    segment_base_offset: int | None
+    leftover: str | None
+    size_bytes: int | None
+    first_offset: int | None = None
+    last_offset: int | None = None
+    first_timestamp: int | None = None
+    max_timestamp: int | None = None
+    batch_count: int | None = None
+    magics: str | None = None
+    codecs: str | None = None
+    index_entries: int | None = None
+    time_index_entries: int | None = None
+    aborted_txns: int | None = None
+    snapshot_producers: int | None = None
+    notes: str | None = None
+
+    def row(self) -> Row:
+        """The fields in the order of columns.SEGMENT."""
+        return tuple(getattr(self, name) for name in SEGMENT.names)
+
+
+@dataclass(frozen=True, slots=True)
+class ListedSegment:
+    """A segment's listing and its log's totals; these are None where the log was not read."""
+
+    listing: SegmentListing
+    totals: LogTotals | None
+
+
+def joined_notes(notes: Iterable[str]) -> str | None:
+    """The notes as one cell, None for none."""
+    return "; ".join(notes) or None
+
+
+class SeenCodes:
+    """Passes findings on and counts their codes, so that a row's notes can name them."""
+
+    def __init__(self) -> None:
+        self._counts: dict[str, int] = {}
+
+    def passing(self, findings: Generator[Finding, None, Any]) -> Generator[Finding, None, Any]:
+        """The same findings and the same result."""
+        while True:
+            try:
+                found = next(findings)
+            except StopIteration as end:
+                return end.value
+            self._counts[found.code] = self._counts.get(found.code, 0) + 1
+            yield found
+
+    def notes(self) -> list[str]:
+        """The codes, with how often each came."""
+        return [code if count == 1 else f"{count} x {code}" for code, count in self._counts.items()]
+
+
+def list_segment(
+    segment: Segment,
+    location: Location,
+    *,
+    is_last: bool = True,
+    next_base_offset: int | None = None,
+    scan: bool = True,
+    side_files: bool = True,
+    limits: Limits = DEFAULT_LIMITS,
+) -> Generator[Finding, None, ListedSegment]:
+    """List one segment: yields findings, returns the listing.
+
+    ``scan`` False reads no file, ``side_files`` False none but the log. ``location`` names the log, or the file that
+    stands for the segment where the log is missing.
+    """
+    seen = SeenCodes()
+    notes: list[str] = []
+    size_bytes = None
+    totals = None
+    if segment.log is None:
+        notes.append("no .log")
+    else:
+        size_bytes = yield from seen.passing(file_size_bytes(segment.log, location))
+        if segment.leftover is None:
+            missing = yield from seen.passing(_missing_indexes(segment, location))
+            notes += missing
+        if scan and size_bytes is not None:
+            totals = yield from seen.passing(
+                read_log_totals(
+                    segment.log, location, is_last_segment=is_last, next_base_offset=next_base_offset, limits=limits
+                )
+            )
+    counts: dict[str, int | None] = {}
+    if scan and side_files:
+        counts = yield from seen.passing(_side_file_counts(segment, location, limits))
+    notes += [each for each in seen.notes() if "index-missing" not in each]
+    base_offset, leftover = segment.base_offset, segment.leftover
+    return ListedSegment(_listing(location, base_offset, leftover, size_bytes, totals, counts, notes), totals)
+
+
+def list_log(
+    path: Path, location: Location, *, scan: bool = True, limits: Limits = DEFAULT_LIMITS
+) -> Generator[Finding, None, SegmentListing]:
+    """List a file of batches that belongs to no segment: a KRaft snapshot, or a log under another name."""
+    seen = SeenCodes()
+    size_bytes = yield from seen.passing(file_size_bytes(path, location))
+    totals = None
+    if scan and size_bytes is not None:
+        totals = yield from seen.passing(read_log_totals(path, location, limits=limits))
+    return _listing(location, location.base_offset, None, size_bytes, totals, {}, seen.notes())
+
+
+def _listing(
+    location: Location,
+    base_offset: int | None,
+    leftover: str | None,
+    size_bytes: int | None,
+    totals: LogTotals | None,
+    counts: dict[str, int | None],
+    notes: list[str],
+) -> SegmentListing:
+    known = totals or LogTotals()
+    is_known = totals is not None and (totals.is_whole or totals.batch_count > 0)
+    return SegmentListing(
+        path=location.path,
+        topic=location.topic,
+        partition=location.partition,
+        segment_base_offset=base_offset,
+        leftover=leftover,
+        size_bytes=size_bytes,
+        first_offset=known.first_offset,
+        last_offset=known.last_offset,
+        first_timestamp=known.first_timestamp,
+        max_timestamp=known.max_timestamp,
+        batch_count=known.batch_count if is_known else None,
+        magics=known.magics_text if is_known else None,
+        codecs=known.codecs_text if is_known else None,
+        notes=joined_notes(notes),
+        **counts,
+    )
+
+
+def _missing_indexes(segment: Segment, location: Location) -> Generator[Finding, None, list[str]]:
+    """A finding where a live segment lacks an index that a broker would rebuild; returns the note about it."""
+    missing = [
+        suffix for suffix in (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX) if suffix not in segment.files
+    ]
+    if not missing:
+        return []
+    words = " and ".join(missing)
+    yield finding("index-missing", location, f"the segment has no {words}")
+    return [f"no {words}"]
+
+
+def _side_file_counts(
+    segment: Segment, location: Location, limits: Limits
+) -> Generator[Finding, None, dict[str, int | None]]:
+    """How many entries each side file holds; None for one that is missing or cannot be read."""
+    base_offset = segment.base_offset
+    counts: dict[str, int | None] = {
+        "index_entries": None,
+        "time_index_entries": None,
+        "aborted_txns": None,
+        "snapshot_producers": None,
+    }
+    readers: tuple[tuple[str, Path | None, _Counter], ...] = (
+        ("index_entries", segment.offset_index, _offset_index_entries),
+        ("time_index_entries", segment.time_index, _time_index_entries),
+        ("aborted_txns", segment.transaction_index, _aborted_txns),
+        ("snapshot_producers", segment.producer_snapshot, _snapshot_producers),
+    )
+    for name, path, count_entries in readers:
+        if path is None:
+            continue
+        where = replace(location, path=str(path))
+        try:
+            with FileSource(path) as source:
+                counts[name] = yield from count_entries(source, base_offset, where, limits)
+        except KafkaLogError as error:
+            yield finding_of(error, where)
+    return counts
+
+
+_Counter = Callable[[Source, int, Location, Limits], Generator[Finding, None, int]]
+
+
+def _offset_index_entries(
+    source: Source, base_offset: int, location: Location, limits: Limits
+) -> Generator[Finding, None, int]:
+    """Found by bisection: the preallocated zeros of an active segment's index are no entries and are not read."""
+    yield from _whole_entries(source, layout.OFFSET_INDEX_ENTRY.size_bytes, location)
+    last = offset_index.last_entry(source, base_offset)
+    return 0 if last is None else last.entry_number + 1
+
+
+def _time_index_entries(
+    source: Source, base_offset: int, location: Location, limits: Limits
+) -> Generator[Finding, None, int]:
+    yield from _whole_entries(source, layout.TIME_INDEX_ENTRY.size_bytes, location)
+    last = time_index.last_entry(source, base_offset)
+    return 0 if last is None else last.entry_number + 1
+
+
+def _aborted_txns(
+    source: Source, base_offset: int, location: Location, limits: Limits
+) -> Generator[Finding, None, int]:
+    entry_bytes = layout.ABORTED_TXN.size_bytes
+    yield from _whole_entries(source, entry_bytes, location)
+    return source.size_bytes // entry_bytes
+
+
+def _whole_entries(source: Source, entry_bytes: int, location: Location) -> Iterator[Finding]:
+    left = source.size_bytes % entry_bytes
+    if left:
+        message = f"the file has {source.size_bytes} bytes, not a multiple of {entry_bytes}"
+        yield finding("index-invalid", location.at(position=source.size_bytes - left, length=left), message)
+
+
+def _snapshot_producers(
+    source: Source, base_offset: int, location: Location, limits: Limits
+) -> Generator[Finding, None, int]:
+    snapshot = producer_snapshot.read(source, limits)
+    yield from problem_findings(snapshot.problems, location)
+    return snapshot.entry_count

@@ -1,0 +1,1 @@
+"""rebuild-index: fresh indexes from the log."""

@@ -1,0 +1,1 @@
+"""recompress: the same records with another codec."""

@@ -1,0 +1,275 @@
+"""recompress --estimate: what each codec would make of a topic's logs, measured on a sample; nothing is written."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+import numpy as np
+
+from format import layout
+from format.codecs import compress, decompress
+from format.columns import ESTIMATE
+from format.errors import InputError, KafkaLogError
+from format.findings import Finding, finding_of
+from format.io.source import FileSource
+from format.layout import CODEC_BITS_NAMES
+from format.limits import DEFAULT_LIMITS, MIB, Limits
+from format.location import Location
+from format.log.batch_table import BatchChunk, batch_chunks
+from format.log.legacy_messages import message_table
+from format.node.partition import Partition
+from format.rewriting.sources import WriteSources, is_cluster_metadata
+from format.rewriting.written_segments import Advance, no_progress
+from format.rows.record_rows import Row
+from format.verbs.recompress.new_batches import Target, batch_bytes
+
+DEFAULT_SAMPLE_BYTES = 16 * MIB
+#: A sample is taken in pieces of this size, spread over the topic's segments.
+_PIECE_BYTES = MIB
+_ZSTD = layout.CODEC_NAMES.index("zstd")
+
+
+def not_measured(largest_log_bytes: int, sample_bytes: int | None) -> list[str]:
+    """What estimates leave out, in words, where the largest topic has so many bytes in its ``.log`` files."""
+    if sample_bytes is None or largest_log_bytes <= sample_bytes:
+        return []
+    return [f"what lies outside the samples, of up to {sample_bytes} log bytes per topic"]
+
+
+@dataclass(frozen=True, slots=True)
+class Estimate:
+    """One row of ESTIMATE: a topic under one codec and level; times are of one thread."""
+
+    topic: str
+    codec: str
+    level: int | None
+    log_bytes: int
+    sampled_bytes: int
+    estimated_bytes: int
+    compress_ns: int = 0
+    decompress_ns: int = 0
+    plain_bytes: int = 0  # of the sample, uncompressed
+
+    def row(self) -> Row:
+        """The columns of ESTIMATE in order."""
+        saved = self.log_bytes - self.estimated_bytes
+        scale = self.log_bytes / self.sampled_bytes if self.sampled_bytes else 0
+        values = {
+            "saved_bytes": saved,
+            "saved_percent": round(100 * saved / self.log_bytes) if self.log_bytes else 0,
+            "compress_mb_per_s": _mb_per_s(self.plain_bytes, self.compress_ns),
+            "decompress_mb_per_s": _mb_per_s(self.plain_bytes, self.decompress_ns),
+            "compress_ms": round(self.compress_ns * scale / 1e6) if self.compress_ns else None,
+        }
+        return tuple(values[name] if name in values else getattr(self, name) for name in ESTIMATE.names)
+
+
+@dataclass(slots=True)
+class _Measured:
+    """Sums over batches for one target."""
+
+    target: Target
+    size_bytes: int = 0
+    compress_ns: int = 0
+    decompress_ns: int = 0
+
+
+@dataclass(slots=True)
+class Sums:
+    """What was measured of some of a topic's batches: sums, so that those of several readers can be added up."""
+
+    measured: list[_Measured]
+    sampled_bytes: int = 0
+    plain_bytes: int = 0
+    codec_batches: dict[int, int] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, targets: Sequence[Target]) -> Sums:
+        """Nothing yet, for these targets."""
+        return cls([_Measured(target) for target in targets])
+
+    def add(self, other: Sums) -> None:
+        """Add what another reader measured for the same targets."""
+        self.sampled_bytes += other.sampled_bytes
+        self.plain_bytes += other.plain_bytes
+        for codec, count in other.codec_batches.items():
+            self.codec_batches[codec] = self.codec_batches.get(codec, 0) + count
+        for mine, theirs in zip(self.measured, other.measured, strict=True):
+            mine.size_bytes += theirs.size_bytes
+            mine.compress_ns += theirs.compress_ns
+            mine.decompress_ns += theirs.decompress_ns
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """The beginning of a log, up to ``end``, that is to be measured."""
+
+    location: Location
+    path: Path
+    end: int
+
+
+@dataclass(frozen=True, slots=True)
+class TopicPieces:
+    """What is to be measured of a topic whose ``.log`` files have ``log_bytes``."""
+
+    topic: str
+    log_bytes: int
+    pieces: list[Piece]
+
+
+def targets_of(codec: str | None, level: int | None) -> list[Target]:
+    """The one that was asked for, or every codec at Kafka's default level."""
+    names = [codec] if codec is not None else list(layout.CODEC_NAMES)
+    return [Target(layout.CODEC_NAMES.index(name), level) for name in names]
+
+
+def estimate(
+    sources: WriteSources,
+    targets: Sequence[Target],
+    sample_bytes: int | None = DEFAULT_SAMPLE_BYTES,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    advance: Advance = no_progress,
+) -> Iterator[Estimate | Finding]:
+    """For each topic what it has now and what each target would make of it; ``sample_bytes`` None measures all.
+
+    Batch by batch, as recompress would do it without merging: control and empty batches stay, zstd does nothing for
+    v0 and v1 messages. What cannot be decoded counts as it is.
+    """
+    warm_up(targets, limits)
+    for topic in topic_pieces(sources, sample_bytes):
+        sums = Sums.of(targets)
+        for piece in topic.pieces:
+            yield from measure(piece, sums, limits, advance)
+        yield from estimates(topic.topic, topic.log_bytes, sums)
+
+
+def warm_up(targets: Sequence[Target], limits: Limits = DEFAULT_LIMITS) -> None:
+    """Load the codecs' libraries, so that no measurement has that in it."""
+    for target in targets:
+        if target.codec:
+            decompress(target.codec, compress(target.codec, b"warm", level=target.level), magic=2, limits=limits)
+
+
+def topic_pieces(sources: WriteSources, sample_bytes: int | None) -> Iterator[TopicPieces]:
+    """For each topic in order all its logs, or the beginnings of as many, evenly spread, as make up the sample."""
+    topics: dict[str, list[Partition]] = {}
+    for name, partition in sources.partitions.items():
+        if not is_cluster_metadata(partition):
+            topics.setdefault(partition.topic or name, []).append(partition)
+    for topic, partitions in sorted(topics.items()):
+        sized = []
+        for partition in partitions:
+            for segment in partition.segments:
+                path = segment.files[layout.LOG_SUFFIX]
+                try:
+                    sized.append(Piece(partition.location(path, segment.base_offset), path, path.lstat().st_size))
+                except OSError:
+                    continue  # a live broker deleted it
+        log_bytes = sum(each.end for each in sized)
+        if sample_bytes is not None and log_bytes > sample_bytes:
+            count = max(1, min(len(sized), sample_bytes // _PIECE_BYTES))
+            most = max(1, sample_bytes // count)
+            numbers = np.linspace(0, len(sized) - 1, count).round().astype(int).tolist()
+            sized = [replace(sized[number], end=min(sized[number].end, most)) for number in numbers]
+        yield TopicPieces(topic, log_bytes, sized)
+
+
+def measure(
+    piece: Piece, sums: Sums, limits: Limits = DEFAULT_LIMITS, advance: Advance = no_progress
+) -> Iterator[Finding]:
+    """Measure a piece's batches and add to ``sums``; a file that cannot be read gives a finding."""
+    try:
+        with FileSource(piece.path) as source:
+            for chunk in batch_chunks(source, 0, piece.end, limits=limits):
+                _measure(chunk, sums, limits)
+                advance(chunk.covered_bytes)
+    except InputError as error:
+        yield finding_of(error, piece.location)
+
+
+def estimates(topic: str, log_bytes: int, sums: Sums) -> Iterator[Estimate]:
+    """The rows about a topic of so many bytes: what it has now, then each target."""
+    pairs = sorted(sums.codec_batches.items())
+    now = ",".join(f"{CODEC_BITS_NAMES[codec]}:{count}" for codec, count in pairs) or "none:0"
+    yield Estimate(topic, now, None, log_bytes, sums.sampled_bytes, log_bytes)
+    scale = log_bytes / sums.sampled_bytes if sums.sampled_bytes else 0
+    for each in sums.measured:
+        yield Estimate(
+            topic,
+            layout.CODEC_NAMES[each.target.codec],
+            each.target.level,
+            log_bytes,
+            sums.sampled_bytes,
+            round(each.size_bytes * scale),
+            each.compress_ns,
+            each.decompress_ns,
+            sums.plain_bytes,
+        )
+
+
+def _measure(chunk: BatchChunk, sums: Sums, limits: Limits) -> None:
+    table = chunk.table
+    rows = np.flatnonzero(table.crc_valid == 1)
+    are_fixed = table.is_control | (table.record_count == 0)
+    columns = (table.size_bytes, table.codec, table.magic, table.is_wrapper, are_fixed)
+    for row, size_bytes, codec, magic, is_wrapper, is_fixed in zip(
+        rows.tolist(), *(column[rows].tolist() for column in columns), strict=True
+    ):
+        sums.sampled_bytes += size_bytes
+        sums.codec_batches[codec] = sums.codec_batches.get(codec, 0) + 1
+        plain = None if is_fixed else _plain(chunk, row, codec, magic, is_wrapper, limits)
+        if plain is None:
+            for each in sums.measured:
+                each.size_bytes += size_bytes
+            continue
+        sums.plain_bytes += len(plain[0])
+        for each in sums.measured:
+            each.size_bytes += _tried(each, plain, size_bytes, codec, magic, limits)
+
+
+def _plain(
+    chunk: BatchChunk, row: int, codec: int, magic: int, is_wrapped: bool, limits: Limits
+) -> tuple[bytes | memoryview, int] | None:
+    """What a batch holds uncompressed, and the bytes around it; None where it cannot be had."""
+    content = batch_bytes(chunk, row)
+    try:
+        if magic == 2:
+            payload = content[layout.RECORD_BATCH.size_bytes :]
+            plain = decompress(codec, payload, magic=2, limits=limits) if codec else payload
+            return plain, layout.RECORD_BATCH.size_bytes
+        if not is_wrapped:
+            return content, layout.MESSAGE_V0.size_bytes + 2 * 4 + (8 if magic else 0)
+        payload_bytes = message_table(chunk, [row], limits, Location("")).value(0) or b""
+        return decompress(codec, payload_bytes, magic=magic, limits=limits), len(content) - len(payload_bytes)
+    except KafkaLogError:
+        return None
+
+
+def _tried(
+    each: _Measured, plain: tuple[bytes | memoryview, int], size_bytes: int, codec: int, magic: int, limits: Limits
+) -> int:
+    """The batch's size under the target, its times added up."""
+    target = each.target
+    content, around = plain
+    if target.codec == 0:
+        return len(content) + (around if magic == 2 else 0)
+    if magic < 2 and target.codec == _ZSTD:
+        return size_bytes
+    start = time.perf_counter_ns()
+    packed = compress(target.codec, content, level=target.level, magic=magic)
+    middle = time.perf_counter_ns()
+    decompress(target.codec, packed, magic=magic, limits=limits)
+    each.compress_ns += middle - start
+    each.decompress_ns += time.perf_counter_ns() - middle
+    if codec == target.codec and target.level is None:
+        return size_bytes  # copied byte for byte
+    return around + len(packed)
+
+
+def _mb_per_s(plain_bytes: int, nanoseconds: int) -> int | None:
+    return round(plain_bytes / nanoseconds * 1000) if nanoseconds else None

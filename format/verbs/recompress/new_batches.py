@@ -1,0 +1,291 @@
+"""New batches from old ones: another codec, packed and unpacked v0/v1 messages, converted and merged batches.
+
+Every function takes a chunk with bodies and rows of it and gives back whole batches. What the records say stays:
+offsets, timestamps and their type, keys, values, headers; in v2 also the leader epoch, producer and delete horizon.
+Source: clients record/internal/MemoryRecordsBuilder, storage LogValidator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format import layout
+from format.codecs import compress, compressor, decompress
+from format.errors import CorruptDataError, KafkaLogError, LimitExceeded, UnsupportedError
+from format.limits import MIB, Limits
+from format.location import Location
+from format.log.batch_table import BatchChunk
+from format.log.encode_batches import (
+    BatchHeader,
+    encode_batch,
+    encode_message,
+    encode_records,
+    encode_wrapper,
+)
+from format.log.header_edits import HEADER_BYTES, batch_spans, seal_batches
+from format.log.legacy_messages import message_table, wrapper_table
+from format.log.record_table import RecordTable, record_tables
+
+_OFFSET_BYTES = 8
+Int64Column = NDArray[np.int64]
+#: So many new bytes are made at once, and what the last batch has more; a batch may hold a thousand times its size.
+_MOST_NEW_BYTES = 3 * MIB
+
+
+class Decision(IntEnum):
+    """What is done with a batch."""
+
+    COPIED = 0
+    RECOMPRESSED = 1
+    REBUILT = 2
+    REFUSED = 3
+
+    @property
+    def word(self) -> str:
+        """The stable word."""
+        return self.name.lower()
+
+
+@dataclass(frozen=True, slots=True)
+class NewBatches:
+    """Whole batches for the output, which are ``content`` one after the other; columns with an entry for each.
+
+    ``decisions`` are numbers of Decision.
+    """
+
+    content: bytes | bytearray | memoryview
+    sizes_bytes: Int64Column
+    first_offsets: Int64Column
+    last_offsets: Int64Column
+    decisions: NDArray[np.int8]
+
+    def __len__(self) -> int:
+        return len(self.sizes_bytes)
+
+    def each(self) -> Iterator[NewBatches]:
+        """Every batch by itself."""
+        view, end = memoryview(self.content), 0
+        for row, size_bytes in enumerate(self.sizes_bytes.tolist()):
+            start, end = end, end + size_bytes
+            one = slice(row, row + 1)
+            columns = (self.sizes_bytes[one], self.first_offsets[one], self.last_offsets[one], self.decisions[one])
+            yield NewBatches(view[start:end], *columns)
+
+
+def joined(portions: Sequence[NewBatches]) -> NewBatches:
+    """All batches of several portions as one."""
+    if len(portions) == 1:
+        return portions[0]
+    return NewBatches(
+        b"".join([each.content for each in portions]),
+        np.concatenate([each.sizes_bytes for each in portions]),
+        np.concatenate([each.first_offsets for each in portions]),
+        np.concatenate([each.last_offsets for each in portions]),
+        np.concatenate([each.decisions for each in portions]),
+    )
+
+
+def _one(content: bytes, first_offset: int, last_offset: int, decision: Decision) -> NewBatches:
+    return _of([content], [first_offset], [last_offset], decision)
+
+
+def _of(
+    contents: Sequence[bytes], first_offsets: Sequence[int], last_offsets: Sequence[int], decision: Decision
+) -> NewBatches:
+    return NewBatches(
+        contents[0] if len(contents) == 1 else b"".join(contents),
+        np.array(list(map(len, contents)), np.int64),
+        np.array(first_offsets, np.int64),
+        np.array(last_offsets, np.int64),
+        np.full(len(contents), decision, np.int8),
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """What batches are made into: a codec number, its level, and the format of converted messages (None: as it is)."""
+
+    codec: int
+    level: int | None = None
+    magic: int | None = None
+
+
+def batch_bytes(chunk: BatchChunk, row: int) -> memoryview:
+    """The bytes of one batch of a chunk."""
+    if chunk.buffer is None:
+        raise ValueError("the chunk was read without bodies")
+    start = int(chunk.table.position[row]) - chunk.buffer_position
+    return chunk.buffer[start : start + int(chunk.table.size_bytes[row])]
+
+
+def copied(chunk: BatchChunk, rows: Sequence[int]) -> NewBatches:
+    """The batches as they are."""
+    if chunk.buffer is None:
+        raise ValueError("the chunk was read without bodies")
+    buffer, which = chunk.buffer, np.array(rows)
+    starts, ends = batch_spans(chunk, which)
+    content: bytes | memoryview
+    if (starts[1:] == ends[:-1]).all():
+        content = buffer[int(starts[0]) : int(ends[-1])]
+    else:
+        content = b"".join([buffer[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)])
+    return NewBatches(content, ends - starts, *_offsets(chunk, which), np.full(len(which), Decision.COPIED, np.int8))
+
+
+def _offsets(chunk: BatchChunk, which: NDArray[np.intp]) -> tuple[Int64Column, Int64Column]:
+    first = chunk.table.base_offset[which]
+    return first, first + chunk.table.last_offset_delta[which]
+
+
+def recompressed(
+    chunk: BatchChunk, rows: Sequence[int], target: Target, limits: Limits
+) -> tuple[NewBatches, KafkaLogError | None]:
+    """v2 batches with their very records under another codec: headers stay but for length, codec and CRC.
+
+    Stops at a batch that cannot be decompressed, with what ``decompress`` raised, and where there is enough for once;
+    the batches before it are made.
+    """
+    if chunk.buffer is None:
+        raise ValueError("the chunk was read without bodies")
+    buffer, which = chunk.buffer, np.array(rows)
+    starts, ends = batch_spans(chunk, which)
+    spans = zip(starts.tolist(), ends.tolist(), chunk.table.codec[which].tolist(), strict=True)
+    new_codec, level = target.codec, target.level
+    pack = compressor(new_codec, level) if new_codec else None
+    parts: list[bytes | memoryview] = []  # of each batch its header and its payload
+    error: KafkaLogError | None = None
+    new_bytes = 0
+    for start, end, codec in spans:
+        payload_start = start + HEADER_BYTES
+        payload: bytes | memoryview = buffer[payload_start:end]
+        try:
+            if codec:
+                payload = decompress(codec, payload, magic=2, limits=limits)
+        except (CorruptDataError, UnsupportedError, LimitExceeded) as failure:
+            error = failure
+            break
+        if pack:
+            payload = pack(payload, level, 2)
+        parts += buffer[start:payload_start], payload
+        new_bytes += len(payload)
+        if new_bytes > _MOST_NEW_BYTES:
+            break
+    which = which[: len(parts) // 2]
+    sizes_bytes = HEADER_BYTES + np.array(list(map(len, parts[1::2])), np.int64)
+    content = bytearray().join(parts)
+    seal_batches(content, sizes_bytes, new_codec)
+    decisions = np.full(len(which), Decision.RECOMPRESSED, np.int8)
+    return NewBatches(content, sizes_bytes, *_offsets(chunk, which), decisions), error
+
+
+def rewrapped(chunk: BatchChunk, row: int, target: Target, limits: Limits) -> NewBatches:
+    """A compressed v0/v1 message with the same inner set under another codec; raises what ``decompress`` raises."""
+    table = chunk.table
+    magic, attributes = int(table.magic[row]), int(table.attributes[row])
+    outer = message_table(chunk, [row], limits, Location(""))
+    _raise_problems(outer)
+    inner = decompress(attributes & layout.CODEC_MASK, outer.value(0) or b"", magic=magic, limits=limits)
+    content = encode_message(
+        magic,
+        int.from_bytes(batch_bytes(chunk, row)[:_OFFSET_BYTES], "big", signed=True),
+        outer.key(0),
+        compress(target.codec, inner, level=target.level, magic=magic),
+        timestamp=int(outer.timestamp[0]),
+        attributes=attributes & ~layout.CODEC_MASK | target.codec,
+    )
+    return _one(content, int(table.base_offset[row]), table.last_offset_of(row), Decision.RECOMPRESSED)
+
+
+def unpacked(chunk: BatchChunk, row: int, limits: Limits) -> NewBatches:
+    """The inner messages of a compressed v0/v1 message, each by itself with its absolute offset and its timestamp."""
+    magic = int(chunk.table.magic[row])
+    time_type = int(chunk.table.attributes[row]) & layout.TIMESTAMP_TYPE_BIT if magic == 1 else 0
+    inner = wrapper_table(chunk, [row], limits, Location(""))
+    _raise_problems(inner)
+    offsets = inner.offset.tolist()
+    messages = [
+        encode_message(
+            magic,
+            offset,
+            inner.key(number),
+            inner.value(number),
+            timestamp=int(inner.timestamp[number]),
+            attributes=int(inner.attributes[number]) & ~layout.TIMESTAMP_TYPE_BIT | time_type,
+        )
+        for number, offset in enumerate(offsets)
+    ]
+    return _of(messages, offsets, offsets, Decision.REBUILT)
+
+
+def packed(chunk: BatchChunk, rows: Sequence[int], target: Target) -> NewBatches:
+    """One compressed message around plain v0 or v1 messages of one format and timestamp type, in order."""
+    table = chunk.table
+    magic = int(table.magic[rows[0]])
+    first_offset, last_offset = int(table.base_offset[rows[0]]), int(table.base_offset[rows[-1]])
+    inner = []
+    for row in rows:
+        message = batch_bytes(chunk, row)
+        if magic == 1:  # offsets inside are relative (KIP-31); they lie outside the CRC
+            relative = int(table.base_offset[row]) - first_offset
+            inner.append(relative.to_bytes(_OFFSET_BYTES, "big") + bytes(message[_OFFSET_BYTES:]))
+        else:
+            inner.append(bytes(message))
+    content = encode_wrapper(
+        magic,
+        inner,
+        codec=target.codec,
+        last_offset=last_offset,
+        timestamp=int(table.max_timestamp[list(rows)].max()),
+        attributes=int(table.attributes[rows[0]]) & layout.TIMESTAMP_TYPE_BIT if magic == 1 else 0,
+        level=target.level,
+    )
+    return _one(content, first_offset, last_offset, Decision.REBUILT)
+
+
+def rebuilt(chunk: BatchChunk, rows: Sequence[int], target: Target, limits: Limits) -> NewBatches:
+    """One v2 batch from the records of some batches that may be merged: v0/v1 messages, or v2 without a producer.
+
+    Records of v0 get no timestamp (-1), as a broker gives them; those of v0 and v1 no leader epoch.
+    """
+    table = chunk.table
+    first, last = rows[0], rows[-1]
+    first_offset, last_offset = int(table.base_offset[first]), table.last_offset_of(last)
+    append_time = bool(table.is_append_time[first])
+    parts: list[memoryview] = []
+    count = 0
+    base_timestamp: int | None = None
+    largest = layout.NO_TIMESTAMP
+    which = np.zeros(len(table), bool)
+    which[list(rows)] = True
+    for records in record_tables(chunk, which=which, limits=limits):
+        _raise_problems(records)
+        if not len(records):
+            continue
+        if base_timestamp is None:
+            base_timestamp = int(records.timestamp[0])
+        largest = max(largest, int(records.timestamp.max()))
+        parts.append(encode_records(records, first_offset, base_timestamp))
+        count += len(records)
+    if is_header_trusted := int(table.magic[first]) == 2:
+        largest = int(table.max_timestamp[list(rows)].max())  # what the headers said, be it right or not
+    header = BatchHeader(
+        first_offset,
+        last_offset - first_offset,
+        count,
+        layout.NO_TIMESTAMP if base_timestamp is None else base_timestamp,
+        largest,
+        int(table.leader_epoch[first]) if is_header_trusted else layout.NO_LEADER_EPOCH,
+        layout.TIMESTAMP_TYPE_BIT if append_time else 0,
+    )
+    content = encode_batch(header, b"".join(parts), codec=target.codec, level=target.level)
+    return _one(content, first_offset, last_offset, Decision.REBUILT)
+
+
+def _raise_problems(records: RecordTable) -> None:
+    if records.problems:
+        raise records.problems[0].error

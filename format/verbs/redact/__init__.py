@@ -1,0 +1,1 @@
+"""redact: a copy with keys, values and headers replaced."""

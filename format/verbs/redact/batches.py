@@ -1,0 +1,207 @@
+"""Batches of a chunk with their records replaced: same offsets, timestamps, producers and boundaries, new CRCs.
+
+Uncompressed ones are replaced where they lie; compressed ones are made again with the codec that they had, so that
+their size on disk may differ. Control batches stay as they are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format import layout
+from format.codecs import compress
+from format.errors import CorruptDataError, InvalidRecord, KafkaLogError, UnknownVersion
+from format.findings import FINDING_CODES
+from format.internal_topics import decode_control_value
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+from format.log.batch_table import BatchChunk, BatchTable
+from format.log.control_records import decode_control_record
+from format.log.encode_batches import reseal
+from format.log.record_table import RecordProblem, RecordTable, batch_location, located, record_tables
+from format.verbs.redact.records import RecordRedaction
+
+_CONTROL_INVALID = "control-record-invalid"
+_HEADER_BYTES = layout.RECORD_BATCH.size_bytes
+_LENGTH_AT = layout.LOG_ENTRY.offset_of("length")
+_OVERHEAD = layout.LOG_ENTRY.size_bytes
+
+
+@dataclass(slots=True)
+class RedactedChunk:
+    """What a chunk became: its rows that could be redacted, in order, with the sizes of their new ``batches``.
+
+    ``payloads`` are the uncompressed records of each batch, as ``payload_of`` reads them. Batches that cannot be read
+    to their last byte are not among them: they are in ``problems``.
+    """
+
+    table: BatchTable
+    rows: NDArray[np.intp]
+    batches: list[bytes]
+    payloads: list[bytes | memoryview]
+    problems: list[RecordProblem] = field(default_factory=list)
+
+
+def redact_chunk(
+    chunk: BatchChunk,
+    which: NDArray[np.bool_],
+    redaction: RecordRedaction,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    location: Location,
+) -> RedactedChunk:
+    """The batches ``which`` of a chunk, redacted; the chunk was read with bodies, and its wrappers were opened."""
+    if chunk.buffer is None:
+        raise ValueError("the chunk was read without bodies")
+    is_control = chunk.table.is_control & which
+    work = _Work(chunk, chunk.buffer)
+    for table in record_tables(chunk, which=which & ~is_control, limits=limits, location=location):
+        work.take(table, redaction)
+    for table in record_tables(chunk, which=is_control, limits=limits, location=location):
+        work.take_control(table, location)
+    work.finish()
+    rows = np.flatnonzero(which)
+    rows = rows[[row not in work.problems for row in rows.tolist()]] if work.problems else rows
+    made = RedactedChunk(chunk.table.rows(rows), rows, [], [], [work.problems[row] for row in sorted(work.problems)])
+    for row in rows.tolist():
+        batch, payload = work.made(row, redaction, is_kept=bool(is_control[row]))
+        made.batches.append(batch)
+        made.payloads.append(payload)
+    made.table.size_bytes[:] = [len(each) for each in made.batches]
+    return made
+
+
+class _Work:
+    """The redacted bytes of a chunk's batches while they come: those that lie in the chunk's own bytes in ``_image``,
+    the decompressed ones by row in ``_payloads``."""
+
+    def __init__(self, chunk: BatchChunk, buffer: memoryview) -> None:
+        self._chunk = chunk
+        self._buffer = buffer
+        self._image = bytearray(buffer)
+        self._codecs = chunk.table.codec.tolist()
+        self._payloads: dict[int, bytes] = {}
+        self.problems: dict[int, RecordProblem] = {}
+        self._unpacked: memoryview | None = None  # the decompressed buffer that tables come from now
+        self._target = bytearray()
+        self._extents: dict[int, tuple[int, int]] = {}
+
+    def take(self, table: RecordTable, redaction: RecordRedaction) -> None:
+        """The next table, in order."""
+        for problem in table.problems:
+            self.problems.setdefault(problem.batch, problem)
+        if table.buffer is self._buffer:
+            redaction.apply(table, self._image)
+            return
+        if table.buffer is not self._unpacked:
+            self.finish()
+            self._unpacked, self._target = table.buffer, bytearray(table.buffer)
+        redaction.apply(table, self._target)
+        batches, first = np.unique(table.batch, return_index=True)
+        last = np.append(first[1:], len(table)) - 1
+        starts, ends = table.start[first], table.start[last] + table.size_bytes[last]
+        for row, start, end in zip(batches.tolist(), starts.tolist(), ends.tolist(), strict=True):
+            self._extents[row] = (self._extents.get(row, (start, end))[0], end)  # a long batch spreads over tables
+
+    def finish(self) -> None:
+        """No more tables come from the buffer that the last ones came from."""
+        for row, (start, end) in self._extents.items():
+            self._payloads[row] = bytes(self._target[start:end])
+        self._extents, self._unpacked, self._target = {}, None, bytearray()
+
+    def take_control(self, table: RecordTable, location: Location) -> None:
+        """Control records have to be what they claim to be, and nothing more: they are not replaced."""
+        for problem in table.problems:
+            self.problems.setdefault(problem.batch, problem)
+        for row, batch in enumerate(table.batch.tolist()):
+            try:
+                _check_control_record(table, row)
+            except KafkaLogError as error:
+                place = batch_location(location, self._chunk.table, batch)
+                self.problems.setdefault(batch, RecordProblem(batch, located(error, place), 0))
+
+    def made(self, row: int, redaction: RecordRedaction, *, is_kept: bool) -> tuple[bytes, bytes | memoryview]:
+        """A batch of the output, and its payload."""
+        table = self._chunk.table
+        start = int(table.position[row]) - self._chunk.buffer_position
+        end = start + int(table.size_bytes[row])
+        if is_kept:
+            batch = bytes(self._buffer[start:end])
+            return batch, memoryview(batch)[_HEADER_BYTES:]
+        codec, magic = self._codecs[row], int(table.magic[row])
+        payload = self._payloads.get(row)
+        if magic == 2:
+            if payload is None and not codec:
+                batch = reseal(self._image[start:end])
+                return batch, memoryview(batch)[_HEADER_BYTES:]
+            payload = payload or b""
+            packed = compress(codec, payload) if codec else payload
+            return _v2_batch(self._buffer[start : start + _HEADER_BYTES], packed), payload
+        if not codec:  # its CRC came with its content
+            batch = bytes(self._image[start:end])
+            return batch, batch
+        if payload is None:
+            raise ValueError("a compressed message that was not opened")
+        return _wrapper(bytes(self._buffer[start:end]), compress(codec, payload, magic=magic), redaction), payload
+
+
+def _check_control_record(table: RecordTable, row: int) -> None:
+    """Raises what says why a control record may hold more than the broker's own numbers."""
+    control = decode_control_record(table.key(row), table.value(row))
+    if table.header_count[row] > 0 or table.key_length[row] != layout.CONTROL_KEY.size_bytes:
+        raise InvalidRecord("a control record holds more than a broker writes", code=_CONTROL_INVALID)
+    try:
+        problems = decode_control_value(control.type_number, table.value(row)).problems
+    except CorruptDataError as error:
+        raise InvalidRecord(error.message, code=_CONTROL_INVALID) from error
+    if problems:
+        if FINDING_CODES[problems[0].code].incomplete:
+            raise UnknownVersion(problems[0].message)
+        raise InvalidRecord(problems[0].message, code=_CONTROL_INVALID)
+
+
+def _v2_batch(header: memoryview, packed: bytes) -> bytes:
+    length = _HEADER_BYTES - _OVERHEAD + len(packed)
+    return reseal(bytes(header[:_LENGTH_AT]) + length.to_bytes(4, "big") + bytes(header[_OVERHEAD:]) + packed)
+
+
+def _wrapper(message: bytes, packed: bytes, redaction: RecordRedaction) -> bytes:
+    """A compressed v0 or v1 message with another value; its own key, which few writers gave it, is replaced too."""
+    key_at, key, _ = _wrapper_fields(message)
+    if key:
+        key = redaction.redactor.replaced(key)
+    body = message[_OVERHEAD : key_at + 4] + (key or b"") + len(packed).to_bytes(4, "big") + packed
+    return reseal(message[:_LENGTH_AT] + len(body).to_bytes(4, "big") + body)
+
+
+def _wrapper_fields(message: bytes) -> tuple[int, bytes | None, int]:
+    """Where a v0 or v1 message's key length lies, its key, and where its value starts."""
+    magic = message[layout.MESSAGE_V0.offset_of("magic")]
+    key_at = (layout.MESSAGE_V1 if magic == 1 else layout.MESSAGE_V0).size_bytes
+    key_length = int.from_bytes(message[key_at : key_at + 4], "big", signed=True)
+    key_end = key_at + 4 + max(key_length, 0)
+    return key_at, None if key_length < 0 else message[key_at + 4 : key_end], key_end + 4
+
+
+def payload_of(batch: bytes, limits: Limits = DEFAULT_LIMITS) -> bytes:
+    """What a batch or message holds, decompressed; raises what the codecs raise.
+
+    Of a message that is not compressed it is the message itself; control batches are taken as they are.
+    """
+    from format.codecs import decompress
+
+    magic = batch[layout.RECORD_BATCH.offset_of("magic")]
+    if magic < 2:
+        codec = batch[layout.MESSAGE_V0.offset_of("attributes")] & layout.CODEC_MASK
+        if not codec:
+            return batch
+        return decompress(codec, batch[_wrapper_fields(batch)[2] :], magic=magic, limits=limits)
+    at = layout.RECORD_BATCH.offset_of("attributes")
+    attributes = int.from_bytes(batch[at : at + 2], "big")
+    codec = attributes & layout.CODEC_MASK
+    if not codec or attributes & layout.CONTROL_BIT or len(batch) == _HEADER_BYTES:
+        return batch[_HEADER_BYTES:]
+    return decompress(codec, batch[_HEADER_BYTES:], magic=magic, limits=limits)

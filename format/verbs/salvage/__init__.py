@@ -1,0 +1,1 @@
+"""salvage: every intact batch in a new directory."""

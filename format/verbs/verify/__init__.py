@@ -1,0 +1,1 @@
+"""verify: findings about damage."""

@@ -1,0 +1,289 @@
+"""The partition side of verify: its segments in order, and all that must agree across their files."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TypeVar
+
+import numpy as np
+
+from format import layout
+from format.checks.leader_epochs import LeaderEpochCheck
+from format.checks.log_dir_files import Checkpoints, check_partition_checkpoints
+from format.checks.offset_chain import OffsetChain
+from format.checks.offset_index import OffsetIndexCheck
+from format.checks.partition_files import check_partition_files
+from format.checks.producer_snapshots import check_producer_snapshot
+from format.checks.time_index import TimeIndexCheck
+from format.checks.transaction_index import check_transaction_index
+from format.errors import KafkaLogError
+from format.files import offset_index, time_index
+from format.files.offset_index import OffsetIndex
+from format.files.side_file import problem_findings
+from format.files.time_index import TimeIndex
+from format.findings import Finding, finding, finding_of
+from format.io.live_broker import comes_true, is_broker_running
+from format.log.batch_table import BatchTable
+from format.log.control_records import ControlRecord
+from format.node.partition import Partition
+from format.node.segment import Segment
+from format.state.producers import ProducerState, check_open_transactions
+from format.verbs.verify.log_checks import Fed, SegmentOutcome, verify_kraft_snapshot, verify_log_file
+from format.verbs.verify.terms import Verification
+from format.verbs.verify.walk import Level, LogToWalk
+
+_Index = TypeVar("_Index", OffsetIndex, TimeIndex)
+
+#: Topics that brokers themselves compact, whatever the checkpoints say.
+_COMPACTED_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+
+
+def verify_partition(partition: Partition, checkpoints: Checkpoints, terms: Verification) -> Iterator[Finding]:
+    """Findings for one partition directory."""
+    if terms.level is Level.FULL:
+        yield from check_partition_files(partition, terms.limits)
+    yield from _PartitionRun(partition, checkpoints, terms).findings()
+    if terms.level is Level.FULL:
+        for snapshot in partition.kraft_snapshots:
+            if snapshot.leftover is None:
+                yield from verify_kraft_snapshot(snapshot.path, terms)
+
+
+def logs_of_partition(partition: Partition, terms: Verification) -> Iterator[LogToWalk]:
+    """The segments' logs, in the order in which they are walked over."""
+    last = len(partition.segments) - 1
+    for number, segment in enumerate(partition.segments):
+        if segment.log is not None:
+            location = partition.location(segment.log, segment.base_offset)
+            yield LogToWalk(segment.log, location, terms.level, terms.limits, number == last, terms.partition_count)
+
+
+class _PartitionRun:
+    """One walk over a partition: what is carried from segment to segment."""
+
+    def __init__(self, partition: Partition, checkpoints: Checkpoints, terms: Verification) -> None:
+        self.partition = partition
+        self.checkpoints = checkpoints
+        self.terms = terms
+        self.is_full = terms.level is Level.FULL
+        self.key = None if partition.topic is None or partition.number is None else (partition.topic, partition.number)
+        is_compacted = partition.topic in _COMPACTED_TOPICS or (
+            self.key is not None and checkpoints.cleaner_offset.get(self.key, 0) > 0
+        )
+        self.chain = OffsetChain(is_compacted=is_compacted)
+        self.producers = ProducerState()
+        self.snapshots_left = sorted(partition.snapshots.items())
+        self.epochs = LeaderEpochCheck(
+            partition.leader_epoch_checkpoint if self.is_full else None,
+            partition.location(partition.leader_epoch_checkpoint),
+            terms.limits,
+        )
+        self.log_is_whole = True
+
+    def findings(self) -> Iterator[Finding]:
+        yield from self.epochs.opening_findings()
+        segments = self.partition.segments
+        for number, segment in enumerate(segments):
+            is_last = number == len(segments) - 1
+            next_segment = None if is_last else segments[number + 1]
+            is_told = False
+            for each in self._segment(segment, None if next_segment is None else next_segment.base_offset):
+                if each.code != "offset-out-of-segment" or not _is_gone(next_segment):
+                    yield each
+                elif not is_told:
+                    is_told = True
+                    yield _merged(each)
+        if not self.is_full:
+            return
+        yield from self._snapshots_up_to(None)
+        if not segments:
+            return
+        first_base = segments[0].base_offset
+        log_end = self.chain.log_end_offset
+        log_end = segments[-1].base_offset if log_end is None else max(log_end, segments[-1].base_offset)
+        yield from self.epochs.end_findings(log_end)
+        if self.key is not None:
+            yield from check_partition_checkpoints(
+                self.key,
+                self.checkpoints,
+                self.partition.location(),
+                first_base_offset=first_base,
+                log_end_offset=log_end,
+            )
+        yield from check_open_transactions(self.producers, self.partition.location())
+
+    def _segment(self, segment: Segment, next_base_offset: int | None) -> Iterator[Finding]:
+        if segment.log is None:
+            return
+        location = self.partition.location(segment.log, segment.base_offset)
+        self.chain.start_segment(segment.base_offset, next_base_offset)
+        outcome = SegmentOutcome()
+        is_last = next_base_offset is None
+        if not self.is_full:
+            yield from verify_log_file(segment.log, location, self.chain, self.terms, outcome, is_last_segment=is_last)
+            return
+        offset_check, time_check, found = self._index_checks(segment)
+
+        def across(fed: Fed) -> Iterator[Finding]:
+            if offset_check is not None:
+                offset_check.feed(fed.table)
+            if time_check is not None:
+                time_check.feed(fed.table)
+            yield from self.epochs.feed(fed.table, location)
+            yield from self._producers(fed, segment)
+
+        yield from verify_log_file(
+            segment.log, location, self.chain, self.terms, outcome, is_last_segment=is_last, across=across
+        )
+        yield from found
+        if outcome.damaged_from is not None:
+            self.log_is_whole = False
+        if outcome.is_readable and not outcome.is_replaced:
+            if offset_check is not None:
+                yield from offset_check.findings(outcome.damaged_from)
+            if time_check is not None:
+                yield from time_check.findings(outcome.damaged_after_offset, is_closed=not is_last)
+            yield from check_transaction_index(
+                segment,
+                self.producers.take_ended(),
+                location,
+                first_offset=self.chain.first_offset,
+                is_compacted=self.chain.is_compacted,
+                log_is_whole=self.log_is_whole,
+                limits=self.terms.limits,
+            )
+
+    def _settled(self, segment: Segment, read: Callable[[Path], _Index], path: Path) -> _Index:
+        """An index as it is between two entries: a broker writes the halves of one into shared memory one by one.
+
+        The index of a running broker's last segment is read until it is the same twice; any other that has problems
+        is read once more.
+        """
+        index = read(path)
+        is_last = self.partition.next_base_offset(segment) is None
+        if not index.problems and not (is_last and is_broker_running(self.partition.path)):
+            return index
+
+        def is_the_same_again() -> bool:
+            nonlocal index
+            before, index = index, read(path)
+            return not index.problems and index.has_entries_of(before)
+
+        if is_last:
+            comes_true(is_the_same_again, self.partition.path)
+        else:
+            is_the_same_again()
+        return index
+
+    def _index_checks(self, segment: Segment) -> tuple[OffsetIndexCheck | None, TimeIndexCheck | None, list[Finding]]:
+        found: list[Finding] = []
+        offset_check = time_check = None
+        padded = []
+        if segment.offset_index is not None:
+            location = self.partition.location(segment.offset_index, segment.base_offset)
+            self.terms.coverage.side_files += 1
+            try:
+                index = self._settled(
+                    segment,
+                    lambda path: offset_index.read(path, segment.base_offset, self.terms.limits),
+                    segment.offset_index,
+                )
+                found.extend(problem_findings(index.problems, location))
+                offset_check = OffsetIndexCheck(index, location)
+                if index.padding_bytes:
+                    padded.append(layout.OFFSET_INDEX_SUFFIX)
+            except KafkaLogError as error:
+                found.append(finding_of(error, location))
+        if segment.time_index is not None:
+            location = self.partition.location(segment.time_index, segment.base_offset)
+            self.terms.coverage.side_files += 1
+            try:
+                times = self._settled(
+                    segment,
+                    lambda path: time_index.read(path, segment.base_offset, self.terms.limits),
+                    segment.time_index,
+                )
+                found.extend(problem_findings(times.problems, location))
+                time_check = TimeIndexCheck(times, location)
+                if times.padding_bytes:
+                    padded.append(layout.TIME_INDEX_SUFFIX)
+            except KafkaLogError as error:
+                found.append(finding_of(error, location))
+        if padded:
+            found.append(
+                finding(
+                    "index-preallocated",
+                    self.partition.location(segment.log, segment.base_offset),
+                    f"{' and '.join(padded)} still have their preallocated size: the segment was being written",
+                )
+            )
+        return offset_check, time_check, found
+
+    def _producers(self, fed: Fed, segment: Segment) -> Iterator[Finding]:
+        """Feed the producers' state, stopping at each snapshot's offset to hold the snapshot against it."""
+        location = self.partition.location(segment.log, segment.base_offset)
+        table, markers = fed.table, fed.markers
+        first = 0
+        while len(table):
+            boundary = len(table)
+            if self.snapshots_left:
+                boundary = int(np.searchsorted(table.base_offset, self.snapshots_left[0][0]))
+            part, its_markers = _part(table, markers, first, boundary)
+            yield from self.producers.feed(part, its_markers, location, is_compacted=self.chain.is_compacted)
+            first = max(first, boundary)
+            if first >= len(table):
+                return
+            yield from self._snapshots_up_to(int(table.base_offset[first]))
+
+    def _snapshots_up_to(self, base_offset: int | None) -> Iterator[Finding]:
+        """Check the snapshots at or below the next batch's base offset; None for the end of the log."""
+        log_end = self.chain.log_end_offset
+        while self.snapshots_left and (base_offset is None or self.snapshots_left[0][0] <= base_offset):
+            snapshot_offset, path = self.snapshots_left.pop(0)
+            location = self.partition.location(path, snapshot_offset)
+            first_base = self.partition.segments[0].base_offset if self.partition.segments else None
+            is_known = self.log_is_whole and first_base is not None and snapshot_offset >= first_base
+            if base_offset is None and log_end is not None and snapshot_offset > log_end:
+                yield finding(
+                    "snapshot-mismatch",
+                    location,
+                    f"the snapshot is of offset {snapshot_offset}, the log ends at {log_end}: the log lost its end",
+                    expected=log_end,
+                    actual=snapshot_offset,
+                )
+                is_known = False
+            self.terms.coverage.side_files += 1
+            yield from check_producer_snapshot(
+                path,
+                snapshot_offset,
+                self.producers if is_known else None,
+                location,
+                first_offset=self.chain.first_offset,
+                is_compacted=self.chain.is_compacted,
+                limits=self.terms.limits,
+            )
+
+
+def _part(
+    table: BatchTable, markers: dict[int, ControlRecord], first: int, last: int
+) -> tuple[BatchTable, dict[int, ControlRecord]]:
+    """Some rows of a table, with the markers among them."""
+    if first == 0 and last >= len(table):
+        return table, markers
+    return table.rows(slice(first, last)), {row - first: each for row, each in markers.items() if first <= row < last}
+
+
+def _is_gone(segment: Segment | None) -> bool:
+    """Whether a segment's log that was listed is no longer there."""
+    return segment is not None and segment.log is not None and not os.path.lexists(segment.log)
+
+
+def _merged(found: Finding) -> Finding:
+    """What stands for offsets of the next segment, once the cleaner has put both into one (storage replaceSegments).
+
+    The old files are renamed before the new one gets its name, so that whoever reads the new one finds them gone.
+    """
+    words = "the next segment went while this one was read: compaction has put both into one file"
+    return finding("file-changed", found.location, words)

@@ -1,0 +1,50 @@
+"""The terms of a verification, which all its parts share: how deep, under which limits, and what it has covered."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from format.limits import DEFAULT_LIMITS, Limits
+from format.scan.progress import Advance, no_progress
+from format.verbs.verify.walk import Level, OwnWalks, Walks
+
+#: What a run of each level does not speak about.
+NOT_CHECKED = {
+    Level.HEADERS: ("CRCs", "records", "indexes, checkpoints, producer state"),
+    Level.CRC: ("records", "indexes, checkpoints, producer state"),
+    Level.RECORDS: ("indexes, checkpoints, producer state",),
+    Level.FULL: (),
+}
+
+
+@dataclass(slots=True)
+class Coverage:
+    """What was looked at; filled while verify runs."""
+
+    partitions: int = 0
+    segments: int = 0
+    side_files: int = 0
+    batches: int = 0
+    records: int = 0
+    bytes: int = 0
+
+    def add(self, other: Coverage) -> None:
+        self.partitions += other.partitions
+        self.segments += other.segments
+        self.side_files += other.side_files
+        self.batches += other.batches
+        self.records += other.records
+        self.bytes += other.bytes
+
+
+@dataclass(slots=True)
+class Verification:
+    """The terms of one run: how deep, under which limits, and what was covered so far."""
+
+    level: Level = Level.FULL
+    limits: Limits = DEFAULT_LIMITS
+    coverage: Coverage = field(default_factory=Coverage)
+    walks: Walks = field(default_factory=OwnWalks)
+    partition_count: int | None = None  # of a topic whose keys the default partitioner placed, to hold them against it
+    jobs: int = 1  # processes that share the work
+    advance: Advance = no_progress  # told the bytes of the logs as they are walked over

@@ -1,0 +1,88 @@
+"""verify --partitioner murmur2: keys held against Kafka's default partitioner, on what real producers wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from format.checks.key_placement import check_key_placement
+from format.codecs.checksums import partition_for_key
+from format.io.source import BytesSource
+from format.location import Location
+from format.log.batch_table import batch_chunks
+from format.log.record_table import record_tables
+from format.verbs.verify.terms import Verification
+from format.verbs.verify.verify import verify
+from tests.building import batch
+from tests.running import Run
+
+ORDERS = [f"kafka-4.3-single/node-1/orders-{number}" for number in range(3)]
+
+
+def misplaced(path: Path, partition_count: int | None, jobs: int = 1) -> list[tuple[int | None, object, object]]:
+    found = list(verify(path, Verification(partition_count=partition_count, jobs=jobs)))
+    assert all(each.code == "record-misplaced" for each in found)
+    return [(each.location.offset, each.expected, each.actual) for each in found]
+
+
+@pytest.mark.parametrize("name", ORDERS)
+def test_what_a_java_producer_wrote_to_three_partitions_is_where_it_belongs(name: str, data_dir: Path) -> None:
+    assert misplaced(data_dir / name, 3) == []
+    assert misplaced(data_dir / name, None) == []
+    others = misplaced(data_dir / name, 4)
+    assert len(others) > 5
+    assert all(own != actual == int(name[-1]) for _, own, actual in others)
+
+
+def test_control_records_keys_of_null_and_kafkas_own_topics_are_left_alone(data_dir: Path) -> None:
+    for number in range(4):
+        assert misplaced(data_dir / f"kafka-4.3-single/node-1/__transaction_state-{number}", 7) == []
+    log = batch(0, [b"a", b"b"], key=None)
+    assert list(placed(log, partition=0, partition_count=1000)) == []
+
+
+def test_the_first_misplaced_record_of_each_batch_is_told() -> None:
+    keys = [f"key-{number}".encode() for number in range(6)]
+    own = [partition_for_key(key, 50) for key in keys]
+    assert len(set(own)) > 1
+    log = b"".join(batch(number, [b"value"], key=key) for number, key in enumerate(keys))
+    found = list(placed(log, partition=own[0], partition_count=50))
+    wrong = [(number, each) for number, each in enumerate(own) if each != own[0]]
+    assert [(each.location.offset, each.expected) for each in found] == wrong
+
+
+def placed(log: bytes, *, partition: int, partition_count: int):  # type: ignore[no-untyped-def]
+    location = Location("orders-0/log", "orders", partition)
+    for chunk in batch_chunks(BytesSource(log)):
+        for table in record_tables(chunk):
+            yield from check_key_placement(table, location, partition_count)
+
+
+def test_the_command(data_dir: Path, run_kafkalog: Callable[..., Run]) -> None:
+    partition = data_dir / ORDERS[1]
+    assert run_kafkalog("verify", "--partitioner", "murmur2", "--partitions", "3", partition).code == 0
+    wrong = run_kafkalog(
+        "verify",
+        "--partitioner",
+        "murmur2",
+        "--partitions",
+        "5",
+        "--fail-on",
+        "warning",
+        "--format",
+        "jsonl",
+        partition,
+    )
+    assert wrong.code == 1
+    assert "record-misplaced" in wrong.stdout
+    for words in (
+        ("--partitions", "3"),
+        ("--partitioner", "murmur2"),
+        ("--partitioner", "murmur2", "--partitions", "0"),
+    ):
+        assert run_kafkalog("verify", *words, partition).code == 2
+    assert (
+        run_kafkalog("verify", "--level", "crc", "--partitioner", "murmur2", "--partitions", "3", partition).code == 2
+    )

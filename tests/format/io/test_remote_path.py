@@ -1,0 +1,132 @@
+"""Paths on other file systems are put together as any path is, and their files are read as others are."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+
+import pytest
+
+from format.errors import FileChanged, UnreadableFile
+from format.io import remote_files
+from format.io.remote_files import RemoteSource
+from format.io.remote_path import RemotePath, entries_of, is_remote, is_there, path_of
+from format.io.source import FileSource
+from format.node.log_dir import Kind, kind_of, read_log_dir
+from tests.building import batches, write_segment
+
+pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kafkalog[remote]'")
+
+
+def test_a_path_keeps_its_address() -> None:
+    path = path_of("s3://bucket/kafka/orders-0") / "1.log"
+    assert isinstance(path, RemotePath)
+    assert str(path) == "s3://bucket/kafka/orders-0/1.log"
+    assert (path.name, path.suffix, path.parent.name) == ("1.log", ".log", "orders-0")
+    assert str(path.with_suffix(".index")) == "s3://bucket/kafka/orders-0/1.index"
+    assert pickle.loads(pickle.dumps(path)) == path
+    assert path.absolute() == path
+    top = path.parent.parent.parent
+    assert str(top) == str(top.parent) == "s3://bucket"
+    assert str(path_of("local:///mnt/copy") / "a") == "local:///mnt/copy/a"
+
+
+def test_what_is_remote() -> None:
+    assert is_remote("s3://b/c")
+    assert is_remote("gs://b/c")
+    assert not is_remote("/a/s3://b")
+    assert not is_remote("orders-0")
+    assert path_of("file:///a%20b") == Path("/a b")
+    assert type(path_of("/a")) is type(Path("/a"))
+
+
+def test_options_behind_an_address_are_no_part_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_files, "_queries", {})
+    address = "s3://b/c?endpoint_override=host:9000&scheme=http"
+    assert str(path_of(address)) == "s3://b/c"
+    remote_files.know([address, "/local", "s3://other/d"])
+    assert remote_files.known() == ("s3://b/?endpoint_override=host%3A9000&scheme=http",)
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    write_segment(tmp_path / "t-0", 0, batches(2000))
+    (tmp_path / "meta.properties").write_text("version=1\n")
+    return tmp_path
+
+
+def test_listings_and_kinds(log_dir: Path) -> None:
+    address = path_of(f"local://{log_dir}")
+    assert kind_of(address) is Kind.LOG_DIR
+    assert kind_of(address / "t-0") is Kind.PARTITION
+    found = read_log_dir(address)
+    assert list(map(str, found.partitions)) == [f"local://{log_dir}/t-0"]
+    assert str(found.meta_properties) == f"local://{log_dir}/meta.properties"
+    with entries_of(address) as entries:
+        assert sorted((each.name, each.is_dir()) for each in entries) == [("meta.properties", False), ("t-0", True)]
+    assert is_there(address / "t-0")
+    assert not is_there(address / "u-0")
+
+
+def test_one_listing_answers_for_all_below(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    address = f"local://{log_dir}"
+    with remote_files.listed_at_once(address):
+        monkeypatch.setattr(remote_files, "_store_of", None)  # nothing may be asked for now
+        found = read_log_dir(path_of(address))
+        assert len(found.partition(found.partitions[0]).segments) == 1
+        assert not is_there(path_of(address) / "t-0" / "nothing")
+    monkeypatch.undo()
+    (log_dir / "t-0" / "leader-epoch-checkpoint").write_text("0\n0\n")
+    assert is_there(path_of(address) / "t-0" / "leader-epoch-checkpoint")
+
+
+def test_a_source_reads_what_a_file_holds(log_dir: Path) -> None:
+    path = log_dir / "t-0" / f"{0:020d}.log"
+    content = path.read_bytes()
+    with FileSource(f"local://{path}") as source:
+        assert isinstance(source, RemoteSource)
+        assert source.size_bytes == len(content)
+        assert source.mtime_ns == int(path.stat().st_mtime) * 10**9
+        for position, length in ((0, 61), (100, 5), (len(content) - 7, 100), (len(content), 5), (3, 0), (0, 10**7)):
+            assert source.read_at(position, length) == content[position : position + length]
+        few = source.bytes_read
+        assert source.read_at(10, 10) == content[10:20]
+        assert source.bytes_read <= few + len(content)
+        assert source.current_size_bytes() == len(content)
+        state = source.state
+    with FileSource(f"local://{path}", state) as again:
+        assert again.read_at(0, 9) == content[:9]
+    path.write_bytes(content[:-5])
+    with pytest.raises(FileChanged, match="taken its place"):
+        FileSource(f"local://{path}", state)
+
+
+def test_small_reads_beside_each_other_are_one_request(log_dir: Path) -> None:
+    path = log_dir / "t-0" / f"{0:020d}.log"
+    with FileSource(f"local://{path}") as source:
+        for position in range(0, 4000, 61):
+            source.read_at(position, 61)
+        assert source.bytes_read == min(path.stat().st_size, 1024 * 1024)
+
+
+def test_what_cannot_be_read_says_why(log_dir: Path) -> None:
+    with pytest.raises(FileChanged, match="not there"):
+        FileSource(f"local://{log_dir}/nothing.log")
+    with pytest.raises(UnreadableFile, match="not a regular file"):
+        FileSource(f"local://{log_dir}/t-0")
+    with pytest.raises(UnreadableFile, match="strange"):
+        FileSource("strange://host/a")
+    memory = pytest.importorskip("fsspec", reason="fsspec is not installed").filesystem("memory")
+    memory.pipe_file("/gone/a.log", b"x" * 100)
+    with FileSource("memory:///gone/a.log") as source:
+        memory.rm("/gone/a.log")
+        with pytest.raises(FileChanged, match="not there any more"):
+            source.read_at(0, 10)
+
+
+def test_a_file_that_is_cut_while_it_is_read(log_dir: Path) -> None:
+    path = log_dir / "t-0" / f"{0:020d}.log"
+    with FileSource(f"local://{path}") as source:
+        path.write_bytes(path.read_bytes()[:100])
+        with pytest.raises(FileChanged, match="ended at byte 100"):
+            source.read_at(0, 200)

@@ -1,0 +1,343 @@
+"""The kernel's twins, the compiled one and the Python file as it is: the same columns, the same errors, the same text.
+
+Each input goes through everything that the kernel has a part in, once with each twin in its place, and what comes
+out must be the same to the last byte.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import random
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from format import kernel
+from format.checks.batch_headers import check_batch_headers
+from format.checks.record_contents import RecordCheck
+from format.codecs.checksums import crc32_of, crc32c_of, crc_tables
+from format.errors import KafkaLogError, UnsupportedError
+from format.findings import Finding
+from format.io.source import BytesSource
+from format.limits import DEFAULT_LIMITS, MIB, Limits
+from format.location import Location
+from format.log.batch_ranges import batch_ranges
+from format.log.batch_table import BatchChunk, BatchTable, batch_chunks
+from format.log.encode_batches import encode_records
+from format.log.legacy_messages import open_wrappers
+from format.log.record_table import RecordTable, record_tables
+from format.rows.row_text import RowText, have_last_offsets
+from kafkalog_cli.line_style import line_style
+from tests.building import batch, batches, wrapper
+from tests.corpora import DATA_DIR, SHARED_CORPUS
+from tests.faults.mutations import case
+
+WHERE = Location("x.log", "topic", 7, 0)
+LIMITS = Limits(max_decompressed_bytes=16 * MIB, max_record_bytes=5000)
+KERNEL_PATH = Path(__file__).parents[3] / "format" / "kernel.py"
+IS_COMPILED = not str(kernel.__file__).endswith(".py")
+
+needs_both = pytest.mark.skipif(
+    not IS_COMPILED and os.environ.get("KAFKALOG_REQUIRE_COMPILED_KERNEL") != "1",
+    reason="there is no compiled kernel here to compare with",
+)
+
+
+def plain_twin() -> ModuleType:
+    """The Python file as a module of its own."""
+    spec = importlib.util.spec_from_file_location("plain_kernel", KERNEL_PATH)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@contextmanager
+def kernel_in_use(twin: ModuleType) -> Iterator[None]:
+    """Every module of the package uses this twin, in every place where the compiled one may serve."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, module in list(sys.modules.items()):
+            if name.startswith("format.") and getattr(module, "kernel", None) is kernel:
+                patch.setattr(module, "kernel", twin)
+            if name.startswith("format.") and hasattr(module, "KERNEL_IS_COMPILED"):
+                patch.setattr(module, "KERNEL_IS_COMPILED", True)
+        yield
+
+
+def columns_of(table: BatchTable | RecordTable) -> tuple[tuple[int, ...], bytes]:
+    return table.columns.shape, np.ascontiguousarray(table.columns).tobytes()
+
+
+def told(findings: Iterator[Finding]) -> list[tuple[str, str, str]]:
+    return [(each.code, str(each.location), each.message) for each in findings]
+
+
+def lines_of(chunk: BatchChunk, tables: list[RecordTable]) -> list[bytes]:
+    """Every row as text in both styles, through a buffer that is soon full."""
+    found = []
+    buffer = memoryview(bytearray(3000))
+    for style in ("jsonl", "text"):
+        text = RowText(line_style(style))
+        if have_last_offsets(chunk.table):
+            found += [bytes(buffer[: each.length]) for each in text.batch_lines(chunk.table, WHERE, lambda: buffer)]
+        for table in tables:
+            found += [bytes(buffer[: each.length]) for each in text.record_lines(table, WHERE, lambda: buffer)]
+    return found
+
+
+def observed(log: bytes, chunk_bytes: int) -> list[Any]:
+    """All that a log comes to, in values that can be compared."""
+    source = BytesSource(log)
+    seen: list[Any] = [list(batch_ranges(source, chunk_bytes))]
+    for chunk in batch_chunks(source, with_bodies=False, chunk_bytes=chunk_bytes):
+        seen.append(("header", columns_of(chunk.table), chunk.damage))
+    seen += searched(log)
+    for chunk in batch_chunks(source, limits=LIMITS, chunk_bytes=chunk_bytes):
+        seen.append(("batch", columns_of(chunk.table), chunk.table.crc_valid.tolist(), chunk.damage))
+        open_wrappers(chunk, limits=LIMITS)
+        seen.append(told(check_batch_headers(chunk.table, WHERE, latest_timestamp_ms=2**62)))
+        everything = np.ones(len(chunk.table), bool)
+        tables = []
+        for table in record_tables(chunk, which=everything, limits=LIMITS):
+            if len(table.columns):
+                tables.append(table)
+            seen.append(("record", columns_of(table), bytes(table.buffer)))
+            seen.append([(each.batch, each.records_read, str(each.error)) for each in table.problems])
+            seen.append(told(RecordCheck(WHERE, LIMITS).findings(table)))
+            seen.append([table.headers(row) for row in range(min(len(table), 50))])
+            seen.append(doubts(chunk.table, table))
+            seen.append(found_in(table))
+            seen.append(written_anew(table))
+        seen += lines_of(chunk, tables)
+    return seen
+
+
+def written_anew(table: RecordTable) -> Any:
+    """The records as those of another batch, and where they differ from a table over other bytes."""
+    if not len(table):
+        return None
+    try:
+        encoded = bytes(encode_records(table, max(int(table.offset[0]) - 3, -(2**63)), int(table.timestamp[0])))
+    except UnsupportedError as error:
+        return str(error)
+    other = bytearray(table.buffer)
+    for at in range(0, len(other), 97):
+        other[at] ^= 1
+    columns = memoryview(np.ascontiguousarray(table.columns))
+    rows = [-1]
+    while (row := in_use().find_other_record(table.buffer, columns, other, columns, rows[-1] + 1)) >= 0:
+        rows.append(row)
+    return encoded, rows, in_use().find_other_record(table.buffer, columns, table.buffer, columns, 0)
+
+
+def in_use() -> Any:
+    """The twin that serves now."""
+    from format.log import batch_table
+
+    return batch_table.kernel
+
+
+def searched(log: bytes) -> list[Any]:
+    """What the kernel says of places in a log: where a header may come next, and where batches end."""
+    status = np.zeros(3, np.int64)
+    seen: list[Any] = [
+        in_use().find_candidate(log, start, len(log), 0, len(log) - start) for start in (1, len(log) // 2)
+    ]
+    targets = [0, 1, len(log)]
+    for end in (70, len(log)):
+        for target in targets:
+            seen.append(in_use().skip_batches(log, 0, min(end, len(log)), len(log), target, memoryview(status)))
+            seen.append(status.tolist())
+            if len(targets) < 9 and status[0]:
+                targets += [int(status[0]) - 1, int(status[0])]
+    return seen
+
+
+def doubts(batches: BatchTable, table: RecordTable) -> tuple[int, int, int]:
+    """Which rows the quick checks do not pass, and which key belongs elsewhere."""
+    columns, records = (memoryview(np.ascontiguousarray(each.columns)) for each in (batches, table))
+    record = in_use().find_doubtful_record(table.buffer, records, columns, 5000, crc_tables()) if len(table) else -1
+    misplaced = in_use().find_misplaced_record(table.buffer, records, columns, 1, 3, 0) if len(table) else -1
+    return in_use().find_doubtful_header(columns, 2**62), record, misplaced
+
+
+def found_in(table: RecordTable) -> list[list[int]]:
+    """Where some bytes lie in the values, among them all of the first, one more, and none at all."""
+    values = np.flatnonzero(table.value_length >= 0)
+    fields = np.stack((table.value_start[values], (table.value_start + table.value_length)[values]), axis=1)
+    places = np.full(len(values), -7, np.int64)
+    seen = []
+    first = bytes(table.buffer[slice(*fields[0])])[:2000] if len(values) else b""
+    for wanted in (first, first + b"\0", first[len(first) // 2 :], b"e", b"\0\0", b""):
+        in_use().find_in_fields(table.buffer, memoryview(fields), memoryview(wanted), memoryview(places))
+        seen.append(places.tolist())
+    return seen
+
+
+def logs_of_brokers() -> list[Any]:
+    """Logs of every format and codec, their first 60 KB: it is the plain twin that takes its time."""
+    return [
+        pytest.param(path, id=str(path.relative_to(folder)))
+        for folder in (DATA_DIR, SHARED_CORPUS)
+        if folder.is_dir()
+        for path in sorted(folder.glob("*/*/*/*.log"))
+        if path.stat().st_size
+    ]
+
+
+@pytest.fixture(scope="module")
+def plain() -> ModuleType:
+    """The plain twin, where there are two."""
+    assert IS_COMPILED, "KAFKALOG_REQUIRE_COMPILED_KERNEL is set and the kernel is not compiled"
+    return plain_twin()
+
+
+def assert_twins_agree(plain: ModuleType, log: bytes, chunk_bytes: int) -> None:
+    with kernel_in_use(kernel):  # type: ignore[arg-type]
+        compiled_saw = observed(log, chunk_bytes)
+    with kernel_in_use(plain):
+        plain_saw = observed(log, chunk_bytes)
+    assert compiled_saw == plain_saw
+
+
+@needs_both
+@pytest.mark.parametrize("path", logs_of_brokers())
+def test_twins_agree_on_the_logs_of_brokers(path: Path, plain: ModuleType) -> None:
+    assert_twins_agree(plain, path.read_bytes()[:60_000], 20_000)
+
+
+@needs_both
+@pytest.mark.parametrize("seed", range(4))
+def test_twins_agree_on_damaged_logs_under_right_crcs(seed: int, plain: ModuleType) -> None:
+    for number in range(120):
+        for name, content in case(seed, number).files.items():
+            if name.endswith(".log"):
+                assert_twins_agree(plain, content, 400)
+
+
+@needs_both
+def test_twins_agree_on_bytes_that_were_hit(plain: ModuleType) -> None:
+    chance = random.Random(11)
+    sound = b"".join(
+        [*batches(3), wrapper(1, 9), wrapper(0, 12, codec=2), batch(15, codec=4),
+         batch(18, [b"\xff\xfe" * 20, None, b""]), batch(21, headers=((b"k", None), (b"\xff", b"v")), attributes=0x30)]
+    )  # fmt: skip
+    for _ in range(250):
+        hit = bytearray(sound)
+        for _ in range(chance.randrange(1, 4)):
+            hit[chance.randrange(len(hit))] = chance.randrange(256)
+        assert_twins_agree(plain, bytes(hit[: chance.randrange(len(hit)) if chance.random() < 0.2 else None]), 500)
+
+
+@needs_both
+def test_twins_have_the_same_names(plain: ModuleType) -> None:
+    def names(module: ModuleType) -> set[str]:
+        return {name for name in vars(module) if not name.startswith("_")} - {"layout"}
+
+    assert names(kernel) == names(plain)  # type: ignore[arg-type]
+
+
+# -- what the kernel's shortcuts promise, whichever twin runs --------------------------------------------------
+
+
+def test_checksums_of_the_kernel_are_those_of_the_libraries() -> None:
+    chance = random.Random(3)
+    tables = crc_tables()
+    assert len(tables) == 2 * 16 * 256
+    for size in (*range(14, 80), 255, 256, 1000):
+        log = batch(5, [chance.randbytes(size)]) + wrapper(1, 6, 1) + wrapper(0, 7, 2)
+        chunk = next(batch_chunks(BytesSource(log), check_crc=False))
+        assert chunk.buffer is not None
+        valid = np.full(len(chunk.table), 9, np.int8)
+        columns = memoryview(chunk.table.columns)
+        assert kernel.check_crcs(chunk.buffer, 0, columns, 10**6, tables, memoryview(valid)) == 0
+        assert valid.tolist() == [1, 1, 1]
+        assert kernel.check_crcs(chunk.buffer, 0, columns, 0, tables, memoryview(valid)) == 3
+        chunk.table.columns[:, kernel.BATCH_COLUMNS.index("crc")] ^= 1
+        assert kernel.check_crcs(chunk.buffer, 0, columns, 10**6, tables, memoryview(valid)) == 0
+        assert valid.tolist() == [0, 0, 0]
+    assert (crc32c_of(b"123456789"), crc32_of(b"123456789")) == (0xE3069283, 0xCBF43926)
+
+
+def test_what_the_quick_checks_pass_has_no_findings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The quick checks look at rows once, in the kernel; the closer look at everything, in numpy."""
+    from format.checks import batch_headers, record_contents
+
+    def found(log: bytes, quick: bool) -> list[Any]:
+        monkeypatch.setattr(batch_headers, "KERNEL_IS_COMPILED", quick)
+        monkeypatch.setattr(record_contents, "KERNEL_IS_COMPILED", quick)
+        seen: list[Any] = []
+        for chunk in batch_chunks(BytesSource(log), limits=LIMITS):
+            open_wrappers(chunk, limits=LIMITS)
+            seen += told(check_batch_headers(chunk.table, WHERE, latest_timestamp_ms=2**61))
+            check = RecordCheck(WHERE, LIMITS)
+            for table in record_tables(chunk, limits=LIMITS):
+                seen += told(check.findings(table))
+        return seen
+
+    numbers = range(1000) if IS_COMPILED else range(200)
+    with_findings = without = 0
+    for number in numbers:
+        for name, content in case(99, number).files.items():
+            if name.endswith(".log"):
+                closer = found(content, quick=False)
+                assert found(content, quick=True) == closer
+                with_findings += bool(closer)
+                without += not closer
+    assert min(with_findings, without) > len(numbers) // 20
+
+
+def test_a_batch_of_many_records_comes_in_several_tables(monkeypatch: pytest.MonkeyPatch) -> None:
+    from format.log import record_table
+
+    def read(log: bytes) -> tuple[list[Any], list[Any], list[Any]]:
+        rows: list[Any] = []
+        problems: list[Any] = []
+        findings: list[Any] = []
+        for chunk in batch_chunks(BytesSource(log)):
+            check = RecordCheck(WHERE, DEFAULT_LIMITS)
+            for table in record_tables(chunk):
+                assert len(table) <= record_table.MOST_ROWS
+                rows += [
+                    (*row[1:4], table.key(number), table.value(number))
+                    for number, row in enumerate(table.columns.tolist())
+                ]
+                problems += [(each.batch, each.records_read, str(each.error)) for each in table.problems]
+                findings += told(check.findings(table))
+        return rows, problems, findings
+
+    def many(base_offset: int, count: int, **fields: int) -> bytes:
+        return batch(base_offset, [b"%d" % number for number in range(count)], **fields)
+
+    log = b"".join(
+        [many(0, 40), many(40, 3), many(43, 60, codec=4), many(103, 90, max_timestamp=5),
+         many(193, 20, record_count=50), many(213, 50, record_count=30), many(263, 0), many(263, 1)]
+    )  # fmt: skip
+    whole = read(log)
+    assert [code for code, *_ in whole[2]] == [
+        "record-count-mismatch",
+        "record-trailing-bytes",
+        "max-timestamp-mismatch",
+    ]
+    for most in (1, 2, 7, 20, 40, 64, 100):
+        monkeypatch.setattr(record_table, "MOST_ROWS", most)
+        rows, problems, findings = read(log)
+        assert rows == whole[0]
+        assert problems == whole[1]
+        assert sorted(findings) == sorted(whole[2])
+
+
+def test_limits_of_inner_messages_are_limits() -> None:
+    log = wrapper(1, 0, 200)
+    (chunk,) = batch_chunks(BytesSource(log))
+    (table,) = record_tables(chunk, limits=Limits(max_decompressed_bytes=96 * 199))
+    assert [each.error.code for each in table.problems] == ["limit-exceeded"]
+    assert isinstance(table.problems[0].error, KafkaLogError)

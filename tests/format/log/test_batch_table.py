@@ -1,0 +1,141 @@
+"""Hopping through a log: what is read, and what is told of the bytes that no batch holds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from format.io.source import BytesSource
+from format.log.batch_table import BatchChunk, BatchTable, Damage, batch_chunks
+from format.log.encode_batches import encode_message
+from tests.building import batch, batches
+
+
+def walk(log: bytes, **keywords: object) -> tuple[list[int], list[Damage], list[BatchChunk]]:
+    """Base offsets, damage and chunks of a log."""
+    chunks = list(batch_chunks(BytesSource(log), **keywords))  # type: ignore[arg-type]
+    offsets = [int(offset) for chunk in chunks for offset in chunk.table.base_offset]
+    return offsets, [chunk.damage for chunk in chunks if chunk.damage is not None], chunks
+
+
+@pytest.mark.parametrize("with_bodies", [True, False])
+@pytest.mark.parametrize("chunk_bytes", [64, 100, 1000, 1 << 20])
+def test_every_batch_is_found_whatever_the_chunk_size(with_bodies: bool, chunk_bytes: int) -> None:
+    log = b"".join(batches(50))
+    offsets, damage, chunks = walk(log, with_bodies=with_bodies, check_crc=with_bodies, chunk_bytes=chunk_bytes)
+    assert offsets == list(range(0, 150, 3))
+    assert not damage
+    table = BatchTable.concatenated([chunk.table for chunk in chunks])
+    assert table.end_position[-1] == len(log)
+    assert (table.crc_valid == (1 if with_bodies else -1)).all()
+
+
+def test_a_batch_larger_than_a_chunk_is_read_whole() -> None:
+    log = batch(0, [b"x" * 5000]) + batch(1, [b"y"])
+    offsets, damage, chunks = walk(log, chunk_bytes=128)
+    assert offsets == [0, 1]
+    assert not damage
+    assert all((chunk.table.crc_valid == 1).all() for chunk in chunks)
+
+
+@pytest.mark.parametrize("with_bodies", [True, False])
+def test_every_truncation_is_told_and_nothing_before_it_is_lost(with_bodies: bool) -> None:
+    parts = batches(3)
+    log = b"".join(parts)
+    edges = {0, len(parts[0]), len(parts[0] + parts[1]), len(log)}
+    for length in range(len(log)):
+        offsets, damage, _ = walk(log[:length], with_bodies=with_bodies, check_crc=with_bodies)
+        whole = sum(length >= edge for edge in sorted(edges)[1:])
+        assert offsets == [0, 3, 6][:whole], length
+        if length in edges:
+            assert not damage, length
+        else:
+            start = sum(len(part) for part in parts[:whole])
+            assert [(each.code, each.position, each.length) for each in damage] == [
+                ("tail-torn", start, length - start)
+            ]
+
+
+@pytest.mark.parametrize("with_bodies", [True, False])
+@pytest.mark.parametrize("garbage", [b"\xff" * 40, b"\0" * 100, b"x", bytes(range(256))])
+def test_garbage_between_batches_is_located_to_the_byte(with_bodies: bool, garbage: bytes) -> None:
+    first, second, third = batches(3)
+    offsets, damage, _ = walk(first + garbage + second + third, with_bodies=with_bodies, check_crc=with_bodies)
+    assert offsets == [0, 3, 6]
+    (only,) = damage
+    assert (only.code, only.position, only.length) == ("log-framing-broken", len(first), len(garbage))
+    assert (only.after_offset, only.next_base_offset) == (2, 3)
+
+
+def test_a_wrong_length_loses_its_own_batch_only() -> None:
+    parts = batches(5)
+    for wrong in (0, -1, 13, 48, 50, 49 + 1000, 2**31 - 1):
+        broken = bytearray(parts[2])
+        broken[8:12] = wrong.to_bytes(4, "big", signed=True)
+        offsets, damage, _ = walk(b"".join([*parts[:2], broken, *parts[3:]]))
+        assert offsets == [0, 3, 9, 12], wrong
+        (only,) = damage
+        assert only.position == len(parts[0] + parts[1]), wrong
+        assert only.length == len(parts[2]), wrong
+        assert only.next_base_offset == 9
+
+
+def test_a_batch_inside_a_value_is_no_batch_while_the_chain_holds() -> None:
+    inside = batch(1000, [b"phantom"])
+    holder = bytearray(batch(0, [inside]))
+    holder[-1] ^= 1  # even when the holder's CRC is wrong, the next header is where its length says
+    offsets, damage, chunks = walk(bytes(holder) + batch(1))
+    assert offsets == [0, 1]
+    assert not damage
+    assert [int(valid) for chunk in chunks for valid in chunk.table.crc_valid] == [0, 1]
+
+
+def test_after_damage_a_header_without_its_crc_does_not_count() -> None:
+    forged = bytearray(batch(3, [b"forged"]))
+    forged[-1] ^= 1
+    first, good = batch(0), batch(9)
+    offsets, damage, _ = walk(first + b"\xff" * 30 + bytes(forged) + good)
+    assert offsets == [0, 9]
+    assert [(each.position, each.length) for each in damage] == [(len(first), 30 + len(forged))]
+
+
+def test_zeros_at_the_end_are_told_apart_from_a_torn_batch() -> None:
+    log = batch(0)
+    (zeros,) = walk(log + b"\0" * 4096)[1]
+    assert (zeros.code, zeros.position, zeros.length, zeros.reaches_end) == ("tail-zeros", len(log), 4096, True)
+
+
+def test_formats_mix_in_one_log() -> None:
+    log = encode_message(0, 0, b"k", b"v") + encode_message(1, 1, None, b"", timestamp=5) + batch(2)
+    (chunk,) = walk(log)[2]
+    table = chunk.table
+    assert table.magic.tolist() == [0, 1, 2]
+    assert table.base_offset.tolist() == [0, 1, 2]
+    assert table.max_timestamp.tolist()[:2] == [-1, 5]
+    assert table.crc_valid.tolist() == [1, 1, 1]
+
+
+def test_a_forged_base_offset_near_the_end_of_64_bits_does_not_raise() -> None:
+    offsets, damage, _ = walk(batch(2**63 - 2, timestamp=0) + batch(2**63 - 1, timestamp=0))
+    assert offsets == [2**63 - 2, 2**63 - 1]
+    assert not damage
+
+
+def test_start_and_end_bound_the_walk() -> None:
+    parts = batches(4)
+    start, end = len(parts[0]), len(b"".join(parts[:3]))
+    log = b"".join(parts)
+    assert walk(log, start=start, end=end)[0] == [3, 6]
+    assert walk(log, start=start)[0] == [3, 6, 9]
+
+
+def test_every_crc_flip_is_seen() -> None:
+    parts = batches(2)
+    log = b"".join(parts)
+    for position in range(17, len(parts[0])):
+        broken = bytearray(log)
+        broken[position] ^= 0x10
+        offsets, damage, chunks = walk(bytes(broken))
+        valid = np.concatenate([chunk.table.crc_valid for chunk in chunks])
+        assert damage or (valid == 0).sum() == 1, position
+        assert 3 in offsets, position

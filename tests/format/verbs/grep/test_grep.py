@@ -1,0 +1,578 @@
+"""grep against a naive filter over what clients read, and on logs built so that hits lie where none may count."""
+
+from __future__ import annotations
+
+import base64
+import re
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from format.errors import InputError, NotALogDir
+from format.findings import Finding
+from format.io.source import FileSource
+from format.log.batch_table import batch_chunks
+from format.log.encode_batches import NewRecord, encode_message, encode_record, encode_wrapper
+from format.log.record_table import RecordTable, record_tables
+from format.node.log_dir import Kind
+from format.scan.selection import Selection
+from format.verbs.grep.grep import Criteria, FoundRecords, LogSearched, grep
+from format.verbs.grep.pattern import Pattern, bytes_pattern, regex_pattern, text_pattern
+from format.verbs.grep.record_search import EVERYWHERE, HEADERS, KEY, VALUE, Places, search
+from format.verbs.grep.required_bytes import Requirement
+from tests.building import BASE_TIMESTAMP, batch, write_segment
+from tests.corpora import Corpus, sent_to_legacy
+
+Fields = tuple[bytes | None, bytes | None, list[tuple[bytes, bytes | None]]]
+
+IN_KEY = Places(value=False, headers=False)
+IN_VALUE = Places(key=False, headers=False)
+IN_HEADERS = Places(key=False, value=False)
+#: The broker went on compacting this topic after the clients had read it.
+COMPACTED = "users-0"
+
+
+def found_offsets(path: Path, criteria: Criteria, **options: Any) -> list[int]:
+    """The offsets of the records found."""
+    told = list(grep(path, criteria, **options))
+    assert not [each for each in told if isinstance(each, Finding)]
+    offsets = [int(each) for item in told if isinstance(item, FoundRecords) for each in item.records.offset]
+    assert len(offsets) == sum(item.record_count for item in told if isinstance(item, LogSearched))
+    return offsets
+
+
+def offsets_of(path: Path, pattern: Pattern, places: Places = EVERYWHERE) -> list[int]:
+    return found_offsets(path, Criteria(pattern, places))
+
+
+def fields_of(fields: Fields, places: Places) -> list[bytes]:
+    """The fields in which a pattern may match, picked apart from how the search does it."""
+    key, value, headers = fields
+    wanted = [key] if places.key else []
+    wanted += [value] if places.value else []
+    for name, content in headers:
+        if places.headers:
+            wanted += [name, content]
+        elif name in places.header_names:
+            wanted.append(content)
+    return [each for each in wanted if each is not None]
+
+
+def naive_offsets(
+    records: Iterable[tuple[int, Fields]], is_match: Callable[[bytes], object], places: Places
+) -> list[int]:
+    return [offset for offset, fields in records if any(is_match(each) for each in fields_of(fields, places))]
+
+
+# -- against what clients read ---------------------------------------------------------------------------------
+
+
+def from_base64(text: str | None) -> bytes | None:
+    return None if text is None else base64.b64decode(text)
+
+
+def true_fields(row: dict[str, Any]) -> Fields:
+    headers = [(key.encode(), from_base64(value)) for key, value in row["headers"]]
+    return from_base64(row["key"]), from_base64(row["value"]), headers
+
+
+def samples(records: list[tuple[int, Fields]], places: Places) -> list[bytes]:
+    """Needles that are there: a field's middle, start and end, two bytes of it; and one that is not."""
+    needles = [b"no such thing"]
+    for _, fields in records[:: max(1, len(records) // 4)]:
+        for field in fields_of(fields, places):
+            if field:
+                half = len(field) // 2
+                needles += [field[half : half + 6], field[:4], field[-3:], field[half : half + 1]]
+    return sorted(set(needles))[::3]
+
+
+@pytest.mark.parametrize("places", [EVERYWHERE, IN_KEY, IN_VALUE, IN_HEADERS], ids=["any", "key", "value", "header"])
+def test_what_clients_read(witnessed_corpus: Corpus, places: Places) -> None:
+    """For each partition that a client read: bytes, text of either case and regular expressions find what they must."""
+    corpus = witnessed_corpus
+    watermarks = corpus.truth_json("watermarks")
+    checked = 0
+    for partition in corpus.partitions():
+        truth = corpus.true_records(partition.name)
+        if truth is None or (corpus.is_shared and len(truth) > 5000):
+            continue
+        records = [(row["offset"], true_fields(row)) for row in truth]
+        bounds = watermarks[partition.name]
+        visible = range(bounds["log_start_offset"], bounds["high_watermark"])
+        kept = set(all_offsets(partition)) if partition.name == COMPACTED else set(visible)
+        for needle in samples(records, places):
+            lower = needle.lower()
+            cases: list[tuple[Pattern, Callable[[bytes], object]]] = [
+                (bytes_pattern(needle), lambda field, needle=needle: needle in field),
+                (
+                    regex_pattern("^" + needle.decode("utf-8", "surrogateescape").translate(ESCAPED)),
+                    lambda field, needle=needle: field.startswith(needle),
+                ),
+            ]
+            if needle.isascii():
+                text = needle.decode().swapcase()
+                cases.append((text_pattern(text, ignore_case=True), lambda field, lower=lower: lower in field.lower()))
+            for pattern, is_match in cases:
+                expected = [each for each in naive_offsets(records, is_match, places) if each in kept]
+                data = [each for each in data_offsets(partition, Criteria(pattern, places)) if each in visible]
+                assert data == expected, (partition, needle, pattern)
+                checked += bool(expected)
+    assert checked or corpus.id.endswith("kafka-4.3")
+
+
+ESCAPED = {ord(each): "\\" + each for each in "\\.^$*+?{}[]|()"}
+
+
+def all_offsets(partition: Path) -> list[int]:
+    return data_offsets(partition, Criteria())
+
+
+def data_offsets(partition: Path, criteria: Criteria) -> list[int]:
+    """The offsets found but those of control records, which no client sees."""
+    offsets: list[int] = []
+    for item in grep(partition, criteria):
+        if isinstance(item, FoundRecords):
+            is_control = item.records.batches.attributes[item.records.batch] & 0x20
+            offsets += item.records.offset[is_control == 0].tolist()
+    return offsets
+
+
+def test_every_format_and_codec(legacy_corpus: Corpus) -> None:
+    """The partition that lived through v0, v1 and v2 with each codec, against what was sent to it."""
+    (partition,) = legacy_corpus.replicas("legacy-0")
+    sent = sent_to_legacy(legacy_corpus)
+    records: list[tuple[int, Fields]] = [(offset, (row[2], row[3], [])) for offset, row in enumerate(sent)]
+    for places in (EVERYWHERE, IN_KEY, IN_VALUE):
+        for needle in [
+            *samples(records, places),
+            *{row[0].encode() for row in sent},
+            *{row[1].encode() for row in sent},
+        ]:
+            expected = naive_offsets(records, lambda field, needle=needle: needle in field, places)
+            assert offsets_of(partition, bytes_pattern(needle), places) == expected, needle
+    assert offsets_of(partition, bytes_pattern(b""), IN_HEADERS) == []
+    assert found_offsets(partition, Criteria()) == list(range(len(sent)))
+
+
+# -- built cases -----------------------------------------------------------------------------------------------
+
+
+def log_of(tmp_path: Path, *content: bytes, base_offset: int = 0) -> Path:
+    return write_segment(tmp_path / "topic-0", base_offset, content)
+
+
+@pytest.mark.parametrize("codec", range(5))
+def test_a_hit_across_two_fields_is_none(tmp_path: Path, codec: int) -> None:
+    """The bytes between two fields make no match, nor do two fields that follow each other."""
+    records = [(b"ab", b"cd"), (b"xab", b"aab"), (b"a", b"a")]
+    path = log_of(tmp_path, *(batch(at, [value], key=key, codec=codec) for at, (key, value) in enumerate(records)))
+    between = encode_record(NewRecord(0, 0, b"ab", b"cd", ())).split(b"ab")[1][:2]  # a length, then "c"
+    assert offsets_of(path, bytes_pattern(b"ab" + between)) == []
+    assert offsets_of(path, bytes_pattern(between)) == []
+    assert offsets_of(path, bytes_pattern(b"ab")) == [0, 1]
+    assert offsets_of(path, bytes_pattern(b"ab"), IN_VALUE) == [1]
+    assert offsets_of(path, regex_pattern("b.c")) == []
+    assert offsets_of(path, regex_pattern("(?s)a.*d")) == []
+    assert offsets_of(path, bytes_pattern(b"aa")) == [1]
+
+
+def test_overlapping_hits(tmp_path: Path) -> None:
+    """A hit that begins before a field, or ends after it, hides none that lies in the field."""
+    # The varint of a key of 48 bytes is 0x60, a backquote, which then stands right before the key.
+    key = b"``x" + b"-" * 45
+    path = log_of(tmp_path, batch(0, [b"-"], key=key), batch(1, [b"```" + b"-" * 45], key=b"-`"))
+    assert offsets_of(path, bytes_pattern(b"``")) == [0, 1]
+    assert offsets_of(path, bytes_pattern(b"``x")) == [0]
+    assert offsets_of(path, bytes_pattern(b"```")) == [1]
+    assert offsets_of(path, bytes_pattern(b"````")) == []
+
+
+def test_a_hit_that_a_hit_across_two_records_overlaps(tmp_path: Path) -> None:
+    """The end of one record, what stands before the next one's key, and that key repeat the same bytes."""
+
+    def table_with(key: bytes) -> RecordTable:
+        (table,) = tables_of(
+            log_of(tmp_path, batch(0, [b"", b""], key=key), *[batch(2 + at, [b""]) for at in range(9)])
+        )
+        return table
+
+    table = table_with(bytes(12))
+    repeated = bytes(table.buffer[int(table.start[1]) - 1 : int(table.key_start[1])])
+    assert len(repeated) == 6
+    table = table_with(repeated * 2)
+    assert bytes(table.buffer).count(repeated * 2, int(table.start[1]) - 1) == 1
+    assert search(table, bytes_pattern(repeated * 2)).row.tolist() == [0, 1]
+
+
+def test_null_and_empty_fields(tmp_path: Path) -> None:
+    path = log_of(
+        tmp_path,
+        batch(0, [None], key=None),
+        batch(1, [b""], key=None),
+        batch(2, [None], key=b""),
+        batch(3, [None], key=None, headers=((b"", None),)),
+        batch(4, [None], key=None, headers=((b"h", b""),)),
+    )
+    for empty in (bytes_pattern(b""), text_pattern(""), text_pattern("", ignore_case=True), regex_pattern("")):
+        assert offsets_of(path, empty) == [1, 2, 3, 4]
+        assert offsets_of(path, empty, IN_KEY) == [2]
+        assert offsets_of(path, empty, IN_VALUE) == [1]
+        assert offsets_of(path, empty, Places(False, False, False, frozenset([b"", b"h"]))) == [4]
+    assert offsets_of(path, regex_pattern("^$")) == [1, 2, 3, 4]
+    assert found_offsets(path, Criteria(tombstones=True)) == [0, 2, 3, 4]
+    assert found_offsets(path, Criteria(bytes_pattern(b""), IN_KEY, tombstones=True)) == [2]
+    assert found_offsets(path, Criteria(bytes_pattern(b""), IN_KEY, is_inverted=True)) == [0, 1, 3, 4]
+
+
+def test_headers(tmp_path: Path) -> None:
+    """Names and values of all headers, or the values of some by name; never across two."""
+    path = log_of(
+        tmp_path,
+        batch(0, [b"trace"], headers=((b"trace", b"one"), (b"span", b"two"))),
+        batch(1, [b"v"], headers=((b"span", b"one"), (b"trace", None), (b"trace", b"three"))),
+        batch(2, [b"trace one"]),
+        batch(3, [b"v", b"w"], headers=((b"tracer", b"one"),)),
+    )
+    trace = Places(False, False, False, frozenset([b"trace"]))
+    both = Places(False, False, False, frozenset([b"trace", b"span"]))
+    assert offsets_of(path, text_pattern("one"), IN_HEADERS) == [0, 1, 3, 4]
+    assert offsets_of(path, text_pattern("trace"), IN_HEADERS) == [0, 1, 3, 4]
+    assert offsets_of(path, text_pattern("one"), trace) == [0]
+    assert offsets_of(path, text_pattern("THR", ignore_case=True), trace) == [1]
+    assert offsets_of(path, regex_pattern("^t.*e$"), both) == [1]
+    assert offsets_of(path, regex_pattern("^two|three$"), both) == [0, 1]
+    assert offsets_of(path, regex_pattern("e.*o")) == [2]
+    assert offsets_of(path, text_pattern("trace"), Places(False, True, False, frozenset([b"trace"]))) == [0, 2]
+    assert found_offsets(path, Criteria(places=trace)) == [0, 1]
+    assert found_offsets(path, Criteria(places=both)) == [0, 1]
+    assert found_offsets(path, Criteria(places=trace, is_inverted=True)) == [2, 3, 4]
+
+
+def test_legacy_messages(tmp_path: Path) -> None:
+    """v0 and v1, plain and in wrappers, mixed with v2 in one file."""
+    plain = [encode_message(magic, at, b"key", b"needle %d" % at) for at, magic in enumerate((0, 1))]
+    inner = [encode_message(1, at, b"needle", b"v%d" % at) for at in range(3)]
+    v0 = [encode_message(0, 5 + at, None, [b"needle", None, b"x"][at]) for at in range(3)]
+    wrapped = [encode_wrapper(1, inner, codec=1, last_offset=4), encode_wrapper(0, v0, codec=2, last_offset=7)]
+    path = log_of(tmp_path, *plain, *wrapped, batch(8, [b"needle", b"x"]))
+    assert offsets_of(path, text_pattern("needle")) == [0, 1, 2, 3, 4, 5, 8]
+    assert offsets_of(path, text_pattern("needle"), IN_KEY) == [2, 3, 4]
+    assert offsets_of(path, text_pattern("v2")) == [4]
+    assert found_offsets(path, Criteria(tombstones=True)) == [6]
+
+
+def test_ranges_and_producers(tmp_path: Path) -> None:
+    partition = tmp_path / "topic-0"
+    for base in (0, 20):
+        content = [
+            batch(
+                at, [b"v%d" % n for n in range(5)], producer_id=at // 10, producer_epoch=at % 10 // 5, base_sequence=0
+            )
+            for at in range(base, base + 20, 5)
+        ]
+        write_segment(partition, base, content)
+    v1 = text_pattern("v1")
+    assert offsets_of(partition, v1) == [1, 6, 11, 16, 21, 26, 31, 36]
+    assert found_offsets(partition, Criteria(v1, selection=Selection(6, 26))) == [6, 11, 16, 21]
+    times = Selection(None, None, BASE_TIMESTAMP + 7, BASE_TIMESTAMP + 22)
+    assert found_offsets(partition, Criteria(v1, selection=times)) == [11, 16, 21]
+    assert found_offsets(partition, Criteria(selection=times)) == list(range(7, 22))
+    assert found_offsets(partition, Criteria(v1, producer_id=2)) == [21, 26]
+    assert found_offsets(partition, Criteria(producer_id=2, producer_epoch=1)) == list(range(25, 30))
+    inverted = Criteria(v1, selection=Selection(6, 11), is_inverted=True)
+    assert found_offsets(partition, inverted) == [7, 8, 9, 10]
+
+
+def test_only_the_first(tmp_path: Path) -> None:
+    """Each log is read up to its first match only: what is damaged after that is not met."""
+    many = [batch(at, [b"x" * 1_000_000]) for at in range(9)]
+    broken = bytearray(batch(9, [b"x"]))
+    broken[-3] ^= 1
+    partition = tmp_path / "topic-0"
+    write_segment(partition, 0, [*many, bytes(broken)])
+    write_segment(partition, 10, [batch(10, [b"y"])])
+    write_segment(partition, 11, [batch(11, [b"x"])])
+    told = list(grep(partition, Criteria(text_pattern("x")), first_only=True))
+    assert not [each for each in told if isinstance(each, Finding)]
+    assert [bool(each.record_count) for each in told if isinstance(each, LogSearched)] == [True, False, True]
+    assert [each for each in grep(partition, Criteria(text_pattern("x"))) if isinstance(each, Finding)]
+
+
+def test_the_hits_say_where(tmp_path: Path) -> None:
+    path = log_of(tmp_path, batch(0, [b"..needle.."], key=b"k"), batch(1, [b"v"], key=b"a needle"))
+    for pattern in (text_pattern("needle"), regex_pattern("ne+dle"), text_pattern("NEEDLE", ignore_case=True)):
+        (item,) = [each for each in grep(path, Criteria(pattern)) if isinstance(each, FoundRecords)]
+        assert item.hits is not None
+        assert item.hits.place.tolist() == [VALUE, KEY]
+        assert (item.hits.start.tolist(), item.hits.end.tolist()) == ([2, 2], [8, 8])
+    path = log_of(tmp_path, batch(0, [b"v"], headers=((b"needle", None),)))
+    (item,) = [each for each in grep(path, Criteria(text_pattern("needle"))) if isinstance(each, FoundRecords)]
+    assert item.hits is not None
+    assert (item.hits.place.tolist(), item.hits.start.tolist()) == ([HEADERS], [-1])
+
+
+# -- patterns --------------------------------------------------------------------------------------------------
+
+
+def test_anchors_are_the_ends_of_a_field(tmp_path: Path) -> None:
+    path = log_of(tmp_path, batch(0, [b"user-1", b"a user-1", b"user-1 b", b"user-1\n", b"x\nuser-1"], key=b"user"))
+    for source, expected in (
+        ("^user-1$", [0, 3]),  # Python's $ also stands before a last newline
+        (r"\Auser-1\Z", [0]),
+        ("^user-1", [0, 2, 3]),
+        ("user-1$", [0, 1, 3, 4]),
+        ("(?m)^user-1$", [0, 3, 4]),
+        (r"\buser-1\b", [0, 1, 2, 3, 4]),
+        (r"(?<!.)user-1", [0, 2, 3, 4]),
+        (r"(?<![\s\S])user-1(?![\s\S])", [0]),
+    ):
+        assert offsets_of(path, regex_pattern(source), IN_VALUE) == expected, source
+    assert offsets_of(path, regex_pattern("^user$")) == [0, 1, 2, 3, 4]
+
+
+def test_case(tmp_path: Path) -> None:
+    values = ["Straße", "STRASSE", "ΣΟΦΟΣ", "σοφος", "σοφός", "Привет", "ПРИВЕТ", "İi"]
+    path = log_of(tmp_path, batch(0, [each.encode() for each in values]))
+
+    def found(text: str) -> list[int]:
+        return offsets_of(path, text_pattern(text, ignore_case=True), IN_VALUE)
+
+    assert found("STRA") == [0, 1]
+    assert found("straße") == [0]
+    assert found("σοφοσ") == [2]
+    assert found("σοφος") == [2, 3]
+    assert found("пРИВЕт") == [5, 6]
+    assert found("I") == [7]
+    assert offsets_of(path, text_pattern("привет"), IN_VALUE) == []
+    assert offsets_of(path, regex_pattern("^привет+$", ignore_case=True), IN_VALUE) == [5, 6]
+    assert offsets_of(path, regex_pattern("^.*SS", ignore_case=True), IN_VALUE) == [1]
+
+
+def test_characters_past_ascii_are_whole(tmp_path: Path) -> None:
+    path = log_of(tmp_path, batch(0, [each.encode() for each in ("é", "éé", "e", "è", "")], key=None))
+    assert offsets_of(path, regex_pattern("^é+$")) == [0, 1]
+    assert offsets_of(path, regex_pattern("^é?$")) == [0, 4]
+    assert offsets_of(path, regex_pattern("^é{2}$")) == [1]
+    assert offsets_of(path, regex_pattern("^(é|è)$")) == [0, 3]
+    assert offsets_of(path, regex_pattern(r"^\é$")) == [0]
+    with pytest.raises(ValueError, match="single bytes"):
+        regex_pattern("[éè]")
+
+
+@pytest.mark.parametrize(
+    "source", ["(", "[", "a**", r"\u00e9", "(?P<n", "é(", "(?u)a", "a{99999999999999999999}", "(" * 9999]
+)
+def test_what_is_no_regular_expression(source: str) -> None:
+    with pytest.raises(ValueError):
+        regex_pattern(source)
+
+
+@pytest.mark.parametrize(
+    ("source", "held"),
+    [
+        ("order-4711", ["order-4711"]),
+        ("^order-[0-9]+$", ["order-5", "5"]),
+        ("ab?cde", ["cde", "a"]),
+        ("ab+", ["ab", "b"]),
+        ("abc*", ["ab"]),
+        ("abc{0,3}de", ["ab", "de"]),
+        ("ab{3}c", ["abbbc"]),
+        ("ab{2,}c", ["abb", "bbc"]),
+        ("a{2,3}?b", ["aab", "aa"]),
+        ('{"id": 7', ['{"id": 7']),
+        ("a{}", ["a{}"]),
+        ("(abc)+de", ["abcde", "abc"]),
+        ("a|b", ["a|b"]),
+        ("foo|ba[rz]", ["foo|bar"]),
+        ("foo|ba*", ["foo|b"]),
+        ("foo|b*", []),
+        ("(foo|bar)[0-9]", ["foo|bar", "5"]),
+        ("(foo|bar)?z", ["z"]),
+        ("x(1|2)y", ["x1y"]),
+        ("(?:x|)abc", ["abc"]),
+        ("(?P<n>x|y)abc", ["xabc"]),
+        ("(?i)abc", ["abc"]),
+        ("(?i:abc)d", ["d"]),
+        ("(?x)a b", []),
+        ("(?#x)ab", []),
+        (r"(a)\1b", []),
+        (r"(a)?(?(1)b|c)", []),
+        (r"\.abc", [".abc"]),
+        (r"\d+abc\bd", ["5abcd", "5"]),
+        (r"\x41bc", ["Abc"]),
+        (r"a\nb", ["a\nb"]),
+        ("a.b", ["a", "b"]),
+        ("[|]ab", ["|ab"]),
+        ("[]|]ab", ["]ab"]),
+        (r"[^\s\S]ab", []),
+        (r"\d{4}-\d\d", ["5555-55"]),
+        (r"\d\w\d{3}x", ["555x"]),
+        ("a(?=b)c", ["ac"]),
+        ("a(?!b)c(?<=c)d", ["acd"]),
+        ("é*ab", ["ab"]),
+        ("éa", ["éa"]),
+        ("a" * 10, ["a" * 10]),
+        ("a{1000}b", ["a" * 16 + "b", "a" * 16]),
+    ],
+)
+def test_what_a_regular_expression_requires(source: str, held: list[str]) -> None:
+    """What lies in every match, what says most first: text, with 5 for any digit, or one of several."""
+    assert [_shown(needles) for needles in regex_pattern(source).required] == held
+
+
+def _shown(needles: Requirement) -> str:
+    """The characters that a needle stands for, where that is more than one the lowest; 5 for digits."""
+    return "|".join(
+        bytes(53 if needle.table.count(code) == 10 else needle.table.index(code) for code in needle.text).decode()
+        if needle.table and needle.table != bytes(range(256)).lower()
+        else needle.text.decode()
+        for needle in needles
+    )
+
+
+PIECES = st.sampled_from(
+    ["a", "b", "A", "ab", "ba", ".", "a*", "b+", "a?", "(a|b)", "(?:ab)?", "[ab]", "[^a]", "^", "$", r"\b", "é", "é?",
+     "{", "b{2}", "a{0,1}", "|", r"\n", r"\.", "(?=a)", "(?<!b)", "(?P<n>a)", "(?i:a)", r"\x61", "}", "b??", "(a)|"]
+)  # fmt: skip
+FIELD = st.one_of(st.none(), st.text("abAé.\n{}", max_size=6).map(str.encode), st.binary(max_size=4))
+RECORDS = st.lists(
+    st.tuples(FIELD, FIELD, st.lists(st.tuples(st.text("abé", max_size=2).map(str.encode), FIELD), max_size=2)),
+    min_size=1,
+    max_size=6,
+)
+PLACES = st.builds(
+    Places, st.booleans(), st.booleans(), st.booleans(), st.sampled_from([frozenset(), frozenset([b"a", b"b"])])
+).filter(lambda each: each.key or each.value or each.headers or bool(each.header_names))
+
+
+def table_of(tmp_path: Path, records: list[Fields], codec: int) -> RecordTable:
+    """The records, and behind them so many empty ones that hits tell records apart."""
+    content = [
+        batch(at, [value], key=key, headers=tuple(headers), codec=codec)
+        for at, (key, value, headers) in enumerate(records)
+    ]
+    (table,) = tables_of(log_of(tmp_path, *content, batch(len(content), [None] * 60, key=None, codec=codec)))
+    return table
+
+
+def tables_of(path: Path) -> list[RecordTable]:
+    with FileSource(path) as source:
+        (chunk,) = batch_chunks(source, 0, with_bodies=True, check_crc=True)
+        return list(record_tables(chunk))
+
+
+WORK = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@WORK
+@given(st.lists(PIECES, max_size=5).map("".join), st.booleans(), RECORDS, PLACES, st.sampled_from([0, 4]))
+@example("^$", False, [(b"", None, [])], EVERYWHERE, 0)
+def test_regular_expressions_agree_with_python(
+    tmp_path: Path, source: str, ignore_case: bool, records: list[Fields], places: Places, codec: int
+) -> None:
+    """The fast way finds what Python's ``re``, tried on every field, finds."""
+    try:
+        naive = re.compile(source.replace("é", "(?:é)").encode(), re.IGNORECASE if ignore_case else 0)
+        pattern = regex_pattern(source, ignore_case=ignore_case)
+    except (re.error, ValueError):
+        return
+    if ignore_case and "é" in source:
+        naive = re.compile(source.replace("é", "(?:é|É)").encode(), re.IGNORECASE)
+    expected = naive_offsets(enumerate(records), naive.search, places)
+    assert search(table_of(tmp_path, records, codec), pattern, places).row.tolist() == expected
+
+
+SOURCES = st.recursive(
+    PIECES,
+    lambda inner: st.one_of(
+        st.lists(inner, max_size=4).map("".join),
+        st.lists(inner, min_size=1, max_size=3).map("|".join),
+        inner.map("({})".format),
+        inner.map("(?:{})+".format),
+        inner.map("(?:{}){{2}}".format),
+        inner.map("(?>{})?".format),
+        inner.map("(?i){}".format),
+        inner.map("(?s:{})".format),
+    ),
+    max_leaves=8,
+)
+
+
+@settings(deadline=None, max_examples=1000)
+@given(SOURCES, st.booleans(), st.lists(st.text("abABéÉ.\n{}", max_size=12).map(str.encode), min_size=1, max_size=20))
+def test_what_matches_holds_what_is_required(source: str, ignore_case: bool, fields: list[bytes]) -> None:
+    """Of every requirement a match holds one needle."""
+    try:
+        pattern = regex_pattern(source, ignore_case=ignore_case)
+    except ValueError:
+        return
+    assert pattern.verifier is not None
+    for match in filter(None, map(pattern.verifier.search, fields)):
+        for needles in pattern.required:
+            assert any(
+                needle.text in (match[0].translate(needle.table) if needle.table else match[0]) for needle in needles
+            ), (needles, match)
+
+
+@WORK
+@given(st.one_of(st.text("abé", max_size=3).map(str.encode), st.binary(max_size=2)), RECORDS, PLACES)
+def test_bytes_agree_with_python(tmp_path: Path, needle: bytes, records: list[Fields], places: Places) -> None:
+    expected = naive_offsets(enumerate(records), lambda field: needle in field, places)
+    table = table_of(tmp_path, records, 0)
+    hits = search(table, bytes_pattern(needle), places)
+    assert hits.row.tolist() == expected
+    for row, place, start, end in zip(hits.row, hits.place, hits.start, hits.end, strict=True):
+        if place != HEADERS:
+            field = table.key(row) if place == KEY else table.value(row)
+            assert field is not None
+            assert field[start:end] == needle
+
+
+# -- damage and wrong paths --------------------------------------------------------------------------------------
+
+
+def test_damage_on_the_way(tmp_path: Path) -> None:
+    """A batch with a wrong CRC is not searched, and told; what follows is."""
+    good, bad, last = (bytearray(batch(at, [b"needle"])) for at in (0, 1, 2))
+    bad[17] ^= 1  # the CRC itself, so that only the CRC is in the way of a match
+    path = log_of(tmp_path, bytes(good), bytes(bad), bytes(last), b"\0" * 7)
+    told = list(grep(path, Criteria(text_pattern("needle"))))
+    found = [int(each) for item in told if isinstance(item, FoundRecords) for each in item.records.offset]
+    assert found == [0, 2]
+    codes = [each.code for each in told if isinstance(each, Finding)]
+    assert codes[0] == "batch-crc-mismatch"
+    assert len(codes) == 2
+
+
+def test_records_before_a_broken_one(tmp_path: Path) -> None:
+    """A batch that lies about its count gives its records, and a finding."""
+    path = log_of(tmp_path, batch(0, [b"needle", b"needle"], record_count=3, last_offset_delta=2))
+    told = list(grep(path, Criteria(text_pattern("needle"))))
+    assert [int(each) for item in told if isinstance(item, FoundRecords) for each in item.records.offset] == [0, 1]
+    assert [each.code for each in told if isinstance(each, Finding)] == ["record-count-mismatch"]
+
+
+def test_a_needle_that_is_everywhere(tmp_path: Path) -> None:
+    """One byte in every place: each record once."""
+    path = log_of(tmp_path, batch(0, [b"\0" * 2000] * 200, key=b"\0\0", headers=((b"\0", b"\0"),)))
+    for places in (EVERYWHERE, IN_KEY, IN_VALUE, IN_HEADERS):
+        assert offsets_of(path, bytes_pattern(b"\0"), places) == list(range(200))
+        assert offsets_of(path, bytes_pattern(b"\0\0"), places) == ([] if places is IN_HEADERS else list(range(200)))
+
+
+def test_paths_without_records(tmp_path: Path, data_dir: Path) -> None:
+    path = log_of(tmp_path, batch(0, [b"x"]))
+    with pytest.raises(NotALogDir, match="no records"):
+        list(grep(path, Criteria(), kind=Kind.TIME_INDEX))
+    with pytest.raises(InputError):
+        list(grep(tmp_path / "nowhere", Criteria()))
+    empty = write_segment(tmp_path / "empty-0", 0, [])
+    assert [type(each) for each in grep(empty, Criteria())] == [LogSearched]
+    assert found_offsets(empty, Criteria(bytes_pattern(b""))) == []
+    snapshot = next((data_dir / "kafka-4.3-single").rglob("bootstrap.checkpoint"))
+    assert found_offsets(snapshot, Criteria(text_pattern("metadata.version"))) != []

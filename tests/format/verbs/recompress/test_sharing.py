@@ -1,0 +1,253 @@
+"""recompress by several processes writes what one writes, byte for byte, and tells when something goes wrong there."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from format.errors import KafkaLogError, WorkerDied
+from format.findings import Finding
+from format.layout import CODEC_NAMES
+from format.rewriting.compare_records import ReadBackMismatch
+from format.rewriting.publish import Publication
+from format.rewriting.sources import read_write_sources
+from format.rewriting.written_segments import WrittenSegment
+from format.verbs.recompress import portions, terms
+from format.verbs.recompress import recompress as recompress_module
+from format.verbs.recompress.new_batches import Target
+from format.verbs.recompress.one_segment import SegmentRecompression
+from format.verbs.recompress.plan import PlanTerms
+from format.verbs.recompress.recompress import recompress
+from format.verbs.recompress.rolled_segments import SegmentOutput
+from format.verbs.recompress.sharing import LogToRecompress, are_worth_sharing
+from format.verbs.recompress.terms import Recompression
+from tests.building import batch, batches, wrapper, write_segment
+from tests.corpora import REPOSITORY, Corpus
+
+CHUNK_BYTES = 6000
+
+
+@pytest.fixture(autouse=True)
+def small_chunks_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recompress_module, "are_worth_sharing", lambda logs, terms: True)
+    for name in ("_CHUNK_BYTES", "BODY_CHUNK_BYTES"):
+        monkeypatch.setattr(terms, name, CHUNK_BYTES)
+
+
+def outcome(source: Path, target: Path, jobs: int, codec: str, **terms: Any) -> dict[str, Any]:
+    """Everything that a run leaves behind and tells."""
+    plan = {name: terms.pop(name) for name in ("force", "merge_bytes") if name in terms}
+    wanted = Target(CODEC_NAMES.index(codec), terms.pop("level", None), terms.pop("magic", None))
+    sources = read_write_sources([source])
+    told: list[int] = []
+    run = Recompression(PlanTerms(wanted, **plan), jobs=jobs, advance=told.append, **terms)
+    items: list[Finding | WrittenSegment] = []
+    refusal = None
+    try:
+        with Publication(target, [source], job=sources.job("recompress")) as publication:
+            items.extend(recompress(sources, publication, run))
+    except KafkaLogError as error:
+        refusal = str(error)
+    files = {str(each.relative_to(target)): each.read_bytes() for each in target.rglob("*") if each.is_file()}
+    return {"items": items, "refusal": refusal, "files": files, "bytes": sum(told) if refusal is None else None}
+
+
+def assert_alike(source: Path, tmp_path: Path, codec: str, **terms: Any) -> dict[str, Any]:
+    alone, shared = (outcome(source, tmp_path / f"by-{jobs}", jobs, codec, **terms) for jobs in (1, 3))
+    assert shared == alone
+    for jobs in (1, 3):
+        subprocess.run(["rm", "-rf", tmp_path / f"by-{jobs}"], check=True)
+    return alone
+
+
+@pytest.mark.parametrize("codec", CODEC_NAMES)
+def test_every_corpus(corpus: Corpus, tmp_path: Path, codec: str) -> None:
+    for log_dir in corpus.log_dirs:
+        found = assert_alike(log_dir, tmp_path, codec, magic=2 if codec == "zstd" else None)
+        assert found["refusal"] is None
+        assert found["files"]
+
+
+@pytest.mark.parametrize(
+    "terms",
+    [
+        {"force": True, "level": 9},
+        {"merge_bytes": 3000},
+        {"segment_bytes": 2000},
+        {"segment_bytes": 2000, "merge_bytes": 1000, "magic": 2},
+        {"skip_damaged": True},
+    ],
+    ids=lambda terms: "-".join(terms),
+)
+def test_other_terms(corpus: Corpus, tmp_path: Path, terms: dict[str, Any]) -> None:
+    for log_dir in corpus.log_dirs:
+        assert assert_alike(log_dir, tmp_path, "gzip", **terms)["refusal"] is None
+
+
+@pytest.mark.parametrize("skip_damaged", [False, True])
+def test_damaged_logs(tmp_path: Path, skip_damaged: bool) -> None:
+    chance = random.Random(5)
+    log = b"".join(
+        wrapper(1, number * 3)
+        if number % 50 < 3
+        else batch(number * 3, [b"v" * (number % 90), None, b"w"], codec=number % 5)
+        for number in range(400)
+    )
+    refusals = 0
+    for _ in range(25):
+        damaged = bytearray(log)
+        for _ in range(chance.randrange(3)):
+            damaged[chance.randrange(len(damaged))] = chance.randrange(256)
+        if chance.random() < 0.2:
+            del damaged[chance.randrange(len(damaged)) :]
+        if chance.random() < 0.2:
+            damaged += bytes(5000)
+        write_segment(tmp_path / "t-0", 0, [bytes(damaged)])
+        write_segment(tmp_path / "t-0", 1200, batches(20, 1200, values=40))
+        found = assert_alike(tmp_path / "t-0", tmp_path, "snappy", skip_damaged=skip_damaged)
+        refusals += found["refusal"] is not None
+    assert (refusals == 0) if skip_damaged else (5 < refusals < 25)
+
+
+def test_offsets_that_only_another_segment_shows_to_be_wrong(tmp_path: Path) -> None:
+    write_segment(tmp_path / "t-0", 0, [*batches(200), batch(10_000)])  # past where the next segment starts
+    write_segment(tmp_path / "t-0", 600, batches(200, 600))
+    for skip_damaged in (False, True):
+        found = assert_alike(tmp_path / "t-0", tmp_path, "lz4", skip_damaged=skip_damaged)
+        assert (
+            any(isinstance(each, Finding) for each in found["items"]) == (found["refusal"] is not None) | skip_damaged
+        )
+
+
+def test_batches_larger_than_what_is_shared(tmp_path: Path) -> None:
+    chance = random.Random(6)
+    large = [batch(number, [chance.randbytes(9 << 20)]) for number in range(3)]
+    write_segment(tmp_path / "t-0", 0, [*large, *batches(400, 3)])
+    found = assert_alike(tmp_path / "t-0", tmp_path, "lz4")
+    assert len(found["files"][f"t-0/{0:020d}.log"]) > 27 << 20
+
+
+def sound_source(tmp_path: Path) -> Path:
+    write_segment(tmp_path / "t-0", 0, batches(100, values=30))
+    write_segment(tmp_path / "t-0", 3000, batches(100, 3000, values=30))
+    return tmp_path / "t-0"
+
+
+def test_a_wrong_new_batch_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    recompressed = portions.recompressed
+
+    def falsified(*arguments: Any) -> Any:
+        made, error = recompressed(*arguments)
+        if 600 in made.first_offsets:
+            contents = [bytes(each.content) for each in made.each()]
+            number = list(made.first_offsets).index(600)
+            wrong = batch(600, [b"other"] * 30, codec=1)
+            contents[number] = wrong
+            made.sizes_bytes[number] = len(wrong)
+            made = replace(made, content=b"".join(contents))
+        return made, error
+
+    monkeypatch.setattr(portions, "recompressed", falsified)
+    with pytest.raises(ReadBackMismatch, match="600 differs in value"):
+        list(running(sound_source(tmp_path), tmp_path / "out"))
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["t-0"]
+
+
+def test_what_the_disk_gives_back_wrong_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    finish_log = SegmentOutput.finish_log
+
+    def spoilt(self: SegmentOutput) -> None:
+        finish_log(self)
+        [(path, _, end)] = self.everything()
+        with path.open("r+b") as log:
+            log.seek(end - 1)
+            last = log.read(1)
+            log.seek(end - 1)
+            log.write(bytes((last[0] ^ 1,)))
+
+    monkeypatch.setattr(SegmentOutput, "finish_log", spoilt)
+    with pytest.raises(ReadBackMismatch, match="what was written is damaged"):
+        list(running(sound_source(tmp_path), tmp_path / "out"))
+
+
+def running(source: Path, target: Path, codec: str = "gzip", jobs: int = 2) -> Any:
+    sources = read_write_sources([source])
+    terms = Recompression(PlanTerms(Target(CODEC_NAMES.index(codec))), jobs=jobs)
+    with Publication(target, [source], job=sources.job("recompress")) as publication:
+        yield from recompress(sources, publication, terms)
+
+
+def test_a_process_that_is_killed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def die(*_: object) -> object:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    monkeypatch.setattr(portions, "recompressed", die)
+    with pytest.raises(WorkerDied, match="killed by signal 9"):
+        list(running(sound_source(tmp_path), tmp_path / "out"))
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_log_that_grows_meanwhile_is_taken_as_it_was_when_its_turn_came(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = sound_source(tmp_path)
+    write = SegmentRecompression.write
+
+    def grown(self: SegmentRecompression) -> Any:
+        if self.segment.base_offset == 3000:  # of which the other processes know already
+            with (source / f"{3000:020d}.log").open("ab") as log:
+                log.write(batch(6000))
+        return write(self)
+
+    monkeypatch.setattr(SegmentRecompression, "write", grown)
+    segments = [each for each in running(source, tmp_path / "out") if isinstance(each, WrittenSegment)]
+    assert [each.batch_count for each in segments] == [100, 101]
+
+
+def test_a_killed_run_leaves_nobody_who_holds_the_partial_directory(tmp_path: Path) -> None:
+    chance = random.Random(3)
+    content = batches(1)
+    for number in range(500):
+        values = [bytes(chance.choices(b"abcdefgh ", k=400)) for _ in range(50)]
+        content.append(batch(3 + 50 * number, values))
+    write_segment(tmp_path / "t-0", 0, content)
+    command = [sys.executable, "-m", "kafkalog_cli", "recompress", tmp_path / "t-0", "--output", tmp_path / "out"]
+    command += ["--codec", "zstd", "--level", "19", "--jobs", "2", "--quiet"]
+    first = subprocess.Popen([*command, "--keep-partial"], cwd=REPOSITORY, stdout=subprocess.DEVNULL)
+    wait_for(lambda: any(each.stat().st_size for each in tmp_path.glob(".out.partial-*/t-0/*.log")))
+    first.kill()
+    first.wait()
+    second = subprocess.run([*command, "--resume"], cwd=REPOSITORY, capture_output=True, check=False)
+    assert second.returncode == 0, second.stderr
+    assert (tmp_path / "out" / "manifest.json").is_file()
+
+
+def wait_for(what: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + 60
+    while not what():
+        assert time.monotonic() < deadline
+        time.sleep(0.005)
+
+
+def test_small_or_easy_work_is_not_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = write_segment(tmp_path / "t-0", 0, [batch(number, [bytes(1 << 20)]) for number in range(20)])
+    partition = read_write_sources([tmp_path / "t-0"]).partitions["t-0"]
+    logs = [LogToRecompress(path, partition.location(path), 0, None)]
+
+    def is_shared(codec: str, level: int | None = None) -> bool:
+        return are_worth_sharing(logs, Recompression(PlanTerms(Target(CODEC_NAMES.index(codec), level)), jobs=2))
+
+    shared = [codec for codec in CODEC_NAMES if is_shared(codec)]
+    assert shared == ["gzip"]
+    assert is_shared("zstd", 19)
+    assert is_shared("lz4", 17)

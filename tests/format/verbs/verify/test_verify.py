@@ -1,0 +1,214 @@
+"""verify: silent on what brokers left, and telling where a file was changed."""
+
+from __future__ import annotations
+
+import shutil
+import struct
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from format.findings import Finding, Severity
+from format.verbs.verify.verify import MOST_ALIKE, Level, Verification, bytes_to_walk, verify
+from tests.building import batch, batches, write_segment
+from tests.corpora import Corpus
+
+
+def codes(found: list[Finding], at_least: Severity = Severity.WARNING) -> list[str]:
+    return [each.code for each in found if each.severity >= at_least]
+
+
+def run(path: Path, level: Level = Level.FULL) -> list[Finding]:
+    return list(verify(path, Verification(level)))
+
+
+def test_no_broker_left_anything_that_alarms(corpus: Corpus) -> None:
+    for log_dir in corpus.log_dirs:
+        found = run(log_dir)
+        assert [str(each) for each in found if each.severity >= Severity.WARNING] == []
+
+
+def test_a_killed_node_is_explained(corpus: Corpus) -> None:
+    for log_dir in corpus.log_dirs:
+        found = codes(run(log_dir), Severity.INFO)
+        if (log_dir / ".kafka_cleanshutdown").exists():
+            assert "unclean-shutdown" not in found
+            assert "index-preallocated" not in found
+        else:
+            assert "unclean-shutdown" in found
+            assert "index-preallocated" in found
+
+
+@pytest.mark.parametrize("level", Level)
+def test_every_level_goes_through_the_same_batches(data_dir: Path, level: Level) -> None:
+    terms = Verification(level)
+    assert codes(list(verify(data_dir / "kafka-4.3-single" / "node-1", terms))) == []
+    full = Verification(Level.FULL)
+    list(verify(data_dir / "kafka-4.3-single" / "node-1", full))
+    assert terms.coverage.partitions == full.coverage.partitions > 0
+    assert full.coverage.batches > terms.coverage.batches or level is Level.FULL
+    assert (terms.coverage.records > 0) == (level >= Level.RECORDS)
+
+
+@pytest.mark.parametrize("level", Level)
+def test_progress_ends_where_the_logs_do(node: Path, level: Level) -> None:
+    damaged = node / "orders-0" / "00000000000000000000.log"
+    flip(damaged, 40_000)
+    damaged.write_bytes(damaged.read_bytes()[:-7])
+    told: list[int] = []
+    terms = Verification(level, advance=told.append)
+    for _ in verify(node, terms):
+        assert sum(told) <= bytes_to_walk(node, terms)
+    assert sum(told) == bytes_to_walk(node, terms) == sum(each.stat().st_size for each in node.glob("*-*/*.log"))
+    assert all(each >= 0 for each in told)
+
+
+def test_progress_through_several_processes(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("format.verbs.verify.verify.are_worth_sharing", bool)
+    node = data_dir / "kafka-4.3-single" / "node-1"
+    told: list[int] = []
+    terms = Verification(jobs=2, advance=told.append)
+    assert [each.code for each in verify(node, terms)] == ["transaction-open"]
+    assert sum(told) == bytes_to_walk(node, terms) > 0
+
+
+# -- one change, one finding ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def node(data_dir: Path, tmp_path: Path) -> Path:
+    """A copy of a real log directory to damage."""
+    return copy_of(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "node")
+
+
+def copy_of(source: Path, copy: Path) -> Path:
+    shutil.copytree(source, copy)
+    for each in copy.rglob("*"):
+        each.chmod(0o755 if each.is_dir() else 0o644)
+    return copy
+
+
+def flip(path: Path, position: int, mask: int = 0x01) -> None:
+    content = bytearray(path.read_bytes())
+    content[position] ^= mask
+    path.write_bytes(content)
+
+
+ORDERS = "orders-0/00000000000000000000"
+
+
+def first(node: Path, pattern: str) -> Path:
+    return min(node.glob(pattern))
+
+
+def cut(path: Path, by: int) -> None:
+    path.write_bytes(path.read_bytes()[:-by])
+
+
+def remove_first_batch(path: Path) -> None:
+    content = path.read_bytes()
+    path.write_bytes(content[12 + int.from_bytes(content[8:12], "big") :])
+
+
+CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
+    "a flipped byte in a batch's body": (lambda node: flip(node / f"{ORDERS}.log", 100), "batch-crc-mismatch"),
+    "a flipped base offset": (lambda node: flip(node / f"{ORDERS}.log", 7), "offset-not-increasing"),
+    "a flipped leader epoch": (lambda node: flip(node / f"{ORDERS}.log", 15), "leader-epoch-checkpoint-mismatch"),
+    "a flipped length": (lambda node: flip(node / f"{ORDERS}.log", 11), "log-framing-broken"),
+    "a closed segment cut inside a batch": (lambda node: cut(node / f"{ORDERS}.log", 10), "log-truncated"),
+    "the last segment cut inside a batch": (
+        lambda node: cut(node / "orders-1/00000000000000000000.log", 10), "tail-torn"),
+    "the last segment cut: the high watermark knows": (
+        lambda node: cut(node / "orders-1/00000000000000000000.log", 10), "checkpoint-mismatch"),
+    "the first batch gone": (lambda node: remove_first_batch(node / f"{ORDERS}.log"), "file-name-mismatch"),
+    "an offset index entry's position": (lambda node: flip(node / f"{ORDERS}.index", 7), "offset-index-mismatch"),
+    "an offset index of odd length": (lambda node: cut(node / f"{ORDERS}.index", 3), "index-invalid"),
+    "a time index entry's timestamp": (lambda node: flip(node / f"{ORDERS}.timeindex", 7), "time-index-mismatch"),
+    "a time index that lost its last entry": (
+        lambda node: cut(node / f"{ORDERS}.timeindex", 12), "time-index-mismatch"),
+    "a missing index": (lambda node: (node / f"{ORDERS}.index").unlink(), "index-missing"),
+    "an index without its log": (lambda node: (node / f"{ORDERS}.log").unlink(), "index-orphan"),
+    "a snapshot's bytes": (lambda node: flip(first(node, "orders-0/*.snapshot"), 20), "snapshot-invalid"),
+    "a checkpoint of words": (
+        lambda node: (node / "replication-offset-checkpoint").write_text("0\n1\norders zero 7\n"),
+        "checkpoint-invalid"),
+    "a foreign file": (lambda node: (node / "orders-0" / "notes.txt").write_text("x"), "entry-unexpected"),
+    "a leftover": (
+        lambda node: (node / "orders-0" / "00000000000000000000.log.cleaned").write_bytes(b""), "segment-leftover"),
+    "a stray directory": (
+        lambda node: (node / "gone-0.0123456789abcdef0123456789abcdef-stray").mkdir(), "partition-dir-marked"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHANGES)
+def test_each_change_is_told(node: Path, name: str) -> None:
+    change, code = CHANGES[name]
+    assert code not in codes(run(node), Severity.INFO)
+    change(node)
+    assert code in codes(run(node), Severity.INFO)
+
+
+@pytest.mark.parametrize("change", [lambda path: flip(path, 9), lambda path: path.unlink(), lambda path: cut(path, 34)])
+def test_a_transaction_index_is_held_against_the_markers(
+    data_dir: Path, tmp_path: Path, change: Callable[[Path], None]
+) -> None:
+    copy = copy_of(data_dir / "kafka-4.3" / "node-1", tmp_path / "node")
+    assert "transaction-index-mismatch" not in codes(run(copy))
+    change(first(copy, "payments-*/*.txnindex"))
+    assert "transaction-index-mismatch" in codes(run(copy))
+
+
+def test_a_finding_names_the_byte_range_and_the_offsets_lost(node: Path) -> None:
+    log = node / f"{ORDERS}.log"
+    length = 12 + int.from_bytes(log.read_bytes()[8:12], "big")
+    last = int.from_bytes(log.read_bytes()[23:27], "big")
+    flip(log, 100)
+    (found,) = [each for each in run(node) if each.severity >= Severity.ERROR]
+    assert (found.location.position, found.location.length) == (0, length)
+    assert found.lost_offsets == (0, last)
+    assert found.location.topic == "orders"
+
+
+def test_a_removed_segment_is_missed(tmp_path: Path) -> None:
+    partition = tmp_path / "t-0"
+    write_segment(partition, 0, batches(2))
+    write_segment(partition, 9, batches(2, 9))
+    found = [each for each in run(partition) if each.code == "segment-missing"]
+    assert [each.lost_offsets for each in found] == [(6, 8)]
+
+
+def test_compaction_gaps_are_no_loss(tmp_path: Path) -> None:
+    partition = tmp_path / "t-0"
+    write_segment(partition, 0, [batch(0, [b"a"], last_offset_delta=4), batch(20)])
+    assert not {"offset-gap", "segment-missing"} & set(codes(run(partition), Severity.INFO))
+
+
+def test_a_snapshot_past_the_log_tells_of_a_lost_end(node: Path) -> None:
+    log = node / "orders-1" / "00000000000000000000.log"
+    content = log.read_bytes()
+    position = 0
+    while True:
+        following = position + 12 + struct.unpack_from(">i", content, position + 8)[0]
+        if following >= len(content):
+            break
+        position = following
+    log.write_bytes(content[:position])  # the last batch is gone, at its boundary
+    found = codes(run(node))
+    assert "snapshot-mismatch" in found
+    assert "checkpoint-mismatch" in found
+
+
+def test_many_alike_are_counted_not_dropped(tmp_path: Path) -> None:
+    partition = tmp_path / "t-0"
+    write_segment(partition, 0, [batch(0) for _ in range(MOST_ALIKE + 50)])
+    alike = [each for each in run(partition) if each.code == "offset-not-increasing"]
+    assert len(alike) == MOST_ALIKE + 1
+    assert alike[-1].message.startswith("49 more like it")
+
+
+def test_nothing_is_written(node: Path, source_snapshot: Callable[[Path], None]) -> None:
+    for each in node.rglob("*.index"):
+        each.unlink()
+    source_snapshot(node)
+    run(node)
