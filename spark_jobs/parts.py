@@ -16,7 +16,8 @@ from format.findings import Finding, finding
 from format.io.remote_path import is_there, path_of
 from format.limits import Limits
 from format.location import Location
-from format.log.batch_table import BatchChunk, batch_chunks
+from format.log.batch_chunk import BatchChunk
+from format.log.walker import batch_chunks
 from format.scan.read_log import LogChunk, first_position, opened_chunks
 from format.scan.selection import Selection
 from format.verbs.verify.walk import Level

@@ -18,8 +18,9 @@ from format.findings import Finding
 from format.io.remote_path import path_of
 from format.limits import Limits
 from format.log.batch_ranges import BatchRange
-from format.log.batch_table import BODY_CHUNK_BYTES, BatchTable
+from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord
+from format.log.walker import BODY_CHUNK_BYTES
 from format.verbs.verify.verify import MOST_ALIKE
 from format.verbs.verify.walk import Level, LogToWalk, OpenedLog, OwnWalks, WalkedChunk, walk_log
 from spark_jobs.part_bounds import bounds_of, opened

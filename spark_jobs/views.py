@@ -15,9 +15,12 @@ from format.findings import Finding, finding_of
 from format.io.remote_path import is_there, path_of
 from format.limits import DEFAULT_LIMITS
 from format.location import Location
-from format.log.batch_table import BatchChunk, BatchTable, batch_chunks
+from format.log.batch_chunk import BatchChunk
+from format.log.batch_table import BatchTable
 from format.log.legacy_messages import open_wrappers
-from format.log.record_table import RecordTable, record_tables
+from format.log.read_records import record_tables
+from format.log.record_table import RecordTable
+from format.log.walker import batch_chunks
 from format.rows.arrow_columns import (
     ARROW_TYPES,
     BoolColumn,

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 from format import kernel, layout
 from format.findings import Finding, finding
 from format.location import Location
-from format.log.batch_table import KERNEL_IS_COMPILED, BatchTable, Int64Column
-from format.log.record_table import batch_location
+from format.log.batch_table import KERNEL_IS_COMPILED, BatchTable, Int64Column, batch_location
 
 _MAX_I64 = 2**63 - 1
 

@@ -10,7 +10,8 @@ from format import kernel
 from format.codecs.checksums import partition_for_key
 from format.findings import Finding, finding
 from format.location import Location
-from format.log.record_table import RecordTable, batch_location
+from format.log.batch_table import batch_location
+from format.log.record_table import RecordTable
 
 #: Kafka's own topics have partitioners of their own: a group's id, a transactional id, a user's own plug-in.
 _OWN_TOPICS_BEGIN = "__"

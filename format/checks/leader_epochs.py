@@ -13,8 +13,7 @@ from format.files.side_file import problem_findings
 from format.findings import Finding, finding, finding_of
 from format.limits import Limits
 from format.location import Location
-from format.log.batch_table import BatchTable
-from format.log.record_table import batch_location
+from format.log.batch_table import BatchTable, batch_location
 
 
 class LeaderEpochCheck:

@@ -9,8 +9,8 @@ import numpy as np
 from format import layout
 from format.findings import Certainty, Finding, Severity, finding
 from format.location import Location
-from format.log.batch_table import BatchTable, Damage
-from format.log.record_table import batch_location
+from format.log.batch_chunk import Damage
+from format.log.batch_table import BatchTable, batch_location
 
 
 class OffsetChain:

@@ -13,10 +13,10 @@ from format.errors import CorruptDataError
 from format.findings import Finding, finding, finding_of
 from format.limits import Limits
 from format.location import Location
-from format.log.batch_table import KERNEL_IS_COMPILED
+from format.log.batch_table import KERNEL_IS_COMPILED, batch_location
 from format.log.control_records import decode_control_record
 from format.log.legacy_messages import wrong_inner_checksums
-from format.log.record_table import RecordTable, batch_location
+from format.log.record_table import RecordTable
 
 
 class RecordCheck:

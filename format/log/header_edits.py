@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.codecs.checksums import crc32c_function
-from format.log.batch_table import BatchChunk
+from format.log.batch_chunk import BatchChunk
 
 HEADER_BYTES = layout.RECORD_BATCH.size_bytes
 _LENGTH = np.arange(layout.LOG_ENTRY.offset_of("length"), layout.LOG_ENTRY.size_bytes)

@@ -16,13 +16,13 @@ from numpy.typing import NDArray
 
 from format import kernel, layout
 from format.codecs import decompress
+from format.codecs.checksums import crc32_of
 from format.errors import InvalidRecord, KafkaLogError, LimitExceeded, UnknownCodec
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
-from format.log.batch_table import BatchChunk, BatchTable
-from format.log.record_table import RecordProblem, RecordTable, batch_location, located
-
-Int64Column = NDArray[np.int64]
+from format.log.batch_chunk import BatchChunk, OpenedWrappers
+from format.log.batch_table import BatchTable, Int64Column, batch_location
+from format.log.record_table import RecordProblem, RecordTable, located
 
 _R = {name: number for number, name in enumerate(kernel.RECORD_COLUMNS)}
 _ROW_BYTES = 8 * len(_R)
@@ -69,34 +69,6 @@ def _run_end(batches: BatchTable, group: list[int], first: int) -> int:
         breaks = np.flatnonzero(starts[1:] != ends)
         return first + (int(breaks[0]) + 1 if len(breaks) else len(starts))
     return first + 1
-
-
-@dataclass(slots=True)
-class OpenedWrappers:
-    """Some compressed messages of a chunk, opened: their inner messages as record columns over one buffer.
-
-    ``rows`` are theirs in the chunk's table, in order; ``errors`` says of some why they cannot be opened. ``columns``
-    is None where the inner messages were not kept, so that they have to be opened again.
-    """
-
-    rows: NDArray[np.intp]
-    columns: Int64Column | None
-    buffer: memoryview
-    errors: dict[int, KafkaLogError]
-
-    def split(self, count: int) -> tuple[OpenedWrappers, OpenedWrappers]:
-        """The first ``count`` of them, and the others."""
-        next_row = int(self.rows[count])
-        first = second = None
-        if self.columns is not None:
-            cut = int(np.searchsorted(self.columns[:, _R["batch"]], next_row))
-            first, second = self.columns[:cut], self.columns[cut:]
-        before = {row: error for row, error in self.errors.items() if row < next_row}
-        after = {row: error for row, error in self.errors.items() if row >= next_row}
-        return (
-            OpenedWrappers(self.rows[:count], first, self.buffer, before),
-            OpenedWrappers(self.rows[count:], second, self.buffer, after),
-        )
 
 
 def wrapper_tables(chunk: BatchChunk, rows: NDArray[np.intp], limits: Limits, where: Location) -> Iterator[RecordTable]:
@@ -347,8 +319,6 @@ def _no_rows() -> Int64Column:
 
 def wrong_inner_checksums(table: RecordTable, rows: Int64Column) -> list[int]:
     """The record rows among ``rows`` whose own CRC-32 is wrong; v0 and v1 inner messages carry one each."""
-    from format.codecs.checksums import crc32_of
-
     crc_at, covered_from = layout.MESSAGE_V0.offset_of("crc"), layout.MESSAGE_V0.offset_of("magic")
     wrong = []
     for row in rows.tolist():

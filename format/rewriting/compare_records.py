@@ -19,9 +19,11 @@ from format.codecs import decompress
 from format.errors import KafkaLogError, OutputError
 from format.limits import Limits
 from format.location import Location
-from format.log.batch_table import BatchChunk, BatchTable
+from format.log.batch_chunk import BatchChunk
+from format.log.batch_table import BatchTable
 from format.log.header_edits import HEADER_BYTES, batch_spans
-from format.log.record_table import RecordTable, record_tables
+from format.log.read_records import record_tables
+from format.log.record_table import RecordTable
 
 
 class ReadBackMismatch(OutputError):

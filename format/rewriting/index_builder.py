@@ -20,9 +20,10 @@ from format.files import offset_index, time_index, transaction_index
 from format.files.producer_snapshot import read as read_producer_snapshot
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.log.batch_table import BatchChunk, BatchTable
+from format.log.batch_chunk import BatchChunk
+from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord, decode_control_record
-from format.log.record_table import record_tables
+from format.log.read_records import record_tables
 from format.node.partition import Partition
 from format.node.segment import Segment
 from format.state.producers import ProducerState

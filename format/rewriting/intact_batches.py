@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 from format.io.source import Source
 from format.layout import LOG_ENTRY, MAX_RELATIVE_OFFSET
 from format.limits import Limits
-from format.log.batch_table import BatchChunk, batch_chunks
+from format.log.batch_chunk import BatchChunk
 from format.log.legacy_messages import open_wrappers
+from format.log.walker import batch_chunks
 
 Int64Column = NDArray[np.int64]
 _MAX_INT64 = 2**63 - 1

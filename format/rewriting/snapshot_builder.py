@@ -16,7 +16,7 @@ from format import layout
 from format.files import producer_snapshot
 from format.io.source import FileSource
 from format.limits import Limits
-from format.log.batch_table import batch_chunks
+from format.log.walker import batch_chunks
 from format.node.partition import Partition
 from format.node.segment import segment_file_name
 from format.rewriting.index_builder import end_markers

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from format.findings import Finding, finding
 from format.location import Location
-from format.log.batch_table import Damage
+from format.log.batch_chunk import Damage
 
 
 def damage_finding(damage: Damage, location: Location, *, is_last_segment: bool) -> Finding:

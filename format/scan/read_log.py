@@ -17,9 +17,11 @@ from format.io.remote_path import path_of
 from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.log.batch_table import BatchChunk, BatchTable, Damage, batch_chunks
+from format.log.batch_chunk import BatchChunk, Damage
+from format.log.batch_table import BatchTable
 from format.log.legacy_messages import open_wrappers
 from format.log.resynchronise import has_right_crc, read_header
+from format.log.walker import batch_chunks
 from format.node.segment import Segment
 from format.scan.damage_findings import damage_finding
 from format.scan.selection import EVERYTHING, Selection, start_position

@@ -10,7 +10,7 @@ from format.findings import Finding
 from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.log.batch_table import BODY_CHUNK_BYTES, batch_chunks
+from format.log.walker import BODY_CHUNK_BYTES, batch_chunks
 from format.node.file_location import location_of_file
 from format.node.log_dir import Kind, read_log_dir
 from format.node.partition import Partition, read_partition

@@ -15,8 +15,9 @@ from typing import Generic, Protocol, TypeVar
 from format.errors import KafkaLogError
 from format.io.source import FileSource, FileState
 from format.limits import MIB, Limits
+from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange, batch_ranges
-from format.log.batch_table import BatchChunk, batch_chunks
+from format.log.walker import batch_chunks
 from format.scan.workers import Outbox, Workers
 
 #: What processes cost before they have done anything, and what they save at the least when that is to pay.

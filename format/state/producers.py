@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 from format import layout
 from format.findings import Certainty, Finding, finding
 from format.location import Location
-from format.log.batch_table import BatchTable
+from format.log.batch_table import BatchTable, batch_location
 from format.log.control_records import ControlRecord
-from format.log.record_table import batch_location
 from format.timestamps import iso_time
 
 _SEQUENCE_MASK = 2**31 - 1

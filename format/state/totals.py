@@ -16,8 +16,10 @@ from format.io.source import FileSource
 from format.layout import CODEC_BITS_NAMES
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.log.batch_table import BatchChunk, BatchTable, batch_chunks
+from format.log.batch_chunk import BatchChunk
+from format.log.batch_table import BatchTable
 from format.log.legacy_messages import wrapper_table
+from format.log.walker import batch_chunks
 from format.scan.read_log import tail_finding
 
 #: So many places of damage in one log are told one by one; the rest are counted.

@@ -21,7 +21,7 @@ from format.findings import Finding, finding_of
 from format.io.remote_path import path_of
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.log.batch_table import batch_chunks
+from format.log.walker import batch_chunks
 from format.node.log_dir import Kind
 from format.rows.arrow_columns import record_batches_of
 from format.rows.record_rows import RowBlock

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from format.columns import RECORD
 from format.io.source import BytesSource
 from format.location import Location
-from format.log.batch_table import batch_chunks
 from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
-from format.log.record_table import record_tables
+from format.log.read_records import record_tables
+from format.log.walker import batch_chunks
 from format.rows.record_rows import record_block
 from kafkalog_cli.render.csv import CsvRenderer, cell_writers
 from tests.building import wrapper

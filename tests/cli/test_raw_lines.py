@@ -15,9 +15,11 @@ from hypothesis import strategies as st
 from format import kernel
 from format.io.source import BytesSource
 from format.location import Location
-from format.log.batch_table import BatchTable, batch_chunks
+from format.log.batch_table import BatchTable
 from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_message, encode_record
-from format.log.record_table import RecordTable, record_tables
+from format.log.read_records import record_tables
+from format.log.record_table import RecordTable
+from format.log.walker import batch_chunks
 from format.rows.internal_record_rows import decode_internal
 from format.rows.line_blocks import LineBlock
 from format.rows.record_rows import RowBlock, batch_block, record_block

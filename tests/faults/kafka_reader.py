@@ -16,9 +16,9 @@ import numpy as np
 
 from format.io.source import FileSource
 from format.limits import Limits
-from format.log.batch_table import batch_chunks
 from format.log.legacy_messages import wrong_inner_checksums
-from format.log.record_table import record_tables
+from format.log.read_records import record_tables
+from format.log.walker import batch_chunks
 from tests.oracle.kafka_lab import KafkaLab
 
 Record = tuple[int, int, int]  # offset, timestamp, CRC-32 of key and value

@@ -18,7 +18,6 @@ from format.codecs import compress
 from format.files import offset_index, time_index, transaction_index
 from format.internal_topics import INTERNAL_TOPICS
 from format.io.source import FileSource
-from format.log.batch_table import batch_chunks
 from format.log.encode_batches import (
     BatchHeader,
     NewRecord,
@@ -30,7 +29,8 @@ from format.log.encode_batches import (
     reseal,
     seal_batch,
 )
-from format.log.record_table import record_tables
+from format.log.read_records import record_tables
+from format.log.walker import batch_chunks
 from tests.corpora import DATA_DIR
 
 TIMESTAMP = 1_700_000_000_000

@@ -26,7 +26,9 @@ from numpy.typing import NDArray
 from format import layout
 from format.findings import Severity
 from format.io.source import FileSource
-from format.log.batch_table import BatchTable, compute_crc_valid, read_batch_table
+from format.log.batch_checksums import compute_crc_valid
+from format.log.batch_table import BatchTable
+from format.log.walker import read_batch_table
 from format.node.partition import read_partition
 from format.verbs.find.find import find_offset, find_timestamp
 from format.verbs.find.trace import Match, NotFound

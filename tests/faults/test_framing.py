@@ -12,7 +12,7 @@ from format import layout
 from format.files import offset_index, time_index
 from format.findings import Finding, Severity
 from format.io.source import BytesSource, FileSource
-from format.log.batch_table import batch_chunks
+from format.log.walker import batch_chunks
 from format.verbs.verify.verify import Level
 from tests.building import BASE_TIMESTAMP, batch, batches
 from tests.faults.judging import codes_of, findings_of, offsets_read, partition_of, verdict

@@ -8,8 +8,9 @@ from random import Random
 import pytest
 
 from format.io.source import BytesSource
-from format.log.batch_table import Damage, batch_chunks
+from format.log.batch_chunk import Damage
 from format.log.encode_batches import encode_message
+from format.log.walker import batch_chunks
 from tests.building import batch, batches, wrapper
 from tests.faults.judging import codes_of, offsets_read, verdict
 

@@ -17,8 +17,9 @@ from format import layout
 from format.files import offset_checkpoint, time_index
 from format.findings import Finding, Severity
 from format.io.source import FileSource
-from format.log.batch_table import BatchTable, batch_chunks, read_batch_table
+from format.log.batch_table import BatchTable
 from format.log.legacy_messages import open_wrappers
+from format.log.walker import batch_chunks, read_batch_table
 from format.verbs.verify.verify import Verification, verify
 from tests.corpora import DATA_DIR
 

@@ -11,7 +11,7 @@ import numpy as np
 from format.findings import Finding, finding_of
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
-from format.log.record_table import record_tables
+from format.log.read_records import record_tables
 from format.node.log_dir import Kind, kind_of
 from format.rows.record_rows import RowBlock, batch_block, record_block
 from format.rows.side_file_rows import side_file_blocks

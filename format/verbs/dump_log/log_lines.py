@@ -12,8 +12,11 @@ from format.findings import Finding, finding_of
 from format.io.source import FileSource
 from format.limits import Limits
 from format.location import Location
-from format.log.batch_table import KERNEL_IS_COMPILED, BatchChunk, BatchTable, batch_chunks
-from format.log.record_table import RecordTable, record_tables
+from format.log.batch_chunk import BatchChunk
+from format.log.batch_table import KERNEL_IS_COMPILED, BatchTable
+from format.log.read_records import record_tables
+from format.log.record_table import RecordTable
+from format.log.walker import batch_chunks
 from format.scan.read_log import crc_findings, tail_finding
 from format.verbs.dump_log.batch_text import BatchFacts, UnprintableBatch, batch_line
 from format.verbs.dump_log.bulk_lines import BulkLines, inner_checks

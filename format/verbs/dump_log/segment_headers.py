@@ -7,8 +7,9 @@ import os
 from format.errors import InputError
 from format.io.source import FileSource
 from format.limits import Limits
-from format.log.batch_table import BatchTable, batch_chunks
+from format.log.batch_table import BatchTable
 from format.log.legacy_messages import open_wrappers
+from format.log.walker import batch_chunks
 
 
 def header_tables(path: str, limits: Limits) -> tuple[list[BatchTable], int | None, InputError | None]:

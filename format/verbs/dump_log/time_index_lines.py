@@ -16,8 +16,9 @@ from format.io.source import FileSource, Source
 from format.layout import LOG_SUFFIX, OFFSET_INDEX_ENTRY, OFFSET_INDEX_SUFFIX, TIME_INDEX_ENTRY, Layout
 from format.limits import Limits
 from format.location import Location
-from format.log.batch_table import BatchChunk, BatchTable
-from format.log.record_table import record_tables
+from format.log.batch_chunk import BatchChunk
+from format.log.batch_table import BatchTable
+from format.log.read_records import record_tables
 from format.node.file_location import location_of_file
 from format.verbs.dump_log.batch_text import BatchFacts
 from format.verbs.dump_log.file_names import java_long, path_line, sibling, stem_of

@@ -13,7 +13,8 @@ from format.io.source import FileSource
 from format.layout import MAX_RELATIVE_OFFSET
 from format.limits import Limits
 from format.location import Location
-from format.log.batch_table import HEADER_CHUNK_BYTES, BatchTable, batch_chunks
+from format.log.batch_table import BatchTable
+from format.log.walker import HEADER_CHUNK_BYTES, batch_chunks
 from format.scan.read_log import tail_finding
 
 #: A broker adds an index entry every 4 KiB or so; reading little at once keeps a look-up within a few KiB.

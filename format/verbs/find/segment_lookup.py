@@ -20,8 +20,9 @@ from format.io.source import FileSource
 from format.layout import OFFSET_INDEX_ENTRY
 from format.limits import Limits
 from format.location import Location
-from format.log.batch_table import batch_chunks
-from format.log.record_table import RecordTable, record_tables
+from format.log.read_records import record_tables
+from format.log.record_table import RecordTable
+from format.log.walker import batch_chunks
 from format.node.partition import Partition
 from format.node.segment import Segment
 from format.scan.read_log import crc_findings, tail_finding

@@ -18,8 +18,9 @@ from format.io.source import FileSource
 from format.layout import CODEC_BITS_NAMES
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
-from format.log.batch_table import BatchChunk, batch_chunks
+from format.log.batch_chunk import BatchChunk
 from format.log.legacy_messages import message_table
+from format.log.walker import batch_chunks
 from format.node.partition import Partition
 from format.rewriting.sources import WriteSources, is_cluster_metadata
 from format.rewriting.written_segments import Advance, no_progress

@@ -19,7 +19,7 @@ from format.codecs import compress, compressor, decompress
 from format.errors import CorruptDataError, KafkaLogError, LimitExceeded, UnsupportedError
 from format.limits import MIB, Limits
 from format.location import Location
-from format.log.batch_table import BatchChunk
+from format.log.batch_chunk import BatchChunk
 from format.log.encode_batches import (
     BatchHeader,
     encode_batch,
@@ -29,7 +29,8 @@ from format.log.encode_batches import (
 )
 from format.log.header_edits import HEADER_BYTES, batch_spans, seal_batches
 from format.log.legacy_messages import message_table, wrapper_table
-from format.log.record_table import RecordTable, record_tables
+from format.log.read_records import record_tables
+from format.log.record_table import RecordTable
 
 _OFFSET_BYTES = 8
 Int64Column = NDArray[np.int64]

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from format.findings import Finding, finding, finding_of
 from format.io.source import FileSource
 from format.location import Location
-from format.log.batch_table import BatchChunk
-from format.log.record_table import batch_location
+from format.log.batch_chunk import BatchChunk
+from format.log.batch_table import batch_location
 from format.node.partition import Partition
 from format.node.segment import Segment
 from format.rewriting.index_builder import TransactionIndexBuilder, end_markers

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from format.errors import CorruptDataError, KafkaLogError, LimitExceeded, Refused, UnsupportedError
 from format.limits import Limits
 from format.location import Location
-from format.log.batch_table import BatchChunk, BatchTable
-from format.log.record_table import batch_location
+from format.log.batch_chunk import BatchChunk
+from format.log.batch_table import BatchTable, batch_location
 from format.verbs.recompress.new_batches import (
     Decision,
     NewBatches,

@@ -16,7 +16,7 @@ from format import layout
 from format.errors import Refused, UnreadableFile
 from format.findings import Finding, Severity, finding_of
 from format.io.source import FileSource
-from format.log.batch_table import batch_chunks
+from format.log.walker import batch_chunks
 from format.node.partition import Partition
 from format.node.partition_surroundings import surroundings_findings
 from format.node.segment import Segment

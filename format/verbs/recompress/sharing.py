@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 from format.io.source import FileSource, FileState
 from format.layout import CODEC_NAMES, MAX_RELATIVE_OFFSET
 from format.location import Location
-from format.log.batch_table import BatchChunk, BatchTable
+from format.log.batch_chunk import BatchChunk
+from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord
 from format.log.legacy_messages import open_wrappers
 from format.rewriting.index_builder import end_markers

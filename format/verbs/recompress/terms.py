@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from format.limits import DEFAULT_LIMITS, Limits
-from format.log.batch_table import BODY_CHUNK_BYTES
+from format.log.walker import BODY_CHUNK_BYTES
 from format.rewriting.index_builder import DEFAULT_INTERVAL_BYTES
 from format.rewriting.written_segments import Advance, no_progress
 from format.verbs.recompress.plan import PlanTerms

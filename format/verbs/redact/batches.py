@@ -18,10 +18,12 @@ from format.findings import FINDING_CODES
 from format.internal_topics import decode_control_value
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.log.batch_table import BatchChunk, BatchTable
+from format.log.batch_chunk import BatchChunk
+from format.log.batch_table import BatchTable, batch_location
 from format.log.control_records import decode_control_record
 from format.log.encode_batches import reseal
-from format.log.record_table import RecordProblem, RecordTable, batch_location, located, record_tables
+from format.log.read_records import record_tables
+from format.log.record_table import RecordProblem, RecordTable, located
 from format.verbs.redact.records import RecordRedaction
 
 _CONTROL_INVALID = "control-record-invalid"

@@ -14,7 +14,8 @@ from format.checks.offset_chain import OffsetChain
 from format.errors import KafkaLogError, WorkerDied
 from format.findings import Finding, finding, finding_of
 from format.location import Location
-from format.log.batch_table import BatchTable, Damage
+from format.log.batch_chunk import Damage
+from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord
 from format.node.file_location import location_of_file
 from format.scan.progress import no_progress

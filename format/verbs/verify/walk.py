@@ -22,11 +22,13 @@ from format.findings import Finding
 from format.io.source import FileSource
 from format.limits import Limits
 from format.location import Location
+from format.log.batch_chunk import BatchChunk, Damage
 from format.log.batch_ranges import BatchRange
-from format.log.batch_table import BODY_CHUNK_BYTES, BatchChunk, BatchTable, Damage, Int64Column, batch_chunks
+from format.log.batch_table import BatchTable, Int64Column
 from format.log.control_records import ControlRecord, decode_control_record
 from format.log.legacy_messages import open_wrappers
-from format.log.record_table import record_tables
+from format.log.read_records import record_tables
+from format.log.walker import BODY_CHUNK_BYTES, batch_chunks
 from format.scan.read_log import crc_findings, tail_finding
 
 #: What is read of a log at once, and looked at together.

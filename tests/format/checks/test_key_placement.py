@@ -11,8 +11,8 @@ from format.checks.key_placement import check_key_placement
 from format.codecs.checksums import partition_for_key
 from format.io.source import BytesSource
 from format.location import Location
-from format.log.batch_table import batch_chunks
-from format.log.record_table import record_tables
+from format.log.read_records import record_tables
+from format.log.walker import batch_chunks
 from format.verbs.verify.terms import Verification
 from format.verbs.verify.verify import verify
 from tests.building import batch

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from format.io.source import FileSource
-from format.log.batch_table import batch_chunks
-from format.log.record_table import record_tables
+from format.log.read_records import record_tables
+from format.log.walker import batch_chunks
 
 
 def records_of(path: Path) -> Iterator[tuple[int, bool, bytes | None, bytes | None]]:

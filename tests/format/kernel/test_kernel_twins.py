@@ -28,11 +28,14 @@ from format.findings import Finding
 from format.io.source import BytesSource
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
+from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import batch_ranges
-from format.log.batch_table import BatchChunk, BatchTable, batch_chunks
+from format.log.batch_table import BatchTable
 from format.log.encode_batches import encode_records
 from format.log.legacy_messages import open_wrappers
-from format.log.record_table import RecordTable, record_tables
+from format.log.read_records import record_tables
+from format.log.record_table import RecordTable
+from format.log.walker import batch_chunks
 from format.rows.row_text import RowText, have_last_offsets
 from kafkalog_cli.line_style import line_style
 from tests.building import batch, batches, wrapper
@@ -296,7 +299,7 @@ def test_what_the_quick_checks_pass_has_no_findings(monkeypatch: pytest.MonkeyPa
 
 
 def test_a_batch_of_many_records_comes_in_several_tables(monkeypatch: pytest.MonkeyPatch) -> None:
-    from format.log import record_table
+    from format.log import read_records
 
     def read(log: bytes) -> tuple[list[Any], list[Any], list[Any]]:
         rows: list[Any] = []
@@ -305,7 +308,7 @@ def test_a_batch_of_many_records_comes_in_several_tables(monkeypatch: pytest.Mon
         for chunk in batch_chunks(BytesSource(log)):
             check = RecordCheck(WHERE, DEFAULT_LIMITS)
             for table in record_tables(chunk):
-                assert len(table) <= record_table.MOST_ROWS
+                assert len(table) <= read_records.MOST_ROWS
                 rows += [
                     (*row[1:4], table.key(number), table.value(number))
                     for number, row in enumerate(table.columns.tolist())
@@ -328,7 +331,7 @@ def test_a_batch_of_many_records_comes_in_several_tables(monkeypatch: pytest.Mon
         "max-timestamp-mismatch",
     ]
     for most in (1, 2, 7, 20, 40, 64, 100):
-        monkeypatch.setattr(record_table, "MOST_ROWS", most)
+        monkeypatch.setattr(read_records, "MOST_ROWS", most)
         rows, problems, findings = read(log)
         assert rows == whole[0]
         assert problems == whole[1]

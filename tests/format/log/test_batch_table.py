@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 from format.io.source import BytesSource
-from format.log.batch_table import BatchChunk, BatchTable, Damage, batch_chunks
+from format.log.batch_chunk import BatchChunk, Damage
+from format.log.batch_table import BatchTable
 from format.log.encode_batches import encode_message
+from format.log.walker import batch_chunks
 from tests.building import batch, batches
 
 

@@ -8,7 +8,6 @@ import pytest
 from format import layout
 from format.io.source import BytesSource
 from format.limits import Limits
-from format.log.batch_table import batch_chunks
 from format.log.encode_batches import (
     BatchHeader,
     NewRecord,
@@ -21,7 +20,9 @@ from format.log.encode_batches import (
     seal_batch,
 )
 from format.log.legacy_messages import open_wrappers
-from format.log.record_table import RecordTable, record_tables
+from format.log.read_records import record_tables
+from format.log.record_table import RecordTable
+from format.log.walker import batch_chunks
 from tests.building import BASE_TIMESTAMP, batch, batches, wrapper
 
 CODECS = range(5)

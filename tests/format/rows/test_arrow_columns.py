@@ -14,8 +14,9 @@ from format.columns import BATCH, FINDING, RECORD, SCHEMAS  # noqa: E402
 from format.findings import finding  # noqa: E402
 from format.io.source import BytesSource, FileSource  # noqa: E402
 from format.location import Location  # noqa: E402
-from format.log.batch_table import batch_chunks  # noqa: E402
-from format.log.record_table import RecordTable, record_tables  # noqa: E402
+from format.log.read_records import record_tables  # noqa: E402
+from format.log.record_table import RecordTable  # noqa: E402
+from format.log.walker import batch_chunks  # noqa: E402
 from format.node.file_location import location_of_file  # noqa: E402
 from format.rows import arrow_columns  # noqa: E402
 from format.rows.record_rows import batch_rows, record_rows  # noqa: E402

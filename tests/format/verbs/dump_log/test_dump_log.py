@@ -182,7 +182,7 @@ def test_a_batch_of_very_many_records_is_printed_once(tmp_path: Path, monkeypatc
     )
     for is_bulk in (False, True):
         monkeypatch.setattr(log_lines, "KERNEL_IS_COMPILED", is_bulk)
-        monkeypatch.setattr("format.log.record_table.MOST_ROWS", 7_000)
+        monkeypatch.setattr("format.log.read_records.MOST_ROWS", 7_000)
         lines = printed([file], DumpLogOptions(prints_contents=True)).split(b"\n")
         assert sum(line.startswith(b"baseOffset: ") for line in lines) == 2
         assert [line.rpartition(b"payload: ")[2] for line in lines if line.startswith(b"| ")] == [

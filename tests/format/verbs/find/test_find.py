@@ -19,9 +19,9 @@ from format.codecs.checksums import crc32c_of
 from format.errors import InputError
 from format.findings import Finding
 from format.io.source import FileSource
-from format.log.batch_table import batch_chunks
 from format.log.encode_batches import encode_message
-from format.log.record_table import record_tables
+from format.log.read_records import record_tables
+from format.log.walker import batch_chunks
 from format.verbs.find.find import find_max_timestamp, find_offset, find_timestamp, partition_to_search
 from format.verbs.find.trace import Match, NotFound, TraceStep
 from tests.building import BASE_TIMESTAMP, batch, wrapper

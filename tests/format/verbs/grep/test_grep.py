@@ -15,9 +15,10 @@ from hypothesis import strategies as st
 from format.errors import InputError, NotALogDir
 from format.findings import Finding
 from format.io.source import FileSource
-from format.log.batch_table import batch_chunks
 from format.log.encode_batches import NewRecord, encode_message, encode_record, encode_wrapper
-from format.log.record_table import RecordTable, record_tables
+from format.log.read_records import record_tables
+from format.log.record_table import RecordTable
+from format.log.walker import batch_chunks
 from format.node.log_dir import Kind
 from format.scan.selection import Selection
 from format.verbs.grep.grep import Criteria, FoundRecords, LogSearched, grep

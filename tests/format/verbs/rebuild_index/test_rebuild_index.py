@@ -13,7 +13,7 @@ from format.files import offset_index, time_index
 from format.findings import Finding
 from format.io.source import BytesSource
 from format.layout import MANIFEST
-from format.log.batch_table import read_batch_table
+from format.log.walker import read_batch_table
 from format.rewriting.index_builder import SegmentIndexBuilder
 from format.rewriting.publish import Publication
 from format.rewriting.sources import read_write_sources

@@ -18,7 +18,7 @@ from format.io.source import BytesSource, FileSource
 from format.layout import MANIFEST
 from format.limits import DEFAULT_LIMITS
 from format.location import Location
-from format.log.batch_table import batch_chunks, read_batch_table
+from format.log.walker import batch_chunks, read_batch_table
 from format.rewriting.compare_records import ReadBackMismatch
 from format.rewriting.publish import Publication
 from format.rewriting.sources import read_write_sources

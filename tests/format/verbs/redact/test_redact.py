@@ -17,8 +17,8 @@ from format.findings import Finding, Severity
 from format.internal_topics import decoder_for
 from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS
-from format.log.batch_table import batch_chunks
 from format.log.encode_batches import encode_message, encode_wrapper, reseal
+from format.log.walker import batch_chunks
 from format.node.log_dir import kind_of
 from format.rewriting.publish import Publication
 from format.rewriting.sources import read_write_sources
@@ -316,7 +316,7 @@ def test_the_key_of_a_wrapper(tmp_path: Path) -> None:
 @pytest.mark.parametrize("codec", [0, 4])
 def test_a_batch_of_many_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, codec: int) -> None:
     """One that spreads over several record tables is put together again."""
-    monkeypatch.setattr("format.log.record_table.MOST_ROWS", 1000)
+    monkeypatch.setattr("format.log.read_records.MOST_ROWS", 1000)
     values = [b"v%06d" % number for number in range(3_500)]
     whole = batch(0, values, codec=codec, key=None)
     source = write_log(tmp_path / "t-0", [whole, batch(3500, [b"last value"])])

@@ -12,7 +12,7 @@ import pytest
 from format.errors import KafkaLogError, WorkerDied
 from format.io.source import BytesSource, FileSource
 from format.log.batch_ranges import batch_ranges
-from format.log.batch_table import batch_chunks
+from format.log.walker import batch_chunks
 from format.node.log_dir import kind_of
 from format.scan.workers import Outbox, SharedBytes, Workers
 from format.verbs.verify import log_checks, shared_walks, walk

@@ -1,0 +1,42 @@
+"""The CRCs of batches, computed from their bytes and compared with those in their headers."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format import kernel, layout
+from format.codecs.checksums import crc32_of, crc32c_function, crc_tables
+from format.log.batch_table import KERNEL_IS_COMPILED, BatchTable
+
+#: Up to this size the kernel computes a batch's CRC in less time than it takes to call a library for it.
+_SMALL_BATCH_BYTES = 1024
+#: The CRC covers a batch from here to its end.
+_CRC_START_V2 = layout.RECORD_BATCH.offset_of("attributes")
+_CRC_START_LEGACY = layout.MESSAGE_V0.offset_of("magic")
+
+
+def compute_crc_valid(table: BatchTable, buffer: memoryview, buffer_position: int) -> None:
+    """Fill ``table.crc_valid`` from the batches' bytes, which must lie whole in ``buffer``.
+
+    CRC-32C from the attributes on for v2 (KIP-98), CRC-32 from the magic on for v0 and v1.
+    """
+    valid = table.crc_valid
+    large: slice | NDArray[np.intp] = slice(None)
+    if KERNEL_IS_COMPILED:
+        columns, view = memoryview(table.columns), memoryview(valid)
+        if not kernel.check_crcs(buffer, buffer_position, columns, _SMALL_BATCH_BYTES, crc_tables(), view):
+            return
+        large = np.flatnonzero(table.size_bytes > _SMALL_BATCH_BYTES)
+    starts = table.position[large] - buffer_position
+    ends = (starts + table.size_bytes[large]).tolist()
+    is_v2 = table.magic[large] == 2
+    crc32c = crc32c_function()
+    if is_v2.all():
+        crcs = [crc32c(buffer[at:end]) for at, end in zip((starts + _CRC_START_V2).tolist(), ends, strict=True)]
+    else:
+        crcs = [
+            crc32c(buffer[start + _CRC_START_V2 : end]) if v2 else crc32_of(buffer[start + _CRC_START_LEGACY : end])
+            for start, end, v2 in zip(starts.tolist(), ends, is_v2.tolist(), strict=True)
+        ]
+    valid[large] = table.crc[large] == np.array(crcs, np.int64)

@@ -1,0 +1,81 @@
+"""A chunk: consecutive batches of a log, their bytes, and the damage that ends the chunk."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format import kernel
+from format.errors import KafkaLogError
+from format.log.batch_table import BatchTable, Int64Column
+
+_BATCH = kernel.RECORD_COLUMNS.index("batch")
+
+
+@dataclass(slots=True)
+class OpenedWrappers:
+    """Some compressed messages of a chunk, opened: their inner messages as record columns over one buffer.
+
+    ``rows`` are theirs in the chunk's table, in order; ``errors`` says of some why they cannot be opened. ``columns``
+    is None where the inner messages were not kept, so that they have to be opened again.
+    """
+
+    rows: NDArray[np.intp]
+    columns: Int64Column | None
+    buffer: memoryview
+    errors: dict[int, KafkaLogError]
+
+    def split(self, count: int) -> tuple[OpenedWrappers, OpenedWrappers]:
+        """The first ``count`` of them, and the others."""
+        next_row = int(self.rows[count])
+        first = second = None
+        if self.columns is not None:
+            cut = int(np.searchsorted(self.columns[:, _BATCH], next_row))
+            first, second = self.columns[:cut], self.columns[cut:]
+        before = {row: error for row, error in self.errors.items() if row < next_row}
+        after = {row: error for row, error in self.errors.items() if row >= next_row}
+        return (
+            OpenedWrappers(self.rows[:count], first, self.buffer, before),
+            OpenedWrappers(self.rows[count:], second, self.buffer, after),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Damage:
+    """Bytes of a log that belong to no readable batch.
+
+    ``code`` is a finding code, that of a limit for a batch that was left out whole; ``next_base_offset`` is that of
+    the intact batch after the damage, None when nothing intact follows; ``after_offset`` the last offset read before.
+    """
+
+    code: str
+    position: int
+    length: int
+    reason: str
+    after_offset: int | None = None
+    next_base_offset: int | None = None
+    reaches_end: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class BatchChunk:
+    """Some consecutive batches; ``buffer`` (None when only headers were asked for) holds their bytes.
+
+    ``buffer[0]`` lies at ``buffer_position`` in the file. ``damage`` lies after the last row, before the next chunk.
+    ``opened`` keeps compressed v0/v1 messages that were opened once, by the first's row, for whoever needs them again.
+    """
+
+    table: BatchTable
+    buffer: memoryview | None
+    buffer_position: int
+    damage: Damage | None = None
+    opened: dict[int, OpenedWrappers] = field(default_factory=dict, compare=False)
+
+    @property
+    def covered_bytes(self) -> int:
+        """From where the chunk starts to where the next one does; the buffer may hold some of that one too."""
+        if self.damage is not None:
+            return self.damage.position + self.damage.length - self.buffer_position
+        return int(self.table.end_position[-1]) - self.buffer_position if len(self.table) else 0

@@ -1,0 +1,189 @@
+"""The records of batches, decompressed and indexed: v2 records here, v0 and v1 messages in ``legacy_messages``.
+
+Source: KIP-98, clients record/internal/DefaultRecord.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format import kernel, layout
+from format.codecs import decompress
+from format.errors import InvalidRecord, KafkaLogError
+from format.limits import DEFAULT_LIMITS, MIB, Limits
+from format.location import Location
+from format.log.batch_chunk import BatchChunk
+from format.log.batch_groups import BatchGroup, BatchKind, batch_groups
+from format.log.batch_table import BatchTable, Int64Column, batch_location
+from format.log.legacy_messages import message_table, wrapper_tables
+from format.log.record_table import RECORD_COLUMN, RecordProblem, RecordTable, located
+
+_COLUMN = RECORD_COLUMN
+_HEADER_BYTES = layout.RECORD_BATCH.size_bytes
+_SPAN = {name: number for number, name in enumerate(kernel.SPAN_COLUMNS)}
+_ERROR, _ERROR_AT, _RECORDS, _END = range(len(kernel.RESULT_COLUMNS))
+#: Decompressed batches are indexed when they come to this many bytes, before more are decompressed.
+_PORTION_BYTES = 8 * MIB
+#: A table has no more rows than this, so that a batch of millions of tiny records costs no more memory than others.
+MOST_ROWS = 128 * 1024
+
+
+def record_tables(
+    chunk: BatchChunk,
+    *,
+    which: NDArray[np.bool_] | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    location: Location | None = None,
+) -> Iterator[RecordTable]:
+    """The records of a chunk's batches in log order, in tables of bounded size.
+
+    ``which`` picks batches by row; without it every batch is read except those whose CRC is known to be wrong.
+    What cannot be read is in the tables' problems. The chunk must have been read with bodies.
+    """
+    if chunk.buffer is None:
+        raise ValueError("the chunk was read without bodies")
+    where = location or Location("")
+    for group in batch_groups(chunk.table, chunk.table.crc_valid != 0 if which is None else which):
+        if group.kind is BatchKind.V2:
+            yield from _v2_tables(chunk, chunk.buffer, group, limits, where)
+        elif group.kind is BatchKind.MESSAGE:
+            yield message_table(chunk, group.rows.tolist(), limits, where)
+        else:
+            yield from wrapper_tables(chunk, group.rows, limits, where)
+
+
+def _v2_tables(
+    chunk: BatchChunk, buffer: memoryview, group: BatchGroup, limits: Limits, where: Location
+) -> Iterator[RecordTable]:
+    """The records of a group of v2 batches."""
+    table = chunk.table.rows(group.rows)
+    starts = table.position - chunk.buffer_position + _HEADER_BYTES
+    ends = table.end_position - chunk.buffer_position
+    if not table.codec.any():
+        yield from _Spans(chunk.table, group.rows, table, buffer, starts, ends, where).tables([])
+        return
+    parts: list[bytes | memoryview] = []
+    problems: list[RecordProblem] = []
+    first = held_bytes = 0
+    columns = zip(table.codec.tolist(), starts.tolist(), ends.tolist(), strict=True)
+    for number, (codec, start, end) in enumerate(columns):
+        part: bytes | memoryview = buffer[start:end]
+        if codec:
+            try:
+                part = decompress(codec, part, magic=2, limits=limits)
+            except KafkaLogError as error:
+                place = batch_location(where, table, number)
+                problems.append(RecordProblem(int(group.rows[number]), located(error, place), 0))
+                part = b""
+        parts.append(part)
+        held_bytes += len(part)
+        if held_bytes < _PORTION_BYTES and number + 1 < len(table):
+            continue
+        part_ends = np.cumsum([len(each) for each in parts], dtype=np.int64)
+        part_starts = np.concatenate(([0], part_ends[:-1]))
+        joined = memoryview(parts[0] if len(parts) == 1 else b"".join(parts))
+        rows = slice(first, number + 1)
+        parts, held_bytes, first = [], 0, number + 1
+        spans = _Spans(chunk.table, group.rows[rows], table.rows(rows), joined, part_starts, part_ends, where)
+        yield from spans.tables(problems)
+        problems = []
+
+
+class _Spans:
+    """The decompressed records of some v2 batches in one buffer, on their way into record tables."""
+
+    def __init__(
+        self,
+        batches: BatchTable,
+        rows: NDArray[np.intp],
+        table: BatchTable,
+        buffer: memoryview,
+        starts: Int64Column,
+        ends: Int64Column,
+        where: Location,
+    ) -> None:
+        self._batches = batches
+        self._rows = rows
+        self._table = table
+        self._buffer = buffer
+        self._starts = starts
+        self._where = where
+        spans = np.empty((len(rows), len(_SPAN)), np.int64)
+        spans[:, _SPAN["batch"]] = rows
+        spans[:, _SPAN["start"]] = starts
+        spans[:, _SPAN["end"]] = ends
+        spans[:, _SPAN["record_count"]] = np.maximum(table.record_count, 0)
+        spans[:, _SPAN["base_offset"]] = table.base_offset
+        spans[:, _SPAN["base_timestamp"]] = table.base_timestamp
+        spans[:, _SPAN["append_timestamp"]] = table.max_timestamp
+        spans[:, _SPAN["is_append_time"]] = table.is_append_time
+        self._spans = spans
+        self._results = np.zeros((len(rows), len(kernel.RESULT_COLUMNS)), np.int64)
+        self._read_before = 0  # records of the batch that the last table was cut in
+
+    def tables(self, problems: list[RecordProblem]) -> Iterator[RecordTable]:
+        """The records, and what cannot be read of them, besides the problems that are known."""
+        spans, results = self._spans, self._results
+        counts, lengths = spans[:, _SPAN["record_count"]], spans[:, _SPAN["end"]] - spans[:, _SPAN["start"]]
+        # The header's count may be forged: no batch holds more records than its bytes allow.
+        capacity = int(np.minimum(counts, lengths // layout.MIN_RECORD_BYTES + 1).sum())
+        first: int | None = 0
+        is_continued = False
+        while first is not None:
+            columns = np.empty((min(capacity, MOST_ROWS), len(_COLUMN)), np.int64)
+            read = kernel.index_records(
+                self._buffer, memoryview(spans), first, len(spans), memoryview(columns), 0, memoryview(results)
+            )
+            cut = self._first_unfinished(first) if read < capacity and read == len(columns) else None
+            problems += self._problems(first, len(spans) if cut is None else cut, {each.batch for each in problems})
+            problems.sort(key=lambda problem: problem.batch)
+            capacity -= read
+            is_cut = False
+            if cut is not None:
+                self._read_before = int(results[cut, _RECORDS]) + (self._read_before if cut == first else 0)
+                is_cut = self._read_before > 0
+                spans[cut, _SPAN["start"]] = results[cut, _END]
+                spans[cut, _SPAN["record_count"]] -= results[cut, _RECORDS]
+            yield RecordTable(self._batches, self._buffer, columns[:read], problems, is_continued, is_cut)
+            problems, first, is_continued = [], cut, is_cut
+
+    def _first_unfinished(self, first: int) -> int | None:
+        """The first span that a full table stopped."""
+        spans, results = self._spans[first:], self._results[first:]
+        stopped = (results[:, _ERROR] == 0) & (results[:, _RECORDS] < spans[:, _SPAN["record_count"]])
+        stopped &= results[:, _END] < spans[:, _SPAN["end"]]
+        found = np.flatnonzero(stopped)
+        return first + int(found[0]) if len(found) else None
+
+    def _problems(self, first: int, last: int, known: set[int]) -> list[RecordProblem]:
+        """What is wrong with the spans that were read to their end."""
+        results = self._results[first:last]
+        records = results[:, _RECORDS].copy()
+        if len(records):
+            records[0] += self._read_before
+        wrong = (results[:, _ERROR] != 0) | (records != self._table.record_count[first:last])
+        wrong |= results[:, _END] != self._spans[first:last, _SPAN["end"]]
+        return [
+            self._problem(first + number, int(records[number]))
+            for number in np.flatnonzero(wrong).tolist()
+            if int(self._rows[first + number]) not in known
+        ]
+
+    def _problem(self, number: int, records: int) -> RecordProblem:
+        batch = int(self._rows[number])
+        error, at, _, end = (int(value) for value in self._results[number])
+        place = batch_location(self._where, self._table, number)
+        count = int(self._table.record_count[number])
+        if error:
+            byte = at - int(self._starts[number])
+            message = f"record {records} of {count}: {kernel.ERRORS[error]} (byte {byte} of the records)"
+            return RecordProblem(batch, InvalidRecord(message, place), records)
+        if records != count:
+            message = f"the batch holds {records} records, its header says {count}"
+            return RecordProblem(batch, InvalidRecord(message, place, code="record-count-mismatch"), records)
+        left = int(self._spans[number, _SPAN["end"]]) - end
+        message = f"{left} bytes are left after the last of {count} records"
+        return RecordProblem(batch, InvalidRecord(message, place, code="record-trailing-bytes"), records)
