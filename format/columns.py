@@ -9,20 +9,40 @@ Names and their order are promises of the command line's contract. Column types:
 ``bytes``      lossless bytes: in JSON a string when valid UTF-8, else ``{"base64": …}``
 ``headers``    a list of (key bytes, value bytes or None), in order
 ``any``        a JSON value, for fields whose type depends on the finding or the file
+
+A column of batches or records also says how it is filled. Rows, lines of text and JSON, CSV, Arrow and Spark all take
+its values from that: a new column is one line here, and one expression in ``format.rows.column_values`` where none of
+the kinds that exist fits.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
+from format import layout
+
+
+@dataclass(frozen=True, slots=True)
+class Fill:
+    """Where a column of batches or records gets its values.
+
+    ``kind`` names an expression of ``format.rows.column_values``; the compiled writer of lines knows the same kinds
+    (``FIELDS`` of the kernel). ``source`` is the column of the batch or record table, the bit of the attributes, or the
+    field of the location that the expression reads.
+    """
+
+    kind: str
+    source: str | int = ""
+
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One column: its name, its type (see the module's list) and what it holds."""
+    """One column: its name, its type (see the module's list), what it holds, and for batches and records its values."""
 
     name: str
     type: str
     meaning: str
+    fill: Fill | None = None
 
 
 @dataclass(frozen=True)
@@ -37,9 +57,9 @@ class RowSchema:
         return tuple(column.name for column in self.columns)
 
 
-_TOPIC = Column("topic", "string", "topic, from the directory's name")
-_PARTITION = Column("partition", "int", "partition number, from the directory's name")
-_SEGMENT = Column("segment_base_offset", "int", "base offset in the segment's file name")
+_TOPIC = Column("topic", "string", "topic, from the directory's name", Fill("constant", "topic"))
+_PARTITION = Column("partition", "int", "partition number, from the directory's name", Fill("constant", "partition"))
+_SEGMENT = Column("segment_base_offset", "int", "base offset in the segment's file name", Fill("constant", "base_offset"))
 _PATH = Column("path", "string", "the file")
 
 RECORD = RowSchema(
@@ -47,24 +67,24 @@ RECORD = RowSchema(
     (
         _TOPIC,
         _PARTITION,
-        Column("offset", "int", "the record's offset"),
-        Column("timestamp", "timestamp", "the record's timestamp in ms, null where the format has none"),
-        Column("timestamp_type", "string", "CreateTime, LogAppendTime or NoTimestampType"),
-        Column("magic", "int", "0, 1 or 2"),
-        Column("codec", "string", "none, gzip, snappy, lz4 or zstd: that of the batch or wrapper"),
-        Column("key", "bytes", "the key"),
-        Column("value", "bytes", "the value"),
-        Column("headers", "headers", "the headers, in order; null where the format has none"),
-        Column("leader_epoch", "int", "partition leader epoch of the batch"),
-        Column("producer_id", "int", "producer id of the batch, -1 for none"),
-        Column("producer_epoch", "int", "producer epoch of the batch, -1 for none"),
-        Column("sequence", "int", "the record's sequence, -1 for none"),
-        Column("is_transactional", "bool", "part of a transaction"),
-        Column("is_control", "bool", "a control record: a marker that clients never see"),
-        Column("batch_base_offset", "int", "base offset of the batch"),
+        Column("offset", "int", "the record's offset", Fill("record-number", "offset")),
+        Column("timestamp", "timestamp", "the record's timestamp in ms, null where the format has none", Fill("record-timestamp", "timestamp")),
+        Column("timestamp_type", "string", "CreateTime, LogAppendTime or NoTimestampType", Fill("timestamp-type")),
+        Column("magic", "int", "0, 1 or 2", Fill("number", "magic")),
+        Column("codec", "string", "none, gzip, snappy, lz4 or zstd: that of the batch or wrapper", Fill("codec")),
+        Column("key", "bytes", "the key", Fill("record-bytes", "key_start")),
+        Column("value", "bytes", "the value", Fill("record-bytes", "value_start")),
+        Column("headers", "headers", "the headers, in order; null where the format has none", Fill("record-headers", "headers_start")),
+        Column("leader_epoch", "int", "partition leader epoch of the batch", Fill("v2", "leader_epoch")),
+        Column("producer_id", "int", "producer id of the batch, -1 for none", Fill("v2", "producer_id")),
+        Column("producer_epoch", "int", "producer epoch of the batch, -1 for none", Fill("v2", "producer_epoch")),
+        Column("sequence", "int", "the record's sequence, -1 for none", Fill("record-sequence")),
+        Column("is_transactional", "bool", "part of a transaction", Fill("bit", layout.TRANSACTIONAL_BIT)),
+        Column("is_control", "bool", "a control record: a marker that clients never see", Fill("bit", layout.CONTROL_BIT)),
+        Column("batch_base_offset", "int", "base offset of the batch", Fill("number", "base_offset")),
         _SEGMENT,
-        Column("position", "int", "byte position in the file of the batch or outermost message"),
-        Column("size_bytes", "int", "bytes of the record itself, uncompressed"),
+        Column("position", "int", "byte position in the file of the batch or outermost message", Fill("number", "position")),
+        Column("size_bytes", "int", "bytes of the record itself, uncompressed", Fill("record-number", "size_bytes")),
     ),
 )
 
@@ -74,25 +94,25 @@ BATCH = RowSchema(
         _TOPIC,
         _PARTITION,
         _SEGMENT,
-        Column("position", "int", "byte position in the file"),
-        Column("size_bytes", "int", "bytes on disk, the header included"),
-        Column("base_offset", "int", "offset of the first record"),
-        Column("last_offset", "int", "offset of the last record, also where compaction dropped it"),
-        Column("record_count", "int", "records in the batch"),
-        Column("magic", "int", "0, 1 or 2"),
-        Column("codec", "string", "none, gzip, snappy, lz4 or zstd"),
-        Column("timestamp_type", "string", "CreateTime, LogAppendTime or NoTimestampType"),
-        Column("base_timestamp", "timestamp", "the first record's timestamp in ms; null when a delete horizon took its place"),
-        Column("max_timestamp", "timestamp", "the largest timestamp in ms"),
-        Column("leader_epoch", "int", "partition leader epoch"),
-        Column("producer_id", "int", "-1 for none"),
-        Column("producer_epoch", "int", "-1 for none"),
-        Column("base_sequence", "int", "sequence of the first record, -1 for none"),
-        Column("is_transactional", "bool", "part of a transaction"),
-        Column("is_control", "bool", "holds control records"),
-        Column("delete_horizon_ms", "timestamp", "when compaction may drop the batch's tombstones and markers; null for none"),
-        Column("crc", "int", "the CRC as stored"),
-        Column("crc_valid", "bool", "whether the CRC is that of the bytes; null where it was not computed"),
+        Column("position", "int", "byte position in the file", Fill("number", "position")),
+        Column("size_bytes", "int", "bytes on disk, the header included", Fill("number", "size_bytes")),
+        Column("base_offset", "int", "offset of the first record", Fill("number", "base_offset")),
+        Column("last_offset", "int", "offset of the last record, also where compaction dropped it", Fill("last-offset")),
+        Column("record_count", "int", "records in the batch", Fill("count", "record_count")),
+        Column("magic", "int", "0, 1 or 2", Fill("number", "magic")),
+        Column("codec", "string", "none, gzip, snappy, lz4 or zstd", Fill("codec")),
+        Column("timestamp_type", "string", "CreateTime, LogAppendTime or NoTimestampType", Fill("timestamp-type")),
+        Column("base_timestamp", "timestamp", "the first record's timestamp in ms; null when a delete horizon took its place", Fill("base-timestamp", "base_timestamp")),
+        Column("max_timestamp", "timestamp", "the largest timestamp in ms", Fill("timed", "max_timestamp")),
+        Column("leader_epoch", "int", "partition leader epoch", Fill("v2", "leader_epoch")),
+        Column("producer_id", "int", "-1 for none", Fill("v2", "producer_id")),
+        Column("producer_epoch", "int", "-1 for none", Fill("v2", "producer_epoch")),
+        Column("base_sequence", "int", "sequence of the first record, -1 for none", Fill("v2", "base_sequence")),
+        Column("is_transactional", "bool", "part of a transaction", Fill("bit", layout.TRANSACTIONAL_BIT)),
+        Column("is_control", "bool", "holds control records", Fill("bit", layout.CONTROL_BIT)),
+        Column("delete_horizon_ms", "timestamp", "when compaction may drop the batch's tombstones and markers; null for none", Fill("delete-horizon", "base_timestamp")),
+        Column("crc", "int", "the CRC as stored", Fill("number", "crc")),
+        Column("crc_valid", "bool", "whether the CRC is that of the bytes; null where it was not computed", Fill("crc-valid")),
     ),
 )
 

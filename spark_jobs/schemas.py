@@ -72,26 +72,14 @@ KAFKA_HEADERS = (
     pa.list_(_KAFKA_HEADER),
     "the headers with includeHeaders=true; null when there are none; keys that are no UTF-8 have replacement marks",
 )
+#: The columns of a record that Spark's own Kafka source has under its own names; all others are details.
+_OF_KAFKA_SOURCE = ("key", "value", "topic", "partition", "offset", "timestamp", "timestamp_type", "headers")
 #: With includeDetails=true; named as on the command line.
-_DETAILS = (
-    "magic",
-    "codec",
-    "leader_epoch",
-    "producer_id",
-    "producer_epoch",
-    "sequence",
-    "is_transactional",
-    "is_control",
-    "batch_base_offset",
-    "segment_base_offset",
-    "position",
-    "size_bytes",
-)
 DETAILS = RowSchema(
     "record_details",
     (
         Column("path", "string", "the file"),
-        *(column for column in RECORD.columns if column.name in _DETAILS),
+        *(column for column in RECORD.columns if column.name not in _OF_KAFKA_SOURCE),
         Column("raw_headers", "headers", "the headers with their keys as bytes"),
     ),
 )

@@ -1,7 +1,7 @@
 """Rows as Arrow: records, batches, findings and listings as ``pyarrow.RecordBatch``, with schemas from columns.py.
 
 Keys, values and headers are copied column by column out of the buffer that they lie in, so that no Python object is
-made for a record. Needs pyarrow, which only this module imports; ``require_pyarrow`` says what to install.
+made for a record. Needs pyarrow.
 
 A caller with a RecordTable uses ``record_batches_of`` (bounded batches), or ``record_batch_of`` where the table is
 known to be small; columns can be narrowed by name, and what is not asked for is not built.
@@ -17,20 +17,27 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from format import kernel, layout
-from format.columns import BATCH, FINDING, RECORD, Column, RowSchema
+from format import kernel
+from format.columns import BATCH, FINDING, RECORD, Column, Fill, RowSchema
 from format.findings import Finding
-from format.layout import CODEC_BITS_NAMES
 from format.location import Location
-from format.log.batch_table import BatchTable
+from format.log.batch_table import BatchTable, Int64Column
 from format.log.record_table import RecordTable
+from format.rows.column_values import (
+    BYTES,
+    CONSTANT,
+    HEADERS,
+    NUMBERS,
+    TRUTHS,
+    WORDS,
+    BoolColumn,
+    RowValues,
+    filled,
+    length_column,
+)
 from format.rows.finding_rows import finding_row as finding_row
 from format.rows.record_rows import Row
 
-Int64Column = NDArray[np.int64]
-BoolColumn = NDArray[np.bool_]
-
-_ROW = {name: number for number, name in enumerate(kernel.RECORD_COLUMNS)}
 #: A record batch holds about this many bytes of keys, values and headers, unless one record has more.
 BATCH_BYTES = 16 * 1024 * 1024
 #: Arrow's plain binary type has 32-bit offsets.
@@ -46,7 +53,6 @@ ARROW_TYPES: dict[str, pa.DataType] = {
     "headers": pa.list_(_HEADER),
     "any": pa.string(),
 }
-_TIMESTAMP_TYPES = (*layout.TIMESTAMP_TYPE_NAMES, layout.NO_TIMESTAMP_TYPE)
 
 
 def arrow_schema(schema: RowSchema, columns: Sequence[str] | None = None) -> pa.Schema:
@@ -136,12 +142,12 @@ def field_bytes(table: RecordTable) -> Int64Column:
 
 
 def ints(values: NDArray[Any], is_null: BoolColumn | None = None) -> pa.Array:
-    """An int64 array; null where told."""
+    """An int64 array; null where ``is_null`` says so."""
     return pa.array(np.ascontiguousarray(values, np.int64), mask=_mask(is_null))
 
 
 def bools(values: NDArray[np.bool_], is_null: BoolColumn | None = None) -> pa.Array:
-    """A boolean array; null where told."""
+    """A boolean array; null where ``is_null`` says so."""
     return pa.array(np.ascontiguousarray(values), mask=_mask(is_null))
 
 
@@ -163,27 +169,39 @@ def _mask(is_null: BoolColumn | None) -> BoolColumn | None:
     return is_null if is_null is not None and is_null.any() else None
 
 
-def timestamp_types(batches: BatchTable) -> pa.Array:
-    """CreateTime, LogAppendTime, or NoTimestampType for v0, for each batch."""
-    return names(np.where(batches.magic == 0, 2, batches.is_append_time), _TIMESTAMP_TYPES)
+def column_array(fill: Fill, rows: RowValues) -> pa.Array:
+    """The values of one column of batches or records, the same that ``column_values.python_values`` gives."""
+    kind, source = fill.kind, fill.source
+    if kind == CONSTANT:
+        return constant(getattr(rows.location, str(source)), len(rows), "string" if source == "topic" else "int")
+    if kind in NUMBERS:
+        return ints(*NUMBERS[kind](rows, source))
+    if kind in TRUTHS:
+        return bools(*TRUTHS[kind](rows, source))
+    if kind in WORDS:
+        return names(*WORDS[kind](rows))
+    if kind == BYTES:
+        starts, lengths = rows.of_record(source), rows.of_record(length_column(source))
+        return bytes_array(rows.records.buffer, np.ascontiguousarray(starts), np.ascontiguousarray(lengths))
+    if kind == HEADERS:
+        return headers_array(rows.records)
+    raise ValueError(f"no expression of the kind {kind} exists")
 
 
 # -- records -------------------------------------------------------------------------------------------------
 
-_RecordColumn = Callable[[RecordTable, BatchTable, BoolColumn, Location], pa.Array]
-
 
 def record_batch_of(table: RecordTable, location: Location, columns: Sequence[str] | None = None) -> pa.RecordBatch:
-    """The records as columns.RECORD, or some of its columns; the values are those of ``rows.record_rows``.
+    """The records as columns.RECORD, or some of its columns; the values are those of ``record_rows``.
 
     Raises ValueError for a table with 2 GiB or more in one column: ``record_batches_of`` gives bounded batches.
     """
-    schema = arrow_schema(RECORD, columns)
-    of_batch = BatchTable(table.batches.columns[table.batch])
-    is_legacy = of_batch.magic < 2
-    return pa.RecordBatch.from_arrays(
-        [_RECORD_COLUMNS[name](table, of_batch, is_legacy, location) for name in schema.names], schema=schema
-    )
+    return _batch_of(RECORD, RowValues.of_records(table, location), columns)
+
+
+def _batch_of(schema: RowSchema, rows: RowValues, columns: Sequence[str] | None = None) -> pa.RecordBatch:
+    arrow = arrow_schema(schema, columns)
+    return pa.RecordBatch.from_arrays([column_array(filled(schema, name), rows) for name in arrow.names], schema=arrow)
 
 
 def record_batches_of(
@@ -210,74 +228,12 @@ def bounded_parts(table: RecordTable, batch_bytes: int = BATCH_BYTES) -> Iterato
         first = last
 
 
-def _field_column(start_name: str, length_name: str) -> _RecordColumn:
-    def column(table: RecordTable, of_batch: BatchTable, is_legacy: BoolColumn, location: Location) -> pa.Array:
-        starts = np.ascontiguousarray(table.columns[:, _ROW[start_name]])
-        lengths = np.ascontiguousarray(table.columns[:, _ROW[length_name]])
-        return bytes_array(table.buffer, starts, lengths)
-
-    return column
-
-
-_RECORD_COLUMNS: dict[str, _RecordColumn] = {
-    "topic": lambda table, of, old, where: constant(where.topic, len(table), "string"),
-    "partition": lambda table, of, old, where: constant(where.partition, len(table), "int"),
-    "offset": lambda table, of, old, where: ints(table.offset),
-    "timestamp": lambda table, of, old, where: ints(table.timestamp, of.magic == 0),
-    "timestamp_type": lambda table, of, old, where: timestamp_types(of),
-    "magic": lambda table, of, old, where: ints(of.magic),
-    "codec": lambda table, of, old, where: names(of.codec, CODEC_BITS_NAMES),
-    "key": _field_column("key_start", "key_length"),
-    "value": _field_column("value_start", "value_length"),
-    "headers": lambda table, of, old, where: headers_array(table),
-    "leader_epoch": lambda table, of, old, where: ints(of.leader_epoch, old),
-    "producer_id": lambda table, of, old, where: ints(of.producer_id, old),
-    "producer_epoch": lambda table, of, old, where: ints(of.producer_epoch, old),
-    "sequence": lambda table, of, old, where: ints(table.sequence, old),
-    "is_transactional": lambda table, of, old, where: bools(of.is_transactional, old),
-    "is_control": lambda table, of, old, where: bools(of.is_control, old),
-    "batch_base_offset": lambda table, of, old, where: ints(of.base_offset),
-    "segment_base_offset": lambda table, of, old, where: constant(where.base_offset, len(table), "int"),
-    "position": lambda table, of, old, where: ints(of.position),
-    "size_bytes": lambda table, of, old, where: ints(table.size_bytes),
-}
-
-
 # -- batches, findings and other rows ------------------------------------------------------------------------
 
 
 def batch_table_batch(table: BatchTable, location: Location) -> pa.RecordBatch:
-    """The batches as columns.BATCH; the values are those of ``rows.batch_rows``."""
-    count = len(table)
-    old = table.magic < 2
-    has_horizon = table.has_delete_horizon
-    no_timestamp = table.magic == 0
-    arrays = {
-        "topic": constant(location.topic, count, "string"),
-        "partition": constant(location.partition, count, "int"),
-        "segment_base_offset": constant(location.base_offset, count, "int"),
-        "position": ints(table.position),
-        "size_bytes": ints(table.size_bytes),
-        "base_offset": ints(table.base_offset),
-        "last_offset": ints(table.last_offset),
-        "record_count": ints(table.record_count, (table.record_count < 0) & old),
-        "magic": ints(table.magic),
-        "codec": names(table.codec, CODEC_BITS_NAMES),
-        "timestamp_type": timestamp_types(table),
-        "base_timestamp": ints(table.base_timestamp, has_horizon | no_timestamp),
-        "max_timestamp": ints(table.max_timestamp, no_timestamp),
-        "leader_epoch": ints(table.leader_epoch, old),
-        "producer_id": ints(table.producer_id, old),
-        "producer_epoch": ints(table.producer_epoch, old),
-        "base_sequence": ints(table.base_sequence, old),
-        "is_transactional": bools(table.is_transactional, old),
-        "is_control": bools(table.is_control, old),
-        "delete_horizon_ms": ints(table.base_timestamp, ~has_horizon),
-        "crc": ints(table.crc),
-        "crc_valid": bools(table.crc_valid > 0, table.crc_valid < 0),
-    }
-    schema = arrow_schema(BATCH)
-    return pa.RecordBatch.from_arrays([arrays[name] for name in schema.names], schema=schema)
+    """The batches as columns.BATCH; the values are those of ``batch_rows``."""
+    return _batch_of(BATCH, RowValues(table, location))
 
 
 def findings_batch(findings: Iterable[Finding]) -> pa.RecordBatch:

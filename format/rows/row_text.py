@@ -12,52 +12,18 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from format import kernel, layout
-from format.columns import BATCH, RECORD, RowSchema
+from format import kernel
+from format.columns import BATCH, RECORD, Fill, RowSchema
 from format.kernel_memory import PIECE_BYTES
 from format.location import Location
 from format.log.batch_table import BatchTable
 from format.log.record_table import RecordTable
+from format.rows.column_values import CONSTANT, filled
 
 _ASCII = 128
 _MAX_I64 = 2**63 - 1
 _MOST_FIELD_BYTES = 32  # of one field of a batch
 _BARE = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:@%+,-"
-
-#: The kind of each column that is no constant of the file, and its column of the kernel's tables or its bit.
-_BATCH_FIELDS: dict[str, tuple[str, str | int]] = {
-    "position": ("number", "position"),
-    "size_bytes": ("number", "size_bytes"),
-    "base_offset": ("number", "base_offset"),
-    "last_offset": ("last-offset", ""),
-    "record_count": ("count", "record_count"),
-    "magic": ("number", "magic"),
-    "codec": ("codec", ""),
-    "timestamp_type": ("timestamp-type", ""),
-    "base_timestamp": ("base-timestamp", "base_timestamp"),
-    "max_timestamp": ("timed", "max_timestamp"),
-    "leader_epoch": ("v2", "leader_epoch"),
-    "producer_id": ("v2", "producer_id"),
-    "producer_epoch": ("v2", "producer_epoch"),
-    "base_sequence": ("v2", "base_sequence"),
-    "is_transactional": ("bit", layout.TRANSACTIONAL_BIT),
-    "is_control": ("bit", layout.CONTROL_BIT),
-    "delete_horizon_ms": ("delete-horizon", "base_timestamp"),
-    "crc": ("number", "crc"),
-    "crc_valid": ("crc-valid", ""),
-}
-_RECORD_FIELDS: dict[str, tuple[str, str | int]] = {
-    **_BATCH_FIELDS,
-    "batch_base_offset": ("number", "base_offset"),
-    "offset": ("record-number", "offset"),
-    "timestamp": ("record-timestamp", "timestamp"),
-    "key": ("record-bytes", "key_start"),
-    "value": ("record-bytes", "value_start"),
-    "headers": ("record-headers", "headers_start"),
-    "sequence": ("record-sequence", ""),
-    "size_bytes": ("record-number", "size_bytes"),
-}
-_CONSTANTS = ("topic", "partition", "segment_base_offset")
 
 
 @dataclass(frozen=True)
@@ -154,21 +120,20 @@ class RowText:
         self, schema: RowSchema, topic: str | None, partition: int | None, base_offset: int | None
     ) -> _Program:
         style = self._style
-        kinds = _RECORD_FIELDS if schema is RECORD else _BATCH_FIELDS
-        constants = dict(zip(_CONSTANTS, (topic, partition, base_offset), strict=True))
+        constants = {"topic": topic, "partition": partition, "base_offset": base_offset}
         pieces = bytearray()
         fields: list[tuple[int, int, int, int]] = []
         start = 0
         pieces += style.start(schema.type).encode()
         for name in schema.names:
             pieces += style.label(name).encode()
-            if name in constants:
-                value = constants[name]
+            fill = filled(schema, name)
+            if fill.kind == CONSTANT:
+                value = constants[str(fill.source)]
                 word = style.null if value is None else style.string(value) if isinstance(value, str) else str(value)
                 pieces += word.encode()
                 continue
-            kind, column = kinds[name]
-            fields.append((start, len(pieces), kernel.FIELDS.index(kind), _column_number(kind, column)))
+            fields.append((start, len(pieces), kernel.FIELDS.index(fill.kind), _column_number(fill)))
             start = len(pieces)
         pieces += style.end.encode()
         fields.append((start, len(pieces), kernel.FIELDS.index("end"), 0))
@@ -192,11 +157,11 @@ def have_last_offsets(table: BatchTable) -> bool:
     return bool(fits.all())
 
 
-def _column_number(kind: str, column: str | int) -> int:
-    if isinstance(column, int):
-        return column
-    names = kernel.RECORD_COLUMNS if kind.startswith("record-") else kernel.BATCH_COLUMNS
-    return names.index(column) if column else 0
+def _column_number(fill: Fill) -> int:
+    if isinstance(fill.source, int):
+        return fill.source
+    names = kernel.RECORD_COLUMNS if fill.kind.startswith("record-") else kernel.BATCH_COLUMNS
+    return names.index(fill.source) if fill.source else 0
 
 
 def _matrix(rows: Sequence[tuple[int, ...]]) -> memoryview:

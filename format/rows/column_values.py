@@ -1,0 +1,173 @@
+"""The values of the columns of batches and records, by the kind of expression that ``format.columns`` names.
+
+Python values for rows and Arrow arrays both come from here, so that neither can say something else than the other.
+Of a kind there is one expression over whole columns; the compiled writer of lines has its twin for speed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from functools import cached_property
+from itertools import repeat
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format import layout
+from format.columns import Fill, RowSchema
+from format.location import Location
+from format.log.batch_table import BATCH_COLUMN, BatchTable, Int64Column
+from format.log.record_table import RECORD_COLUMN, RecordTable
+
+BoolColumn = NDArray[np.bool_]
+
+TIMESTAMP_TYPES = (*layout.TIMESTAMP_TYPE_NAMES, layout.NO_TIMESTAMP_TYPE)
+
+
+class Numbers(NamedTuple):
+    """Integers, one for each row; ``is_null`` None where none is null."""
+
+    values: Int64Column
+    is_null: BoolColumn | None = None
+
+
+class Truths(NamedTuple):
+    """Truth values, one for each row; ``is_null`` None where none is null."""
+
+    values: BoolColumn
+    is_null: BoolColumn | None = None
+
+
+class Words(NamedTuple):
+    """Numbers of words, one for each row."""
+
+    numbers: Int64Column
+    words: Sequence[str]
+
+
+class RowValues:
+    """What the rows of one table are made from: for each row its batch, and its record where rows are records."""
+
+    def __init__(self, batches: BatchTable, location: Location, records: RecordTable | None = None) -> None:
+        """``batches`` has one row for each row of output, whether rows are batches or records."""
+        self.batches = batches
+        self.location = location
+        self._records = records
+
+    @classmethod
+    def of_records(cls, table: RecordTable, location: Location) -> RowValues:
+        return cls(BatchTable(table.batches.columns[table.batch]), location, table)
+
+    def __len__(self) -> int:
+        return len(self.batches)
+
+    @property
+    def records(self) -> RecordTable:
+        if self._records is None:
+            raise ValueError("these rows are batches, which have no values of records")
+        return self._records
+
+    @cached_property
+    def is_before_v2(self) -> BoolColumn:
+        before: BoolColumn = self.batches.magic < 2
+        return before
+
+    @cached_property
+    def is_v0(self) -> BoolColumn:
+        v0: BoolColumn = self.batches.magic == 0
+        return v0
+
+    def of_batch(self, column: str | int) -> Int64Column:
+        return self.batches.columns[:, BATCH_COLUMN[str(column)]]
+
+    def of_record(self, column: str | int) -> Int64Column:
+        return self.records.columns[:, RECORD_COLUMN[str(column)]]
+
+
+NUMBERS: dict[str, Callable[[RowValues, str | int], Numbers]] = {
+    "number": lambda rows, source: Numbers(rows.of_batch(source)),
+    "v2": lambda rows, source: Numbers(rows.of_batch(source), rows.is_before_v2),
+    "timed": lambda rows, source: Numbers(rows.of_batch(source), rows.is_v0),
+    "count": lambda rows, source: Numbers(rows.of_batch(source), (rows.of_batch(source) < 0) & rows.is_before_v2),
+    "last-offset": lambda rows, source: Numbers(rows.batches.last_offset),
+    "base-timestamp": lambda rows, source: Numbers(rows.of_batch(source), rows.batches.has_delete_horizon | rows.is_v0),
+    "delete-horizon": lambda rows, source: Numbers(rows.of_batch(source), ~rows.batches.has_delete_horizon),
+    "record-number": lambda rows, source: Numbers(rows.of_record(source)),
+    "record-timestamp": lambda rows, source: Numbers(rows.of_record(source), rows.is_v0),
+    "record-sequence": lambda rows, source: Numbers(rows.records.sequence, rows.is_before_v2),
+}
+TRUTHS: dict[str, Callable[[RowValues, str | int], Truths]] = {
+    "bit": lambda rows, source: Truths((rows.batches.attributes & int(source)) != 0, rows.is_before_v2),
+    "crc-valid": lambda rows, source: Truths(rows.batches.crc_valid > 0, rows.batches.crc_valid < 0),
+}
+WORDS: dict[str, Callable[[RowValues], Words]] = {
+    "codec": lambda rows: Words(rows.batches.codec, layout.CODEC_BITS_NAMES),
+    "timestamp-type": lambda rows: Words(
+        np.where(rows.is_v0, len(TIMESTAMP_TYPES) - 1, rows.batches.is_append_time), TIMESTAMP_TYPES
+    ),
+}
+#: A field of the location, the same in every row; bytes of a record; the headers of a record.
+CONSTANT, BYTES, HEADERS = "constant", "record-bytes", "record-headers"
+
+
+def length_column(start_column: str | int) -> str:
+    """The name of the column with the lengths of what begins at ``start_column``, such as ``key_start``."""
+    return str(start_column).removesuffix("_start") + "_length"
+
+
+def python_values(fill: Fill, rows: RowValues) -> Iterable[Any]:
+    """The values of one column as Python objects, one for each row, None for null."""
+    kind, source = fill.kind, fill.source
+    if kind == CONSTANT:
+        return repeat(getattr(rows.location, str(source)), len(rows))
+    if kind == "last-offset":  # not the column: a forged base offset plus its delta may not fit in 64 bits
+        pairs = zip(rows.batches.base_offset.tolist(), rows.batches.last_offset_delta.tolist(), strict=True)
+        return (base_offset + delta for base_offset, delta in pairs)
+    if kind in NUMBERS:
+        return _listed(*NUMBERS[kind](rows, source))
+    if kind in TRUTHS:
+        return _listed(*TRUTHS[kind](rows, source))
+    if kind in WORDS:
+        numbers, words = WORDS[kind](rows)
+        return (words[number] for number in numbers.tolist())
+    if kind == BYTES:
+        starts, lengths = rows.of_record(source).tolist(), rows.of_record(length_column(source)).tolist()
+        buffer = rows.records.buffer
+        return (
+            None if length < 0 else bytes(buffer[start : start + length])
+            for start, length in zip(starts, lengths, strict=True)
+        )
+    if kind == HEADERS:
+        counts, old = rows.records.header_count.tolist(), rows.is_before_v2.tolist()
+        return (
+            None if is_old else rows.records.headers(row) if count else []
+            for row, (count, is_old) in enumerate(zip(counts, old, strict=True))
+        )
+    raise ValueError(f"no expression of the kind {kind} exists")
+
+
+def _listed(values: NDArray[Any], is_null: BoolColumn | None) -> list[Any]:
+    listed: list[Any]
+    if is_null is None or not is_null.any():
+        listed = values.tolist()
+    else:
+        with_nulls = values.astype(object)
+        with_nulls[is_null] = None
+        listed = with_nulls.tolist()
+    return listed
+
+
+def rows_of(schema: RowSchema, rows: RowValues) -> Iterable[tuple[Any, ...]]:
+    """Rows of a schema whose columns say how they are filled; made one by one, as they are asked for."""
+    return zip(*(python_values(filled(schema, name), rows) for name in schema.names), strict=True)
+
+
+def filled(schema: RowSchema, name: str) -> Fill:
+    """How a column of a schema is filled; KeyError for a column that the schema has not."""
+    for column in schema.columns:
+        if column.name == name:
+            if column.fill is None:
+                raise ValueError(f"the column {name} does not say how it is filled")
+            return column.fill
+    raise KeyError(name)
