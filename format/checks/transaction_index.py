@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from format import layout
 from format.errors import KafkaLogError
@@ -12,12 +12,12 @@ from format.findings import Finding, Severity, finding, finding_of
 from format.limits import Limits
 from format.location import Location
 from format.node.segment import Segment
-from format.state.producers import EndedTransaction
+from format.state.producer_events import TransactionEnded
 
 
 def check_transaction_index(
     segment: Segment,
-    ended: list[EndedTransaction],
+    ended: Iterable[TransactionEnded],
     location: Location,
     *,
     first_offset: int | None,

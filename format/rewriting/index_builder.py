@@ -19,13 +19,13 @@ from format.errors import CorruptDataError, InvalidIndex, KafkaLogError
 from format.files import offset_index, time_index, transaction_index
 from format.files.producer_snapshot import read as read_producer_snapshot
 from format.limits import DEFAULT_LIMITS, Limits
-from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord, decode_control_record
 from format.log.read_records import record_tables
 from format.node.partition import Partition
 from format.node.segment import Segment
+from format.state.producer_events import TransactionEnded
 from format.state.producers import ProducerState
 
 DEFAULT_INTERVAL_BYTES = 4096
@@ -124,15 +124,16 @@ class TransactionIndexBuilder:
             columns = zip(snapshot.producer_ids.tolist(), snapshot.current_txn_first_offsets.tolist(), strict=True)
             self._state.open_transactions.update({producer: first for producer, first in columns if first >= 0})
 
-    def feed(self, table: BatchTable, markers: dict[int, ControlRecord], location: Location) -> None:
+    def feed(self, table: BatchTable, markers: dict[int, ControlRecord]) -> None:
         """The next batches; ``markers`` maps the rows of control batches to their first record."""
-        for _ in self._state.feed(table, markers, location, is_compacted=True):
-            pass
         matched = set()
-        for each in self._state.take_ended():
-            matched.add((each.producer_id, each.last_offset))
-            if each.is_aborted:
-                self._entries.append((each.producer_id, each.first_offset, each.last_offset, each.last_stable_offset))
+        for each in self._state.feed(table, markers):
+            if isinstance(each, TransactionEnded):
+                matched.add((each.producer_id, each.last_offset))
+                if each.is_aborted:
+                    self._entries.append(
+                        (each.producer_id, each.first_offset, each.last_offset, each.last_stable_offset)
+                    )
         for row, marker in markers.items():
             key = (int(table.producer_id[row]), int(table.base_offset[row]))
             if marker.type_name == "ABORT" and key not in matched:

@@ -22,7 +22,7 @@ from format.node.segment import segment_file_name
 from format.rewriting.index_builder import end_markers
 from format.rewriting.publish import Publication
 from format.rewriting.written_segments import WrittenSegment
-from format.state.producers import ProducerEntry, ProducerState
+from format.state.producers import ProducerState
 
 
 def rebuild_snapshots(
@@ -52,7 +52,11 @@ def rebuild_snapshots(
     if not wanted:
         return
     start = max((each for each in carried or () if each in base_offsets and each <= min(wanted)), default=None)
-    state = ProducerState() if start is None else _state_of(partition.snapshots[start], limits)
+    state = (
+        ProducerState()
+        if start is None
+        else ProducerState.of_snapshot(producer_snapshot.read(partition.snapshots[start], limits))
+    )
     for each in written:
         if start is not None and each.segment_base_offset < start:
             continue
@@ -60,50 +64,20 @@ def rebuild_snapshots(
             _write(publication, name, each.segment_base_offset, state)
             wanted.remove(each.segment_base_offset)
         if wanted:
-            _feed(state, publication.place_of(each.path), partition, limits)
+            _feed(state, publication.place_of(each.path), limits)
     if end_offset in wanted and (carried is not None or state.entries):
         _write(publication, name, end_offset, state)
 
 
-def _feed(state: ProducerState, log: Path, partition: Partition, limits: Limits) -> None:
+def _feed(state: ProducerState, log: Path, limits: Limits) -> None:
     with FileSource(log) as source:
         for chunk in batch_chunks(source, check_crc=False, limits=limits):
             if (chunk.table.producer_id < 0).all():
                 continue
             markers = end_markers(chunk, np.ones(len(chunk.table), bool), limits)
-            for _ in state.feed(chunk.table, markers, partition.location(log), is_compacted=True):
-                pass  # what is odd about the producers is for verify to tell
-
-
-def _state_of(path: Path, limits: Limits) -> ProducerState:
-    state = ProducerState()
-    snapshot = producer_snapshot.read(path, limits)
-    for producer_id, *values, coordinator_epoch, first_offset in zip(
-        *(column.tolist() for column in snapshot.columns), strict=True
-    ):
-        producer_epoch, last_sequence, last_offset, offset_delta, timestamp = values
-        entry = ProducerEntry(producer_epoch, last_sequence, last_offset, offset_delta, timestamp)
-        entry.coordinator_epoch = None if coordinator_epoch < 0 else coordinator_epoch
-        if first_offset >= 0:
-            entry.current_txn_first_offset = state.open_transactions[producer_id] = first_offset
-        state.entries[producer_id] = entry
-    return state
+            state.feed(chunk.table, markers)  # what is odd about the producers is reported by verify
 
 
 def _write(publication: Publication, name: str, offset: int, state: ProducerState) -> None:
-    rows = [
-        (
-            producer_id,
-            entry.producer_epoch,
-            entry.last_sequence,
-            entry.last_offset,
-            entry.offset_delta,
-            entry.timestamp,
-            -1 if entry.coordinator_epoch is None else entry.coordinator_epoch,
-            -1 if entry.current_txn_first_offset is None else entry.current_txn_first_offset,
-        )
-        for producer_id, entry in state.entries.items()
-    ]
-    columns = tuple(np.array(rows, np.int64).reshape(-1, 8).T)
     file_name = segment_file_name(offset, layout.PRODUCER_SNAPSHOT_SUFFIX)
-    publication.write_file(f"{name}/{file_name}", producer_snapshot.write(columns))
+    publication.write_file(f"{name}/{file_name}", producer_snapshot.write(state.snapshot_columns()))

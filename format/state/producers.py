@@ -6,20 +6,28 @@ the number of producers and of aborted or open transactions, not with the log.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
-from format.findings import Certainty, Finding, finding
-from format.location import Location
-from format.log.batch_table import BatchTable, batch_location
+from format.files.producer_snapshot import ProducerSnapshot
+from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord
-from format.timestamps import iso_time
+from format.state.producer_events import (
+    BatchPlace,
+    MarkerOrphaned,
+    ProducerEpochFell,
+    ProducerEvent,
+    SequenceBroke,
+    TransactionBegan,
+    TransactionEnded,
+)
 
 _SEQUENCE_MASK = 2**31 - 1
+
+Int64Column = NDArray[np.int64]
 
 
 @dataclass(slots=True)
@@ -35,44 +43,60 @@ class ProducerEntry:
     current_txn_first_offset: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class EndedTransaction:
-    """A transaction with its end marker: offsets of its first record and of the marker, and where the marker lies."""
-
-    producer_id: int
-    first_offset: int
-    last_offset: int
-    is_aborted: bool
-    last_stable_offset: int
+_NOTHING_KNOWN = ProducerEntry(layout.NO_PRODUCER_EPOCH)
 
 
 @dataclass(slots=True)
 class ProducerState:
-    """The state after the batches fed so far; ``ended`` collects ended transactions until ``take_ended``."""
+    """The state after the batches fed so far."""
 
     entries: dict[int, ProducerEntry] = field(default_factory=dict)
-    ended: list[EndedTransaction] = field(default_factory=list)
     open_transactions: dict[int, int] = field(default_factory=dict)  # producer id -> first offset
+    _highest_epochs: dict[int, int] = field(default_factory=dict)  # producer id -> highest epoch of its batches
 
-    def take_ended(self) -> list[EndedTransaction]:
-        ended, self.ended = self.ended, []
-        return ended
+    @classmethod
+    def of_snapshot(cls, snapshot: ProducerSnapshot) -> ProducerState:
+        """The state that a producer snapshot holds."""
+        state = cls()
+        for producer_id, *values, coordinator_epoch, first_offset in zip(
+            *(column.tolist() for column in snapshot.columns), strict=True
+        ):
+            producer_epoch, last_sequence, last_offset, offset_delta, timestamp = values
+            entry = ProducerEntry(producer_epoch, last_sequence, last_offset, offset_delta, timestamp)
+            entry.coordinator_epoch = None if coordinator_epoch < 0 else coordinator_epoch
+            if first_offset >= 0:
+                entry.current_txn_first_offset = state.open_transactions[producer_id] = first_offset
+            state.entries[producer_id] = entry
+            state._highest_epochs[producer_id] = producer_epoch
+        return state
 
-    def feed(
-        self,
-        table: BatchTable,
-        markers: dict[int, ControlRecord],
-        location: Location,
-        *,
-        is_compacted: bool,
-    ) -> Iterator[Finding]:
-        """Findings for one table; ``markers`` maps the rows of control batches to their decoded first record.
+    def snapshot_columns(self) -> tuple[Int64Column, ...]:
+        """The columns of a producer snapshot of this state, in the order of its fields."""
+        rows = [
+            (
+                producer_id,
+                entry.producer_epoch,
+                entry.last_sequence,
+                entry.last_offset,
+                entry.offset_delta,
+                entry.timestamp,
+                -1 if entry.coordinator_epoch is None else entry.coordinator_epoch,
+                -1 if entry.current_txn_first_offset is None else entry.current_txn_first_offset,
+            )
+            for producer_id, entry in self.entries.items()
+        ]
+        return tuple(np.array(rows, np.int64).reshape(-1, 8).T)
 
-        Compaction removes batches, so a compacted log's sequences may have gaps.
+    def feed(self, table: BatchTable, markers: dict[int, ControlRecord]) -> list[ProducerEvent]:
+        """Take the next batches in log order; returns their events in that order.
+
+        ``markers`` maps the rows of control batches to their decoded first record. The events and the state do not
+        depend on where tables are cut.
         """
+        events: list[ProducerEvent] = []
         with_producer = np.flatnonzero(table.producer_id >= 0)
         if not len(with_producer):
-            return
+            return events
         ids = table.producer_id[with_producer]
         # Rows by producer, in log order within each: a stable sort keeps them so.
         order = with_producer[np.argsort(ids, kind="stable")]
@@ -81,104 +105,97 @@ class ProducerState:
         for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             producer_id = int(ordered_ids[first])
             rows = order[first:last]
-            is_control = table.is_control[rows]
-            data_rows = rows[~is_control]
-            yield from self._check_epochs(table, rows, producer_id, location)
-            yield from self._check_sequences(table, data_rows, producer_id, location, is_compacted)
-        yield from self._transactions(table, with_producer, markers, location)
+            events += self._epochs_fallen(table, rows, producer_id)
+            events += self._sequences_broken(table, rows, producer_id)
+        events += self._transactions(table, with_producer, markers)
         self._update(table, order, edges, markers)
+        events.sort(key=lambda event: event.place.position)
+        return events
 
-    def _check_epochs(
-        self, table: BatchTable, rows: NDArray[np.intp], producer_id: int, location: Location
-    ) -> Iterator[Finding]:
+    def _epochs_fallen(self, table: BatchTable, rows: NDArray[np.intp], producer_id: int) -> list[ProducerEvent]:
         epochs = table.producer_epoch[rows]
-        known = self.entries.get(producer_id)
-        running = np.maximum.accumulate(np.concatenate(([-1 if known is None else known.producer_epoch], epochs)))
-        for number in np.flatnonzero(epochs < running[:-1]).tolist():
-            yield finding(
-                "producer-epoch-decreasing",
-                batch_location(location, table, int(rows[number])),
-                f"producer {producer_id} writes with epoch {epochs[number]} after epoch {running[number]}",
-                expected=int(running[number]),
-                actual=int(epochs[number]),
-            )
+        running = np.maximum.accumulate(np.concatenate(([self._highest_epochs.get(producer_id, -1)], epochs)))
+        self._highest_epochs[producer_id] = int(running[-1])
+        return [
+            ProducerEpochFell(_place(table, int(rows[number])), producer_id, int(epochs[number]), int(running[number]))
+            for number in np.flatnonzero(epochs < running[:-1]).tolist()
+        ]
 
-    def _check_sequences(
-        self,
-        table: BatchTable,
-        rows: NDArray[np.intp],
-        producer_id: int,
-        location: Location,
-        is_compacted: bool,
-    ) -> Iterator[Finding]:
-        rows = rows[table.base_sequence[rows] >= 0]  # a group coordinator's transactional commits carry none
+    def _sequences_broken(self, table: BatchTable, rows: NDArray[np.intp], producer_id: int) -> list[ProducerEvent]:
+        """Data batches that do not follow the one before them; any batch of another epoch in between resets that."""
+        known = self.entries.get(producer_id, _NOTHING_KNOWN)
+        epochs = table.producer_epoch[rows]
+        epoch_run = np.cumsum(epochs != np.concatenate(([known.producer_epoch], epochs[:-1])))
+        is_data = ~table.is_control[rows]
+        rows, epoch_run = rows[is_data], epoch_run[is_data]
         if not len(rows):
-            return
+            return []
         base = table.base_sequence[rows]
-        last = (base + table.last_offset_delta[rows]) & _SEQUENCE_MASK
-        epochs = table.producer_epoch[rows]
-        known = self.entries.get(producer_id)
-        has_known = known is not None and known.last_sequence >= 0
-        previous_last = np.concatenate(([known.last_sequence if known is not None else -1], last[:-1]))
-        previous_epoch = np.concatenate(([known.producer_epoch if known is not None else -1], epochs[:-1]))
-        comparable = (previous_epoch == epochs) & (previous_last >= 0)
-        comparable[0] &= has_known
+        # A group coordinator's transactional commits have no sequence.
+        last = np.where(base < 0, layout.NO_SEQUENCE, (base + table.last_offset_delta[rows]) & _SEQUENCE_MASK)
+        previous_last = np.concatenate(([known.last_sequence], last[:-1]))
+        is_same_epoch = epoch_run == np.concatenate(([0], epoch_run[:-1]))
         expected = (previous_last + 1) & _SEQUENCE_MASK
-        # Sequences wrap, so "before" and "after" are told by the shorter way round.
+        # Sequences wrap, so that "before" and "after" go by the shorter way round.
         ahead = (base - expected) & _SEQUENCE_MASK
-        for number in np.flatnonzero(comparable & (base != expected)).tolist():
-            is_gap = int(ahead[number]) < 2**30
-            if is_gap and is_compacted:
-                continue
-            yield finding(
-                "sequence-gap" if is_gap else "sequence-duplicate",
-                batch_location(location, table, int(rows[number])),
-                f"producer {producer_id} epoch {epochs[number]}: sequence {base[number]} follows "
-                f"{previous_last[number]}",
-                certainty=Certainty.LIKELY,
-                expected=int(expected[number]),
-                actual=int(base[number]),
+        is_broken = is_same_epoch & (previous_last >= 0) & (base >= 0) & (base != expected)
+        return [
+            SequenceBroke(
+                _place(table, int(rows[number])),
+                producer_id,
+                int(table.producer_epoch[rows[number]]),
+                int(previous_last[number]),
+                int(expected[number]),
+                int(base[number]),
+                is_gap=int(ahead[number]) < 2**30,
             )
+            for number in np.flatnonzero(is_broken).tolist()
+        ]
 
     def _transactions(
-        self,
-        table: BatchTable,
-        with_producer: NDArray[np.intp],
-        markers: dict[int, ControlRecord],
-        location: Location,
-    ) -> Iterator[Finding]:
-        """Open and end transactions in log order, over the first transactional batch of each and the markers."""
+        self, table: BatchTable, with_producer: NDArray[np.intp], markers: dict[int, ControlRecord]
+    ) -> list[ProducerEvent]:
+        """Open and end transactions in log order, over the transactional batches and the markers."""
+        events: list[ProducerEvent] = []
         transactional = with_producer[table.is_transactional[with_producer]]
         if not len(transactional):
-            return
-        columns = zip(
+            return events
+        each_row = zip(
             transactional.tolist(),
-            table.producer_id[transactional].tolist(),
-            table.base_offset[transactional].tolist(),
-            table.is_control[transactional].tolist(),
+            *(
+                column[transactional].tolist()
+                for column in (
+                    table.position,
+                    table.size_bytes,
+                    table.base_offset,
+                    table.producer_id,
+                    table.producer_epoch,
+                    table.is_control,
+                )
+            ),
             strict=True,
         )
         open_transactions = self.open_transactions
-        for row, producer_id, base_offset, is_control in columns:
+        for row, position, size_bytes, base_offset, producer_id, epoch, is_control in each_row:
             if not is_control:
                 if producer_id not in open_transactions:
                     open_transactions[producer_id] = base_offset
+                    events.append(TransactionBegan(BatchPlace(position, size_bytes, base_offset), producer_id, epoch))
                 continue
             marker = markers.get(row)
             if marker is None or not marker.is_end_transaction:
                 continue
             first_offset = open_transactions.pop(producer_id, None)
+            place = BatchPlace(position, size_bytes, base_offset)
+            is_aborted = marker.type_name == "ABORT"
             if first_offset is None:
-                yield finding(
-                    "transaction-marker-orphan",
-                    batch_location(location, table, row),
-                    f"a {marker.type_name} marker of producer {producer_id}, which has no open transaction in this log",
-                )
+                events.append(MarkerOrphaned(place, producer_id, epoch, is_aborted, marker.coordinator_epoch))
                 continue
             stable = min(open_transactions.values(), default=base_offset + 1)
-            self.ended.append(
-                EndedTransaction(producer_id, first_offset, base_offset, marker.type_name == "ABORT", stable)
+            events.append(
+                TransactionEnded(place, producer_id, epoch, first_offset, stable, is_aborted, marker.coordinator_epoch)
             )
+        return events
 
     def _update(
         self,
@@ -187,17 +204,15 @@ class ProducerState:
         edges: NDArray[np.intp],
         markers: dict[int, ControlRecord],
     ) -> None:
-        """The entries after this table: each producer's last batch and last marker decide."""
+        """The entries after this table: each producer's last data batch and the markers after it decide."""
         for first, last in zip(edges[:-1].tolist(), edges[1:].tolist(), strict=True):
             rows = order[first:last]
             producer_id = int(table.producer_id[rows[0]])
             entry = self.entries.setdefault(producer_id, ProducerEntry(-1))
             is_control = table.is_control[rows]
-            data, control = np.flatnonzero(~is_control), np.flatnonzero(is_control)
-            last_data = int(data[-1]) if len(data) else -1
-            last_control = int(control[-1]) if len(control) else -1
-            if last_data >= 0:
-                row = int(rows[last_data])
+            data, control = rows[~is_control], rows[is_control]
+            if len(data):
+                row = int(data[-1])
                 delta = int(table.last_offset_delta[row])
                 base_sequence = int(table.base_sequence[row])
                 entry.producer_epoch = int(table.producer_epoch[row])
@@ -205,29 +220,21 @@ class ProducerState:
                 entry.last_offset = int(table.last_offset[row])
                 entry.offset_delta = delta
                 entry.timestamp = int(table.max_timestamp[row])
-            if last_control >= 0:
-                row = int(rows[last_control])
+            for row in reversed(control.tolist()):
                 marker = markers.get(row)
                 if marker is not None and marker.coordinator_epoch is not None:
                     entry.coordinator_epoch = marker.coordinator_epoch
-                if last_control > last_data:
-                    epoch = int(table.producer_epoch[row])
-                    if epoch != entry.producer_epoch:  # a marker that bumps the epoch (KIP-890) forgets the batches
-                        entry.producer_epoch = epoch
-                        entry.last_sequence, entry.last_offset, entry.offset_delta = layout.NO_SEQUENCE, -1, 0
-                    entry.timestamp = int(table.max_timestamp[row])
+                    break
+            after_data = control[control > data[-1]] if len(data) else control
+            if len(after_data):
+                epochs = table.producer_epoch[after_data]
+                if (epochs != entry.producer_epoch).any():
+                    # A marker that bumps the epoch (KIP-890) forgets the batches.
+                    entry.producer_epoch = int(epochs[-1])
+                    entry.last_sequence, entry.last_offset, entry.offset_delta = layout.NO_SEQUENCE, -1, 0
+                entry.timestamp = int(table.max_timestamp[after_data[-1]])
             entry.current_txn_first_offset = self.open_transactions.get(producer_id)
 
 
-def check_open_transactions(state: ProducerState, location: Location) -> Iterator[Finding]:
-    """One finding per transaction without an end marker at the log's end, the oldest first."""
-    for producer_id, first_offset in sorted(state.open_transactions.items(), key=lambda each: each[1]):
-        entry = state.entries.get(producer_id)
-        since = f", last written at {iso_time(entry.timestamp)}" if entry is not None else ""
-        yield finding(
-            "transaction-open",
-            location.at(offset=first_offset),
-            f"producer {producer_id} has an open transaction since offset {first_offset}{since}: "
-            "the last stable offset cannot pass it",
-            actual=producer_id,
-        )
+def _place(table: BatchTable, row: int) -> BatchPlace:
+    return BatchPlace(int(table.position[row]), int(table.size_bytes[row]), int(table.base_offset[row]))

@@ -183,7 +183,7 @@ def _index(
                 raise FileChanged("the file changed while it was read", location)
             is_kept = scan.is_kept[rows]
             kept = chunk.table.rows(is_kept)
-            transactions.feed(kept, end_markers(chunk, is_kept, terms.limits), location)
+            transactions.feed(kept, end_markers(chunk, is_kept, terms.limits))
             writer.index(kept)
             terms.advance(chunk.covered_bytes)
         outcome.written = writer.close(transactions.take(segment))

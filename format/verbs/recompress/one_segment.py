@@ -114,7 +114,7 @@ class SegmentRecompression:
                 return None
             chunks.append((item.start, item.end))
             marks.append(output.mark())
-            self.transactions.feed(item.transactional, item.markers, self._location)
+            self.transactions.feed(item.transactional, item.markers)
             self.last_offset = item.last_offset
             self._advance(item.end - position)
             position = item.end
@@ -181,7 +181,7 @@ class SegmentRecompression:
 
     def _feed_transactions(self, chunk: BatchChunk, is_kept: NDArray[np.bool_]) -> None:
         kept = chunk.table.rows(is_kept)
-        self.transactions.feed(kept, end_markers(chunk, is_kept, self.terms.limits), self._location)
+        self.transactions.feed(kept, end_markers(chunk, is_kept, self.terms.limits))
 
     def _put(self, chunk: BatchChunk, is_kept: NDArray[np.bool_], output: SegmentOutput) -> None:
         for portion in portions(chunk, is_kept, self.terms.plan, self.terms.limits, self._location):

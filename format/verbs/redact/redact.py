@@ -264,7 +264,7 @@ class _SegmentWork:
                 self._leave_out(problem.error, chunk.table.size_bytes[problem.batch], self._location)
             is_kept = np.zeros(len(chunk.table), bool)
             is_kept[made.rows] = True
-            self._transactions.feed(made.table, end_markers(chunk, is_kept, self._terms.limits), self._location)
+            self._transactions.feed(made.table, end_markers(chunk, is_kept, self._terms.limits))
             table = made.table
             table.position[:] = writer.size_bytes + np.cumsum(table.size_bytes) - table.size_bytes
             for content in made.batches:

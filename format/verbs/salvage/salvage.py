@@ -235,7 +235,7 @@ class _Run:
             if (table.crc_valid[is_kept] != 1).any():
                 raise FileChanged("the file changed while it was read", location)
             kept = table.rows(is_kept)
-            transactions.feed(kept, end_markers(chunk, is_kept, self.terms.limits), location)
+            transactions.feed(kept, end_markers(chunk, is_kept, self.terms.limits))
             new_position = writer.size_bytes
             for start, end in _runs(kept.position, kept.end_position):
                 writer.write(chunk.buffer[start - chunk.buffer_position : end - chunk.buffer_position])

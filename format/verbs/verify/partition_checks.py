@@ -16,6 +16,7 @@ from format.checks.offset_chain import OffsetChain
 from format.checks.offset_index import OffsetIndexCheck
 from format.checks.partition_files import check_partition_files
 from format.checks.producer_snapshots import check_producer_snapshot
+from format.checks.producers import check_open_transactions, check_producer_events
 from format.checks.time_index import TimeIndexCheck
 from format.checks.transaction_index import check_transaction_index
 from format.errors import KafkaLogError
@@ -29,7 +30,8 @@ from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord
 from format.node.partition import Partition
 from format.node.segment import Segment
-from format.state.producers import ProducerState, check_open_transactions
+from format.state.producer_events import TransactionEnded
+from format.state.producers import ProducerState
 from format.verbs.verify.log_checks import Fed, SegmentOutcome, verify_kraft_snapshot, verify_log_file
 from format.verbs.verify.terms import Verification
 from format.verbs.verify.walk import Level, LogToWalk
@@ -74,6 +76,7 @@ class _PartitionRun:
         )
         self.chain = OffsetChain(is_compacted=is_compacted)
         self.producers = ProducerState()
+        self.ended: list[TransactionEnded] = []  # of the segment that is read
         self.snapshots_left = sorted(partition.snapshots.items())
         self.epochs = LeaderEpochCheck(
             partition.leader_epoch_checkpoint if self.is_full else None,
@@ -140,6 +143,7 @@ class _PartitionRun:
         yield from found
         if outcome.damaged_from is not None:
             self.log_is_whole = False
+        ended, self.ended = self.ended, []
         if outcome.is_readable and not outcome.is_replaced:
             if offset_check is not None:
                 yield from offset_check.findings(outcome.damaged_from)
@@ -147,7 +151,7 @@ class _PartitionRun:
                 yield from time_check.findings(outcome.damaged_after_offset, is_closed=not is_last)
             yield from check_transaction_index(
                 segment,
-                self.producers.take_ended(),
+                ended,
                 location,
                 first_offset=self.chain.first_offset,
                 is_compacted=self.chain.is_compacted,
@@ -231,7 +235,9 @@ class _PartitionRun:
             if self.snapshots_left:
                 boundary = int(np.searchsorted(table.base_offset, self.snapshots_left[0][0]))
             part, its_markers = _part(table, markers, first, boundary)
-            yield from self.producers.feed(part, its_markers, location, is_compacted=self.chain.is_compacted)
+            events = self.producers.feed(part, its_markers)
+            self.ended += (each for each in events if isinstance(each, TransactionEnded))
+            yield from check_producer_events(events, location, is_compacted=self.chain.is_compacted)
             first = max(first, boundary)
             if first >= len(table):
                 return

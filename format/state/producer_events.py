@@ -1,0 +1,96 @@
+"""Events of producers and transactions: what the batches of a log say about them, in log order.
+
+``format.state.producers`` emits them; checks make findings of them, writers indexes and snapshots.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from format.location import Location
+
+
+class BatchPlace(NamedTuple):
+    """Where a batch stands in its log file, and its base offset."""
+
+    position: int
+    size_bytes: int
+    offset: int
+
+    def location(self, log: Location) -> Location:
+        """The place as a Location in the log file at ``log``."""
+        return log.at(self.position, self.size_bytes, self.offset)
+
+
+@dataclass(frozen=True, slots=True)
+class ProducerEpochFell:
+    """A batch of a producer has a lower epoch than one before it."""
+
+    place: BatchPlace
+    producer_id: int
+    producer_epoch: int
+    highest_epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class SequenceBroke:
+    """A data batch does not continue the sequence of the producer's batch before it, in the same epoch.
+
+    ``is_gap``: the sequence is ahead of the expected one; otherwise it repeats or goes back.
+    """
+
+    place: BatchPlace
+    producer_id: int
+    producer_epoch: int
+    previous_sequence: int
+    expected_sequence: int
+    base_sequence: int
+    is_gap: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionBegan:
+    """The first batch of a transaction in this log."""
+
+    place: BatchPlace
+    producer_id: int
+    producer_epoch: int
+
+    @property
+    def first_offset(self) -> int:
+        return self.place.offset
+
+
+@dataclass(frozen=True, slots=True)
+class TransactionEnded:
+    """The end marker of a transaction whose first offset is known.
+
+    ``last_offset`` is the marker's, ``last_stable_offset`` the one right after the marker was appended.
+    """
+
+    place: BatchPlace
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+    last_stable_offset: int
+    is_aborted: bool
+    coordinator_epoch: int | None
+
+    @property
+    def last_offset(self) -> int:
+        return self.place.offset
+
+
+@dataclass(frozen=True, slots=True)
+class MarkerOrphaned:
+    """An end marker of a producer that has no open transaction in this log."""
+
+    place: BatchPlace
+    producer_id: int
+    producer_epoch: int
+    is_aborted: bool
+    coordinator_epoch: int | None
+
+
+ProducerEvent = ProducerEpochFell | SequenceBroke | TransactionBegan | TransactionEnded | MarkerOrphaned
