@@ -8,7 +8,6 @@ from pathlib import Path
 
 import pytest
 
-from docs.generate.byte_dumps import Span, batch_spans, message_spans, zigzag_varint
 from docs.generate.help_pages import help_of
 from docs.generate.pages import DOCS, PARTS, RUNS_COMMANDS, pages, rewritten
 from format import layout
@@ -16,7 +15,7 @@ from format.columns import SCHEMAS
 from format.findings import FINDING_CODES
 from kafkalog_cli.exit_codes import exit_status_rows
 from kafkalog_cli.main import COMMANDS, PROGRAM
-from tests.corpora import DATA_DIR, REPOSITORY
+from tests.corpora import REPOSITORY
 
 REGENERATE = "regenerate with: python -m docs.generate"
 
@@ -156,43 +155,3 @@ def test_every_page_is_in_an_index() -> None:
     index = text_of(DOCS / "README.md")
     for page in DOCS.glob("*.md"):
         assert page.name == "README.md" or f"({page.name})" in index, f"{page.name} is not there; {REGENERATE}"
-
-
-# -- the dumps themselves ----------------------------------------------------------------------------------------
-
-
-def assert_seamless(spans: list[Span], content: bytes, position: int, end: int) -> None:
-    """Every byte from a position to an end belongs to one span."""
-    for span in spans:
-        assert span.position == position, span
-        assert content[position : position + len(span.content)] == span.content
-        position += len(span.content)
-    assert position == end
-
-
-def test_every_byte_of_a_batch_has_an_owner() -> None:
-    path = DATA_DIR / "kafka-4.3-single" / "node-1" / "edge.cases_1-0" / "00000000000000000000.log"
-    content = path.read_bytes()
-    position = 0
-    while position < len(content):
-        length = layout.LOG_ENTRY.struct.unpack_from(content, position)[1]
-        end = position + layout.LOG_ENTRY.size_bytes + length
-        assert_seamless(list(batch_spans(content, position, 1_000_000)), content, position, end)
-        position = end
-
-
-def test_every_byte_of_a_message_has_an_owner() -> None:
-    content = (DATA_DIR / "kafka-0.8-to-2.8" / "data" / "legacy-0" / "00000000000000000000.log").read_bytes()
-    position = magics = 0
-    while content[position + layout.RECORD_BATCH.offset_of("magic")] < 2 and magics < 1000:
-        length = layout.LOG_ENTRY.struct.unpack_from(content, position)[1]
-        end = position + layout.LOG_ENTRY.size_bytes + length
-        assert_seamless(list(message_spans(content, position)), content, position, end)
-        position, magics = end, magics + 1
-    assert magics > 100
-
-
-@pytest.mark.parametrize(("octets", "value"), [("00", 0), ("01", -1), ("02", 1), ("d8 04", 300), ("80 80 01", 8192)])
-def test_varints(octets: str, value: int) -> None:
-    encoded = bytes.fromhex(octets)
-    assert zigzag_varint(encoded, 0) == (value, len(encoded))

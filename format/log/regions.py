@@ -1,0 +1,189 @@
+"""Regions: the owner of each byte of a log, field by field, with its value in words.
+
+Every byte of a batch or message belongs to exactly one region, in order and without gaps. The fixed fields come from
+``format.layout``. The varints of a v2 record are decoded here and not taken from the decoder of records, which does
+not keep where each of them lies. Source: clients record/internal DefaultRecordBatch, DefaultRecord, LegacyRecord.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from format import layout
+from format.errors import CorruptDataError
+from format.layout import Layout
+
+_TEXT_BYTES_SHOWN = 28
+_MAX_VARINT_BYTES = 10
+_ATTRIBUTE_BITS = (
+    (layout.TIMESTAMP_TYPE_BIT, "LogAppendTime"),
+    (layout.TRANSACTIONAL_BIT, "transactional"),
+    (layout.CONTROL_BIT, "control"),
+    (layout.DELETE_HORIZON_BIT, "delete horizon"),
+)
+#: The fields of a v2 record, in order, as Kafka's source names them; keys, values and headers lie between them.
+_RECORD_FIELDS = ("length", "attributes", "timestampDelta", "offsetDelta", "keyLength", "valueLength", "headerCount")
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """A run of bytes that one field owns: ``length`` bytes from ``position`` on; ``value`` is in words."""
+
+    position: int
+    length: int
+    field: str
+    value: str
+
+    @property
+    def end_position(self) -> int:
+        return self.position + self.length
+
+
+def regions_of_batch(content: bytes, position: int, most_records: int | None = None) -> Iterator[Region]:
+    """The regions of the v2 batch or the v0 or v1 message at ``position``; ``most_records`` of its records at most.
+
+    The bytes of further records, of compressed records, and of what cannot be decoded are one region each. Raises
+    CorruptDataError where no header fits, and for a length that leads past the end of ``content``.
+    """
+    if len(content) - position < layout.MESSAGE_V0.size_bytes:
+        raise CorruptDataError(f"{len(content) - position} bytes are no batch header")
+    _, length = layout.LOG_ENTRY.struct.unpack_from(content, position)
+    end = position + layout.LOG_ENTRY.size_bytes + length
+    magic = content[position + layout.MESSAGE_V0.offset_of("magic")]
+    structure = {0: layout.MESSAGE_V0, 1: layout.MESSAGE_V1, 2: layout.RECORD_BATCH}.get(magic)
+    if structure is None or not position + structure.size_bytes <= end <= len(content):
+        raise CorruptDataError(f"no batch starts at position {position}: magic {magic}, length {length}")
+    if magic == 2:
+        yield from _v2_regions(content, position, end, most_records)
+    else:
+        yield from _message_regions(content, position, end, structure)
+
+
+def fixed_regions(structure: Layout, content: bytes, position: int) -> Iterator[Region]:
+    """The regions of a structure of fixed size."""
+    values = structure.struct.unpack_from(content, position)
+    for each, value in zip(structure.fields, values, strict=True):
+        shown = f"0x{value:08x}" if each.name == "crc" else str(value)
+        if each.name == "attributes":
+            shown = _attributes(value)
+        yield Region(position + structure.offset_of(each.name), each.size_bytes, each.name, shown)
+
+
+def record_regions(content: bytes, position: int, end: int, *, is_control: bool = False) -> Iterator[Region]:
+    """The regions of the uncompressed v2 record at ``position``, from its length to its last header.
+
+    Raises CorruptDataError where a field leads past ``end``; the regions before it were yielded.
+    """
+    at = position
+    for field in _RECORD_FIELDS:
+        if field == "attributes":
+            span = Region(at, 1, field, str(_slice(content, at, 1, end)[0]))
+        else:
+            span = _varint(content, at, end, field)
+        yield span
+        at = span.end_position
+        number = int(span.value)
+        if field == "keyLength" and number >= 0:
+            _slice(content, at, number, end)
+            if is_control and number == layout.CONTROL_KEY.size_bytes:
+                yield from fixed_regions(layout.CONTROL_KEY, content, at)
+            elif number:
+                yield Region(at, number, "key", _text(content[at : at + number]))
+            at += number
+        elif field == "valueLength" and number >= 0:
+            _slice(content, at, number, end)
+            if is_control and number == layout.END_TRANSACTION_MARKER.size_bytes:
+                yield from fixed_regions(layout.END_TRANSACTION_MARKER, content, at)
+            elif number:
+                yield Region(at, number, "value", _text(content[at : at + number]))
+            at += number
+        elif field == "headerCount":
+            for _ in range(number):
+                for part in ("headerKey", "headerValue"):
+                    span = _varint(content, at, end, f"{part}Length")
+                    yield span
+                    at, size_bytes = span.end_position, max(int(span.value), 0)
+                    if size_bytes:
+                        yield Region(at, size_bytes, part, _text(_slice(content, at, size_bytes, end)))
+                    at += size_bytes
+
+
+def zigzag_varint(content: bytes, position: int, end: int) -> tuple[int, int]:
+    """The value of a zigzag varint, and the number of bytes that it takes; CorruptDataError where it has no end."""
+    number = shift = 0
+    for at in range(position, min(position + _MAX_VARINT_BYTES, end)):
+        byte = content[at]
+        number |= (byte & 0x7F) << shift
+        shift += 7
+        if byte < 0x80:
+            return (number >> 1) ^ -(number & 1), at + 1 - position
+    raise CorruptDataError(f"the varint at position {position} has no end")
+
+
+def _v2_regions(content: bytes, position: int, end: int, most_records: int | None) -> Iterator[Region]:
+    yield from fixed_regions(layout.RECORD_BATCH, content, position)
+    header = dict(
+        zip(layout.RECORD_BATCH.names, layout.RECORD_BATCH.struct.unpack_from(content, position), strict=True)
+    )
+    at = position + layout.RECORD_BATCH.size_bytes
+    if header["attributes"] & layout.CODEC_MASK:
+        if at < end:
+            yield Region(at, end - at, "records", f"{end - at} bytes, compressed")
+        return
+    is_control = bool(header["attributes"] & layout.CONTROL_BIT)
+    count = 0
+    while at < end and count < header["record_count"] and (most_records is None or count < most_records):
+        try:
+            for region in record_regions(content, at, end, is_control=is_control):
+                yield region
+                at = region.end_position
+        except CorruptDataError as error:
+            if at < end:
+                yield Region(at, end - at, "", f"{end - at} bytes that cannot be decoded: {error}")
+            return
+        count += 1
+    if at < end:
+        yield Region(at, end - at, "", f"{header['record_count'] - count} more records, {end - at} bytes")
+
+
+def _message_regions(content: bytes, position: int, end: int, structure: Layout) -> Iterator[Region]:
+    yield from fixed_regions(structure, content, position)
+    at = position + structure.size_bytes
+    for field in ("key", "value"):
+        if end - at < 4:
+            break
+        (length,) = struct.unpack_from(">i", content, at)
+        yield Region(at, 4, f"{field} length", str(length))
+        at += 4
+        if length > end - at:
+            break
+        if length > 0:
+            yield Region(at, length, field, _text(content[at : at + length]))
+            at += length
+    if at < end:
+        yield Region(at, end - at, "", f"{end - at} bytes that no field owns")
+
+
+def _varint(content: bytes, position: int, end: int, field: str) -> Region:
+    value, size_bytes = zigzag_varint(content, position, end)
+    return Region(position, size_bytes, field, str(value))
+
+
+def _slice(content: bytes, position: int, length: int, end: int) -> bytes:
+    if position + length > end:
+        raise CorruptDataError(f"a field of {length} bytes at position {position} leads past the end of the batch")
+    return content[position : position + length]
+
+
+def _attributes(value: int) -> str:
+    codec = layout.CODEC_BITS_NAMES[value & layout.CODEC_MASK]
+    return f"{value} ({', '.join([codec, *(name for bit, name in _ATTRIBUTE_BITS if value & bit)])})"
+
+
+def _text(content: bytes) -> str:
+    shown = content[:_TEXT_BYTES_SHOWN]
+    if not all(0x20 <= byte < 0x7F for byte in shown):
+        return f"{len(content)} bytes"
+    return f'"{shown.decode("ascii")}"' + (" …" if len(content) > len(shown) else "")
