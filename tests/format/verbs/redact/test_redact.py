@@ -297,7 +297,7 @@ def test_a_wrong_inner_checksum_stays_wrong(tmp_path: Path) -> None:
     inner[1] = inner[1][:12] + bytes(4) + inner[1][16:]
     source = write_log(tmp_path / "t-0", [encode_wrapper(1, inner, codec=1, last_offset=1, timestamp=BASE_TIMESTAMP)])
     run_redact(source, tmp_path / "out")
-    assert "message-invalid" in levels_of(source) or levels_of(source)
+    assert "message-invalid" in levels_of(source)
     assert levels_of(tmp_path / "out" / "t-0") - {"index-missing"} == levels_of(source) - {"index-missing"}
 
 
