@@ -56,7 +56,7 @@ def test_what_cannot_be_decoded_has_an_owner_too() -> None:
             hit[chance.randrange(start, len(hit))] = chance.randrange(256)
             assert_seamless(bytes(hit), 0)
             undecodable += any("cannot be decoded" in each.value for each in regions_of_batch(bytes(hit), 0))
-    assert undecodable > 100
+    assert undecodable > 30
 
 
 def test_a_length_past_the_end_is_an_error() -> None:
