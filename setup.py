@@ -1,7 +1,7 @@
-"""Builds the one compiled module, which is optional: ``format/kernel.py`` is plain Python and runs as it is.
+"""Builds the compiled modules of ``format/kernel``. They are optional: the same files run as plain Python.
 
-Everything else about the distribution stands in pyproject.toml. KAFKALOG_NO_KERNEL=1 skips the compiled module.
-KAFKALOG_LIMITED_API=1 builds it against Python's limited API: one wheel then serves CPython 3.11 and all that follow.
+Everything else about the distribution is in pyproject.toml. KAFKALOG_NO_KERNEL=1 skips the compiled modules.
+KAFKALOG_LIMITED_API=1 builds them against Python's limited API: one wheel then serves CPython 3.11 and all later ones.
 """
 
 import os
@@ -9,37 +9,44 @@ import sys
 
 from setuptools import Extension, setup
 
+#: The same names as in format/kernel/compiled.py; a test compares them.
+KERNEL_MODULES = ("checks", "encode", "headers", "kafka_lines", "partitioner", "records", "search", "text")
 #: Memoryviews of C types need the buffer protocol, which the limited API has from this version on.
 LIMITED_API_VERSION = (3, 11)
 
 
-def is_asked_for(variable: str) -> bool:
-    """Whether an environment variable is set to anything but nothing and 0."""
+def is_set(variable: str) -> bool:
+    """Whether an environment variable is set, and not to 0."""
     return os.environ.get(variable, "") not in ("", "0")
 
 
 def kernel_extensions() -> list[Extension]:
-    """format/kernel.py compiled by Cython with the types of format/kernel.pxd; nothing where that cannot work."""
-    if is_asked_for("KAFKALOG_NO_KERNEL"):
+    """The compiled modules, translated by Cython with the types of the .pxd files beside them; none if that fails."""
+    if is_set("KAFKALOG_NO_KERNEL"):
         return []
-    if not os.path.exists("format/kernel.py"):
+    sources = [f"format/kernel/{name}.py" for name in KERNEL_MODULES]
+    if not all(os.path.exists(source) for source in sources):
         return []
     try:
         from Cython.Build import cythonize
         from Cython.Compiler.Errors import CompileError
     except ImportError:
-        print("kafkalog: no Cython, so the plain Python kernel will serve", file=sys.stderr)
+        print("kafkalog: there is no Cython, so the kernel stays plain Python", file=sys.stderr)
         return []
+    modules = [
+        Extension(f"format.kernel.{name}", [source]) for name, source in zip(KERNEL_MODULES, sources, strict=True)
+    ]
     try:
-        extensions = cythonize([Extension("format.kernel", ["format/kernel.py"])], build_dir="build/cython")
+        extensions = cythonize(modules, build_dir="build/cython")
     except CompileError as error:
-        print(f"kafkalog: Cython refused the kernel ({error}), so the plain Python one will serve", file=sys.stderr)
+        print(f"kafkalog: Cython rejected the kernel ({error}), so it stays plain Python", file=sys.stderr)
         return []
     for extension in extensions:
-        # A C compiler that is missing or fails must not fail the installation. cythonize makes Extensions anew,
-        # without the flag, so it is set here.
+        # A C compiler that is missing or fails must not fail the installation. cythonize returns new Extensions without
+        # the flag, so it is set here.
         extension.optional = True
-        if is_asked_for("KAFKALOG_LIMITED_API"):
+        extension.extra_compile_args = ["-g0"]  # a third less time to compile, a fifth of the size
+        if is_set("KAFKALOG_LIMITED_API"):
             major, minor = LIMITED_API_VERSION
             extension.py_limited_api = True
             extension.define_macros = [("Py_LIMITED_API", f"0x{major:02X}{minor:02X}0000")]
@@ -47,8 +54,7 @@ def kernel_extensions() -> list[Extension]:
 
 
 found = kernel_extensions()
-is_limited = any(each.py_limited_api for each in found)
-setup(
-    ext_modules=found,
-    options={"bdist_wheel": {"py_limited_api": "cp{}{}".format(*LIMITED_API_VERSION)}} if is_limited else {},
-)
+options: dict[str, dict[str, object]] = {"build_ext": {"parallel": True}}  # one C compiler for each processor
+if any(each.py_limited_api for each in found):
+    options["bdist_wheel"] = {"py_limited_api": "cp{}{}".format(*LIMITED_API_VERSION)}
+setup(ext_modules=found, options=options)

@@ -1,19 +1,22 @@
-"""What ``kafkalog --version`` says, found out without importing what it speaks about."""
+"""What ``kafkalog --version`` prints."""
 
 from __future__ import annotations
 
 import platform
-from importlib.util import find_spec
+
+from format.kernel.compiled import COMPILED_MODULES, plain_modules
 
 VERSION = "0.1.0"  # the same as in pyproject.toml; a test compares them
 
 
 def kernel_kind() -> str:
-    """``compiled``, ``plain Python`` or ``missing``: which kernel an import would find; imports no kernel."""
-    spec = find_spec("format.kernel")
-    if spec is None or spec.origin is None:
-        return "missing"
-    return "plain Python" if spec.origin.endswith((".py", ".pyc")) else "compiled"
+    """Which kernel runs: ``compiled``, ``plain Python``, or which of its modules are not compiled."""
+    plain = plain_modules()
+    if not plain:
+        return "compiled"
+    if len(plain) == len(COMPILED_MODULES):
+        return "plain Python"
+    return f"compiled, but plain Python for {', '.join(plain)}"
 
 
 def version_text() -> str:

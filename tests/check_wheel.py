@@ -7,21 +7,23 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from importlib import import_module
 from pathlib import Path
 
-from format import kernel
+from format.kernel.compiled import COMPILED_MODULES
 
 
 def main(data_dir: Path) -> None:
     """Fails with an AssertionError where the wheel lacks something."""
     checkout = data_dir.resolve().parent.parent
-    compiled = Path(kernel.__file__)
-    assert compiled.suffix != ".py", f"the kernel is not compiled: {compiled}"
-    assert checkout not in compiled.resolve().parents, f"the kernel is that of the checkout: {compiled}"
-    for name in ("kernel.py", "kernel.pyi", "kernel_memory.py"):
-        assert (compiled.parent / name).is_file(), f"{name} is missing beside {compiled}"
+    for name in COMPILED_MODULES:
+        compiled = Path(str(import_module(f"format.kernel.{name}").__file__))
+        assert compiled.suffix != ".py", f"the kernel is not compiled: {compiled}"
+        assert checkout not in compiled.resolve().parents, f"the kernel is that of the checkout: {compiled}"
+        for suffix in (".py", ".pxd"):
+            assert (compiled.parent / (name + suffix)).is_file(), f"{name}{suffix} is missing beside {compiled}"
     version = _kafkalog("--version")
-    assert "kernel: compiled" in version, version
+    assert "kernel: compiled\n" in version, version
     node = data_dir / "kafka-4.3-single" / "node-1"
     verified = _kafkalog("verify", "--format", "table", "--jobs", "2", str(node))
     assert "24 partitions, 50 segments" in verified, verified

@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import subprocess
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
 import pytest
 
-from format import kernel
+from format.kernel.compiled import COMPILED_MODULES, KERNEL_IS_COMPILED
+from kafkalog_cli.version import kernel_kind
 from tests.corpora import DATA_DIR, REPOSITORY, SHARED_CORPUS, Corpus, corpora
 from tests.oracle.kafka_lab import KafkaLab
 from tests.running import Run, Word, run_in_process_of_its_own, run_many
@@ -28,29 +30,33 @@ def unavailable(reason: str) -> None:
     pytest.skip(reason)
 
 
-def is_kernel_compiled() -> bool:
-    """Whether ``format.kernel`` is the compiled twin."""
-    return not str(kernel.__file__).endswith(".py")
-
-
 def pytest_report_header() -> list[str]:
     """Which kernel the tests run with, and whether the shared corpus is there."""
     corpus_is = SHARED_CORPUS if SHARED_CORPUS.is_dir() else "absent"
-    return [f"kernel: {'compiled' if is_kernel_compiled() else 'plain Python'}", f"shared corpus: {corpus_is}"]
+    return [f"kernel: {kernel_kind()}", f"shared corpus: {corpus_is}"]
+
+
+def kernel_sources(name: str) -> list[Path]:
+    """What one of the kernel's modules is compiled from: its two files, and the .pxd files that it takes from."""
+    folder = REPOSITORY / "format" / "kernel"
+    types = folder / f"{name}.pxd"
+    taken = re.findall(r"^from format\.kernel\.(\w+) cimport", types.read_text(encoding="utf-8"), re.MULTILINE)
+    return [types.with_suffix(".py"), types, *(folder / f"{each}.pxd" for each in taken)]
 
 
 def pytest_sessionstart() -> None:
     """Refuse to test a compiled kernel that is older than its source: it would hide every change to it."""
-    if os.environ.get("KAFKALOG_REQUIRE_COMPILED_KERNEL") == "1" and not is_kernel_compiled():
-        pytest.exit("the kernel is not compiled here", returncode=4)
-    source = [REPOSITORY / "format" / name for name in ("kernel.py", "kernel.pxd", "kernel_memory.pxd")]
-    newest = max((each.stat().st_mtime for each in source if each.exists()), default=0.0)
-    for compiled in (REPOSITORY / "format").glob("kernel.*.so"):
-        if compiled.stat().st_mtime < newest:
-            pytest.exit(
-                f"{compiled.name} is older than format/kernel.py: delete it, or build it again with pip install -e .",
-                returncode=4,
-            )
+    if os.environ.get("KAFKALOG_REQUIRE_COMPILED_KERNEL") == "1" and not KERNEL_IS_COMPILED:
+        pytest.exit(f"the kernel is not compiled here: {kernel_kind()}", returncode=4)
+    for name in COMPILED_MODULES:
+        newest = max(each.stat().st_mtime for each in kernel_sources(name))
+        for compiled in (REPOSITORY / "format" / "kernel").glob(f"{name}.*.so"):
+            if compiled.stat().st_mtime < newest:
+                pytest.exit(
+                    f"{compiled.name} is older than what it is compiled from: delete it, or build it again with "
+                    f"pip install -e .",
+                    returncode=4,
+                )
 
 
 # -- data ----------------------------------------------------------------------------------------------------

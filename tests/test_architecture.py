@@ -17,7 +17,7 @@ PACKAGES = ("format", "kafkalog_cli", "spark_jobs")
 #: The rooms of ``format`` by layer, the lowest first. A module at the root belongs to the contracts.
 LAYERS: dict[str, tuple[str, ...]] = {
     "contracts": (),
-    "primitives": ("io", "codecs", "kernel", "kernel_memory"),
+    "primitives": ("io", "codecs", "kernel"),
     "files": ("log", "files", "internal_topics"),
     "directories": ("node",),
     "scanning": ("scan",),

@@ -14,9 +14,13 @@ from pathlib import Path
 
 import pytest
 
+from format.kernel.compiled import COMPILED_MODULES
 from tests.corpora import REPOSITORY
 from tests.running import Run
 
+KERNEL = REPOSITORY / "format" / "kernel"
+ALL_MODULES = [f"format.kernel.{name}" for name in COMPILED_MODULES]
+NOTHING_BUILT = ("[] set()", "set() None")
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 
 
@@ -83,15 +87,17 @@ def test_every_package_is_found() -> None:
 
 def built_extensions(scratch: Path, environment: dict[str, str], site: Path | None = None) -> tuple[str, ...]:
     """The extensions that setup.py would build under these variables, and how, in a copy of what it needs."""
-    (scratch / "format").mkdir()
-    for name in ("setup.py", *(f"format/kernel{end}" for end in (".py", ".pxd", "_memory.py", "_memory.pxd"))):
+    (scratch / "format" / "kernel").mkdir(parents=True)
+    names = [f"format/kernel/{each.name}" for each in KERNEL.iterdir() if each.suffix in (".py", ".pxd")]
+    for name in ("setup.py", *names):
         shutil.copy(REPOSITORY / name, scratch / name)
     code = (
         "import os, setuptools; got = []\n"
         "setuptools.setup = lambda **keywords: got.append(keywords)\n"
         "import runpy; runpy.run_path('setup.py')\n"
-        "print([(each.name, each.optional) for each in got[0]['ext_modules']])\n"
-        "print([(each.py_limited_api, each.define_macros) for each in got[0]['ext_modules']], got[0]['options'])"
+        "found = got[0]['ext_modules']\n"
+        "print([each.name for each in found], {each.optional for each in found})\n"
+        "print({(each.py_limited_api, *each.define_macros) for each in found}, got[0]['options'].get('bdist_wheel'))"
     )
     path = [str(each) for each in [site] if each is not None]
     done = subprocess.run(
@@ -107,7 +113,7 @@ def built_extensions(scratch: Path, environment: dict[str, str], site: Path | No
 
 def test_the_kernel_can_be_left_out(tmp_path: Path) -> None:
     pytest.importorskip("setuptools")
-    assert built_extensions(tmp_path, {"KAFKALOG_NO_KERNEL": "1"}) == ("[]", "[] {}")
+    assert built_extensions(tmp_path, {"KAFKALOG_NO_KERNEL": "1"}) == NOTHING_BUILT
 
 
 def test_without_a_working_cython(tmp_path: Path) -> None:
@@ -115,13 +121,13 @@ def test_without_a_working_cython(tmp_path: Path) -> None:
     broken = tmp_path / "site" / "Cython"
     broken.mkdir(parents=True)
     (broken / "__init__.py").write_text("raise ImportError('broken')\n")
-    assert built_extensions(tmp_path, {}, broken.parent) == ("[]", "[] {}")
+    assert built_extensions(tmp_path, {}, broken.parent) == NOTHING_BUILT
 
 
 def test_the_kernel_is_optional(tmp_path: Path) -> None:
     pytest.importorskip("Cython")
     pytest.importorskip("setuptools")
-    assert built_extensions(tmp_path, {}) == ("[('format.kernel', True)]", "[(False, [])] {}")
+    assert built_extensions(tmp_path, {}) == (f"{ALL_MODULES} {{True}}", "{(False,)} None")
 
 
 def test_one_wheel_may_serve_every_python(tmp_path: Path) -> None:
@@ -130,8 +136,8 @@ def test_one_wheel_may_serve_every_python(tmp_path: Path) -> None:
     pytest.importorskip("setuptools")
     assert project()["requires-python"] == ">=3.11"
     assert built_extensions(tmp_path, {"KAFKALOG_LIMITED_API": "1"}) == (
-        "[('format.kernel', True)]",
-        "[(True, [('Py_LIMITED_API', '0x030B0000')])] {'bdist_wheel': {'py_limited_api': 'cp311'}}",
+        f"{ALL_MODULES} {{True}}",
+        "{(True, ('Py_LIMITED_API', '0x030B0000'))} {'py_limited_api': 'cp311'}",
     )
 
 
@@ -146,13 +152,14 @@ def test_wheels_are_built_for_the_pythons_that_are_promised() -> None:
     assert all((REPOSITORY / each).exists() for each in script.groups())
 
 
-def functions_of(path: Path) -> dict[str, list[str]]:
-    """The public functions of a Python file or stub, and the names of their arguments."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    found = [node for node in tree.body if isinstance(node, ast.FunctionDef) and not node.name.startswith("_")]
-    return {node.name: [argument.arg for argument in node.args.args] for node in found}
-
-
-def test_the_stub_of_the_kernel_is_up_to_date() -> None:
-    stub, kernel = (functions_of(REPOSITORY / "format" / name) for name in ("kernel.pyi", "kernel.py"))
-    assert stub == kernel
+def test_the_compiled_modules_are_named_once_and_again() -> None:
+    """In setup.py, which can import nothing, in compiled.py, and by the first line of each, which is for Cython."""
+    marked = [each.stem for each in sorted(KERNEL.glob("*.py")) if each.read_text().startswith("# cython: ")]
+    assert marked == list(COMPILED_MODULES)
+    setup = ast.parse((REPOSITORY / "setup.py").read_text(encoding="utf-8"))
+    (named,) = (
+        ast.literal_eval(node.value)
+        for node in setup.body
+        if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "KERNEL_MODULES"
+    )
+    assert named == COMPILED_MODULES

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from format import kernel, layout
+from format import layout
 from format.findings import Finding, finding
+from format.kernel.checks import find_doubtful_header
+from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.location import Location
-from format.log.batch_table import KERNEL_IS_COMPILED, BatchTable, Int64Column, batch_location
+from format.log.batch_table import BatchTable, Int64Column, batch_location
 
 _MAX_I64 = 2**63 - 1
 
@@ -21,7 +23,7 @@ def check_batch_headers(
     """Findings for headers of one table; ``latest_timestamp_ms`` is past what an honest clock wrote, if known."""
     if KERNEL_IS_COMPILED:
         latest = _MAX_I64 if latest_timestamp_ms is None else latest_timestamp_ms
-        if kernel.find_doubtful_header(memoryview(np.ascontiguousarray(table.columns)), latest) < 0:
+        if find_doubtful_header(memoryview(np.ascontiguousarray(table.columns)), latest) < 0:
             return
     is_v2 = table.magic == 2
     delta, count, base_offset = table.last_offset_delta, table.record_count, table.base_offset

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from format import kernel
-from format.codecs.checksums import partition_for_key
 from format.findings import Finding, finding
+from format.kernel.partitioner import find_misplaced_record
 from format.location import Location
 from format.log.batch_table import batch_location
+from format.log.partitioner import partition_for_key
 from format.log.record_table import RecordTable
 
 #: Kafka's own topics have partitioners of their own: a group's id, a transactional id, a user's own plug-in.
@@ -32,7 +32,7 @@ def check_key_placement(table: RecordTable, location: Location, partition_count:
         return
     records, batches = (memoryview(np.ascontiguousarray(each.columns)) for each in (table, table.batches))
     batch_column = table.batch
-    row = kernel.find_misplaced_record(table.buffer, records, batches, partition, partition_count, 0)
+    row = find_misplaced_record(table.buffer, records, batches, partition, partition_count, 0)
     while row >= 0:
         batch, offset = int(batch_column[row]), int(table.offset[row])
         place = batch_location(location, table.batches, batch)
@@ -45,4 +45,4 @@ def check_key_placement(table: RecordTable, location: Location, partition_count:
             actual=partition,
         )
         next_batch = int(np.searchsorted(batch_column, batch, side="right"))
-        row = kernel.find_misplaced_record(table.buffer, records, batches, partition, partition_count, next_batch)
+        row = find_misplaced_record(table.buffer, records, batches, partition, partition_count, next_batch)

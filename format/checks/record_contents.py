@@ -7,13 +7,14 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from format import kernel
 from format.codecs.checksums import crc_tables
 from format.errors import CorruptDataError
 from format.findings import Finding, finding, finding_of
+from format.kernel.checks import find_bad_header_key, find_doubtful_record
+from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.limits import Limits
 from format.location import Location
-from format.log.batch_table import KERNEL_IS_COMPILED, batch_location
+from format.log.batch_table import batch_location
 from format.log.control_records import decode_control_record
 from format.log.legacy_messages import wrong_inner_checksums
 from format.log.record_table import RecordTable
@@ -40,7 +41,7 @@ class RecordCheck:
         if not KERNEL_IS_COMPILED or table.problems or table.is_cut or table.is_continued:
             return False
         records, batches = np.ascontiguousarray(table.columns), np.ascontiguousarray(table.batches.columns)
-        doubtful = kernel.find_doubtful_record(
+        doubtful = find_doubtful_record(
             table.buffer, memoryview(records), memoryview(batches), self._limits.max_record_bytes, crc_tables()
         )
         return doubtful < 0
@@ -123,7 +124,7 @@ def _check_header_keys(table: RecordTable, location: Location) -> Iterator[Findi
     if not len(rows):
         return
     columns = np.ascontiguousarray(table.columns[rows])
-    bad = kernel.find_bad_header_key(table.buffer, memoryview(columns), 0)
+    bad = find_bad_header_key(table.buffer, memoryview(columns), 0)
     while bad >= 0:
         row = int(rows[bad])
         of = int(table.batch[row])
@@ -133,7 +134,7 @@ def _check_header_keys(table: RecordTable, location: Location) -> Iterator[Findi
             place.at(place.position, place.length, int(table.offset[row])),
             f"a header key of the record at offset {table.offset[row]} is not UTF-8",
         )
-        bad = kernel.find_bad_header_key(table.buffer, memoryview(columns), bad + 1)
+        bad = find_bad_header_key(table.buffer, memoryview(columns), bad + 1)
 
 
 def _check_control_records(table: RecordTable, location: Location) -> Iterator[Finding]:

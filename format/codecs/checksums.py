@@ -1,4 +1,4 @@
-"""Checksums and the partitioner's hash: CRC-32C (v2 batches, producer snapshots), CRC-32 (v0, v1 messages), murmur2.
+"""Checksums: CRC-32C for v2 batches and producer snapshots, CRC-32 for v0 and v1 messages.
 
 Buffers are read in place; the libraries release the GIL for large ones.
 """
@@ -10,8 +10,6 @@ from functools import cache
 from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
 from typing import Protocol, cast
-
-from format import kernel
 
 _CRC32C_POLYNOMIAL = 0x82F63B78  # bits reversed, as the tables are
 _CRC32_POLYNOMIAL = 0xEDB88320
@@ -70,19 +68,3 @@ def crc_tables() -> memoryview:
             crc = crc >> np.uint32(8) ^ table[0][crc & np.uint32(0xFF)]
             table[number] = crc
     return memoryview(tables.reshape(-1))
-
-
-def murmur2(key: bytes | bytearray | memoryview) -> int:
-    """The 32-bit murmur2 hash that Kafka's producers give a key, signed as Java's int (clients common/utils/Utils)."""
-    digest = kernel.murmur2(key, 0, len(key))
-    return digest - (1 << 32) if digest >> 31 else digest
-
-
-def partition_for_key(key: bytes | bytearray | memoryview, partition_count: int) -> int:
-    """The partition that Kafka's default partitioner picks for a key (clients BuiltInPartitioner.partitionForKey).
-
-    A record without a key goes anywhere. Raises ValueError for a topic without partitions.
-    """
-    if partition_count < 1:
-        raise ValueError(f"a topic has at least one partition, not {partition_count}")
-    return (murmur2(key) & 0x7FFFFFFF) % partition_count

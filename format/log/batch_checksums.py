@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from format import kernel, layout
+from format import layout
 from format.codecs.checksums import crc32_of, crc32c_function, crc_tables
-from format.log.batch_table import KERNEL_IS_COMPILED, BatchTable
+from format.kernel.checks import check_crcs
+from format.kernel.compiled import KERNEL_IS_COMPILED
+from format.log.batch_table import BatchTable
 
 #: Up to this size the kernel computes a batch's CRC in less time than it takes to call a library for it.
 _SMALL_BATCH_BYTES = 1024
@@ -25,7 +27,7 @@ def compute_crc_valid(table: BatchTable, buffer: memoryview, buffer_position: in
     large: slice | NDArray[np.intp] = slice(None)
     if KERNEL_IS_COMPILED:
         columns, view = memoryview(table.columns), memoryview(valid)
-        if not kernel.check_crcs(buffer, buffer_position, columns, _SMALL_BATCH_BYTES, crc_tables(), view):
+        if not check_crcs(buffer, buffer_position, columns, _SMALL_BATCH_BYTES, crc_tables(), view):
             return
         large = np.flatnonzero(table.size_bytes > _SMALL_BATCH_BYTES)
     starts = table.position[large] - buffer_position

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from format import kernel
 from format.errors import KafkaLogError
+from format.kernel.tables import RECORD_COLUMNS
 from format.log.batch_table import BatchTable, Int64Column
 
-_BATCH = kernel.RECORD_COLUMNS.index("batch")
+_BATCH = RECORD_COLUMNS.index("batch")
 
 
 @dataclass(slots=True)

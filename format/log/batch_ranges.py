@@ -10,12 +10,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from format import kernel, layout
+from format import layout
 from format.io.source import Source
+from format.kernel.headers import hop, skip_batches
+from format.kernel.tables import BATCH_COLUMNS
 from format.log.batch_table import BatchTable
 
 _WINDOW_BYTES = 16 * 1024
-_FOUND, _NEEDS_MORE = 0, 1  # what kernel.skip_batches returns, and 2 for damage
+_FOUND, _NEEDS_MORE = 0, 1  # what skip_batches returns, and 2 for damage
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +45,7 @@ def batch_ranges(source: Source, chunk_bytes: int, *, start: int = 0) -> Iterato
         room = source.size_bytes - position
         window = memoryview(source.read_at(position, min(_WINDOW_BYTES, room)))
         target = range_start + chunk_bytes - position
-        outcome = kernel.skip_batches(window, 0, len(window), room, target, memoryview(status))
+        outcome = skip_batches(window, 0, len(window), room, target, memoryview(status))
         at, last, size_bytes = (int(number) for number in status)
         if last >= 0:
             before = position + last
@@ -62,7 +64,7 @@ def batch_ranges(source: Source, chunk_bytes: int, *, start: int = 0) -> Iterato
 def _last_offset(source: Source, position: int) -> int:
     """The last offset of the batch at a position, as far as its header tells."""
     header = memoryview(source.read_at(position, layout.RECORD_BATCH.size_bytes))
-    row = np.zeros((1, len(kernel.BATCH_COLUMNS)), np.int64)
-    kernel.hop(header, 0, len(header), position, memoryview(row), 0, memoryview(np.array([0, 0, -1], np.int64)))
+    row = np.zeros((1, len(BATCH_COLUMNS)), np.int64)
+    hop(header, 0, len(header), position, memoryview(row), 0, memoryview(np.array([0, 0, -1], np.int64)))
     table = BatchTable(row)
     return int(table.base_offset[0]) + int(table.last_offset_delta[0])

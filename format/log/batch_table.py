@@ -2,27 +2,25 @@
 
 from __future__ import annotations
 
-from types import FunctionType
-
 import numpy as np
 from numpy.typing import NDArray
 
-from format import kernel, layout
+from format import layout
 from format.errors import CorruptDataError
+from format.kernel.headers import hop
+from format.kernel.tables import BATCH_COLUMNS
 from format.location import Location
 
 Int64Column = NDArray[np.int64]
 
 #: The number of each column of a BatchTable, by its name.
-BATCH_COLUMN = {name: number for number, name in enumerate(kernel.BATCH_COLUMNS)}
+BATCH_COLUMN = {name: number for number, name in enumerate(BATCH_COLUMNS)}
 _COLUMN = BATCH_COLUMN
 _MAY_DIFFER = [_COLUMN[name] for name in ("position", "size_bytes", "crc")]
-#: Whether the kernel is the compiled one. The plain one is right, but where numpy or a library can do it is faster.
-KERNEL_IS_COMPILED = not isinstance(kernel.hop, FunctionType)
 
 
 class BatchTable:
-    """Batches in log order: ``columns`` is int64, one row a batch (kernel.BATCH_COLUMNS).
+    """Batches in log order: ``columns`` is int64, one row a batch (BATCH_COLUMNS).
 
     ``crc_valid`` is int8: 1 valid, 0 not, -1 not computed. Offsets are logical, positions are bytes in the file.
     """
@@ -179,7 +177,7 @@ def whole_batches(content: bytes | bytearray | memoryview, position: int, count:
     Raises CorruptDataError where the headers say that they are anything else.
     """
     columns, status = np.empty((count, len(_COLUMN)), np.int64), np.array((0, 0, -1), np.int64)
-    found = kernel.hop(memoryview(content), 0, len(content), position, memoryview(columns), 0, memoryview(status))
+    found = hop(memoryview(content), 0, len(content), position, memoryview(columns), 0, memoryview(status))
     if (found, status[1]) != (count, len(content)):
         raise CorruptDataError(f"these bytes are not {count} batches: the headers lead to byte {status[1]}")
     return BatchTable(columns)

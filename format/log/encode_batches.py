@@ -11,10 +11,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from format import kernel, layout
+from format import layout
 from format.codecs import compress
 from format.codecs.checksums import crc32_of, crc32c_of
 from format.errors import UnsupportedError
+from format.kernel.encode import NEW_RECORD_BYTES, put_v2_records
 from format.log.record_table import RecordTable
 
 
@@ -86,12 +87,12 @@ def encode_records(records: RecordTable, base_offset: int, base_timestamp: int) 
     ):
         if not all(-(1 << bits - 1) <= int(each) - base < 1 << bits - 1 for each in (column.min(), column.max())):
             raise UnsupportedError(f"the {name} lie too far apart for one batch")
-    room_bytes = len(records) * kernel.NEW_RECORD_BYTES
+    room_bytes = len(records) * NEW_RECORD_BYTES
     room_bytes += int(np.maximum(records.key_length, 0).sum() + np.maximum(records.value_length, 0).sum())
     room_bytes += int((records.start + records.size_bytes - records.headers_start)[records.header_count > 0].sum())
     out = memoryview(np.empty(room_bytes, np.uint8))
     columns = memoryview(np.ascontiguousarray(records.columns))
-    return out[: kernel.put_v2_records(out, records.buffer, columns, base_offset, base_timestamp)]
+    return out[: put_v2_records(out, records.buffer, columns, base_offset, base_timestamp)]
 
 
 def _sized(field: bytes | None) -> bytes:

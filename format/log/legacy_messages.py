@@ -14,17 +14,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from format import kernel, layout
+from format import layout
 from format.codecs import decompress
 from format.codecs.checksums import crc32_of
 from format.errors import InvalidRecord, KafkaLogError, LimitExceeded, UnknownCodec
+from format.kernel.records import RECORD_ERRORS, index_messages
+from format.kernel.tables import RECORD_COLUMNS, RESULT_COLUMNS
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk, OpenedWrappers
 from format.log.batch_table import BatchTable, Int64Column, batch_location
 from format.log.record_table import RecordProblem, RecordTable, located
 
-_R = {name: number for number, name in enumerate(kernel.RECORD_COLUMNS)}
+_R = {name: number for number, name in enumerate(RECORD_COLUMNS)}
 _ROW_BYTES = 8 * len(_R)
 #: So many messages are opened together, to about so many bytes.
 _MOST_OPENED = 1024
@@ -41,7 +43,7 @@ def message_table(chunk: BatchChunk, group: list[int], limits: Limits, where: Lo
     batches = chunk.table
     columns = np.empty((len(group), len(_R)), np.int64)
     rows = memoryview(columns)
-    result = np.zeros(len(kernel.RESULT_COLUMNS), np.int64)
+    result = np.zeros(len(RESULT_COLUMNS), np.int64)
     result_view = memoryview(result)
     problems: list[RecordProblem] = []
     count = 0
@@ -50,13 +52,13 @@ def message_table(chunk: BatchChunk, group: list[int], limits: Limits, where: Lo
         last = _run_end(batches, group, first)
         start = int(batches.position[group[first]]) - chunk.buffer_position
         end = int(batches.end_position[group[last - 1]]) - chunk.buffer_position
-        read = kernel.index_messages(chunk.buffer, start, end, rows, count, result_view) - count
+        read = index_messages(chunk.buffer, start, end, rows, count, result_view) - count
         columns[count : count + read, _R["batch"]] = group[first : first + read]
         count += read
         first += read
         if result[0]:
             place = batch_location(where, batches, group[first])
-            reason = f"{kernel.ERRORS[int(result[0])]} (position {chunk.buffer_position + int(result[1])})"
+            reason = f"{RECORD_ERRORS[int(result[0])]} (position {chunk.buffer_position + int(result[1])})"
             problems.append(RecordProblem(group[first], InvalidRecord(reason, place, code="message-invalid"), 0))
             first += 1
     return RecordTable(batches, chunk.buffer, columns[:count], problems)
@@ -218,11 +220,11 @@ def _inner_set(message: memoryview, row: int, room: Int64Column, limits: Limits)
 
 def _index(message_set: memoryview, what: str, room: Int64Column) -> int:
     """Index the first messages of a set, as many as there is room for, and count them. Raises InvalidRecord."""
-    result = np.zeros(len(kernel.RESULT_COLUMNS), np.int64)
-    count = kernel.index_messages(message_set, 0, len(message_set), memoryview(room), 0, memoryview(result))
+    result = np.zeros(len(RESULT_COLUMNS), np.int64)
+    count = index_messages(message_set, 0, len(message_set), memoryview(room), 0, memoryview(result))
     if result[0]:
         raise InvalidRecord(
-            f"{what} {int(result[2])}: {kernel.ERRORS[int(result[0])]} (byte {int(result[1])})", code="message-invalid"
+            f"{what} {int(result[2])}: {RECORD_ERRORS[int(result[0])]} (byte {int(result[1])})", code="message-invalid"
         )
     return count
 

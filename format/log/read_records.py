@@ -10,9 +10,11 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from format import kernel, layout
+from format import layout
 from format.codecs import decompress
 from format.errors import InvalidRecord, KafkaLogError
+from format.kernel.records import RECORD_ERRORS, index_records
+from format.kernel.tables import RESULT_COLUMNS, SPAN_COLUMNS
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
@@ -23,8 +25,8 @@ from format.log.record_table import RECORD_COLUMN, RecordProblem, RecordTable, l
 
 _COLUMN = RECORD_COLUMN
 _HEADER_BYTES = layout.RECORD_BATCH.size_bytes
-_SPAN = {name: number for number, name in enumerate(kernel.SPAN_COLUMNS)}
-_ERROR, _ERROR_AT, _RECORDS, _END = range(len(kernel.RESULT_COLUMNS))
+_SPAN = {name: number for number, name in enumerate(SPAN_COLUMNS)}
+_ERROR, _ERROR_AT, _RECORDS, _END = range(len(RESULT_COLUMNS))
 #: Decompressed batches are indexed when they come to this many bytes, before more are decompressed.
 _PORTION_BYTES = 8 * MIB
 #: A table has no more rows than this, so that a batch of millions of tiny records costs no more memory than others.
@@ -121,7 +123,7 @@ class _Spans:
         spans[:, _SPAN["append_timestamp"]] = table.max_timestamp
         spans[:, _SPAN["is_append_time"]] = table.is_append_time
         self._spans = spans
-        self._results = np.zeros((len(rows), len(kernel.RESULT_COLUMNS)), np.int64)
+        self._results = np.zeros((len(rows), len(RESULT_COLUMNS)), np.int64)
         self._read_before = 0  # records of the batch that the last table was cut in
 
     def tables(self, problems: list[RecordProblem]) -> Iterator[RecordTable]:
@@ -134,7 +136,7 @@ class _Spans:
         is_continued = False
         while first is not None:
             columns = np.empty((min(capacity, MOST_ROWS), len(_COLUMN)), np.int64)
-            read = kernel.index_records(
+            read = index_records(
                 self._buffer, memoryview(spans), first, len(spans), memoryview(columns), 0, memoryview(results)
             )
             cut = self._first_unfinished(first) if read < capacity and read == len(columns) else None
@@ -179,7 +181,7 @@ class _Spans:
         count = int(self._table.record_count[number])
         if error:
             byte = at - int(self._starts[number])
-            message = f"record {records} of {count}: {kernel.ERRORS[error]} (byte {byte} of the records)"
+            message = f"record {records} of {count}: {RECORD_ERRORS[error]} (byte {byte} of the records)"
             return RecordProblem(batch, InvalidRecord(message, place), records)
         if records != count:
             message = f"the batch holds {records} records, its header says {count}"

@@ -7,13 +7,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from format import kernel, layout
+from format import layout
 from format.errors import KafkaLogError
+from format.kernel.records import index_headers
+from format.kernel.tables import RECORD_COLUMNS
 from format.location import Location
 from format.log.batch_table import BatchTable, Int64Column
 
 #: The number of each column of a RecordTable, by its name.
-RECORD_COLUMN = {name: number for number, name in enumerate(kernel.RECORD_COLUMNS)}
+RECORD_COLUMN = {name: number for number, name in enumerate(RECORD_COLUMNS)}
 _COLUMN = RECORD_COLUMN
 
 
@@ -31,7 +33,7 @@ class RecordProblem:
 
 @dataclass(slots=True)
 class RecordTable:
-    """Records in log order: ``columns`` is int64, one row a record (kernel.RECORD_COLUMNS).
+    """Records in log order: ``columns`` is int64, one row a record (RECORD_COLUMNS).
 
     Starts are positions in ``buffer``; ``batch`` is the record's row in ``batches``. Timestamps are ms, -1 for none.
     A batch of very many records spreads over several tables: ``is_cut`` tells that the last batch goes on in the next
@@ -127,7 +129,7 @@ class RecordTable:
             return []
         start = int(self.columns[row, _COLUMN["headers_start"]])
         spans = np.empty((count, 4), np.int64)
-        kernel.index_headers(self.buffer, start, len(self.buffer), count, memoryview(spans))
+        index_headers(self.buffer, start, len(self.buffer), count, memoryview(spans))
         return [
             (
                 bytes(self.buffer[key_start : key_start + key_length]),

@@ -13,9 +13,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from format import kernel, layout
+from format import layout
 from format.codecs.checksums import crc32_of, crc32c_of
 from format.io.source import Source
+from format.kernel.headers import find_candidate
+from format.kernel.records import index_records
+from format.kernel.tables import RECORD_COLUMNS, RESULT_COLUMNS, SPAN_COLUMNS
 from format.limits import DEFAULT_LIMITS, Limits
 
 _WINDOW_BYTES = 1024 * 1024
@@ -186,7 +189,7 @@ class BatchSearch:
             window = memoryview(content)
             while True:
                 room = min(self._largest, stop - window_position - at)
-                at = kernel.find_candidate(window, at, len(window), least, room)
+                at = find_candidate(window, at, len(window), least, room)
                 if at < 0 or window_position + at >= next_window:
                     break
                 position = window_position + at
@@ -298,11 +301,11 @@ class _Run:
 def are_records(content: memoryview) -> bool:
     """Whether bytes are v2 records, one behind the other, exactly to their end."""
     most = len(content) // layout.MIN_RECORD_BYTES + 1
-    spans = np.zeros((1, len(kernel.SPAN_COLUMNS)), np.int64)
+    spans = np.zeros((1, len(SPAN_COLUMNS)), np.int64)
     spans[0, 2], spans[0, 3] = len(content), most
-    columns = np.empty((most, len(kernel.RECORD_COLUMNS)), np.int64)
-    results = np.zeros((1, len(kernel.RESULT_COLUMNS)), np.int64)
-    kernel.index_records(content, memoryview(spans), 0, 1, memoryview(columns), 0, memoryview(results))
+    columns = np.empty((most, len(RECORD_COLUMNS)), np.int64)
+    results = np.zeros((1, len(RESULT_COLUMNS)), np.int64)
+    index_records(content, memoryview(spans), 0, 1, memoryview(columns), 0, memoryview(results))
     error, _, _, end = (int(each) for each in results[0])
     return not error and end == len(content)
 

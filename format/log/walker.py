@@ -7,9 +7,10 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from format import kernel, layout
+from format import layout
 from format.errors import CorruptDataError
 from format.io.source import Source
+from format.kernel.headers import HOP_STOPS, hop
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.batch_checksums import compute_crc_valid
 from format.log.batch_chunk import BatchChunk, Damage
@@ -19,7 +20,6 @@ from format.log.legacy_messages import open_wrappers
 from format.log.resynchronise import BatchSearch, FoundBatch, has_right_crc, read_header
 
 _COLUMN = BATCH_COLUMN
-_STOP_NAMES = kernel.STOPS
 #: What is read at once where whole batches are wanted, and where only headers are.
 BODY_CHUNK_BYTES = 4 * 1024 * 1024
 HEADER_CHUNK_BYTES = 64 * 1024
@@ -66,8 +66,8 @@ class _Walker:
 
     def _hop(self, buffer: memoryview, position: int) -> tuple[Int64Column, str, int]:
         """Rows of the headers in the buffer, why it stopped, and the file position of the next header."""
-        count = kernel.hop(buffer, 0, len(buffer), position, memoryview(self._scratch), 0, memoryview(self._status))
-        return self._scratch[:count].copy(), _STOP_NAMES[self._status[0]], position + int(self._status[1])
+        count = hop(buffer, 0, len(buffer), position, memoryview(self._scratch), 0, memoryview(self._status))
+        return self._scratch[:count].copy(), HOP_STOPS[self._status[0]], position + int(self._status[1])
 
     def headers(self, start: int, chunk_bytes: int) -> Iterator[BatchChunk]:
         position = start
@@ -106,7 +106,7 @@ class _Walker:
         """The batch at a position, whatever its offset is; the offsets after it are held against its own."""
         self._status[2] = -1
         buffer = memoryview(self.source.read_at(position, layout.RECORD_BATCH.size_bytes))
-        kernel.hop(buffer, 0, len(buffer), position, memoryview(self._scratch[:1]), 0, memoryview(self._status))
+        hop(buffer, 0, len(buffer), position, memoryview(self._scratch[:1]), 0, memoryview(self._status))
         columns = self._scratch[:1].copy()
         self._remember(columns)
         self._status[2] = max(int(columns[0, _COLUMN["base_offset"]]), 0)

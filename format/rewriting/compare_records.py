@@ -14,9 +14,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from format import kernel
 from format.codecs import decompress
 from format.errors import KafkaLogError, OutputError
+from format.kernel.search import find_other_record
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
@@ -243,7 +243,7 @@ def _compare_tables(mine: RecordTable, theirs: RecordTable, location: Location) 
         _tell_difference(mine, theirs, int(are_other.argmax()), location)
     columns = memoryview(mine.columns), memoryview(theirs.columns)
     row = -1
-    while (row := kernel.find_other_record(mine.buffer, columns[0], theirs.buffer, columns[1], row + 1)) >= 0:
+    while (row := find_other_record(mine.buffer, columns[0], theirs.buffer, columns[1], row + 1)) >= 0:
         _tell_difference(mine, theirs, row, location)
 
 

@@ -17,9 +17,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from format import kernel
 from format.columns import BATCH, FINDING, RECORD, Column, Fill, RowSchema
 from format.findings import Finding
+from format.kernel.records import index_record_headers
 from format.location import Location
 from format.log.batch_table import BatchTable, Int64Column
 from format.log.record_table import RecordTable
@@ -121,7 +121,7 @@ def headers_array(table: RecordTable) -> pa.Array:
     spans = np.empty((total, 4), np.int64)
     if total:
         rows = np.ascontiguousarray(table.columns[counts > 0])
-        kernel.index_record_headers(table.buffer, memoryview(rows), memoryview(spans))
+        index_record_headers(table.buffer, memoryview(rows), memoryview(spans))
     fields = [
         bytes_array(table.buffer, np.ascontiguousarray(spans[:, 0]), np.ascontiguousarray(spans[:, 1])),
         bytes_array(table.buffer, np.ascontiguousarray(spans[:, 2]), np.ascontiguousarray(spans[:, 3])),

@@ -12,9 +12,10 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from format import kernel
 from format.columns import BATCH, RECORD, Fill, RowSchema
-from format.kernel_memory import PIECE_BYTES
+from format.kernel.memory import PIECE_BYTES
+from format.kernel.tables import BATCH_COLUMNS, RECORD_COLUMNS
+from format.kernel.text import CHARACTER_WORDS, FIELDS, LITERALS, put_batches, put_records
 from format.location import Location
 from format.log.batch_table import BatchTable
 from format.log.record_table import RecordTable
@@ -91,7 +92,7 @@ class RowText:
         crc_valid = memoryview(np.ascontiguousarray(table.batches.crc_valid))
         first = 0
         while first < len(table):
-            row = kernel.put_records(
+            row = put_records(
                 room(), program.fields, program.record_fields, program.literals, program.pieces,
                 self._tables, self._style.is_json,
                 table.buffer, columns, batches, crc_valid, first,
@@ -107,7 +108,7 @@ class RowText:
         crc_valid = memoryview(np.ascontiguousarray(table.crc_valid))
         first = 0
         while first < len(table):
-            row = kernel.put_batches(
+            row = put_batches(
                 room(), program.fields, program.literals, program.pieces, batches, crc_valid, first, program.most_bytes,
                 memoryview(self._bounds), memoryview(self._status),
             )  # fmt: skip
@@ -133,17 +134,17 @@ class RowText:
                 word = style.null if value is None else style.string(value) if isinstance(value, str) else str(value)
                 pieces += word.encode()
                 continue
-            fields.append((start, len(pieces), kernel.FIELDS.index(fill.kind), _column_number(fill)))
+            fields.append((start, len(pieces), FIELDS.index(fill.kind), _column_number(fill)))
             start = len(pieces)
         pieces += style.end.encode()
-        fields.append((start, len(pieces), kernel.FIELDS.index("end"), 0))
+        fields.append((start, len(pieces), FIELDS.index("end"), 0))
         literals: list[tuple[int, int]] = []
         for literal in _literal_words(style):
             literals.append((len(pieces), len(pieces) + len(literal)))
             pieces += literal
         pieces += bytes(PIECE_BYTES)  # past the last, as the kernel copies in blocks
         most_bytes = len(pieces) + _MOST_FIELD_BYTES * len(fields)
-        first_of_record = kernel.FIELDS.index("record-number")
+        first_of_record = FIELDS.index("record-number")
         record_fields = [(kind, column) for _, _, kind, column in fields if kind >= first_of_record]
         return _Program(
             bytes(pieces), _matrix(fields), _matrix(record_fields or [(0, 0)]), _matrix(literals), most_bytes
@@ -160,7 +161,7 @@ def have_last_offsets(table: BatchTable) -> bool:
 def _column_number(fill: Fill) -> int:
     if isinstance(fill.source, int):
         return fill.source
-    names = kernel.RECORD_COLUMNS if fill.kind.startswith("record-") else kernel.BATCH_COLUMNS
+    names = RECORD_COLUMNS if fill.kind.startswith("record-") else BATCH_COLUMNS
     return names.index(fill.source) if fill.source else 0
 
 
@@ -174,7 +175,7 @@ def _literal_words(style: LineStyle) -> Iterator[bytes]:
         "false": b"false",
         "true": b"true",
     }
-    for name in kernel.LITERALS:
+    for name in LITERALS:
         yield own[name] if name in own else style.string(name).encode()
 
 
@@ -195,4 +196,4 @@ def _character_tables(unsafe_ranges: tuple[tuple[int, int], ...]) -> bytes:
     for first, last in unsafe_ranges:
         is_unsafe[first : last + 1] = 1
     bits = np.packbits(is_unsafe, bitorder="little").tobytes()
-    return b"".join((json, text, bare, *kernel.CHARACTER_WORDS, bits))
+    return b"".join((json, text, bare, *CHARACTER_WORDS, bits))

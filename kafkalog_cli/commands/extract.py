@@ -154,7 +154,7 @@ def _file_format(to: str, bytes_per_file: int | None) -> FileFormat:
     from dataclasses import replace
 
     from format.columns import RECORD
-    from format.log.batch_table import KERNEL_IS_COMPILED
+    from format.kernel.compiled import KERNEL_IS_COMPILED
     from format.verbs.extract.files import ParquetFormat, TextFormat
     from format.verbs.extract.lines import CsvFormat, LinesFormat
     from kafkalog_cli.line_style import line_style

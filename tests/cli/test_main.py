@@ -12,6 +12,7 @@ from importlib.util import find_spec
 import pytest
 from typer.main import get_command
 
+from format.kernel.compiled import COMPILED_MODULES
 from kafkalog_cli.exit_codes import MEANINGS
 from kafkalog_cli.main import COMMANDS, app, main
 from kafkalog_cli.version import VERSION, kernel_kind, version_text
@@ -139,29 +140,25 @@ def test_help_of_a_command_shows_examples_and_exit_status():
 def test_version():
     with (REPOSITORY / "pyproject.toml").open("rb") as file:
         assert tomllib.load(file)["project"]["version"] == VERSION
-    stdout, _stderr, _modules = run("--version")
+    stdout, _stderr, modules = run("--version")
     assert stdout == version_text() + "\n"
     first, second, third = version_text().split("\n")
     assert first == f"kafkalog {VERSION}"
     assert second == f"kernel: {kernel_kind()}"
     assert third.startswith("python: ")
+    assert not modules & {f"format.kernel.{each}" for each in COMPILED_MODULES}
 
 
 @pytest.mark.parametrize(
-    ("origin", "kind"),
+    ("plain", "kind"),
     [
-        ("/x/format/kernel.py", "plain Python"),
-        ("/x/format/kernel.cpython-311-x86_64-linux-gnu.so", "compiled"),
-        (None, "missing"),
+        ([], "compiled"),
+        (["checks", "text"], "compiled, but plain Python for checks, text"),
+        (list(COMPILED_MODULES), "plain Python"),
     ],
 )
-def test_the_kernel_is_told_by_its_file(monkeypatch, origin, kind):
-    class Spec:
-        pass
-
-    spec = Spec()
-    spec.origin = origin
-    monkeypatch.setattr("kafkalog_cli.version.find_spec", lambda name: spec if name == "format.kernel" else None)
+def test_the_kernel_is_named_by_what_is_compiled(monkeypatch, plain, kind):
+    monkeypatch.setattr("kafkalog_cli.version.plain_modules", lambda: plain)
     assert kernel_kind() == kind
 
 

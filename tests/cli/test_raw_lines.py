@@ -12,8 +12,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from format import kernel
 from format.io.source import BytesSource
+from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.location import Location
 from format.log.batch_table import BatchTable
 from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_message, encode_record
@@ -35,7 +35,6 @@ from tests.building import batch, wrapper
 from tests.cli.hostile import HOSTILE_BYTES, byte_strings, texts
 from tests.corpora import Corpus
 
-IS_COMPILED = not str(kernel.__file__).endswith(".py")
 STYLES = ("jsonl", "text")
 PLACES = (Location("x.log", "topic", 0, 0), Location("x.log", 'to"pic\n', None, None), Location("x.log"))
 
@@ -101,7 +100,7 @@ def test_hostile_keys_values_and_headers() -> None:
 
 def test_every_character() -> None:
     characters = "".join(chr(code) for code in range(0x110000) if not 0xD800 <= code < 0xE000)
-    step = 4096 if IS_COMPILED else 65536
+    step = 4096 if KERNEL_IS_COMPILED else 65536
     parts = [characters[:0x3000], *(characters[start : start + 512] for start in range(0, len(characters), step))]
     values = [part.encode() for part in parts]
     assert assert_same_lines(batch(0, values, key=None), 1 << 17) == 6 * len(values)
@@ -161,7 +160,7 @@ def test_anything_that_can_be_read(parts: list[bytes], room_bytes: int) -> None:
 # -- the whole way ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.skipif(not IS_COMPILED, reason="lines are made so only by a compiled kernel")
+@pytest.mark.skipif(not KERNEL_IS_COMPILED, reason="lines are made so only by a compiled kernel")
 @pytest.mark.parametrize("format_name", STYLES)
 @pytest.mark.parametrize("records", [False, True])
 def test_dump_gives_the_same_by_rows_by_lines_and_by_processes(

@@ -37,13 +37,13 @@ import numpy as np
 from format.errors import KafkaLogError
 from format.findings import Finding
 from format.internal_topics import decoder_for
+from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.limits import MIB, Limits
 from format.node.partition import Partition, read_partition
 from format.rows.record_rows import RowBlock
 from format.verbs.dump.dump import dump
 from format.verbs.find.find import find_max_timestamp, find_offset, find_timestamp
 from format.verbs.verify.verify import Verification, verify
-from tests.conftest import is_kernel_compiled
 from tests.faults.mutations import TIMESTAMP, Case, case
 from tests.faults.workbench import scratch_root
 
@@ -200,7 +200,7 @@ def run(cases: int, seconds: float, *, first: int = 0, seed: int = SEED, process
                 break
         for each in pending:
             total.merge(each.get())
-    others = plain_digests(sorted(total.twins), seed, workers) if is_kernel_compiled() else {}
+    others = plain_digests(sorted(total.twins), seed, workers) if KERNEL_IS_COMPILED else {}
     for number, digest in others.items():
         if digest != total.twins[number]:
             total.failures.append((number, f"the plain kernel says something else: {digest[:200]}"))

@@ -1,4 +1,4 @@
-"""Runs fuzz cases with the plain Python kernel, whatever was compiled: the other twin, for comparison.
+"""Runs fuzz cases with the plain Python kernel, even where it is compiled: the other twin, for comparison.
 
 python -m tests.faults.plain_kernel SEED   takes a JSON list of case numbers from standard input, prints one of digests
 """
@@ -10,19 +10,33 @@ import importlib.util
 import json
 import sys
 from pathlib import Path
+from types import ModuleType
+
+import format.kernel as kernel
+from format.kernel.compiled import COMPILED_MODULES
 
 
-def use_plain_kernel() -> None:
-    """Make ``format.kernel`` the Python file; to be called before anything imports it."""
-    package = importlib.import_module("format")
-    path = Path(str(package.__file__)).with_name("kernel.py")
-    spec = importlib.util.spec_from_file_location("format.kernel", path)
+def plain_module(name: str) -> ModuleType:
+    """The Python file of one of the kernel's modules, loaded anew under the same name; sys.modules stays as it is."""
+    path = Path(str(kernel.__file__)).with_name(f"{name}.py")
+    spec = importlib.util.spec_from_file_location(f"{kernel.__name__}.{name}", path)
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    sys.modules["format.kernel"] = module
     spec.loader.exec_module(module)
-    package.kernel = module  # type: ignore[attr-defined]
+    return module
+
+
+def use_plain_kernel() -> None:
+    """Make every module of the kernel its Python file; call it before anything imports one."""
+    for name in COMPILED_MODULES:
+        assert f"{kernel.__name__}.{name}" not in sys.modules, name
+        module = plain_module(name)
+        sys.modules[module.__name__] = module
+        setattr(kernel, name, module)
+    sys.modules.pop(f"{kernel.__name__}.compiled")  # to find out anew what is compiled
+    compiled = importlib.import_module(f"{kernel.__name__}.compiled")
+    assert compiled.plain_modules() == list(COMPILED_MODULES)
 
 
 def main() -> None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tests.conftest import is_kernel_compiled, unavailable
+from format.kernel.compiled import KERNEL_IS_COMPILED
+from tests.conftest import unavailable
 from tests.faults import fuzz
 from tests.faults.mutations import case
 
@@ -21,7 +22,7 @@ def test_nothing_breaks_the_reader() -> None:
 
 
 def test_both_twins_of_the_kernel_say_the_same() -> None:
-    if not is_kernel_compiled():
+    if not KERNEL_IS_COMPILED:
         unavailable("the kernel is not compiled here, so it has no twin")
     numbers = list(range(0, TWINS * fuzz.TWINS_ONE_IN, fuzz.TWINS_ONE_IN))
     assert fuzz.different_twins(numbers) == []

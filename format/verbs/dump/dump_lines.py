@@ -11,7 +11,7 @@ import numpy as np
 
 from format.errors import KafkaLogError, WorkerDied
 from format.findings import Finding, finding_of
-from format.log.batch_table import KERNEL_IS_COMPILED
+from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.node.log_dir import Kind, kind_of
 from format.rows.internal_record_rows import decode_internal
 from format.rows.line_blocks import Block, LinesFollow, in_lines, received_lines, send_lines

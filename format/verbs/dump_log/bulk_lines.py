@@ -5,8 +5,16 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from format import kernel, layout
+from format import layout
 from format.codecs.checksums import crc32_of, crc_tables
+from format.kernel.kafka_lines import (
+    DUMP_LOG_3_9_1,
+    DUMP_LOG_CONTENTS,
+    DUMP_LOG_METADATA,
+    DUMP_LOG_STOPS,
+    write_dump_log,
+)
+from format.kernel.tables import RECORD_COLUMNS
 from format.log.batch_table import BatchTable
 from format.log.record_table import RecordTable
 from format.verbs.dump_log.contents import prints_strings
@@ -14,11 +22,11 @@ from format.verbs.dump_log.options import DumpLogOptions, Release
 
 _OUT_BYTES = 1024 * 1024
 _LINE_BYTES = 1024
-_DONE, _FULL, _ODD_BATCH, _ODD_RECORD = range(len(kernel.DUMP_LOG_STOPS))
+_DONE, _FULL, _ODD_BATCH, _ODD_RECORD = range(len(DUMP_LOG_STOPS))
 _MAGIC_AT = layout.MESSAGE_V0.offset_of("magic")
 _CRC_AT = layout.MESSAGE_V0.offset_of("crc")
 _BATCH, _IS_BEGUN, _RECORD, _STOP = range(4)
-_NO_RECORDS = np.empty((0, len(kernel.RECORD_COLUMNS)), np.int64)
+_NO_RECORDS = np.empty((0, len(RECORD_COLUMNS)), np.int64)
 
 
 class BulkLines:
@@ -26,9 +34,9 @@ class BulkLines:
 
     def __init__(self, options: DumpLogOptions) -> None:
         self.wants = (
-            (0 if options.skips_record_metadata else kernel.DUMP_LOG_METADATA)
-            | (kernel.DUMP_LOG_CONTENTS if options.prints_contents else 0)
-            | (kernel.DUMP_LOG_3_9_1 if options.emulate is Release.V3_9_1 else 0)
+            (0 if options.skips_record_metadata else DUMP_LOG_METADATA)
+            | (DUMP_LOG_CONTENTS if options.prints_contents else 0)
+            | (DUMP_LOG_3_9_1 if options.emulate is Release.V3_9_1 else 0)
         )
         self.out = np.empty(_OUT_BYTES, np.uint8)
         self.tables = crc_tables()
@@ -70,7 +78,7 @@ class BulkWork:
     def next_lines(self) -> memoryview:
         """Lines up to the end, to something odd, or to a full buffer; to be used before more are asked for."""
         state = self._state
-        filled = kernel.write_dump_log(
+        filled = write_dump_log(
             memoryview(self._table.columns),
             memoryview(self._table.crc_valid),
             self._buffer,

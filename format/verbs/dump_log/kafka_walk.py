@@ -10,8 +10,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from format import kernel, layout
+from format import layout
 from format.io.source import Source
+from format.kernel.headers import hop
+from format.kernel.tables import BATCH_COLUMNS
 from format.log.batch_checksums import compute_crc_valid
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable
@@ -37,14 +39,14 @@ class OddBatch:
 def kafka_walk(source: Source, start: int, end: int, *, check_crc: bool = True) -> Iterator[BatchChunk | OddBatch]:
     """What Kafka sees of ``source[start:end]``; the caller counts the bytes. Raises KafkaStops where Kafka dies."""
     position = start
-    scratch = np.empty((_TABLE_ROWS, len(kernel.BATCH_COLUMNS)), np.int64)
+    scratch = np.empty((_TABLE_ROWS, len(BATCH_COLUMNS)), np.int64)
     status = np.zeros(3, np.int64)
     wanted = BODY_CHUNK_BYTES
     while position < end - _LEAST_BYTES:
         buffer = memoryview(source.read_at(position, min(wanted, end - position)))
         wanted = BODY_CHUNK_BYTES
         status[2] = -1  # take every header
-        count = kernel.hop(buffer, 0, len(buffer), position, memoryview(scratch), 0, memoryview(status))
+        count = hop(buffer, 0, len(buffer), position, memoryview(scratch), 0, memoryview(status))
         table = BatchTable(scratch[:count].copy())
         whole = int(np.searchsorted(table.end_position, position + len(buffer), "right"))
         if whole:

@@ -10,10 +10,11 @@ import numpy as np
 from format.errors import KafkaLogError, LimitExceeded
 from format.findings import Finding, finding_of
 from format.io.source import FileSource
+from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
-from format.log.batch_table import KERNEL_IS_COMPILED, BatchTable
+from format.log.batch_table import BatchTable
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks

@@ -9,8 +9,8 @@ from pathlib import Path
 
 from format.errors import KafkaLogError, WorkerDied
 from format.findings import Finding, finding_of
+from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.limits import DEFAULT_LIMITS, Limits
-from format.log.batch_table import KERNEL_IS_COMPILED
 from format.node.log_dir import Kind
 from format.rows.line_blocks import LineBlock, LinesFollow, in_lines, received_lines, send_lines
 from format.rows.record_rows import Row, RowBlock, record_block

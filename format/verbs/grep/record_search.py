@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from format import kernel
+from format.kernel.records import index_record_headers
+from format.kernel.search import find_in_fields
 from format.log.record_table import RecordTable
 from format.verbs.grep.pattern import Pattern
 from format.verbs.grep.required_bytes import Needle, Requirement
@@ -118,7 +119,7 @@ class _Content:
         needle = pattern.needle or Needle(b"")
         at = np.empty(len(spans), np.int64)
         content, text = memoryview(self._bytes(needle.table)), memoryview(needle.text)
-        kernel.find_in_fields(content, memoryview(spans), text, memoryview(at))
+        find_in_fields(content, memoryview(spans), text, memoryview(at))
         number = np.flatnonzero(at >= 0)
         start = at[number]
         return number, start, start + len(needle.text)
@@ -233,7 +234,7 @@ def _rows_holding(table: RecordTable, content: _Content, needles: Requirement) -
 
 @dataclass(frozen=True, slots=True)
 class _Headers:
-    """Headers and the rows that they are of; ``spans`` are those of kernel.index_headers, one row a header."""
+    """Headers and the rows that they are of; ``spans`` are those of index_headers, one row a header."""
 
     row: NDArray[np.intp]
     spans: Int64Column
@@ -248,9 +249,7 @@ def _headers(table: RecordTable, rows: NDArray[np.intp]) -> Iterator[_Headers]:
         stop = max(first + 1, int(np.searchsorted(last_number, done + _MOST_HEADERS, "right")))
         part = rows[first:stop]
         spans = np.empty((int(last_number[stop - 1]) - done, 4), np.int64)
-        kernel.index_record_headers(
-            table.buffer, memoryview(np.ascontiguousarray(table.columns[part])), memoryview(spans)
-        )
+        index_record_headers(table.buffer, memoryview(np.ascontiguousarray(table.columns[part])), memoryview(spans))
         yield _Headers(np.repeat(part, table.header_count[part]), spans)
         first, done = stop, int(last_number[stop - 1])
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from format import kernel
 from format.errors import KafkaLogError, OutputError
 from format.io.source import FileSource
+from format.kernel.tables import BATCH_COLUMNS
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.batch_table import BatchTable
@@ -18,9 +18,7 @@ from format.rewriting.intact_batches import salvage_chunks
 from format.verbs.redact.batches import payload_of
 
 #: What a redacted batch has in common with its source: where it lies, how large it is and its CRC are not.
-_KEPT_COLUMNS = [
-    number for number, name in enumerate(kernel.BATCH_COLUMNS) if name not in ("position", "size_bytes", "crc")
-]
+_KEPT_COLUMNS = [number for number, name in enumerate(BATCH_COLUMNS) if name not in ("position", "size_bytes", "crc")]
 
 
 class ContentDigest:

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from format import kernel, layout
+from format import layout
 from format.codecs.checksums import crc32_of
+from format.kernel.records import index_headers
 from format.log.record_table import RecordTable
 from format.verbs.redact.replacements import Redactor
 
@@ -67,7 +68,7 @@ class RecordRedaction:
     def _replace_headers(self, table: RecordTable, target: bytearray, row: int) -> None:
         count = int(table.header_count[row])
         spans = np.empty((count, 4), np.int64)
-        kernel.index_headers(table.buffer, int(table.headers_start[row]), len(table.buffer), count, memoryview(spans))
+        index_headers(table.buffer, int(table.headers_start[row]), len(table.buffer), count, memoryview(spans))
         for key_start, key_length, value_start, value_length in spans.tolist():
             if self.with_header_names:
                 name = bytes(table.buffer[key_start : key_start + key_length])

@@ -6,8 +6,8 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from format import kernel
 from format.io.source import FileSource
+from format.kernel.tables import BATCH_COLUMNS
 from format.log.batch_table import BatchTable
 from format.scan.shared_ranges import RangeTask, RestOfLog, SharedRanges, is_worth_sharing, sound_chunks
 from format.scan.workers import SLOT_BYTES, Outbox, SharedBytes
@@ -116,7 +116,7 @@ def _send(table: BatchTable, outbox: Outbox) -> None:
 def _received(shared: object) -> BatchTable:
     if not isinstance(shared, SharedBytes):
         raise TypeError(f"{shared!r} came for a table")
-    width = len(kernel.BATCH_COLUMNS)
+    width = len(BATCH_COLUMNS)
     count = len(shared.view) // (8 * width + 1)
     length = 8 * width * count
     columns = np.frombuffer(shared.view[:length], np.int64).reshape(count, width).copy()

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from format.checks.key_placement import check_key_placement
-from format.codecs.checksums import partition_for_key
 from format.io.source import BytesSource
 from format.location import Location
+from format.log.partitioner import partition_for_key
 from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
 from format.verbs.verify.terms import Verification

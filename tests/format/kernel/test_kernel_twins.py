@@ -6,26 +6,28 @@ out must be the same to the last byte.
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import random
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from format import kernel
 from format.checks.batch_headers import check_batch_headers
 from format.checks.record_contents import RecordCheck
 from format.codecs.checksums import crc32_of, crc32c_of, crc_tables
 from format.errors import KafkaLogError, UnsupportedError
 from format.findings import Finding
 from format.io.source import BytesSource
+from format.kernel.checks import check_crcs
+from format.kernel.compiled import COMPILED_MODULES, KERNEL_IS_COMPILED
+from format.kernel.tables import BATCH_COLUMNS
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
@@ -41,37 +43,62 @@ from kafkalog_cli.line_style import line_style
 from tests.building import batch, batches, wrapper
 from tests.corpora import DATA_DIR, SHARED_CORPUS
 from tests.faults.mutations import case
+from tests.faults.plain_kernel import plain_module
 
 WHERE = Location("x.log", "topic", 7, 0)
 LIMITS = Limits(max_decompressed_bytes=16 * MIB, max_record_bytes=5000)
-KERNEL_PATH = Path(__file__).parents[3] / "format" / "kernel.py"
-IS_COMPILED = not str(kernel.__file__).endswith(".py")
+Twin = dict[str, ModuleType]  # the kernel's modules by name
+Functions = dict[str, Any]  # what they offer to other packages, by name
 
 needs_both = pytest.mark.skipif(
-    not IS_COMPILED and os.environ.get("KAFKALOG_REQUIRE_COMPILED_KERNEL") != "1",
+    not KERNEL_IS_COMPILED and os.environ.get("KAFKALOG_REQUIRE_COMPILED_KERNEL") != "1",
     reason="there is no compiled kernel here to compare with",
 )
+#: The modules as they are installed, and the plain ones.
+INSTALLED: Twin = {name: import_module(f"format.kernel.{name}") for name in COMPILED_MODULES}
+PLAIN: Twin = {name: plain_module(name) for name in COMPILED_MODULES}
+#: Modules that use a function which nothing imported above uses.
+for user in (
+    "checks.key_placement",
+    "rewriting.compare_records",
+    "verbs.dump_log.bulk_lines",
+    "verbs.grep.record_search",
+):
+    import_module(f"format.{user}")
 
 
-def plain_twin() -> ModuleType:
-    """The Python file as a module of its own."""
-    spec = importlib.util.spec_from_file_location("plain_kernel", KERNEL_PATH)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+def functions_of(twin: Twin) -> Functions:
+    """The functions that a twin offers: those that its Python files define."""
+    return {
+        name: getattr(twin[module_name], name)
+        for module_name, plain in PLAIN.items()
+        for name, value in vars(plain).items()
+        if not name.startswith("_") and getattr(value, "__module__", None) == plain.__name__
+    }
+
+
+INSTALLED_FUNCTIONS, PLAIN_FUNCTIONS = functions_of(INSTALLED), functions_of(PLAIN)
+#: The functions of the twin that serves now.
+_serving = INSTALLED_FUNCTIONS
 
 
 @contextmanager
-def kernel_in_use(twin: ModuleType) -> Iterator[None]:
-    """Every module of the package uses this twin, in every place where the compiled one may serve."""
+def kernel_in_use(functions: Functions) -> Iterator[None]:
+    """Every module of the package uses these functions, in every place where compiled ones may serve."""
+    name_of = {id(function): name for name, function in INSTALLED_FUNCTIONS.items()}
+    replaced = set()
     with pytest.MonkeyPatch.context() as patch:
-        for name, module in list(sys.modules.items()):
-            if name.startswith("format.") and getattr(module, "kernel", None) is kernel:
-                patch.setattr(module, "kernel", twin)
-            if name.startswith("format.") and hasattr(module, "KERNEL_IS_COMPILED"):
+        for module_name, module in list(sys.modules.items()):
+            if not module_name.startswith("format.") or module_name.startswith("format.kernel."):
+                continue
+            for attribute, value in list(vars(module).items()):
+                if id(value) in name_of:
+                    patch.setattr(module, attribute, functions[name_of[id(value)]])
+                    replaced.add(name_of[id(value)])
+            if hasattr(module, "KERNEL_IS_COMPILED"):
                 patch.setattr(module, "KERNEL_IS_COMPILED", True)
+        assert replaced == set(INSTALLED_FUNCTIONS)
+        patch.setitem(globals(), "_serving", functions)
         yield
 
 
@@ -119,7 +146,36 @@ def observed(log: bytes, chunk_bytes: int) -> list[Any]:
             seen.append(doubts(chunk.table, table))
             seen.append(found_in(table))
             seen.append(written_anew(table))
+            seen.append(kafka_lines_of(chunk.table, table))
+            seen.append([in_use().hash_of_key(key, 0, len(key)) for key in keys_of(table)])
         seen += lines_of(chunk, tables)
+    return seen
+
+
+def keys_of(table: RecordTable) -> list[bytes]:
+    """The first keys of a table."""
+    return [bytes(table.key(row) or b"") for row in range(min(len(table), 9))]
+
+
+def kafka_lines_of(batches: BatchTable, table: RecordTable) -> list[Any]:
+    """What kafka-dump-log prints for a table's batches and records, through a buffer that is soon full."""
+    if not len(table):
+        return []
+    columns, records = (memoryview(np.ascontiguousarray(each.columns)) for each in (batches, table))
+    valid = memoryview(batches.crc_valid)
+    seen: list[Any] = []
+    buffer = memoryview(bytearray(30_000))
+    for wants in (0, 1, 2, 3, 7):
+        state = np.array([int(table.batch[0]), 0, 0, 0], np.int64)
+        before = None
+        while before != state.tolist() and state[0] < len(batches):
+            before = state.tolist()
+            filled = in_use().write_dump_log(
+                columns, valid, table.buffer, records, crc_tables(), len(batches), wants, memoryview(state), buffer
+            )
+            seen.append((wants, bytes(buffer[:filled]), state.tolist()))
+            if state[3] >= 2:  # what is odd is left to the caller, who goes on after it
+                state[:] = (state[0] + 1, 0, state[2], 0) if state[3] == 2 else (state[0], 1, state[2] + 1, 0)
     return seen
 
 
@@ -141,11 +197,9 @@ def written_anew(table: RecordTable) -> Any:
     return encoded, rows, in_use().find_other_record(table.buffer, columns, table.buffer, columns, 0)
 
 
-def in_use() -> Any:
-    """The twin that serves now."""
-    from format.log import batch_table
-
-    return batch_table.kernel
+def in_use() -> SimpleNamespace:
+    """The functions of the twin that serves now."""
+    return SimpleNamespace(**_serving)
 
 
 def searched(log: bytes) -> list[Any]:
@@ -196,38 +250,32 @@ def logs_of_brokers() -> list[Any]:
     ]
 
 
-@pytest.fixture(scope="module")
-def plain() -> ModuleType:
-    """The plain twin, where there are two."""
-    assert IS_COMPILED, "KAFKALOG_REQUIRE_COMPILED_KERNEL is set and the kernel is not compiled"
-    return plain_twin()
-
-
-def assert_twins_agree(plain: ModuleType, log: bytes, chunk_bytes: int) -> None:
-    with kernel_in_use(kernel):  # type: ignore[arg-type]
+def assert_twins_agree(log: bytes, chunk_bytes: int) -> None:
+    assert KERNEL_IS_COMPILED, "KAFKALOG_REQUIRE_COMPILED_KERNEL is set and the kernel is not compiled"
+    with kernel_in_use(INSTALLED_FUNCTIONS):
         compiled_saw = observed(log, chunk_bytes)
-    with kernel_in_use(plain):
+    with kernel_in_use(PLAIN_FUNCTIONS):
         plain_saw = observed(log, chunk_bytes)
     assert compiled_saw == plain_saw
 
 
 @needs_both
 @pytest.mark.parametrize("path", logs_of_brokers())
-def test_twins_agree_on_the_logs_of_brokers(path: Path, plain: ModuleType) -> None:
-    assert_twins_agree(plain, path.read_bytes()[:60_000], 20_000)
+def test_twins_agree_on_the_logs_of_brokers(path: Path) -> None:
+    assert_twins_agree(path.read_bytes()[:60_000], 20_000)
 
 
 @needs_both
 @pytest.mark.parametrize("seed", range(4))
-def test_twins_agree_on_damaged_logs_under_right_crcs(seed: int, plain: ModuleType) -> None:
+def test_twins_agree_on_damaged_logs_under_right_crcs(seed: int) -> None:
     for number in range(120):
         for name, content in case(seed, number).files.items():
             if name.endswith(".log"):
-                assert_twins_agree(plain, content, 400)
+                assert_twins_agree(content, 400)
 
 
 @needs_both
-def test_twins_agree_on_bytes_that_were_hit(plain: ModuleType) -> None:
+def test_twins_agree_on_bytes_that_were_hit() -> None:
     chance = random.Random(11)
     sound = b"".join(
         [*batches(3), wrapper(1, 9), wrapper(0, 12, codec=2), batch(15, codec=4),
@@ -237,15 +285,18 @@ def test_twins_agree_on_bytes_that_were_hit(plain: ModuleType) -> None:
         hit = bytearray(sound)
         for _ in range(chance.randrange(1, 4)):
             hit[chance.randrange(len(hit))] = chance.randrange(256)
-        assert_twins_agree(plain, bytes(hit[: chance.randrange(len(hit)) if chance.random() < 0.2 else None]), 500)
+        assert_twins_agree(bytes(hit[: chance.randrange(len(hit)) if chance.random() < 0.2 else None]), 500)
 
 
 @needs_both
-def test_twins_have_the_same_names(plain: ModuleType) -> None:
-    def names(module: ModuleType) -> set[str]:
-        return {name for name in vars(module) if not name.startswith("_")} - {"layout"}
+@pytest.mark.parametrize("module", COMPILED_MODULES)
+def test_twins_have_the_same_names(module: str) -> None:
+    def names(twin: Twin) -> set[str]:
+        return {name for name in vars(twin[module]) if not name.startswith("_")}
 
-    assert names(kernel) == names(plain)  # type: ignore[arg-type]
+    assert names(INSTALLED) == names(PLAIN)
+    assert not str(INSTALLED[module].__file__).endswith(".py")
+    assert str(PLAIN[module].__file__).endswith(".py")
 
 
 # -- what the kernel's shortcuts promise, whichever twin runs --------------------------------------------------
@@ -261,11 +312,11 @@ def test_checksums_of_the_kernel_are_those_of_the_libraries() -> None:
         assert chunk.buffer is not None
         valid = np.full(len(chunk.table), 9, np.int8)
         columns = memoryview(chunk.table.columns)
-        assert kernel.check_crcs(chunk.buffer, 0, columns, 10**6, tables, memoryview(valid)) == 0
+        assert check_crcs(chunk.buffer, 0, columns, 10**6, tables, memoryview(valid)) == 0
         assert valid.tolist() == [1, 1, 1]
-        assert kernel.check_crcs(chunk.buffer, 0, columns, 0, tables, memoryview(valid)) == 3
-        chunk.table.columns[:, kernel.BATCH_COLUMNS.index("crc")] ^= 1
-        assert kernel.check_crcs(chunk.buffer, 0, columns, 10**6, tables, memoryview(valid)) == 0
+        assert check_crcs(chunk.buffer, 0, columns, 0, tables, memoryview(valid)) == 3
+        chunk.table.columns[:, BATCH_COLUMNS.index("crc")] ^= 1
+        assert check_crcs(chunk.buffer, 0, columns, 10**6, tables, memoryview(valid)) == 0
         assert valid.tolist() == [0, 0, 0]
     assert (crc32c_of(b"123456789"), crc32_of(b"123456789")) == (0xE3069283, 0xCBF43926)
 
@@ -286,7 +337,7 @@ def test_what_the_quick_checks_pass_has_no_findings(monkeypatch: pytest.MonkeyPa
                 seen += told(check.findings(table))
         return seen
 
-    numbers = range(1000) if IS_COMPILED else range(200)
+    numbers = range(1000) if KERNEL_IS_COMPILED else range(200)
     with_findings = without = 0
     for number in numbers:
         for name, content in case(99, number).files.items():

@@ -7,9 +7,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from format import kernel
 from format.columns import BATCH, RECORD, Column, Fill, RowSchema
 from format.io.source import BytesSource
+from format.kernel.text import FIELDS
 from format.location import Location
 from format.log.batch_table import BATCH_COLUMN, BatchTable
 from format.log.read_records import record_tables
@@ -33,7 +33,7 @@ def test_every_column_says_how_it_is_filled(schema: RowSchema) -> None:
 
 
 def test_the_writer_of_lines_knows_every_kind() -> None:
-    known = set(kernel.FIELDS)
+    known = set(FIELDS)
     for schema in (RECORD, BATCH):
         for column in schema.columns:
             kind = filled(schema, column.name).kind

@@ -11,7 +11,7 @@ import pytest
 
 from format.columns import RECORD
 from format.findings import Finding
-from format.log.batch_table import KERNEL_IS_COMPILED
+from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.rows.line_blocks import LineBlock
 from format.rows.record_rows import Row, record_rows
 from format.scan.selection import Selection

@@ -1,4 +1,4 @@
-# The compiled kernel's side of kernel_memory.py: the same functions, on addresses.
+# The functions of memory.py in C, on addresses.
 cimport cython
 from libc.string cimport memcmp, memcpy
 
@@ -6,12 +6,12 @@ cdef extern from *:
     """
     #include <stdint.h>
     #include <string.h>
-    /* In every C library but Microsoft's, yet hidden unless it is asked for. */
+    /* Every C library but Microsoft's has it, but declares it only on request. */
     extern void *memmem(const void *, size_t, const void *, size_t);
     #define KAFKALOG_EACH_BYTE(byte) (UINT64_C(0x0101010101010101) * (byte))
-    /* Copies a word of 8 bytes, printable ASCII all of them, with a backslash before each quote and backslash. Returns
-       how many bytes that gave; 0 for any other word, and on a machine whose words begin with their highest byte. All
-       16 bytes of out may be written. */
+    /* Copies a word of 8 bytes of printable ASCII, with a backslash before each quote and backslash. Returns how many
+       bytes it wrote: 0 if the word holds any other byte, and always 0 on a big-endian machine. It may write to all 16
+       bytes of out. */
     static inline int kafkalog_copy_word(unsigned char *out, const unsigned char *source) {
     #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
         uint64_t word, quote, backslash, stops;
@@ -19,7 +19,7 @@ cdef extern from *:
         memcpy(&word, source, 8);
         if (((word - KAFKALOG_EACH_BYTE(0x20)) | (word + KAFKALOG_EACH_BYTE(1)) | word) & KAFKALOG_EACH_BYTE(0x80))
             return 0;
-        /* No byte has its top bit, so adding 0x7F to each carries nothing over and sets it in all that are not 0. */
+        /* No byte has its top bit set, so adding 0x7F to each carries nothing over, and sets it in all that are not 0. */
         quote = (word ^ KAFKALOG_EACH_BYTE(0x22)) + KAFKALOG_EACH_BYTE(0x7F);
         backslash = (word ^ KAFKALOG_EACH_BYTE(0x5C)) + KAFKALOG_EACH_BYTE(0x7F);
         stops = ~(quote & backslash) & KAFKALOG_EACH_BYTE(0x80);
@@ -27,7 +27,7 @@ cdef extern from *:
             memcpy(out, &word, 8);
             return 8;
         }
-        stops = (stops >> 7) * KAFKALOG_EACH_BYTE(1); /* in each byte, how many backslashes come before it */
+        stops = (stops >> 7) * KAFKALOG_EACH_BYTE(1); /* each byte: the number of backslashes before it */
         memset(out, 0x5C, 16);
         for (byte = 0; byte < 8; byte++)
             out[byte + ((stops >> 8 * byte) & 0xFF)] = source[byte];
@@ -92,13 +92,6 @@ cdef inline Py_ssize_t find_bytes(const unsigned char* source, Py_ssize_t start,
     if end - start >= length:
         at = <const unsigned char*> memmem(source + start, end - start, wanted, length)
     return -1 if at == NULL else at - source
-
-cdef inline bint is_ascii(const unsigned char* source, Py_ssize_t start, Py_ssize_t end) noexcept nogil:
-    cdef unsigned char seen = 0
-    while start < end:
-        seen |= source[start]
-        start += 1
-    return seen < 0x80
 
 cdef inline bint same_bytes(const unsigned char* first, Py_ssize_t first_at, const unsigned char* second,
                             Py_ssize_t second_at, Py_ssize_t length) noexcept nogil:

@@ -1,0 +1,22 @@
+"""Which modules of the kernel are compiled in this installation. Asking imports none of them."""
+
+from __future__ import annotations
+
+from importlib.util import find_spec
+
+#: The modules that setup.py compiles, if it can.
+COMPILED_MODULES = ("checks", "encode", "headers", "kafka_lines", "partitioner", "records", "search", "text")
+
+
+def plain_modules() -> list[str]:
+    """Those of COMPILED_MODULES that an import would run as plain Python."""
+    return [name for name in COMPILED_MODULES if _origin(name).endswith((".py", ".pyc"))]
+
+
+def _origin(name: str) -> str:
+    spec = find_spec(f"{__package__}.{name}")
+    return spec.origin if spec is not None and spec.origin is not None else ""
+
+
+#: Whether all modules are compiled. Plain ones are right too, but slower than numpy or a library.
+KERNEL_IS_COMPILED = not plain_modules()

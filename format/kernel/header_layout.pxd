@@ -1,0 +1,39 @@
+# The numbers of header_layout.py as C constants.
+cdef enum:
+    LENGTH_AT = 8
+    OVERHEAD = 12
+    MAGIC_AT = 16
+
+    EPOCH_AT = 12
+    CRC_AT = 17
+    ATTRIBUTES_AT = 21
+    LAST_DELTA_AT = 23
+    BASE_TIMESTAMP_AT = 27
+    MAX_TIMESTAMP_AT = 35
+    PRODUCER_ID_AT = 43
+    PRODUCER_EPOCH_AT = 51
+    BASE_SEQUENCE_AT = 53
+    COUNT_AT = 57
+
+    LEGACY_CRC_AT = 12
+    LEGACY_ATTRIBUTES_AT = 17
+    LEGACY_TIMESTAMP_AT = 18
+
+    HEADER_V0 = 18
+    HEADER_V1 = 26
+    HEADER_V2 = 61
+    MIN_V0 = 14
+    MIN_V1 = 22
+    MIN_V2 = 49
+
+    CRC_START_V2 = 21
+    CRC_START_LEGACY = 16
+
+    CODEC_MASK = 7
+    TIMESTAMP_TYPE_BIT = 8
+    TRANSACTIONAL_BIT = 16
+    CONTROL_BIT = 32
+    DELETE_HORIZON_BIT = 64
+    KNOWN_V0 = 7
+    KNOWN_V1 = 15
+    KNOWN_V2 = 127

@@ -1,0 +1,176 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# cython: annotation_typing=False
+"""Batch and message headers in a log: from one to the next, and where one may start."""
+
+from __future__ import annotations
+
+from format.kernel.header_layout import *
+from format.kernel.memory import *
+from format.kernel.numbers import *
+from format.kernel.tables import *
+
+#: Why hop stopped, by number.
+HOP_STOPS = ("end", "more-bytes", "table-full", "bad-length", "bad-magic", "suspicious")
+_STOP_END = 0
+_STOP_MORE = 1
+_STOP_FULL = 2
+_STOP_BAD_LENGTH = 3
+_STOP_BAD_MAGIC = 4
+_STOP_SUSPICIOUS = 5
+
+
+def hop(buffer: Bytes, start: int, end: int, file_position: int, table: Table, first_row: int, status: Row) -> int:
+    """Read the batch headers in ``buffer[start:end]`` one after the other; write one table row for each.
+
+    ``file_position`` is the position of buffer[0] in the file. Returns the number of the row after the last one
+    written. ``status[0]`` says why it stopped (HOP_STOPS), and ``status[1]`` where: at the index of the next header,
+    which is past ``end`` if the batch of the last row ends there.
+
+    ``status[2]`` is the least base offset that the next batch may have; it rises from batch to batch. It is for callers
+    that check no CRCs: a smaller base offset, or a v0 or v1 header with attributes that no version has, stops the walk
+    as suspicious. If it is negative, every header that leads on is taken.
+    """
+    source = bytes_at(buffer)
+    at = start
+    row = first_row
+    capacity = len(table)
+    stop = _STOP_END
+    least_offset = status[2]
+    while at < end:
+        if row >= capacity:
+            stop = _STOP_FULL
+            break
+        if end - at < MAGIC_AT + 1:
+            stop = _STOP_MORE
+            break
+        magic = buffer[at + MAGIC_AT]
+        length = read_i32(source, at + LENGTH_AT)
+        if magic > 2:
+            # A zero or negative length says more about the damage than the magic byte.
+            stop = _STOP_BAD_MAGIC if length >= MIN_V0 else _STOP_BAD_LENGTH
+            break
+        base_offset = read_i64(source, at)
+        if least_offset >= 0 and (
+            base_offset < least_offset
+            or (magic < 2 and end - at > LEGACY_ATTRIBUTES_AT and buffer[at + LEGACY_ATTRIBUTES_AT] > 0x0F)
+        ):
+            stop = _STOP_SUSPICIOUS if length >= MIN_V0 else _STOP_BAD_LENGTH
+            break
+        if magic == 2:
+            if length < MIN_V2:
+                stop = _STOP_BAD_LENGTH
+                break
+            if end - at < HEADER_V2:
+                stop = _STOP_MORE
+                break
+            table[row, B_LAST_DELTA] = read_i32(source, at + LAST_DELTA_AT)
+            table[row, B_COUNT] = read_i32(source, at + COUNT_AT)
+            table[row, B_ATTRIBUTES] = read_i16(source, at + ATTRIBUTES_AT)
+            table[row, B_CRC] = read_u32(source, at + CRC_AT)
+            table[row, B_EPOCH] = read_i32(source, at + EPOCH_AT)
+            table[row, B_BASE_TIMESTAMP] = read_i64(source, at + BASE_TIMESTAMP_AT)
+            table[row, B_MAX_TIMESTAMP] = read_i64(source, at + MAX_TIMESTAMP_AT)
+            table[row, B_PRODUCER_ID] = read_i64(source, at + PRODUCER_ID_AT)
+            table[row, B_PRODUCER_EPOCH] = read_i16(source, at + PRODUCER_EPOCH_AT)
+            table[row, B_BASE_SEQUENCE] = read_i32(source, at + BASE_SEQUENCE_AT)
+        else:
+            if length < (MIN_V1 if magic == 1 else MIN_V0):
+                stop = _STOP_BAD_LENGTH
+                break
+            if end - at < (HEADER_V1 if magic == 1 else HEADER_V0):
+                stop = _STOP_MORE
+                break
+            attributes = buffer[at + LEGACY_ATTRIBUTES_AT]
+            table[row, B_LAST_DELTA] = 0
+            table[row, B_COUNT] = -1 if attributes & 7 else 1
+            table[row, B_ATTRIBUTES] = attributes
+            table[row, B_CRC] = read_u32(source, at + LEGACY_CRC_AT)
+            table[row, B_EPOCH] = -1
+            timestamp = -1
+            if magic == 1:
+                timestamp = read_i64(source, at + LEGACY_TIMESTAMP_AT)
+            table[row, B_BASE_TIMESTAMP] = timestamp
+            table[row, B_MAX_TIMESTAMP] = timestamp
+            table[row, B_PRODUCER_ID] = -1
+            table[row, B_PRODUCER_EPOCH] = -1
+            table[row, B_BASE_SEQUENCE] = -1
+        table[row, B_POSITION] = file_position + at
+        table[row, B_SIZE] = OVERHEAD + length
+        table[row, B_MAGIC] = magic
+        table[row, B_BASE_OFFSET] = base_offset
+        if least_offset >= 0 and base_offset < MAX_I64:
+            least_offset = base_offset + 1
+        row += 1
+        at += OVERHEAD + length
+    status[0] = stop
+    status[1] = at
+    status[2] = least_offset
+    return row
+
+
+def skip_batches(buffer: Bytes, start: int, end: int, room: int, target: int, status: Row) -> int:
+    """Find the first batch from ``start`` on that ends after ``target``; write no rows.
+
+    ``room`` is where the file ends. Returns 0 if there is such a batch, 1 if the next header is not whole in
+    ``buffer[:end]``, and 2 if there is a header that ``hop`` would not take or a batch that ends past ``room``.
+    ``status`` gets the index where it stopped, the index of the batch before (-1 for none), and the size of the batch
+    that was found.
+    """
+    source = bytes_at(buffer)
+    at = start
+    before = -1
+    outcome = 1
+    length = -OVERHEAD
+    while end - at > MAGIC_AT:
+        magic = buffer[at + MAGIC_AT]
+        length = read_i32(source, at + LENGTH_AT)
+        header_bytes = HEADER_V2
+        least = MIN_V2
+        if magic == 0:
+            header_bytes = HEADER_V0
+            least = MIN_V0
+        elif magic == 1:
+            header_bytes = HEADER_V1
+            least = MIN_V1
+        if magic > 2 or length < least or length > room - at - OVERHEAD:
+            outcome = 2
+            break
+        if end - at < header_bytes:
+            break
+        if length > target - at - OVERHEAD:
+            outcome = 0
+            break
+        before = at
+        at += OVERHEAD + length
+    status[0] = at
+    status[1] = before
+    status[2] = OVERHEAD + length
+    return outcome
+
+
+def find_candidate(buffer: Bytes, start: int, end: int, min_base_offset: int, max_size_bytes: int) -> int:
+    """The first index in ``buffer[start:end]`` where a batch or message header may be, else -1.
+
+    It has a known magic (and known attributes in v0 and v1), a base offset of at least ``min_base_offset``, and a size
+    that fits into the ``max_size_bytes`` that follow ``start``. The caller must check the CRC.
+    """
+    source = bytes_at(buffer)
+    at = start
+    last = end - HEADER_V0
+    while at <= last:
+        magic = buffer[at + MAGIC_AT]
+        if magic <= 2:
+            length = read_i32(source, at + LENGTH_AT)
+            if length >= MIN_V0 and OVERHEAD + length <= max_size_bytes - (at - start):
+                base_offset = read_i64(source, at)
+                if base_offset >= min_base_offset:
+                    if magic == 2:
+                        # Fields that contradict each other under a right CRC are reported by the header checks.
+                        if length >= MIN_V2 and end - at >= HEADER_V2:
+                            return at
+                    else:
+                        attributes = buffer[at + LEGACY_ATTRIBUTES_AT]
+                        if attributes <= 0x0F and (attributes & 7) <= 3 and (magic == 0 or length >= MIN_V1):
+                            return at
+        at += 1
+    return -1

@@ -1,0 +1,85 @@
+"""Access to memory: C takes addresses and copies blocks, Python takes views.
+
+Compiled modules have these functions from ``memory.pxd``; this file is never compiled. A view of C types is 200 bytes
+that every call would copy, so compiled functions pass addresses to each other. Indexing looks the same in both.
+"""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+__all__ = (
+    "PIECE_BYTES",
+    "Bytes",
+    "Room",
+    "Row",
+    "Table",
+    "Words",
+    "bytes_at",
+    "copy_bytes",
+    "copy_escaped",
+    "copy_piece",
+    "find_bytes",
+    "room_at",
+    "same_bytes",
+    "words_at",
+)
+
+#: Bytes to read, and bytes to write.
+Bytes: TypeAlias = bytes | bytearray | memoryview
+Room: TypeAlias = bytearray | memoryview
+#: int64, with two dimensions and with one.
+Table: TypeAlias = memoryview
+Row: TypeAlias = memoryview
+#: uint32, with one dimension.
+Words: TypeAlias = memoryview
+
+#: How many bytes past the end copy_piece and copy_escaped may read and write.
+PIECE_BYTES = 16
+
+
+def bytes_at(view: Bytes) -> Bytes:
+    """The bytes of a view, to read."""
+    return view
+
+
+def room_at(view: Room) -> Room:
+    """The bytes of a view, to write."""
+    return view
+
+
+def words_at(view: Words) -> Words:
+    """The unsigned 32-bit words of a view, to read."""
+    return view
+
+
+def copy_bytes(out: Room, at: int, source: Bytes, start: int, end: int) -> int:
+    """Copy ``source[start:end]`` to ``out[at:]``; return the index after the last byte written."""
+    stop = at + end - start
+    out[at:stop] = source[start:end]
+    return stop
+
+
+def copy_piece(out: Room, at: int, source: Bytes, start: int, end: int) -> int:
+    """Do what ``copy_bytes`` does; both sides must have PIECE_BYTES more, so that C can copy blocks of that size."""
+    return copy_bytes(out, at, source, start, end)
+
+
+def copy_escaped(out: Room, at: int, source: Bytes, start: int, end: int) -> tuple[int, int]:
+    """Copy the first bytes of ``source[start:end]``, with a backslash before each quote and backslash.
+
+    Return the indexes after the last byte written and after the last byte read. Copying ends at the first byte that is
+    not printable ASCII, or earlier: callers go on byte by byte. In Python it ends at once, since callers are as fast.
+    """
+    return at, start
+
+
+def find_bytes(source: Bytes, start: int, end: int, wanted: Bytes, length: int) -> int:
+    """The index in ``source`` of the first ``wanted[:length]`` in ``source[start:end]``, or -1."""
+    at = bytes(source[start:end]).find(wanted[:length])
+    return at if at < 0 else start + at
+
+
+def same_bytes(first: Bytes, first_at: int, second: Bytes, second_at: int, length: int) -> bool:
+    """Whether ``length`` bytes from these two places on are equal."""
+    return bytes(first[first_at : first_at + length]) == bytes(second[second_at : second_at + length])

@@ -1,0 +1,89 @@
+"""The columns of the kernel's int64 tables, and their numbers.
+
+``tables.pxd`` has the same numbers for the compiled modules; a test compares them.
+"""
+
+from __future__ import annotations
+
+#: Columns of a batch row; one row for each v2 batch or outermost v0/v1 message.
+BATCH_COLUMNS = (
+    "position",
+    "size_bytes",
+    "magic",
+    "base_offset",
+    "last_offset_delta",
+    "record_count",  # -1: a compressed v0/v1 wrapper, unknown until it is opened
+    "attributes",
+    "crc",
+    "leader_epoch",
+    "base_timestamp",
+    "max_timestamp",
+    "producer_id",
+    "producer_epoch",
+    "base_sequence",
+)
+#: Columns of a record row; starts are positions in the buffer that was indexed, lengths are bytes (-1 for null).
+RECORD_COLUMNS = (
+    "batch",  # row of its batch in the batch table
+    "offset",
+    "timestamp",
+    "attributes",
+    "start",
+    "size_bytes",
+    "key_start",
+    "key_length",
+    "value_start",
+    "value_length",
+    "headers_start",
+    "header_count",  # -1: a format without headers
+)
+#: Columns of a span: the decompressed records of one v2 batch, where they are, and the bases of their deltas.
+SPAN_COLUMNS = (
+    "batch",
+    "start",
+    "end",
+    "record_count",
+    "base_offset",
+    "base_timestamp",
+    "append_timestamp",  # the timestamp of every record when the timestamp type is LogAppendTime
+    "is_append_time",
+)
+#: Columns of the result of a span.
+RESULT_COLUMNS = ("error", "position", "records", "end")
+
+B_POSITION = BATCH_COLUMNS.index("position")
+B_SIZE = BATCH_COLUMNS.index("size_bytes")
+B_MAGIC = BATCH_COLUMNS.index("magic")
+B_BASE_OFFSET = BATCH_COLUMNS.index("base_offset")
+B_LAST_DELTA = BATCH_COLUMNS.index("last_offset_delta")
+B_COUNT = BATCH_COLUMNS.index("record_count")
+B_ATTRIBUTES = BATCH_COLUMNS.index("attributes")
+B_CRC = BATCH_COLUMNS.index("crc")
+B_EPOCH = BATCH_COLUMNS.index("leader_epoch")
+B_BASE_TIMESTAMP = BATCH_COLUMNS.index("base_timestamp")
+B_MAX_TIMESTAMP = BATCH_COLUMNS.index("max_timestamp")
+B_PRODUCER_ID = BATCH_COLUMNS.index("producer_id")
+B_PRODUCER_EPOCH = BATCH_COLUMNS.index("producer_epoch")
+B_BASE_SEQUENCE = BATCH_COLUMNS.index("base_sequence")
+
+R_BATCH = RECORD_COLUMNS.index("batch")
+R_OFFSET = RECORD_COLUMNS.index("offset")
+R_TIMESTAMP = RECORD_COLUMNS.index("timestamp")
+R_ATTRIBUTES = RECORD_COLUMNS.index("attributes")
+R_START = RECORD_COLUMNS.index("start")
+R_SIZE = RECORD_COLUMNS.index("size_bytes")
+R_KEY_START = RECORD_COLUMNS.index("key_start")
+R_KEY_LENGTH = RECORD_COLUMNS.index("key_length")
+R_VALUE_START = RECORD_COLUMNS.index("value_start")
+R_VALUE_LENGTH = RECORD_COLUMNS.index("value_length")
+R_HEADERS_START = RECORD_COLUMNS.index("headers_start")
+R_HEADER_COUNT = RECORD_COLUMNS.index("header_count")
+
+S_BATCH = SPAN_COLUMNS.index("batch")
+S_START = SPAN_COLUMNS.index("start")
+S_END = SPAN_COLUMNS.index("end")
+S_COUNT = SPAN_COLUMNS.index("record_count")
+S_BASE_OFFSET = SPAN_COLUMNS.index("base_offset")
+S_BASE_TIMESTAMP = SPAN_COLUMNS.index("base_timestamp")
+S_APPEND_TIMESTAMP = SPAN_COLUMNS.index("append_timestamp")
+S_IS_APPEND_TIME = SPAN_COLUMNS.index("is_append_time")

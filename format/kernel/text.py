@@ -1,0 +1,426 @@
+# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
+# cython: annotation_typing=False
+"""Rows of batches and records as lines of JSON or text."""
+
+from __future__ import annotations
+
+from format import layout
+from format.kernel.header_layout import *
+from format.kernel.memory import *
+from format.kernel.numbers import *
+from format.kernel.tables import *
+from format.kernel.utf8 import *
+
+#: Kinds of fields in a line, by number: fields of the batch, then fields of the record.
+FIELDS = (
+    "end",
+    "number",
+    "v2",  # a number, null before v2
+    "timed",  # null in v0
+    "count",
+    "last-offset",
+    "base-timestamp",
+    "delete-horizon",
+    "codec",
+    "timestamp-type",
+    "bit",
+    "crc-valid",
+    "record-number",
+    "record-timestamp",
+    "record-sequence",
+    "record-bytes",
+    "record-headers",
+)
+#: Words in a line, by number.
+LITERALS = (
+    "null",
+    "false",
+    "true",
+    layout.NO_TIMESTAMP_TYPE,
+    *layout.TIMESTAMP_TYPE_NAMES,
+    *layout.CODEC_NAMES,
+    "unknown-5",
+    "unknown-6",
+    "unknown-7",
+)
+#: Words in the tables of characters, between the classes of bytes and the bits of unsafe characters.
+CHARACTER_WORDS = (
+    b"null",
+    b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
+    b'{"base64":"',
+    b'"}',
+)
+
+_F_END = FIELDS.index("end")
+_F_V2 = FIELDS.index("v2")
+_F_TIMED = FIELDS.index("timed")
+_F_COUNT = FIELDS.index("count")
+_F_LAST_OFFSET = FIELDS.index("last-offset")
+_F_BASE_TIMESTAMP = FIELDS.index("base-timestamp")
+_F_DELETE_HORIZON = FIELDS.index("delete-horizon")
+_F_CODEC = FIELDS.index("codec")
+_F_TIMESTAMP_TYPE = FIELDS.index("timestamp-type")
+_F_BIT = FIELDS.index("bit")
+_F_CRC_VALID = FIELDS.index("crc-valid")
+_F_RECORD = FIELDS.index("record-number")
+_F_RECORD_TIMESTAMP = FIELDS.index("record-timestamp")
+_F_RECORD_SEQUENCE = FIELDS.index("record-sequence")
+_F_RECORD_BYTES = FIELDS.index("record-bytes")
+_F_RECORD_HEADERS = FIELDS.index("record-headers")
+_L_NULL = LITERALS.index("null")
+_L_FALSE = LITERALS.index("false")
+_L_TIMESTAMP_TYPES = LITERALS.index(layout.NO_TIMESTAMP_TYPE)
+_L_CODECS = LITERALS.index(layout.CODEC_NAMES[0])
+# Where each part of the tables of characters starts.
+_TEXT_CLASSES = 256
+_BARE_CLASSES = _TEXT_CLASSES + 256
+_JSON_NULL = _BARE_CLASSES + 256
+_ALPHABET = _JSON_NULL + len(CHARACTER_WORDS[0])
+_BASE64_START = _ALPHABET + len(CHARACTER_WORDS[1])
+_BASE64_END = _BASE64_START + len(CHARACTER_WORDS[2])
+_UNSAFE = _BASE64_END + len(CHARACTER_WORDS[3])
+_LETTER_U = 0x75
+_LETTER_X = 0x78
+_MOST_NUMBERS = 256 + PIECE_BYTES  # bytes of the numbers, quotes and brackets of a record
+_MOST_PER_BYTE = 6  # bytes written for one byte of a key, value or header
+_MOST_PER_HEADER = 48  # more bytes for each header
+
+
+def put_batches(
+    out: Room,
+    fields: Table,
+    literals: Table,
+    pieces: Bytes,
+    batches: Table,
+    crc_valid: memoryview,
+    first: int,
+    most_bytes: int,
+    bounds: Row,
+    status: Row,
+) -> int:
+    """Write lines of batches from row ``first`` on into ``out``, as many as fit of ``most_bytes`` each.
+
+    ``fields`` has a row for each field: where the piece of ``pieces`` before it starts and ends, its kind (FIELDS), and
+    a column or, for a bit, a mask; the last kind is "end". ``literals`` has a start and end in ``pieces`` for each of
+    LITERALS. Sums must fit in 64 bits. Returns the row after the last one written; ``status[0]`` is the index after its
+    line.
+    """
+    line = room_at(out)
+    texts = bytes_at(pieces)
+    at = 0
+    row = first
+    while row < len(batches) and len(out) - at >= most_bytes:
+        at = _put_batch_fields(line, at, fields, literals, texts, batches, crc_valid, row, bounds)
+        row += 1
+    status[0] = at
+    return row
+
+
+def put_records(
+    out: Room,
+    fields: Table,
+    record_fields: Table,
+    literals: Table,
+    pieces: Bytes,
+    tables: Bytes,
+    is_json: bool,
+    buffer: Bytes,
+    records: Table,
+    batches: Table,
+    crc_valid: memoryview,
+    first: int,
+    scratch: Room,
+    bounds: Row,
+    status: Row,
+) -> int:
+    """Write lines of records from row ``first`` on into ``out``, as many as are sure to fit.
+
+    ``fields``, ``literals`` and ``pieces`` are the same as for ``put_batches``. ``record_fields`` has the kind and
+    column of each field that comes from the record: "record-number" and the kinds after it. ``tables`` has, for each
+    byte, how JSON escapes it (0 for not at all), then how text escapes it, then whether a word of text may hold it
+    without quotes; after that come CHARACTER_WORDS, and a bit for each character that is escaped. ``scratch`` has room
+    for the fields of one batch. Returns the row after the last one written; ``status[0]`` is the index after its line.
+    """
+    line = room_at(out)
+    texts = bytes_at(pieces)
+    words = bytes_at(tables)
+    source = bytes_at(buffer)
+    fixed_text = room_at(scratch)
+    end = len(buffer)
+    at = 0
+    row = first
+    known = -1
+    fixed = 0
+    magic = 0
+    while row < len(records):
+        batch = records[row, R_BATCH]
+        if batch != known:
+            known = batch
+            magic = batches[batch, B_MAGIC]
+            fixed = _MOST_NUMBERS + _put_batch_fields(
+                fixed_text, 0, fields, literals, texts, batches, crc_valid, batch, bounds
+            )
+        count = records[row, R_HEADER_COUNT]
+        if fixed + _MOST_PER_BYTE * records[row, R_SIZE] + _MOST_PER_HEADER * max(count, 0) > len(out) - at:
+            break
+        for field in range(len(record_fields)):
+            at = copy_piece(line, at, fixed_text, bounds[field], bounds[field + 1])
+            kind = record_fields[field, 0]
+            column = record_fields[field, 1]
+            if kind == _F_RECORD_BYTES:
+                start = records[row, column]
+                length = records[row, column + 1]
+                if length < 0:
+                    at = _put_literal(line, at, texts, literals, _L_NULL)
+                elif is_json:
+                    at = _put_json(line, at, source, start, start + length, words)
+                else:
+                    at = _put_quoted(line, at, source, start, start + length, words)
+            elif kind == _F_RECORD_HEADERS and magic == 2:
+                start = records[row, column]
+                at = _put_headers(line, at, source, start, end, count, words)
+            elif (
+                kind == _F_RECORD_HEADERS
+                or (kind == _F_RECORD_TIMESTAMP and magic == 0)
+                or (kind == _F_RECORD_SEQUENCE and magic != 2)
+            ):
+                at = _put_literal(line, at, texts, literals, _L_NULL)
+            elif kind == _F_RECORD_SEQUENCE:
+                sequence = batches[batch, B_BASE_SEQUENCE]
+                if sequence < 0:
+                    sequence = -1
+                else:
+                    sequence += records[row, R_OFFSET] - batches[batch, B_BASE_OFFSET]
+                    sequence &= MAX_I32
+                at = put_number(line, at, sequence)
+            else:
+                at = put_number(line, at, records[row, column])
+        at = copy_piece(line, at, fixed_text, bounds[len(record_fields)], bounds[len(record_fields) + 1])
+        row += 1
+    status[0] = at
+    return row
+
+
+def _put_batch_fields(
+    out: Room,
+    at: int,
+    fields: Table,
+    literals: Table,
+    pieces: Bytes,
+    batches: Table,
+    crc_valid: memoryview,
+    batch: int,
+    bounds: Row,
+) -> int:
+    """Write the fields of a row that come from its batch, and the pieces between all fields.
+
+    A field that comes from the record ends a segment: ``bounds`` gets where each segment starts, and where the last one
+    ends. Returns the index after it.
+    """
+    magic = batches[batch, B_MAGIC]
+    attributes = batches[batch, B_ATTRIBUTES]
+    segment = 0
+    bounds[0] = at
+    for field in range(len(fields)):
+        at = copy_piece(out, at, pieces, fields[field, 0], fields[field, 1])
+        kind = fields[field, 2]
+        column = fields[field, 3]
+        if kind >= _F_RECORD:
+            segment += 1
+            bounds[segment] = at
+        elif kind == _F_END:
+            break
+        elif kind == _F_CRC_VALID:
+            literal = _L_NULL if crc_valid[batch] < 0 else _L_FALSE + crc_valid[batch]
+            at = _put_literal(out, at, pieces, literals, literal)
+        elif kind == _F_CODEC:
+            at = _put_literal(out, at, pieces, literals, _L_CODECS + (attributes & CODEC_MASK))
+        elif kind == _F_TIMESTAMP_TYPE:
+            literal = _L_TIMESTAMP_TYPES
+            if magic > 0:
+                literal += 2 if attributes & TIMESTAMP_TYPE_BIT else 1
+            at = _put_literal(out, at, pieces, literals, literal)
+        elif kind == _F_BIT:
+            literal = _L_NULL
+            if magic == 2:
+                literal = _L_FALSE + (1 if attributes & column else 0)
+            at = _put_literal(out, at, pieces, literals, literal)
+        elif (
+            (kind == _F_V2 and magic != 2)
+            or (kind == _F_TIMED and magic == 0)
+            or (kind == _F_COUNT and magic != 2 and batches[batch, column] < 0)
+            or (kind == _F_BASE_TIMESTAMP and (magic == 0 or (magic == 2 and attributes & DELETE_HORIZON_BIT)))
+            or (kind == _F_DELETE_HORIZON and (magic != 2 or not attributes & DELETE_HORIZON_BIT))
+        ):
+            at = _put_literal(out, at, pieces, literals, _L_NULL)
+        elif kind == _F_LAST_OFFSET:
+            at = put_number(out, at, batches[batch, B_BASE_OFFSET] + batches[batch, B_LAST_DELTA])
+        else:
+            at = put_number(out, at, batches[batch, column])
+    bounds[segment + 1] = at
+    return at
+
+
+def _put_literal(out: Room, at: int, pieces: Bytes, literals: Table, number: int) -> int:
+    """Write one of LITERALS."""
+    return copy_piece(out, at, pieces, literals[number, 0], literals[number, 1])
+
+
+def _put_headers(out: Room, at: int, source: Bytes, start: int, end: int, count: int, tables: Bytes) -> int:
+    """Write record headers as a JSON array of [key, value]."""
+    out[at] = 0x5B
+    at += 1
+    header = 0
+    while header < count:
+        if header > 0:
+            out[at] = 0x2C
+            at += 1
+        out[at] = 0x5B
+        length, start = read_varint(source, start, end)
+        at = _put_json(out, at + 1, source, start, start + length, tables)
+        start += length
+        out[at] = 0x2C
+        at += 1
+        length, start = read_varint(source, start, end)
+        if length < 0:
+            at = copy_piece(out, at, tables, _JSON_NULL, _ALPHABET)
+        else:
+            at = _put_json(out, at, source, start, start + length, tables)
+            start += length
+        out[at] = 0x5D
+        at += 1
+        header += 1
+    out[at] = 0x5D
+    return at + 1
+
+
+def _put_json(out: Room, first: int, source: Bytes, start: int, end: int, tables: Bytes) -> int:
+    """Write bytes as JSON: as a string if they are UTF-8, else as an object with the key base64."""
+    out[first] = 0x22
+    at = first + 1
+    index = start
+    while index < end:
+        at, index = copy_escaped(out, at, source, index, end)
+        escape = 0
+        while index < end:
+            byte = source[index]
+            escape = tables[byte]
+            if escape != 0:
+                break
+            out[at] = byte
+            at += 1
+            index += 1
+        if escape == 0:
+            break
+        if byte < 0x80:
+            out[at] = 0x5C
+            out[at + 1] = escape
+            at += 2
+            if escape == _LETTER_U:
+                at = _put_hex(out, at, byte, 4)
+            index += 1
+            continue
+        point, after = read_character(source, index, end)
+        if point < 0:
+            at = copy_piece(out, first, tables, _BASE64_START, _BASE64_END)
+            at = _put_base64(out, at, source, start, end, tables)
+            return copy_piece(out, at, tables, _BASE64_END, _UNSAFE)
+        if tables[_UNSAFE + (point >> 3)] >> (point & 7) & 1 == 0:
+            at = copy_bytes(out, at, source, index, after)
+        else:
+            if point > 0xFFFF:
+                point -= 0x10000
+                out[at] = 0x5C
+                out[at + 1] = _LETTER_U
+                at = _put_hex(out, at + 2, 0xD800 + (point >> 10), 4)
+                point = 0xDC00 + (point & 0x3FF)
+            out[at] = 0x5C
+            out[at + 1] = _LETTER_U
+            at = _put_hex(out, at + 2, point, 4)
+        index = after
+    out[at] = 0x22
+    return at + 1
+
+
+def _put_base64(out: Room, at: int, source: Bytes, start: int, end: int, tables: Bytes) -> int:
+    """Write bytes in base64."""
+    while end - start >= 3:
+        bits = source[start] << 16 | source[start + 1] << 8 | source[start + 2]
+        out[at] = tables[_ALPHABET + (bits >> 18)]
+        out[at + 1] = tables[_ALPHABET + (bits >> 12 & 0x3F)]
+        out[at + 2] = tables[_ALPHABET + (bits >> 6 & 0x3F)]
+        out[at + 3] = tables[_ALPHABET + (bits & 0x3F)]
+        at += 4
+        start += 3
+    if start < end:
+        bits = source[start] << 16
+        if end - start == 2:
+            bits |= source[start + 1] << 8
+        out[at] = tables[_ALPHABET + (bits >> 18)]
+        out[at + 1] = tables[_ALPHABET + (bits >> 12 & 0x3F)]
+        out[at + 2] = 0x3D
+        if end - start == 2:
+            out[at + 2] = tables[_ALPHABET + (bits >> 6 & 0x3F)]
+        out[at + 3] = 0x3D
+        at += 4
+    return at
+
+
+def _put_quoted(out: Room, at: int, source: Bytes, start: int, end: int, tables: Bytes) -> int:
+    """Write bytes as a word of the text format: as they are if that is clear, else in double quotes with escapes."""
+    index = start
+    while index < end and tables[_BARE_CLASSES + source[index]]:
+        index += 1
+    if index == end and start < end and not (end - start == 1 and source[start] == 0x2D):
+        return copy_bytes(out, at, source, start, end)
+    out[at] = 0x22
+    at += 1
+    index = start
+    while index < end:
+        at, index = copy_escaped(out, at, source, index, end)
+        escape = 0
+        while index < end:
+            byte = source[index]
+            escape = tables[_TEXT_CLASSES + byte]
+            if escape != 0:
+                break
+            out[at] = byte
+            at += 1
+            index += 1
+        if escape == 0:
+            break
+        if byte < 0x80:
+            out[at] = 0x5C
+            out[at + 1] = escape
+            at += 2
+            if escape == _LETTER_X:
+                at = _put_hex(out, at, byte, 2)
+            index += 1
+            continue
+        point, after = read_character(source, index, end)
+        if point < 0:
+            out[at] = 0x5C
+            out[at + 1] = _LETTER_X
+            at = _put_hex(out, at + 2, byte, 2)
+            index += 1
+            continue
+        if tables[_UNSAFE + (point >> 3)] >> (point & 7) & 1 == 0:
+            at = copy_bytes(out, at, source, index, after)
+        else:
+            out[at] = 0x5C
+            out[at + 1] = _LETTER_U if point <= 0xFFFF else _LETTER_U - 0x20
+            at = _put_hex(out, at + 2, point, 4 if point <= 0xFFFF else 8)
+        index = after
+    out[at] = 0x22
+    return at + 1
+
+
+def _put_hex(out: Room, at: int, value: int, digits: int) -> int:
+    """Write the last ``digits`` hexadecimal digits of a number."""
+    shift = 4 * digits
+    while shift > 0:
+        shift -= 4
+        nibble = value >> shift & 0xF
+        out[at] = nibble + (0x30 if nibble < 10 else 0x57)
+        at += 1
+    return at
