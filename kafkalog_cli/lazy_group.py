@@ -15,7 +15,8 @@ from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
 from kafkalog_cli.exit_codes import exit_status_rows
-from kafkalog_cli.quick_values import quick
+from kafkalog_cli.options.groups import as_command
+from kafkalog_cli.options.quick_values import quick
 
 #: -h as well as --help, and lines as wide as the exit codes' meanings need.
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
@@ -139,7 +140,7 @@ class LazyGroup(TyperGroup):
 def load_command(entry: CommandEntry) -> Any:
     """The command that typer makes of the function in the entry's module."""
     module = import_module(entry.module)
-    function = getattr(module, entry.name.replace("-", "_"))
+    function = as_command(getattr(module, entry.name.replace("-", "_")))
     app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
     kind = getattr(module, "COMMAND_CLASS", HelpfulCommand)
     app.command(name=entry.name, cls=kind, context_settings=CONTEXT_SETTINGS)(function)

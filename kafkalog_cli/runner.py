@@ -15,6 +15,8 @@ from format.rows.finding_rows import finding_row
 from kafkalog_cli.exit_codes import Condition, conditions_of
 from kafkalog_cli.failures import UsageError, condition_of, report
 from kafkalog_cli.messages import say
+from kafkalog_cli.options.judging import Judging
+from kafkalog_cli.options.output import Output
 from kafkalog_cli.output import open_output
 from kafkalog_cli.progress import Progress, open_progress
 from kafkalog_cli.render import open_renderer
@@ -34,27 +36,25 @@ class Run:
     def __init__(
         self,
         command: str,
+        output: Output,
+        judging: Judging,
         *,
-        format_name: str | None = None,
-        output: str | None = None,
-        quiet: bool = False,
         paths: Sequence[str] = (),
         main_schema: RowSchema | None = None,
         table_columns: Mapping[str, Sequence[str]] | None = None,
-        fail_on: Severity = Severity.ERROR,
         shows_summary: bool = False,
     ) -> None:
         """Open the output; raises what ``open_output`` raises.
 
-        ``format_name`` None means table on a terminal and text elsewhere. ``paths`` are the sources, into which no
-        output may go. ``shows_summary``: the summary is a result, and in text and tables goes where the rows go.
+        ``paths`` are the sources, into which no output may go. ``shows_summary``: the summary is a result, and in text
+        and tables goes where the rows go.
         """
         self.summary = Summary(command)
-        self._fail_on = fail_on
-        self._is_quiet = quiet
+        self._fail_on = judging.fail_on
+        self._is_quiet = output.quiet
         self._shows_summary = shows_summary
-        self._output = open_output(output, paths)
-        self.format_name = format_name or ("table" if self._output.is_terminal else "text")
+        self._output = open_output(output.output_file, paths)
+        self.format_name = output.format_name or ("table" if self._output.is_terminal else "text")
         self._renderer = open_renderer(
             self.format_name,
             self._output,

@@ -2,33 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from kafkalog_cli.exit_codes import Condition, combined, conditions_of
 from kafkalog_cli.failures import UsageError, condition_of, report
-from kafkalog_cli.kafka_flags import FlagError, Takes, parse_flags
 from kafkalog_cli.lazy_group import HelpfulCommand
 from kafkalog_cli.messages import say
-from kafkalog_cli.options import (
-    FailOn,
-    Jobs,
-    MaxDecompressedBytes,
-    MaxRecordBytes,
-    MaxZstdWindow,
-    check_path,
-    jobs_of,
-    limits_of,
-    one_of,
-    reading,
-)
+from kafkalog_cli.options.guards import Guards
+from kafkalog_cli.options.judging import Judging
+from kafkalog_cli.options.kafka_flags import FlagError, Takes, parse_flags
+from kafkalog_cli.options.parsers import one_of
+from kafkalog_cli.options.reading import check_path
+from kafkalog_cli.options.work import Pacing, Sharing
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from format.findings import Finding, Severity
-    from format.verbs.dump_log import DumpLogOptions, ErrorLine
+    from format.limits import Limits
+    from format.verbs.dump_log import Contents, DumpLogOptions, ErrorLine
 
 EXAMPLES = (
     ("kafkalog dump-log --files 00000000000000000000.log", "every batch of a segment"),
@@ -41,33 +37,8 @@ EXAMPLES = (
 RELEASES = ("4.3.1", "3.9.1")
 STRING_DECODER = "org.apache.kafka.tools.api.StringDecoder"
 
-#: Kafka's flags, and kafkalog's own after them.
-_FLAGS = {
-    "files": Takes.VALUE,
-    "print-data-log": Takes.NOTHING,
-    "deep-iteration": Takes.NOTHING,
-    "skip-record-metadata": Takes.NOTHING,
-    "max-bytes": Takes.VALUE,
-    "max-message-size": Takes.VALUE,
-    "index-sanity-check": Takes.NOTHING,
-    "verify-index-only": Takes.NOTHING,
-    "key-decoder-class": Takes.OPTIONAL_VALUE,
-    "value-decoder-class": Takes.OPTIONAL_VALUE,
-    "offsets-decoder": Takes.NOTHING,
-    "transaction-log-decoder": Takes.NOTHING,
-    "cluster-metadata-decoder": Takes.NOTHING,
-    "remote-log-metadata-decoder": Takes.NOTHING,
-    "share-group-state-decoder": Takes.NOTHING,
-    "help": Takes.NOTHING,
-    "version": Takes.NOTHING,
-    "h": Takes.NOTHING,
-    "emulate": Takes.VALUE,
-    "fail-on": Takes.VALUE,
-    "max-decompressed-bytes": Takes.VALUE,
-    "max-record-bytes": Takes.VALUE,
-    "max-zstd-window": Takes.VALUE,
-    "jobs": Takes.VALUE,
-}
+#: Flags of Kafka's whose value may be left out.
+_OPTIONAL_VALUES = frozenset(("key-decoder-class", "value-decoder-class"))
 _LATER_THAN_3_9 = "share-group-state-decoder"
 
 
@@ -75,10 +46,11 @@ class DumpLogCommand(HelpfulCommand):
     """The command with Kafka's way of reading flags."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Read the words as Kafka does, and hand them on as click wants them."""
+        """Read the words as Kafka does, and pass them on as click reads them."""
         emulates = _emulated(args)
+        known = _known_flags(self.get_params(ctx), emulates)
         try:
-            return super().parse_args(ctx, _as_click_reads(args, emulates))
+            return super().parse_args(ctx, _as_click_reads(args, known, emulates))
         except (FlagError, UsageError) as error:
             message = error.format_message() if isinstance(error, UsageError) else str(error)  # type: ignore[attr-defined]
             if emulates in RELEASES:
@@ -101,9 +73,23 @@ def _emulated(words: list[str]) -> str | None:
     return None
 
 
-def _as_click_reads(words: list[str], emulates: str | None) -> list[str]:
-    """The flags, each with two dashes and its value after ``=``; words that are none are told of and left out."""
-    known = {name: takes for name, takes in _FLAGS.items() if emulates != "3.9.1" or name != _LATER_THAN_3_9}
+def _known_flags(parameters: Sequence[Any], emulates: str | None) -> dict[str, Takes]:
+    """The flags by name, without dashes: those of this command, as far as the emulated release has them."""
+    known = {}
+    for each in parameters:
+        for option in each.opts:
+            name = option.lstrip("-")
+            if each.is_flag:
+                known[name] = Takes.NOTHING
+            else:
+                known[name] = Takes.OPTIONAL_VALUE if name in _OPTIONAL_VALUES else Takes.VALUE
+    if emulates == "3.9.1":
+        del known[_LATER_THAN_3_9]
+    return known
+
+
+def _as_click_reads(words: list[str], known: Mapping[str, Takes], emulates: str | None) -> list[str]:
+    """The flags, each with two dashes and its value after ``=``; other words are reported and left out."""
     parsed = parse_flags(words, known)
     if parsed.other_words and emulates is None:
         say(f"kafkalog: ignored, as Kafka does: {' '.join(parsed.other_words)} (files go into --files A,B,C)")
@@ -111,7 +97,7 @@ def _as_click_reads(words: list[str], emulates: str | None) -> list[str]:
         raise FlagError("Found multiple arguments for option files, but you asked for only one")
     shown = []
     for name, value in parsed.flags:
-        if _FLAGS[name] is Takes.NOTHING:
+        if known[name] is Takes.NOTHING:
             shown.append(f"-{name}" if len(name) == 1 else f"--{name}")
         else:
             shown.append(f"--{name}={STRING_DECODER if value is None else value}")
@@ -129,54 +115,82 @@ def _int32(text: Any) -> int:
 _CLASS_HELP = "Print it with this class of Kafka's: org.apache.kafka.tools.api.{String,Integer,Long,Default}Decoder."
 
 
-def dump_log(
+@dataclass(frozen=True, slots=True)
+class Decoders:
+    """How keys and values are decoded, as Kafka's flags say it."""
+
+    key_decoder_class: Annotated[
+        str | None, typer.Option("--key-decoder-class", metavar="[CLASS]", help=f"Keys. {_CLASS_HELP}")
+    ] = None
+    value_decoder_class: Annotated[
+        str | None, typer.Option("--value-decoder-class", metavar="[CLASS]", help=f"Values. {_CLASS_HELP}")
+    ] = None
+    offsets_decoder: Annotated[
+        bool, typer.Option("--offsets-decoder", help="Decode records of __consumer_offsets.")
+    ] = False
+    transaction_log_decoder: Annotated[
+        bool, typer.Option("--transaction-log-decoder", help="Decode records of __transaction_state.")
+    ] = False
+    cluster_metadata_decoder: Annotated[
+        bool, typer.Option("--cluster-metadata-decoder", help="Decode records of __cluster_metadata.")
+    ] = False
+    remote_log_metadata_decoder: Annotated[
+        bool, typer.Option("--remote-log-metadata-decoder", help="Decode records of __remote_log_metadata.")
+    ] = False
+    share_group_state_decoder: Annotated[
+        bool, typer.Option("--share-group-state-decoder", help="Decode records of __share_group_state.")
+    ] = False
+
+    @property
+    def contents(self) -> Contents:
+        """What the records are decoded as: the first of the flags that was given."""
+        from format.verbs.dump_log import Contents
+
+        given = {
+            Contents.OFFSETS: self.offsets_decoder,
+            Contents.TRANSACTION_LOG: self.transaction_log_decoder,
+            Contents.CLUSTER_METADATA: self.cluster_metadata_decoder,
+            Contents.REMOTE_LOG_METADATA: self.remote_log_metadata_decoder,
+            Contents.SHARE_GROUP_STATE: self.share_group_state_decoder,
+        }
+        return next((contents for contents, is_given in given.items() if is_given), Contents.CLASSES)
+
+    @property
+    def has_class(self) -> bool:
+        return self.key_decoder_class is not None or self.value_decoder_class is not None
+
+
+@dataclass(frozen=True, slots=True)
+class KafkaFlags:
+    """The flags of kafka-dump-log, and the release to emulate."""
+
     files: Annotated[
         list[str] | None,
         typer.Option("--files", metavar="FILE,FILE,…", help="What to dump: logs and their side files."),
-    ] = None,
+    ] = None
     print_data_log: Annotated[
         bool, typer.Option("--print-data-log", help="Print records with their keys and values.")
-    ] = False,
-    deep_iteration: Annotated[bool, typer.Option("--deep-iteration", help="Print records, without contents.")] = False,
+    ] = False
+    deep_iteration: Annotated[bool, typer.Option("--deep-iteration", help="Print records, without contents.")] = False
     skip_record_metadata: Annotated[
         bool, typer.Option("--skip-record-metadata", help="Of records print keys and values only.")
-    ] = False,
+    ] = False
     max_bytes: Annotated[
         int, typer.Option("--max-bytes", metavar="N", parser=_int32, help="Read so many bytes of a log.")
-    ] = 2**31 - 1,
+    ] = 2**31 - 1
     max_message_size: Annotated[
         int,
         typer.Option(
             "--max-message-size", metavar="N", parser=_int32, help="The largest batch; matters with --emulate only."
         ),
-    ] = 5 * 1024 * 1024,
+    ] = 5 * 1024 * 1024
     index_sanity_check: Annotated[
         bool, typer.Option("--index-sanity-check", help="Of an index, say whether a broker would keep it.")
-    ] = False,
+    ] = False
     verify_index_only: Annotated[
         bool, typer.Option("--verify-index-only", help="Compare an index with its log without printing it.")
-    ] = False,
-    key_decoder_class: Annotated[
-        str | None, typer.Option("--key-decoder-class", metavar="[CLASS]", help=f"Keys. {_CLASS_HELP}")
-    ] = None,
-    value_decoder_class: Annotated[
-        str | None, typer.Option("--value-decoder-class", metavar="[CLASS]", help=f"Values. {_CLASS_HELP}")
-    ] = None,
-    offsets_decoder: Annotated[
-        bool, typer.Option("--offsets-decoder", help="Decode records of __consumer_offsets.")
-    ] = False,
-    transaction_log_decoder: Annotated[
-        bool, typer.Option("--transaction-log-decoder", help="Decode records of __transaction_state.")
-    ] = False,
-    cluster_metadata_decoder: Annotated[
-        bool, typer.Option("--cluster-metadata-decoder", help="Decode records of __cluster_metadata.")
-    ] = False,
-    remote_log_metadata_decoder: Annotated[
-        bool, typer.Option("--remote-log-metadata-decoder", help="Decode records of __remote_log_metadata.")
-    ] = False,
-    share_group_state_decoder: Annotated[
-        bool, typer.Option("--share-group-state-decoder", help="Decode records of __share_group_state.")
-    ] = False,
+    ] = False
+    decoders: Decoders = field(default_factory=Decoders)
     emulate: Annotated[
         str | None,
         typer.Option(
@@ -184,19 +198,17 @@ def dump_log(
             help="Print exactly what this release prints, its mistakes too; the exit status is Kafka's (0 or 1).",
             **one_of(*RELEASES),
         ),
-    ] = None,
-    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False,
-    fail_on: FailOn = None,  # type: ignore[assignment]
-    max_decompressed_bytes: MaxDecompressedBytes = None,
-    max_record_bytes: MaxRecordBytes = None,
-    max_zstd_window: MaxZstdWindow = None,
-    jobs: Jobs = None,
-) -> None:
+    ] = None
+    version: Annotated[bool, typer.Option("--version", help="Show the version and exit.")] = False
+
+
+def dump_log(flags: KafkaFlags, judging: Judging, guards: Guards, sharing: Sharing) -> None:
     """What kafka-dump-log prints, to the byte, from the same flags; for scripts that parse it.
 
     Where Kafka's tool has a known mistake this one has not; docs/dump-log.md lists them. Text is written as UTF-8.
     """
-    if version:
+    emulate, decoders = flags.emulate, flags.decoders
+    if flags.version:
         from kafkalog_cli.version import version_text
 
         typer.echo(emulate or version_text())
@@ -204,26 +216,19 @@ def dump_log(
     from format.verbs.dump_log import Contents, DumpLogOptions, Release
     from format.verbs.dump_log.contents import decoder_class
 
-    paths = _paths(files, emulate)
-    decoders = {
-        Contents.OFFSETS: offsets_decoder,
-        Contents.TRANSACTION_LOG: transaction_log_decoder,
-        Contents.CLUSTER_METADATA: cluster_metadata_decoder,
-        Contents.REMOTE_LOG_METADATA: remote_log_metadata_decoder,
-        Contents.SHARE_GROUP_STATE: share_group_state_decoder,
-    }
-    has_class = key_decoder_class is not None or value_decoder_class is not None
+    paths = _paths(flags.files, emulate)
+    contents = decoders.contents
     options = DumpLogOptions(
-        prints_contents=print_data_log or has_class or any(decoders.values()),
-        is_deep=deep_iteration,
-        skips_record_metadata=skip_record_metadata,
-        max_bytes=max_bytes,
-        max_message_size=max_message_size,
-        checks_sanity_only=index_sanity_check,
-        verifies_only=verify_index_only,
-        contents=next((contents for contents, wanted in decoders.items() if wanted), Contents.CLASSES),
-        key_decoder=key_decoder_class or STRING_DECODER,
-        value_decoder=value_decoder_class or STRING_DECODER,
+        prints_contents=flags.print_data_log or decoders.has_class or contents is not Contents.CLASSES,
+        is_deep=flags.deep_iteration,
+        skips_record_metadata=flags.skip_record_metadata,
+        max_bytes=flags.max_bytes,
+        max_message_size=flags.max_message_size,
+        checks_sanity_only=flags.index_sanity_check,
+        verifies_only=flags.verify_index_only,
+        contents=contents,
+        key_decoder=decoders.key_decoder_class or STRING_DECODER,
+        value_decoder=decoders.value_decoder_class or STRING_DECODER,
         emulate=None if emulate is None else Release(emulate),
     )
     if emulate is None:
@@ -232,10 +237,9 @@ def dump_log(
                 raise typer.BadParameter(
                     f"{name} is none of Kafka's own decoders, and no Java class can be loaded here"
                 )
-        if max_bytes < 0:
+        if flags.max_bytes < 0:
             raise typer.BadParameter("--max-bytes must not be negative")
-    limits = limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window)
-    _print(paths, options, limits, fail_on, jobs_of(jobs))
+    _print(paths, options, guards.limits, judging.fail_on, sharing.process_count)
 
 
 def _paths(files: list[str] | None, emulate: str | None) -> list[str]:
@@ -253,13 +257,12 @@ def _paths(files: list[str] | None, emulate: str | None) -> list[str]:
     return paths
 
 
-def _print(paths: list[str], options: DumpLogOptions, limits: Any, fail_on: Severity | None, jobs: int) -> None:
+def _print(paths: list[str], options: DumpLogOptions, limits: Limits, fail_on: Severity, jobs: int) -> None:
     """Everything to standard output and error; raises typer.Exit with the exit code."""
     from format.findings import Finding, Severity
     from format.verbs.dump_log import KafkaStops, dump_log
     from kafkalog_cli.output import open_output
 
-    threshold = Severity.ERROR if fail_on is None else fail_on
     conditions: set[Condition] = set()
     output = open_output(None)
 
@@ -268,7 +271,7 @@ def _print(paths: list[str], options: DumpLogOptions, limits: Any, fail_on: Seve
             if isinstance(item, (bytes, memoryview)):
                 output.write(item)
             elif isinstance(item, Finding):
-                conditions.update(conditions_of(item, threshold))
+                conditions.update(conditions_of(item, fail_on))
                 if item.severity > Severity.INFO:
                     say(f"kafkalog: {item.severity.label}: {item.location}: {item.message} ({item.code})")
             else:
@@ -277,7 +280,7 @@ def _print(paths: list[str], options: DumpLogOptions, limits: Any, fail_on: Seve
     kafkas_code = 0
     try:
         try:
-            with reading(max_rate=None, cache_friendly=False):
+            with Pacing().reading():
                 pass_on(dump_log(paths, options, limits, jobs=jobs))
         except KafkaStops as stop:
             kafkas_code = 1

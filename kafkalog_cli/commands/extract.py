@@ -3,32 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from kafkalog_cli.options import (
-    CacheFriendly,
-    FailOn,
-    Format,
-    FromOffset,
-    FromTime,
-    MaxDecompressedBytes,
-    MaxRate,
-    MaxRecordBytes,
-    MaxZstdWindow,
-    Paths,
-    Quiet,
-    ToOffset,
-    ToTime,
-    limits_of,
-    one_of,
-    parse_positive,
-    parse_size,
-    reading,
-)
+from kafkalog_cli.options.guards import Guards
+from kafkalog_cli.options.judging import Judging
+from kafkalog_cli.options.output import RowOutput
+from kafkalog_cli.options.parsers import one_of, parse_positive, parse_size
+from kafkalog_cli.options.reading import Paths
+from kafkalog_cli.options.selection import Range
+from kafkalog_cli.options.work import Pacing
+from kafkalog_cli.options.writing import OutputDirectory, Resumption
 from kafkalog_cli.runner import Run
-from kafkalog_cli.writing import KeepPartial, OutputDirectory, Resume, say_published, tell_resumed
+from kafkalog_cli.written_rows import say_published, tell_resumed
 
 if TYPE_CHECKING:
     from format.rewriting.publish import NewFile
@@ -41,16 +30,16 @@ EXAMPLES = (
 )
 
 
-def extract(
-    paths: Paths,
-    output: OutputDirectory,
-    to: Annotated[
-        str, typer.Option("--to", help="The format of the files.", **one_of("parquet", "jsonl", "csv"))
-    ] = "parquet",
-    from_offset: FromOffset = None,
-    to_offset: ToOffset = None,
-    from_time: FromTime = None,
-    to_time: ToTime = None,
+@dataclass(frozen=True, slots=True)
+class Extracted:
+    """Which records are extracted, and into which files."""
+
+    paths: Paths
+    output: OutputDirectory
+    to: Annotated[str, typer.Option("--to", help="The format of the files.", **one_of("parquet", "jsonl", "csv"))] = (
+        "parquet"
+    )
+    range: Range = field(default_factory=Range)
     records_per_file: Annotated[
         int | None,
         typer.Option(
@@ -60,7 +49,7 @@ def extract(
             help="Begin a new file after so many records.",
             show_default="one file per partition",
         ),
-    ] = None,
+    ] = None
     bytes_per_file: Annotated[
         int | None,
         typer.Option(
@@ -70,17 +59,16 @@ def extract(
             help="Begin a new file when one has grown to about this.",
             show_default="one file per partition",
         ),
-    ] = None,
-    resume: Resume = False,
-    keep_partial: KeepPartial = False,
-    fail_on: FailOn = None,
-    format_name: Format = None,
-    max_decompressed_bytes: MaxDecompressedBytes = None,
-    max_record_bytes: MaxRecordBytes = None,
-    max_zstd_window: MaxZstdWindow = None,
-    max_rate: MaxRate = None,
-    cache_friendly: CacheFriendly = False,
-    quiet: Quiet = False,
+    ] = None
+
+
+def extract(
+    extracted: Extracted,
+    resumption: Resumption,
+    judging: Judging,
+    output: RowOutput,
+    guards: Guards,
+    pacing: Pacing,
 ) -> None:
     """Write records into a new directory as Parquet, JSON lines or CSV: topic=TOPIC/partition=N/part-00000.parquet.
 
@@ -90,50 +78,33 @@ def extract(
     from pathlib import Path
 
     from format.columns import EXTRACTED_FILE
-    from format.findings import Finding, Severity
-    from format.rewriting.publish import Publication
-    from format.scan.selection import Selection
+    from format.findings import Finding
     from format.verbs.extract.extract import Extraction, extract_job, extract_sources
     from format.verbs.extract.extract import extract as extract_records
 
     terms = Extraction(
-        _file_format(to, bytes_per_file),
-        Selection(
-            from_offset,
-            None if to_offset is None else to_offset + 1,
-            from_time,
-            None if to_time is None else to_time + 1,
-        ),
-        limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window),
-        records_per_file,
-        bytes_per_file,
+        _file_format(extracted.to, extracted.bytes_per_file),
+        extracted.range.selection,
+        guards.limits,
+        extracted.records_per_file,
+        extracted.bytes_per_file,
     )
     with (
-        reading(max_rate, cache_friendly),
-        Run(
-            "extract",
-            format_name=format_name,
-            quiet=quiet,
-            main_schema=EXTRACTED_FILE,
-            fail_on=fail_on or Severity.ERROR,
-            shows_summary=True,
-        ) as run,
+        pacing.reading(),
+        Run("extract", output, judging, main_schema=EXTRACTED_FILE, shows_summary=True) as run,
     ):
-        sources = [Path(each) for each in paths]
+        sources = [Path(each) for each in extracted.paths]
         found = extract_sources(sources, terms.left_out)
         job = extract_job(
             sources,
             found,
-            to=to,
-            from_offset=from_offset,
-            to_offset=to_offset,
-            from_time=from_time,
-            to_time=to_time,
-            records_per_file=records_per_file,
-            bytes_per_file=bytes_per_file,
+            to=extracted.to,
+            **asdict(extracted.range),
+            records_per_file=extracted.records_per_file,
+            bytes_per_file=extracted.bytes_per_file,
         )
-        with Publication(output, sources, job=job, resume=resume, keep_partial=keep_partial) as publication:
-            tell_resumed(run, publication, resume)
+        with resumption.publication(extracted.output, sources, job) as publication:
+            tell_resumed(run, publication, resumption.resume)
             terms.advance = run.progress(sum(each.size_bytes for each in found)).advance
             run.count("records", 0)
             for item in extract_records(found, publication, terms):

@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from format.findings import Severity
-from kafkalog_cli.options import (
-    FailOn,
-    Format,
-    MaxDecompressedBytes,
-    MaxRecordBytes,
-    MaxZstdWindow,
-    OutputFile,
-    Quiet,
-    check_path,
-    limits_of,
-    parse_count,
-    parse_moment,
-)
+from kafkalog_cli.options.guards import Guards
+from kafkalog_cli.options.judging import Judging
+from kafkalog_cli.options.output import DocumentOutput
+from kafkalog_cli.options.parsers import parse_count, parse_moment
+from kafkalog_cli.options.reading import check_path
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -38,7 +30,10 @@ EXAMPLES = (
 )
 
 
-def find(
+@dataclass(frozen=True, slots=True)
+class Sought:
+    """What to look for, and where."""
+
     partition: Annotated[
         str,
         typer.Argument(
@@ -47,10 +42,10 @@ def find(
             callback=check_path,
             show_default=False,
         ),
-    ],
+    ]
     offset: Annotated[
         int | None, typer.Option("--offset", metavar="N", parser=parse_count, help="The record with this offset.")
-    ] = None,
+    ] = None
     timestamp: Annotated[
         int | None,
         typer.Option(
@@ -60,28 +55,23 @@ def find(
             help="The first record at or after this time: epoch milliseconds, ISO-8601 (UTC unless it says otherwise), "
             "or relative (-2h, now).",
         ),
-    ] = None,
+    ] = None
     max_timestamp: Annotated[
         bool, typer.Option("--max-timestamp", help="The first record with the largest timestamp.")
-    ] = False,
+    ] = False
     explain: Annotated[
         bool, typer.Option("--explain", help="Show each step: segment, index entries, bytes scanned, match.")
-    ] = False,
+    ] = False
     past_high_watermark: Annotated[
         bool,
         typer.Option(
             "--past-high-watermark",
             help="By time, also find what lies at or past the high watermark, which a broker hides from consumers.",
         ),
-    ] = False,
-    format_name: Format = None,
-    output: OutputFile = None,
-    fail_on: FailOn = Severity.ERROR,
-    max_decompressed_bytes: MaxDecompressedBytes = None,
-    max_record_bytes: MaxRecordBytes = None,
-    max_zstd_window: MaxZstdWindow = None,
-    quiet: Quiet = False,
-) -> None:
+    ] = False
+
+
+def find(sought: Sought, output: DocumentOutput, judging: Judging, guards: Guards) -> None:
     """Where a record is: its offset, timestamp, segment and position, looked up as a broker looks it up.
 
     Index entries are checked before they are followed; one that lies is a finding, and the log is scanned instead.
@@ -89,21 +79,12 @@ def find(
     from format.columns import MATCH, STEP
     from kafkalog_cli.runner import Run
 
-    if (offset is not None) + (timestamp is not None) + max_timestamp != 1:
+    if (sought.offset is not None) + (sought.timestamp is not None) + sought.max_timestamp != 1:
         raise typer.BadParameter("give exactly one of --offset, --timestamp and --max-timestamp")
-    limits = limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window)
-    with Run(
-        "find",
-        format_name=format_name,
-        output=output,
-        quiet=quiet,
-        paths=[partition],
-        main_schema=STEP if explain else MATCH,
-        fail_on=fail_on,
-    ) as run:
-        found = _opened(partition)
-        for item in _search(found, offset, timestamp, past_high_watermark, limits):
-            _tell(run, item, explain, quiet)
+    schema = STEP if sought.explain else MATCH
+    with Run("find", output, judging, paths=[sought.partition], main_schema=schema) as run:
+        for item in _search(_opened(sought.partition), sought, guards.limits):
+            _show(run, item, sought.explain, output.quiet)
 
 
 def _opened(path: str) -> Partition:
@@ -119,19 +100,18 @@ def _opened(path: str) -> Partition:
         raise typer.BadParameter(printable(f"{path}: {error.message}")) from None
 
 
-def _search(
-    partition: Partition, offset: int | None, timestamp: int | None, past_high_watermark: bool, limits: Limits
-) -> Iterator[Told | Result]:
+def _search(partition: Partition, sought: Sought, limits: Limits) -> Iterator[Told | Result]:
     from format.verbs.find.find import find_max_timestamp, find_offset, find_timestamp
 
-    if offset is not None:
-        return find_offset(partition, offset, limits=limits)
-    if timestamp is not None:
-        return find_timestamp(partition, timestamp, past_high_watermark=past_high_watermark, limits=limits)
-    return find_max_timestamp(partition, past_high_watermark=past_high_watermark, limits=limits)
+    if sought.offset is not None:
+        return find_offset(partition, sought.offset, limits=limits)
+    is_past = sought.past_high_watermark
+    if sought.timestamp is not None:
+        return find_timestamp(partition, sought.timestamp, past_high_watermark=is_past, limits=limits)
+    return find_max_timestamp(partition, past_high_watermark=is_past, limits=limits)
 
 
-def _tell(run: Run, item: Told | Result, explain: bool, quiet: bool) -> None:
+def _show(run: Run, item: Told | Result, explain: bool, quiet: bool) -> None:
     from format.columns import MATCH, STEP
     from format.findings import Finding
     from format.verbs.find.trace import Match, TraceStep, match_row, step_row

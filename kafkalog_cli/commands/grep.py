@@ -3,37 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from format.findings import Severity
-from kafkalog_cli.options import (
-    AsKind,
-    CacheFriendly,
-    FailOn,
-    Format,
-    FromOffset,
-    FromTime,
-    Jobs,
-    Limit,
-    MaxDecompressedBytes,
-    MaxRate,
-    MaxRecordBytes,
-    MaxZstdWindow,
-    OutputFile,
-    Quiet,
-    ToOffset,
-    ToTime,
-    check_path,
-    jobs_of,
-    limits_of,
-    one_of,
-    parse_count,
-    reading,
-)
+from kafkalog_cli.options.guards import Guards
+from kafkalog_cli.options.judging import Judging
+from kafkalog_cli.options.output import DocumentOutput
+from kafkalog_cli.options.parsers import one_of, parse_count, parse_hex
+from kafkalog_cli.options.reading import AsKind, check_path
+from kafkalog_cli.options.selection import Rows
+from kafkalog_cli.options.work import Work
 from kafkalog_cli.render.shown_columns import RECORD_COLUMNS
 
 if TYPE_CHECKING:
@@ -61,20 +44,10 @@ _BEFORE_BYTES = 60
 _AFTER_BYTES = 120
 
 
-def parse_hex(text: Any) -> Any:
-    """Bytes from hexadecimal digits, which spaces may part."""
-    if not isinstance(text, str):
-        return text
-    try:
-        found = bytes.fromhex(text.removeprefix("0x"))
-    except ValueError:
-        found = b""
-    if not found:
-        raise typer.BadParameter("give bytes as pairs of hexadecimal digits, such as 00ff or '00 ff'")
-    return found
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """What the records must be like, and how many of them are shown."""
 
-
-def grep(
     words: Annotated[
         list[str],
         typer.Argument(
@@ -83,23 +56,23 @@ def grep(
             ".log files. Put -- before a pattern that starts with a dash.",
             show_default=False,
         ),
-    ],
+    ]
     regex: Annotated[
         bool, typer.Option("--regex", help="PATTERN is a regular expression; ^ and $ are the ends of a field.")
-    ] = False,
+    ] = False
     hex_bytes: Annotated[
         Any, typer.Option("--bytes", metavar="HEX", parser=parse_hex, help="Look for these bytes instead of a PATTERN.")
-    ] = None,
+    ] = None
     everything: Annotated[
         bool, typer.Option("--all", help="No PATTERN: every record that the other options choose.")
-    ] = False,
+    ] = False
     ignore_case: Annotated[
         bool, typer.Option("--ignore-case", "-i", help="Upper and lower case letters are the same.")
-    ] = False,
+    ] = False
     in_places: Annotated[
         list[str] | None,
         typer.Option("--in", help="Where to look; may be repeated.", show_default="any", **one_of(*PLACES)),
-    ] = None,
+    ] = None
     header: Annotated[
         list[str] | None,
         typer.Option(
@@ -108,40 +81,41 @@ def grep(
             help="Look in the values of this header, and elsewhere only if --in says so; may be repeated. With --all: "
             "the records that have it.",
         ),
-    ] = None,
-    invert: Annotated[bool, typer.Option("--invert", help="The records that do not match.")] = False,
-    tombstones: Annotated[bool, typer.Option("--tombstones", help="Only records whose value is null.")] = False,
+    ] = None
+    invert: Annotated[bool, typer.Option("--invert", help="The records that do not match.")] = False
+    tombstones: Annotated[bool, typer.Option("--tombstones", help="Only records whose value is null.")] = False
     producer_id: Annotated[
         int | None,
         typer.Option("--producer-id", metavar="ID", parser=parse_count, help="Only what this producer wrote."),
-    ] = None,
+    ] = None
     producer_epoch: Annotated[
         int | None,
         typer.Option("--producer-epoch", metavar="N", parser=parse_count, help="Only what has this producer epoch."),
-    ] = None,
-    from_offset: FromOffset = None,
-    to_offset: ToOffset = None,
-    from_time: FromTime = None,
-    to_time: ToTime = None,
-    limit: Limit = None,
+    ] = None
+    rows: Rows = field(default_factory=Rows)
+
+
+@dataclass(frozen=True, slots=True)
+class PerFile:
+    """Rows about files, in the place of records."""
+
     count: Annotated[
         bool, typer.Option("--count", help="How many records were found in each .log file, instead of the records.")
-    ] = False,
+    ] = False
     files_with_matches: Annotated[
         bool,
         typer.Option("--files-with-matches", help="The .log files with a match, each read only up to its first."),
-    ] = False,
-    as_kind: AsKind = None,
-    format_name: Format = None,
-    output: OutputFile = None,
-    fail_on: FailOn = Severity.ERROR,
-    max_decompressed_bytes: MaxDecompressedBytes = None,
-    max_record_bytes: MaxRecordBytes = None,
-    max_zstd_window: MaxZstdWindow = None,
-    jobs: Jobs = None,
-    max_rate: MaxRate = None,
-    cache_friendly: CacheFriendly = False,
-    quiet: Quiet = False,
+    ] = False
+
+
+def grep(
+    wanted: Wanted,
+    per_file: PerFile,
+    as_kind: AsKind,
+    output: DocumentOutput,
+    judging: Judging,
+    guards: Guards,
+    work: Work,
 ) -> None:
     """Find records by text, bytes or a regular expression in keys, values and headers, by producer, time and offset.
 
@@ -149,77 +123,65 @@ def grep(
     CRC is wrong are not searched; a finding tells of each.
     """
     from format.columns import FILE_MATCH, RECORD
-    from format.node.log_dir import Kind
-    from format.scan.selection import Selection
     from format.verbs.grep.grep import Criteria
     from format.verbs.grep.lines import Search, found_lines, searched_logs
     from kafkalog_cli.line_style import style_of
     from kafkalog_cli.runner import Run
 
-    if count and files_with_matches:
+    if per_file.count and per_file.files_with_matches:
         raise typer.BadParameter("give one of --count and --files-with-matches")
-    pattern, paths = _pattern_and_paths(words, hex_bytes, everything, regex, ignore_case)
-    if everything and (in_places or (invert and not header)):
+    pattern, paths = _pattern_and_paths(wanted)
+    if wanted.everything and (wanted.in_places or (wanted.invert and not wanted.header)):
         raise typer.BadParameter("--in and --invert need something to look for, and --all looks for nothing")
     criteria = Criteria(
         pattern,
-        _places(in_places or [], header or []),
-        Selection(from_offset, _after(to_offset), from_time, _after(to_time)),
-        producer_id,
-        producer_epoch,
-        tombstones,
-        invert,
+        _places(wanted.in_places or [], wanted.header or []),
+        wanted.rows.range.selection,
+        wanted.producer_id,
+        wanted.producer_epoch,
+        wanted.tombstones,
+        wanted.invert,
     )
-    kind = None if as_kind is None else Kind(as_kind)
+    kind = as_kind.kind
     for path in paths:
         _check_searchable(path, kind)
+    is_per_file = per_file.count or per_file.files_with_matches
+    schema = FILE_MATCH if is_per_file else RECORD
     with (
-        reading(max_rate, cache_friendly),
-        Run(
-            "grep",
-            format_name=format_name,
-            output=output,
-            quiet=quiet,
-            paths=paths,
-            main_schema=FILE_MATCH if count or files_with_matches else RECORD,
-            table_columns=_TABLE_COLUMNS,
-            fail_on=fail_on,
-        ) as run,
+        work.reading(),
+        Run("grep", output, judging, paths=paths, main_schema=schema, table_columns=_TABLE_COLUMNS) as run,
     ):
-        limits = limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window)
-        search = Search(criteria, style_of(run.raw_format), limits, jobs_of(jobs, max_rate))
-        if count or files_with_matches:
-            searched = searched_logs(map(Path, paths), search, kind=kind, first_only=files_with_matches)
-            _show_files(run, searched, files_with_matches, limit)
+        search = Search(criteria, style_of(run.raw_format), guards.limits, work.process_count)
+        if is_per_file:
+            searched = searched_logs(map(Path, paths), search, kind=kind, first_only=per_file.files_with_matches)
+            _show_files(run, searched, per_file.files_with_matches, wanted.rows.limit)
         else:
-            _show_records(run, found_lines(map(Path, paths), search, kind=kind), limit)
+            _show_records(run, found_lines(map(Path, paths), search, kind=kind), wanted.rows.limit)
 
 
 # -- what was asked ----------------------------------------------------------------------------------------------
 
 
-def _pattern_and_paths(
-    words: list[str], hex_bytes: bytes | None, everything: bool, regex: bool, ignore_case: bool
-) -> tuple[Pattern | None, list[str]]:
+def _pattern_and_paths(wanted: Wanted) -> tuple[Pattern | None, list[str]]:
     from format.verbs.grep.pattern import bytes_pattern, regex_pattern, text_pattern
     from kafkalog_cli.render.escape import printable
 
-    if hex_bytes is not None and everything:
+    if wanted.hex_bytes is not None and wanted.everything:
         raise typer.BadParameter("give one of --bytes and --all")
-    if hex_bytes is not None or everything:
-        if regex or ignore_case:
+    if wanted.hex_bytes is not None or wanted.everything:
+        if wanted.regex or wanted.ignore_case:
             raise typer.BadParameter("--regex and --ignore-case go with a PATTERN, not with --bytes or --all")
-        for word in words:
+        for word in wanted.words:
             check_path(word)
-        return None if hex_bytes is None else bytes_pattern(hex_bytes), words
-    text, *paths = words
+        return None if wanted.hex_bytes is None else bytes_pattern(wanted.hex_bytes), wanted.words
+    text, *paths = wanted.words
     if not paths:
         raise typer.BadParameter(f"no PATH after the PATTERN '{printable(text)}'; to list all records, give --all")
     for path in paths:
         check_path(path)
     try:
-        make = regex_pattern if regex else text_pattern
-        return make(text, ignore_case=ignore_case), paths
+        make = regex_pattern if wanted.regex else text_pattern
+        return make(text, ignore_case=wanted.ignore_case), paths
     except ValueError as error:
         raise typer.BadParameter(printable(str(error))) from None
 
@@ -236,10 +198,6 @@ def _places(in_places: list[str], headers: list[str]) -> Places:
         is_any or "header" in in_places,
         frozenset(name.encode("utf-8", "surrogateescape") for name in headers),
     )
-
-
-def _after(last: int | None) -> int | None:
-    return None if last is None else last + 1
 
 
 def _check_searchable(path: str, kind: Kind | None) -> None:

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from format.findings import Severity
-from kafkalog_cli.options import (
-    AsKind,
-    CacheFriendly,
-    FailOn,
-    Format,
-    MaxDecompressedBytes,
-    MaxRate,
-    OutputFile,
-    Paths,
-    Quiet,
-    limits_of,
-    one_of,
-    reading,
-)
+from kafkalog_cli.options.guards import DecompressionGuard
+from kafkalog_cli.options.judging import Judging
+from kafkalog_cli.options.output import DocumentOutput
+from kafkalog_cli.options.parsers import one_of
+from kafkalog_cli.options.reading import Reading
+from kafkalog_cli.options.work import Pacing
 
 if TYPE_CHECKING:
     from format.columns import RowSchema
@@ -82,8 +75,10 @@ _TABLE_COLUMNS = {
 _NO_TERMINAL_COLUMNS = 1000
 
 
-def ls(
-    paths: Paths,
+@dataclass(frozen=True, slots=True)
+class Listed:
+    """What is listed, and in which order."""
+
     segments: Annotated[
         bool | None,
         typer.Option(
@@ -91,7 +86,7 @@ def ls(
             help="List the segments below each partition.",
             show_default="for a partition, not for a log directory",
         ),
-    ] = None,
+    ] = None
     scan: Annotated[
         bool,
         typer.Option(
@@ -99,7 +94,7 @@ def ls(
             help="Read the batch headers, or names, sizes and checkpoints only.",
             show_default="--scan",
         ),
-    ] = True,
+    ] = True
     sort: Annotated[
         str,
         typer.Option(
@@ -107,16 +102,17 @@ def ls(
             help="The order of partitions and segments; all but name put the largest or latest first.",
             **one_of(*SORT_KEYS),
         ),
-    ] = "name",
-    reverse: Annotated[bool, typer.Option("--reverse", "-r", help="The other way round.")] = False,
-    as_kind: AsKind = None,
-    fail_on: FailOn = Severity.ERROR,
-    max_decompressed_bytes: MaxDecompressedBytes = None,
-    output_format: Format = None,
-    output: OutputFile = None,
-    max_rate: MaxRate = None,
-    cache_friendly: CacheFriendly = False,
-    quiet: Quiet = False,
+    ] = "name"
+    reverse: Annotated[bool, typer.Option("--reverse", "-r", help="The other way round.")] = False
+
+
+def ls(
+    listed: Listed,
+    reading: Reading,
+    judging: Judging,
+    guard: DecompressionGuard,
+    output: DocumentOutput,
+    pacing: Pacing,
 ) -> None:
     """What is here: partitions, segments, offset and time ranges, sizes, codecs, checkpoints, strays.
 
@@ -128,29 +124,31 @@ def ls(
     from kafkalog_cli.failures import condition_of, report
     from kafkalog_cli.runner import Run
 
-    kind = None if as_kind is None else _parsed_kind(as_kind)
-    limits = limits_of(max_decompressed_bytes)
     width = shutil.get_terminal_size((_NO_TERMINAL_COLUMNS, 24)).columns
     with (
-        reading(max_rate, cache_friendly),
+        pacing.reading(),
         Run(
             "ls",
-            format_name=output_format,
-            output=output,
-            quiet=quiet,
-            paths=paths,
-            main_schema=_main_schema(paths, kind, segments),
+            output,
+            judging,
+            paths=reading.paths,
+            main_schema=_main_schema(reading.files, reading.kind, listed.segments),
             table_columns={name: _fitting(columns, width) for name, columns in _TABLE_COLUMNS.items()},
-            fail_on=fail_on,
         ) as run,
     ):
-        if not scan:
+        if not listed.scan:
             run.not_checked("the logs and their indexes (--no-scan)")
-        shown = _Shown(run, fail_on)
-        for path in paths:
+        shown = _Shown(run, judging.fail_on)
+        for path in reading.paths:
             try:
                 for item in listings(
-                    Path(path), kind=kind, scan=scan, segments=segments, sort=sort, reverse=reverse, limits=limits
+                    Path(path),
+                    kind=reading.kind,
+                    scan=listed.scan,
+                    segments=listed.segments,
+                    sort=listed.sort,
+                    reverse=listed.reverse,
+                    limits=guard.limits,
                 ):
                     shown.take(item)
             except InputError as error:  # this path cannot be listed; the others can
@@ -204,16 +202,7 @@ class _Shown:
             self._run.count("info finding", self._infos)
 
 
-def _parsed_kind(text: str) -> Kind:
-    from format.node.log_dir import Kind
-
-    try:
-        return Kind(text)
-    except ValueError:
-        raise typer.BadParameter(f"--as: {text!r} is none of {', '.join(each.value for each in Kind)}") from None
-
-
-def _main_schema(paths: list[str], kind: Kind | None, segments: bool | None) -> RowSchema:
+def _main_schema(paths: list[Path], kind: Kind | None, segments: bool | None) -> RowSchema:
     """What a CSV document holds: segments where they were asked for or no log directory was given, else partitions."""
     from format.columns import PARTITION, SEGMENT
     from format.errors import InputError

@@ -2,44 +2,25 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from format.findings import Severity
 from format.layout import CODEC_NAMES
-from kafkalog_cli.options import (
-    CacheFriendly,
-    FailOn,
-    Format,
-    Jobs,
-    MaxDecompressedBytes,
-    MaxRate,
-    MaxRecordBytes,
-    MaxZstdWindow,
-    Quiet,
-    check_level,
-    jobs_of,
-    limits_of,
-    one_of,
-    parse_size,
-    reading,
-)
+from kafkalog_cli.options.compression import Sample, check_level
+from kafkalog_cli.options.guards import Guards
+from kafkalog_cli.options.judging import Judging
+from kafkalog_cli.options.output import RowOutput
+from kafkalog_cli.options.parsers import one_of, parse_size
+from kafkalog_cli.options.work import Work
+from kafkalog_cli.options.writing import Indexing, Resumption, Sources
 from kafkalog_cli.runner import Run
-from kafkalog_cli.writing import (
-    SEGMENT_TABLE_COLUMNS,
-    IndexInterval,
-    KeepPartial,
-    Resume,
-    SegmentBytes,
-    Sources,
-    say_published,
-    tell_resumed,
-    tell_written,
-)
+from kafkalog_cli.written_rows import SEGMENT_TABLE_COLUMNS, say_published, tell_resumed, tell_written
 
 if TYPE_CHECKING:
+    from format.limits import Limits
+    from format.rewriting.sources import WriteSources
     from format.verbs.recompress.plan import PlanTerms
 
 EXAMPLES = (
@@ -51,8 +32,11 @@ EXAMPLES = (
 )
 
 
-def recompress(
-    sources: Sources,
+@dataclass(frozen=True, slots=True)
+class Recompressed:
+    """What is recompressed and how, where it goes, and what is only measured or explained."""
+
+    sources: Sources
     output: Annotated[
         str | None,
         typer.Option(
@@ -60,8 +44,8 @@ def recompress(
             metavar="DIR",
             help="A new directory for the result, outside the sources; it appears whole or not at all.",
         ),
-    ] = None,
-    codec: Annotated[str | None, typer.Option("--codec", help="The codec to use.", **one_of(*CODEC_NAMES))] = None,
+    ] = None
+    codec: Annotated[str | None, typer.Option("--codec", help="The codec to use.", **one_of(*CODEC_NAMES))] = None
     level: Annotated[
         int | None,
         typer.Option(
@@ -70,27 +54,17 @@ def recompress(
             help="Its level: gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22.",
             show_default="Kafka's: gzip 6, lz4 9, zstd 3",
         ),
-    ] = None,
+    ] = None
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Measure what the codecs would save, per topic; write nothing.")
-    ] = False,
-    sample: Annotated[
-        int | None,
-        typer.Option(
-            "--sample",
-            metavar="SIZE",
-            parser=parse_size,
-            help="With --estimate: log bytes to measure per topic.",
-            show_default="16MiB",
-        ),
-    ] = None,
-    whole: Annotated[bool, typer.Option("--whole", help="With --estimate: measure everything.")] = False,
+    ] = False
+    sample: Sample = field(default_factory=Sample)
     explain: Annotated[
         bool, typer.Option("--explain", help="For each batch, what would be done and why; write nothing.")
-    ] = False,
+    ] = False
     force: Annotated[
         bool, typer.Option("--force", help="Recompress batches that have the codec already, as for another level.")
-    ] = False,
+    ] = False
     merge_bytes: Annotated[
         int | None,
         typer.Option(
@@ -101,27 +75,38 @@ def recompress(
             "with ids.",
             show_default="no merging",
         ),
-    ] = None,
+    ] = None
     magic: Annotated[
         str | None, typer.Option("--magic", help="Convert v0 and v1 messages to this format.", **one_of("2"))
-    ] = None,
-    segment_bytes: SegmentBytes = None,
+    ] = None
+    segment_bytes: Annotated[
+        int | None,
+        typer.Option(
+            "--segment-bytes",
+            metavar="SIZE",
+            parser=parse_size,
+            help="Roll a new segment where one would grow past this.",
+            show_default="as in the source, and 2 GiB at most",
+        ),
+    ] = None
     skip_damaged: Annotated[
         bool,
         typer.Option("--skip-damaged", help="Leave out, and list, what is damaged, instead of refusing the source."),
-    ] = False,
-    jobs: Jobs = None,
-    max_rate: MaxRate = None,
-    cache_friendly: CacheFriendly = False,
-    resume: Resume = False,
-    keep_partial: KeepPartial = False,
-    index_interval: IndexInterval = None,
-    fail_on: FailOn = Severity.ERROR,
-    format_name: Format = None,
-    max_decompressed_bytes: MaxDecompressedBytes = None,
-    max_record_bytes: MaxRecordBytes = None,
-    max_zstd_window: MaxZstdWindow = None,
-    quiet: Quiet = False,
+    ] = False
+
+    @property
+    def magic_number(self) -> int | None:
+        return None if self.magic is None else int(self.magic)
+
+
+def recompress(
+    recompressed: Recompressed,
+    work: Work,
+    resumption: Resumption,
+    indexing: Indexing,
+    judging: Judging,
+    output: RowOutput,
+    guards: Guards,
 ) -> None:
     """Write the same records with another codec, with new indexes, into a new directory.
 
@@ -129,59 +114,61 @@ def recompress(
     written is read back and compared, record by record, before it appears. Batches that have the codec already are
     copied byte for byte. A damaged source is refused: run salvage first.
     """
+    from format.columns import BATCH_DECISION, ESTIMATE
+    from format.rewriting.sources import read_write_sources
     from format.verbs.recompress.new_batches import Target
     from format.verbs.recompress.plan import PlanTerms
 
-    _check_options(output, codec, level, estimate, explain)
-    limits = limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window)
-    paths = [Path(each) for each in sources]
-    if estimate and not explain:
-        with reading(max_rate, cache_friendly):
-            _estimate(paths, codec, level, None if whole else sample, whole, limits, format_name, quiet, fail_on)
+    _check_options(recompressed)
+    paths = recompressed.sources.paths
+    if recompressed.estimate and not recompressed.explain:
+        with work.reading(), Run("recompress", output, judging, main_schema=ESTIMATE) as run:
+            _estimate(run, read_write_sources(paths), recompressed, guards.limits)
         return
-    target = Target(CODEC_NAMES.index(codec or "zstd"), level, None if magic is None else int(magic))
-    plan = PlanTerms(target, force, merge_bytes or 0)
-    if explain:
-        with reading(max_rate, cache_friendly):
-            _explain(paths, plan, limits, format_name, quiet, fail_on)
+    target = Target(CODEC_NAMES.index(recompressed.codec or "zstd"), recompressed.level, recompressed.magic_number)
+    plan = PlanTerms(target, recompressed.force, recompressed.merge_bytes or 0)
+    if recompressed.explain:
+        with work.reading(), Run("recompress", output, judging, main_schema=BATCH_DECISION) as run:
+            _explain(run, read_write_sources(paths), plan, guards.limits)
         return
     from format.columns import WRITTEN_SEGMENT
-    from format.rewriting.index_builder import DEFAULT_INTERVAL_BYTES
-    from format.rewriting.publish import Publication
-    from format.rewriting.sources import read_write_sources
     from format.verbs.recompress.recompress import recompress as recompress_sources
     from format.verbs.recompress.terms import Recompression
     from kafkalog_cli.exit_codes import Condition
 
     with (
-        reading(max_rate, cache_friendly),
+        work.reading(),
         Run(
             "recompress",
-            format_name=format_name,
-            quiet=quiet,
+            output,
+            judging,
             main_schema=WRITTEN_SEGMENT,
             table_columns={WRITTEN_SEGMENT.type: SEGMENT_TABLE_COLUMNS},
-            fail_on=fail_on,
             shows_summary=True,
         ) as run,
     ):
         found = read_write_sources(paths)
         terms = Recompression(
-            plan, segment_bytes, skip_damaged, jobs_of(jobs, max_rate), limits, index_interval or DEFAULT_INTERVAL_BYTES
+            plan,
+            recompressed.segment_bytes,
+            recompressed.skip_damaged,
+            work.process_count,
+            guards.limits,
+            indexing.interval_bytes,
         )
         job = found.job(
             "recompress",
-            codec=codec,
-            level=level,
-            magic=magic,
-            force=force,
-            batch_bytes=merge_bytes,
-            segment_bytes=segment_bytes,
-            skip_damaged=skip_damaged,
+            codec=recompressed.codec,
+            level=recompressed.level,
+            magic=recompressed.magic,
+            force=recompressed.force,
+            batch_bytes=recompressed.merge_bytes,
+            segment_bytes=recompressed.segment_bytes,
+            skip_damaged=recompressed.skip_damaged,
             index_interval_bytes=terms.interval_bytes,
         )
-        with Publication(output or "", paths, job=job, resume=resume, keep_partial=keep_partial) as publication:
-            tell_resumed(run, publication, resume)
+        with resumption.publication(recompressed.output or "", paths, job) as publication:
+            tell_resumed(run, publication, resumption.resume)
             terms.advance = run.progress(2 * found.size_bytes).advance
             tell_written(run, recompress_sources(found, publication, terms))
         if run.summary.counts.get("lost_bytes"):
@@ -189,58 +176,41 @@ def recompress(
         say_published(run, publication.target)
 
 
-def _check_options(output: str | None, codec: str | None, level: int | None, estimate: bool, explain: bool) -> None:
-    if (output is None) != (estimate or explain):
+def _check_options(given: Recompressed) -> None:
+    if (given.output is None) != (given.estimate or given.explain):
         raise typer.BadParameter("give --output DIR, or one of --estimate and --explain, which write nothing")
-    if codec is None and not estimate:
+    if given.codec is None and not given.estimate:
         raise typer.BadParameter("say which codec with --codec none|gzip|snappy|lz4|zstd")
-    check_level(codec, level)
+    check_level(given.codec, given.level)
 
 
-def _estimate(
-    paths: list[Path],
-    codec: str | None,
-    level: int | None,
-    sample: int | None,
-    whole: bool,
-    limits: object,
-    format_name: str | None,
-    quiet: bool,
-    fail_on: Severity,
-) -> None:
+def _estimate(run: Run, sources: WriteSources, given: Recompressed, limits: Limits) -> None:
     from format.columns import ESTIMATE
     from format.findings import Finding
-    from format.rewriting.sources import read_write_sources
-    from format.verbs.recompress.estimate import DEFAULT_SAMPLE_BYTES, estimate, not_measured, targets_of
+    from format.verbs.recompress.estimate import estimate, not_measured, targets_of
 
-    with Run("recompress", format_name=format_name, quiet=quiet, main_schema=ESTIMATE, fail_on=fail_on) as run:
-        found = read_write_sources(paths)
-        sample_bytes = None if whole else sample or DEFAULT_SAMPLE_BYTES
-        progress = run.progress()
-        largest_log_bytes = 0
-        for item in estimate(found, targets_of(codec, level), sample_bytes, limits=limits, advance=progress.advance):
-            if isinstance(item, Finding):
-                run.finding(item)
-            else:
-                run.write(ESTIMATE, (item.row(),))
-                largest_log_bytes = max(largest_log_bytes, item.log_bytes)
-        for words in not_measured(largest_log_bytes, sample_bytes):
-            run.not_checked(words)
+    sample_bytes = given.sample.size_bytes
+    targets = targets_of(given.codec, given.level)
+    progress = run.progress()
+    largest_log_bytes = 0
+    for item in estimate(sources, targets, sample_bytes, limits=limits, advance=progress.advance):
+        if isinstance(item, Finding):
+            run.finding(item)
+        else:
+            run.write(ESTIMATE, (item.row(),))
+            largest_log_bytes = max(largest_log_bytes, item.log_bytes)
+    for words in not_measured(largest_log_bytes, sample_bytes):
+        run.not_checked(words)
 
 
-def _explain(
-    paths: list[Path], plan: PlanTerms, limits: object, format_name: str | None, quiet: bool, fail_on: Severity
-) -> None:
+def _explain(run: Run, sources: WriteSources, plan: PlanTerms, limits: Limits) -> None:
     from format.columns import BATCH_DECISION
     from format.findings import Finding
-    from format.rewriting.sources import read_write_sources
     from format.verbs.recompress.explain import explain_recompress
 
-    with Run("recompress", format_name=format_name, quiet=quiet, main_schema=BATCH_DECISION, fail_on=fail_on) as run:
-        found = read_write_sources(paths)
-        progress = run.progress(found.size_bytes)
-        for item in explain_recompress(found, plan, limits=limits, advance=progress.advance):
-            if isinstance(item, Finding):
-                run.finding(item)
-            else:
-                run.write(BATCH_DECISION, item)
+    progress = run.progress(sources.size_bytes)
+    for item in explain_recompress(sources, plan, limits=limits, advance=progress.advance):
+        if isinstance(item, Finding):
+            run.finding(item)
+        else:
+            run.write(BATCH_DECISION, item)

@@ -2,36 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
-from kafkalog_cli.options import (
-    CacheFriendly,
-    FailOn,
-    Format,
-    MaxDecompressedBytes,
-    MaxRate,
-    MaxRecordBytes,
-    MaxZstdWindow,
-    Quiet,
-    check_path,
-    limits_of,
-    one_of,
-    reading,
-)
+from kafkalog_cli.options.guards import Guards
+from kafkalog_cli.options.judging import Judging
+from kafkalog_cli.options.output import RowOutput
+from kafkalog_cli.options.parsers import one_of
+from kafkalog_cli.options.reading import check_path
+from kafkalog_cli.options.work import Pacing
+from kafkalog_cli.options.writing import Indexing, OutputDirectory, Resumption, Sources
 from kafkalog_cli.runner import Run
-from kafkalog_cli.writing import (
-    SEGMENT_TABLE_COLUMNS,
-    IndexInterval,
-    KeepPartial,
-    OutputDirectory,
-    Resume,
-    Sources,
-    say_published,
-    tell_resumed,
-    tell_written,
-)
+from kafkalog_cli.written_rows import SEGMENT_TABLE_COLUMNS, say_published, tell_resumed, tell_written
 
 EXAMPLES = (
     ("kafkalog redact /mnt/kafka/orders-0 --output shared", "hashes under a key that nobody keeps"),
@@ -42,15 +26,18 @@ EXAMPLES = (
 _MOST_KEY_BYTES = 1024 * 1024
 
 
-def redact(
-    sources: Sources,
-    output: OutputDirectory,
+@dataclass(frozen=True, slots=True)
+class Redacted:
+    """What is redacted, where the copy goes, and what takes the place of the bytes."""
+
+    sources: Sources
+    output: OutputDirectory
     mode: Annotated[
         str,
         typer.Option(
             "--mode", help="What to put in: keyed hashes, equal for equal bytes, or filler.", **one_of("hash", "fill")
         ),
-    ] = "hash",
+    ] = "hash"
     key_file: Annotated[
         str | None,
         typer.Option(
@@ -59,66 +46,60 @@ def redact(
             help="The secret key of the hashes: the whole file, 16 bytes or more.",
             show_default="a random key, used once",
         ),
-    ] = None,
+    ] = None
     header_names: Annotated[
         bool, typer.Option("--header-names", help="Replace the names of headers, too, not only their values.")
-    ] = False,
-    resume: Resume = False,
-    keep_partial: KeepPartial = False,
-    index_interval: IndexInterval = None,
-    fail_on: FailOn = None,
-    format_name: Format = None,
-    max_decompressed_bytes: MaxDecompressedBytes = None,
-    max_record_bytes: MaxRecordBytes = None,
-    max_zstd_window: MaxZstdWindow = None,
-    max_rate: MaxRate = None,
-    cache_friendly: CacheFriendly = False,
-    quiet: Quiet = False,
+    ] = False
+
+
+def redact(
+    redacted: Redacted,
+    resumption: Resumption,
+    indexing: Indexing,
+    judging: Judging,
+    output: RowOutput,
+    guards: Guards,
+    pacing: Pacing,
 ) -> None:
     """Copy logs into a new directory with every key, value and header value replaced by as many other bytes.
 
     Offsets, timestamps, sizes, nulls, producers and batch boundaries stay, so that the copy can be handed on and still
     be examined. What cannot be read cannot be redacted: it is left out, with a finding. Topic names stay.
     """
-    from pathlib import Path
-
     from format.columns import WRITTEN_SEGMENT
-    from format.findings import Severity
-    from format.rewriting.index_builder import DEFAULT_INTERVAL_BYTES
-    from format.rewriting.publish import Publication
     from format.rewriting.sources import read_write_sources
     from format.verbs.redact.redact import Redaction
     from format.verbs.redact.redact import redact as redact_sources
     from format.verbs.redact.replacements import Mode, Redactor
 
+    mode, key_file = redacted.mode, redacted.key_file
     if key_file is not None and mode == "fill":
         raise typer.BadParameter("filler needs no key", param_hint="--key-file")
-    if resume and mode == "hash" and key_file is None:
+    if resumption.resume and mode == "hash" and key_file is None:
         raise typer.BadParameter("a run with a random key cannot be taken up: give --key-file", param_hint="--resume")
     redactor = Redactor(Mode(mode), b"" if mode == "fill" else _key(key_file))
     terms = Redaction(
         redactor,
-        header_names,
-        limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window),
-        index_interval or DEFAULT_INTERVAL_BYTES,
+        redacted.header_names,
+        guards.limits,
+        indexing.interval_bytes,
     )
     with (
-        reading(max_rate, cache_friendly),
+        pacing.reading(),
         Run(
             "redact",
-            format_name=format_name,
-            quiet=quiet,
+            output,
+            judging,
             main_schema=WRITTEN_SEGMENT,
             table_columns={WRITTEN_SEGMENT.type: SEGMENT_TABLE_COLUMNS},
-            fail_on=fail_on or Severity.ERROR,
             shows_summary=True,
         ) as run,
     ):
-        paths = [Path(each) for each in sources]
+        paths = redacted.sources.paths
         found = read_write_sources(paths, takes_files=True)
         job = found.job("redact", **terms.options())
-        with Publication(output, paths, job=job, resume=resume, keep_partial=keep_partial) as publication:
-            tell_resumed(run, publication, resume)
+        with resumption.publication(redacted.output, paths, job) as publication:
+            tell_resumed(run, publication, resumption.resume)
             terms.advance = run.progress(2 * found.size_bytes).advance
             tell_written(run, redact_sources(found, publication, terms))
         run.count("records", terms.records)

@@ -2,33 +2,23 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from format.findings import Severity
 from format.layout import CODEC_NAMES
-from kafkalog_cli.options import (
-    LEVELS,
-    AsKind,
-    FailOn,
-    Format,
-    FromOffset,
-    FromTime,
-    MaxDecompressedBytes,
-    MaxRecordBytes,
-    MaxZstdWindow,
-    Quiet,
-    ToOffset,
-    ToTime,
-    check_level,
-    check_path,
-    limits_of,
-    one_of,
-    parse_size,
-)
+from kafkalog_cli.options.cluster import Cluster
+from kafkalog_cli.options.compression import check_level
+from kafkalog_cli.options.guards import Guards
+from kafkalog_cli.options.judging import LEVELS, Judging
+from kafkalog_cli.options.output import RowOutput
+from kafkalog_cli.options.parsers import one_of, parse_size
+from kafkalog_cli.options.reading import AsKind, check_path
+from kafkalog_cli.options.selection import Range
 
 if TYPE_CHECKING:
+    from format.scan.selection import Selection
     from kafkalog_cli.runner import Run
 
 JOBS = ("verify", "inventory", "grep", "extract", "recompress-estimate")
@@ -44,58 +34,23 @@ EXAMPLES = (
 )
 
 
-def scan(
-    job: Annotated[
-        str,
-        typer.Argument(
-            help="One of " + ", ".join(JOBS) + ".", show_default=False, **(one_of(*JOBS) | {"metavar": "JOB"})
-        ),
-    ],
-    words: Annotated[
-        list[str],
-        typer.Argument(
-            metavar="[PATTERN] PATH...",
-            help="Log directories, partition directories or files; for grep, after the text to look for.",
-            show_default=False,
-        ),
-    ],
-    master: Annotated[
-        str | None,
-        typer.Option("--master", metavar="URL", help="Where Spark runs.", show_default="local[*]: this machine"),
-    ] = None,
-    output: Annotated[
-        str | None,
-        typer.Option("--output", metavar="DIR", help="A directory for Parquet tables; extract needs it."),
-    ] = None,
-    broker_id: Annotated[
-        int | None,
-        typer.Option(
-            "--broker-id", metavar="N", help="Who the rows of the tables are from.", show_default="meta.properties"
-        ),
-    ] = None,
-    range_size: Annotated[
-        int | None,
-        typer.Option(
-            "--range-size",
-            metavar="SIZE",
-            parser=parse_size,
-            help="How much of a large log one task reads.",
-            show_default="64MiB, more where there are terabytes",
-        ),
-    ] = None,
-    level: Annotated[str, typer.Option("--level", help="For verify: how deep.", **one_of(*LEVELS))] = "full",
-    regex: Annotated[bool, typer.Option("--regex", help="For grep: PATTERN is a regular expression.")] = False,
-    ignore_case: Annotated[bool, typer.Option("--ignore-case", help="For grep: upper and lower case alike.")] = False,
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """What one of the jobs takes, each for itself."""
+
+    level: Annotated[str, typer.Option("--level", help="For verify: how deep.", **one_of(*LEVELS))] = "full"
+    regex: Annotated[bool, typer.Option("--regex", help="For grep: PATTERN is a regular expression.")] = False
+    ignore_case: Annotated[bool, typer.Option("--ignore-case", help="For grep: upper and lower case alike.")] = False
     batches: Annotated[
         bool, typer.Option("--batches", help="For inventory: a table of all batches too; needs --output.")
-    ] = False,
+    ] = False
     codec: Annotated[
         str | None,
         typer.Option("--codec", help="For recompress-estimate: this codec, not all of them.", **one_of(*CODEC_NAMES)),
-    ] = None,
+    ] = None
     codec_level: Annotated[
         int | None, typer.Option("--codec-level", metavar="N", help="Its level.", show_default="Kafka's")
-    ] = None,
+    ] = None
     sample: Annotated[
         int | None,
         typer.Option(
@@ -105,100 +60,113 @@ def scan(
             help="For recompress-estimate: log bytes to measure per topic.",
             show_default="16MiB",
         ),
-    ] = None,
-    whole: Annotated[bool, typer.Option("--whole", help="For recompress-estimate: measure everything.")] = False,
-    from_offset: FromOffset = None,
-    to_offset: ToOffset = None,
-    from_time: FromTime = None,
-    to_time: ToTime = None,
-    as_kind: AsKind = None,
-    format_name: Format = None,
-    fail_on: FailOn = Severity.ERROR,
-    max_decompressed_bytes: MaxDecompressedBytes = None,
-    max_record_bytes: MaxRecordBytes = None,
-    max_zstd_window: MaxZstdWindow = None,
-    quiet: Quiet = False,
-) -> None:
+    ] = None
+    whole: Annotated[bool, typer.Option("--whole", help="For recompress-estimate: measure everything.")] = False
+    range: Range = field(default_factory=Range)
+
+
+@dataclass(frozen=True, slots=True)
+class Scanned:
+    """The job, what it reads, and where it runs."""
+
+    job: Annotated[
+        str,
+        typer.Argument(
+            help="One of " + ", ".join(JOBS) + ".", show_default=False, **(one_of(*JOBS) | {"metavar": "JOB"})
+        ),
+    ]
+    words: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="[PATTERN] PATH...",
+            help="Log directories, partition directories or files; for grep, after the text to look for.",
+            show_default=False,
+        ),
+    ]
+    cluster: Cluster = field(default_factory=Cluster)
+    choices: Choices = field(default_factory=Choices)
+
+
+def scan(scanned: Scanned, as_kind: AsKind, output: RowOutput, judging: Judging, guards: Guards) -> None:
     """Run verify, ls (as inventory), grep, extract or recompress --estimate as a Spark job, with the same results.
 
     Paths may be addresses, such as s3://bucket/node-1.
 
     Needs Java 17 and pip install 'kafkalog[spark]'. A start takes a few seconds: for one partition, use the command.
     """
-    from format.node.log_dir import Kind
-    from format.scan.selection import Selection
+    from format.io import remote_files
+    from format.io.remote_path import is_remote, path_of
     from format.verbs.verify.walk import Level
     from kafkalog_cli.runner import Run
     from spark_jobs.submit import Scan, job_options
 
-    pattern, paths = (words[0], words[1:]) if job == "grep" else (None, words)
-    if not paths:
+    job, choices, cluster = scanned.job, scanned.choices, scanned.cluster
+    pattern, words = (scanned.words[0], scanned.words[1:]) if job == "grep" else (None, scanned.words)
+    if not words:
         raise typer.BadParameter("no PATH after the PATTERN")
-    from format.io import remote_files
-    from format.io.remote_path import is_remote, path_of
-
-    for path in paths:
-        if not is_remote(path):
-            check_path(str(path_of(path)))
-    remote_files.know(paths)
-    if output is None and (job == "extract" or batches):
-        raise typer.BadParameter(f"{'extract' if job == 'extract' else '--batches'} needs --output DIR")
-    if batches and job != "inventory":
-        raise typer.BadParameter("--batches is for inventory")
-    if job != "recompress-estimate" and (codec or codec_level is not None or sample or whole):
-        raise typer.BadParameter("--codec, --codec-level, --sample and --whole are for recompress-estimate")
-    check_level(codec, codec_level)
-    limits = limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window)
-    selection = Selection(
-        from_offset, None if to_offset is None else to_offset + 1, from_time, None if to_time is None else to_time + 1
-    )
-    if not selection.is_everything and job not in ("grep", "extract"):
-        raise typer.BadParameter("ranges of offsets and times are for grep and extract")
+    for word in words:
+        if not is_remote(word):
+            check_path(str(path_of(word)))
+    remote_files.know(words)
+    selection = choices.range.selection
+    _check_choices(job, choices, cluster, selection)
     from format.columns import ESTIMATE, FINDING, PARTITION, RECORD
     from format.verbs.recompress.estimate import DEFAULT_SAMPLE_BYTES
 
-    criteria = None if pattern is None else _criteria(pattern, regex, ignore_case, selection)
+    criteria = None if pattern is None else _criteria(pattern, choices, selection)
     schema = {"inventory": PARTITION, "grep": RECORD, "recompress-estimate": ESTIMATE}.get(job, FINDING)
-    sample_bytes = None if whole else sample or DEFAULT_SAMPLE_BYTES
+    paths = [path_of(word) for word in words]
     with Run(
         "scan",
-        format_name=format_name,
-        quiet=quiet,
-        paths=[str(path_of(path)) for path in paths],
+        output,
+        judging,
+        paths=[str(path) for path in paths],
         main_schema=schema,
-        fail_on=fail_on,
         shows_summary=job == "verify",
     ) as run:
         wanted = Scan(
             job,
-            [path_of(path) for path in paths],
+            paths,
             job_options(
                 job,
-                level=Level[level.upper()],
+                level=Level[choices.level.upper()],
                 criteria=criteria,
                 selection=selection,
-                limits=limits,
-                codec=codec,
-                codec_level=codec_level,
-                sample_bytes=sample_bytes,
-                batches=batches,
+                limits=guards.limits,
+                codec=choices.codec,
+                codec_level=choices.codec_level,
+                sample_bytes=None if choices.whole else choices.sample or DEFAULT_SAMPLE_BYTES,
+                batches=choices.batches,
             ),
-            master,
-            None if as_kind is None else Kind(as_kind),
-            output,
-            broker_id,
-            range_size,
+            cluster.master,
+            as_kind.kind,
+            cluster.tables,
+            cluster.broker_id,
+            cluster.range_size,
         )
-        _show(run, wanted, level)
+        _show(run, wanted, choices.level)
 
 
-def _criteria(pattern: str, regex: bool, ignore_case: bool, selection: Any) -> Any:
+def _check_choices(job: str, choices: Choices, cluster: Cluster, selection: Selection) -> None:
+    if cluster.tables is None and (job == "extract" or choices.batches):
+        raise typer.BadParameter(f"{'extract' if job == 'extract' else '--batches'} needs --output DIR")
+    if choices.batches and job != "inventory":
+        raise typer.BadParameter("--batches is for inventory")
+    is_estimating = choices.codec or choices.codec_level is not None or choices.sample or choices.whole
+    if job != "recompress-estimate" and is_estimating:
+        raise typer.BadParameter("--codec, --codec-level, --sample and --whole are for recompress-estimate")
+    check_level(choices.codec, choices.codec_level)
+    if not selection.is_everything and job not in ("grep", "extract"):
+        raise typer.BadParameter("ranges of offsets and times are for grep and extract")
+
+
+def _criteria(pattern: str, choices: Choices, selection: Selection) -> Any:
     from format.verbs.grep.grep import Criteria
     from format.verbs.grep.pattern import regex_pattern, text_pattern
 
-    make = regex_pattern if regex else text_pattern
+    make = regex_pattern if choices.regex else text_pattern
     try:
-        return Criteria(make(pattern, ignore_case=ignore_case), selection=selection)
+        return Criteria(make(pattern, ignore_case=choices.ignore_case), selection=selection)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from None
 

@@ -2,30 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from format.columns import FINDING
-from kafkalog_cli.options import (
-    LEVELS,
-    AsKind,
-    CacheFriendly,
-    FailOn,
-    Format,
-    Jobs,
-    MaxDecompressedBytes,
-    MaxRate,
-    MaxRecordBytes,
-    MaxZstdWindow,
-    OutputFile,
-    Paths,
-    Quiet,
-    jobs_of,
-    limits_of,
-    one_of,
-    reading,
-)
+from kafkalog_cli.options.guards import Guards
+from kafkalog_cli.options.judging import LEVELS, Judging
+from kafkalog_cli.options.output import DocumentOutput
+from kafkalog_cli.options.parsers import one_of
+from kafkalog_cli.options.reading import Reading
+from kafkalog_cli.options.work import Work
 from kafkalog_cli.runner import Run
 
 EXAMPLES = (
@@ -36,8 +24,10 @@ EXAMPLES = (
 )
 
 
-def verify(
-    paths: Paths,
+@dataclass(frozen=True, slots=True)
+class Checks:
+    """What is checked."""
+
     level: Annotated[
         str,
         typer.Option(
@@ -45,7 +35,7 @@ def verify(
             help="How deep: batch headers, and CRCs, and records, and everything across files.",
             **one_of(*LEVELS),
         ),
-    ] = "full",
+    ] = "full"
     partitioner: Annotated[
         str | None,
         typer.Option(
@@ -54,7 +44,7 @@ def verify(
             show_default=False,
             **one_of("murmur2"),
         ),
-    ] = None,
+    ] = None
     partitions: Annotated[
         int | None,
         typer.Option(
@@ -64,61 +54,45 @@ def verify(
             help="How many partitions the topic has, for --partitioner.",
             show_default=False,
         ),
-    ] = None,
-    as_kind: AsKind = None,
-    format_name: Format = None,
-    output: OutputFile = None,
-    fail_on: FailOn = None,
-    max_decompressed_bytes: MaxDecompressedBytes = None,
-    max_record_bytes: MaxRecordBytes = None,
-    max_zstd_window: MaxZstdWindow = None,
-    jobs: Jobs = None,
-    max_rate: MaxRate = None,
-    cache_friendly: CacheFriendly = False,
-    quiet: Quiet = False,
+    ] = None
+
+
+def verify(
+    checks: Checks, reading: Reading, output: DocumentOutput, judging: Judging, guards: Guards, work: Work
 ) -> None:
     """Check logs and what lies beside them; every finding says what it means and what to do next.
 
     Goes on past damage: after it, reading starts again at the next intact batch.
     """
-    from pathlib import Path
-
-    from format.findings import Severity
     from format.node.log_dir import Kind, kind_of
     from format.verbs.verify.terms import NOT_CHECKED, Coverage, Verification
     from format.verbs.verify.verify import bytes_to_walk
     from format.verbs.verify.verify import verify as verify_path
     from format.verbs.verify.walk import Level
 
-    if (partitioner is None) != (partitions is None):
+    if (checks.partitioner is None) != (checks.partitions is None):
         raise typer.BadParameter("--partitioner and --partitions go together", param_hint="--partitioner")
-    if partitions is not None and level in ("headers", "crc"):
-        raise typer.BadParameter(f"no key is read at the level {level}", param_hint="--partitioner")
-    limits = limits_of(max_decompressed_bytes, max_record_bytes, max_zstd_window)
+    if checks.partitions is not None and checks.level in ("headers", "crc"):
+        raise typer.BadParameter(f"no key is read at the level {checks.level}", param_hint="--partitioner")
     terms = Verification(
-        Level[level.upper()], limits, Coverage(), jobs=jobs_of(jobs, max_rate), partition_count=partitions
+        Level[checks.level.upper()],
+        guards.limits,
+        Coverage(),
+        jobs=work.process_count,
+        partition_count=checks.partitions,
     )
-    kind = None if as_kind is None else Kind(as_kind)
+    files, kind = reading.files, reading.kind
     with (
-        reading(max_rate, cache_friendly),
-        Run(
-            "verify",
-            format_name=format_name,
-            output=output,
-            quiet=quiet,
-            paths=paths,
-            main_schema=FINDING,
-            fail_on=fail_on or Severity.ERROR,
-            shows_summary=True,
-        ) as run,
+        work.reading(),
+        Run("verify", output, judging, paths=reading.paths, main_schema=FINDING, shows_summary=True) as run,
     ):
-        terms.advance = run.progress(lambda: sum(bytes_to_walk(Path(each), terms, kind=kind) for each in paths)).advance
-        for path in paths:
-            run.findings(verify_path(Path(path), terms, kind=kind))
+        terms.advance = run.progress(lambda: sum(bytes_to_walk(each, terms, kind=kind) for each in files)).advance
+        for path in files:
+            run.findings(verify_path(path, terms, kind=kind))
         for name in ("partitions", "segments", "side_files", "batches", "records", "bytes"):
             run.count(name, getattr(terms.coverage, name))
         for words in NOT_CHECKED[terms.level]:
             run.not_checked(words)
-        kinds = {kind or kind_of(Path(each)) for each in paths}
+        kinds = {kind or kind_of(each) for each in files}
         if terms.level is Level.FULL and kinds - {Kind.LOG_DIR, Kind.PARTITION}:
             run.not_checked("what lies beside a file that is given by itself")

@@ -97,7 +97,7 @@ def live_broker(options: argparse.Namespace) -> Iterator[str]:
 
 def hostile_strings(options: argparse.Namespace) -> Iterator[str]:
     """Target 11."""
-    yield tested("tests/faults/test_hostile_output.py", "tests/cli/test_escape.py", "tests/cli/test_render.py")
+    yield tested("tests/faults/test_hostile_output.py", "tests/kafkalog_cli/render")
 
 
 def healthy_logs(options: argparse.Namespace) -> Iterator[str]:

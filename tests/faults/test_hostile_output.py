@@ -13,9 +13,9 @@ import pytest
 
 from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
 from tests.building import BASE_TIMESTAMP
-from tests.cli.hostile import HOSTILE_BYTES
-from tests.cli.reading import assert_screen_safe
 from tests.json_rows import to_bytes, to_headers
+from tests.kafkalog_cli.hostile import HOSTILE_BYTES
+from tests.kafkalog_cli.reading import assert_screen_safe
 from tests.running import Run
 
 FORMATS = ("table", "text", "jsonl", "csv")

@@ -6,30 +6,23 @@ import os
 import signal
 import sys
 import time
+from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from format.columns import MATCH
 from format.errors import ChecksumMismatch, LimitExceeded, NotALogDir, UnreadableFile
-from format.findings import Severity, finding
+from format.findings import finding
 from format.location import Location
 from kafkalog_cli import main as program
 from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.lazy_group import CommandEntry
-from kafkalog_cli.options import (
-    FailOn,
-    Format,
-    FromTime,
-    Level,
-    Limit,
-    MaxZstdWindow,
-    OutputFile,
-    Paths,
-    Quiet,
-    limits_of,
-    one_of,
-)
+from kafkalog_cli.options.guards import Guards
+from kafkalog_cli.options.judging import LEVELS, Judging
+from kafkalog_cli.options.output import DocumentOutput
+from kafkalog_cli.options.parsers import one_of, parse_moment, parse_positive
+from kafkalog_cli.options.reading import Paths
 from kafkalog_cli.runner import Run
 
 EXAMPLES = (("kafkalog fake /data", "everything"), ("kafkalog fake --limit 3 /data", "three rows"))
@@ -40,39 +33,36 @@ ENDINGS = (
 )  # fmt: skip
 
 
-def fake(
-    paths: Paths,
-    format_name: Format = None,
-    output: OutputFile = None,
-    quiet: Quiet = False,
-    fail_on: FailOn = Severity.ERROR,
-    limit: Limit = 3,
-    level: Level = "full",
-    from_time: FromTime = None,
-    max_zstd_window: MaxZstdWindow = None,
-    verify_like: Annotated[bool, typer.Option("--verify-like")] = False,
-    end: Annotated[str, typer.Option(**one_of(*ENDINGS))] = "well",
-) -> None:
+@dataclass(frozen=True, slots=True)
+class Faked:
+    """What is made up."""
+
+    limit: Annotated[int | None, typer.Option("--limit", parser=parse_positive, metavar="N", help="Rows.")] = 3
+    level: Annotated[str, typer.Option("--level", **one_of(*LEVELS))] = "full"
+    from_time: Annotated[int | None, typer.Option("--from-time", parser=parse_moment)] = None
+    verify_like: Annotated[bool, typer.Option("--verify-like")] = False
+    end: Annotated[str, typer.Option(**one_of(*ENDINGS))] = "well"
+
+
+def fake(paths: Paths, output: DocumentOutput, judging: Judging, faked: Faked, guards: Guards) -> None:
     """Make rows out of nothing, and end as --end says."""
-    limits = limits_of(max_zstd_window_bytes=max_zstd_window)
     with Run(
         "fake",
-        format_name=format_name,
-        output=output,
-        quiet=quiet,
+        output,
+        judging,
         paths=paths,
         main_schema=MATCH,
         table_columns={"match": ("topic", "offset", "timestamp")},
-        fail_on=fail_on,
-        shows_summary=verify_like,
+        shows_summary=faked.verify_like,
     ) as run:
         run.progress(100).advance(50)
-        run.write(MATCH, (("orders", 0, number, 1714564800000, 0, 61 * number, None) for number in range(limit or 0)))
-        run.count("zstd_window", limits.max_zstd_window_bytes)
-        if from_time is not None:
-            run.count("from_time", from_time)
-        finish(run, paths[0], end)
-        run.not_checked(f"nothing below {level}") if level != "full" else None
+        rows = (("orders", 0, number, 1714564800000, 0, 61 * number, None) for number in range(faked.limit or 0))
+        run.write(MATCH, rows)
+        run.count("zstd_window", guards.limits.max_zstd_window_bytes)
+        if faked.from_time is not None:
+            run.count("from_time", faked.from_time)
+        finish(run, paths[0], faked.end)
+        run.not_checked(f"nothing below {faked.level}") if faked.level != "full" else None
 
 
 def finish(run: Run, path: str, end: str) -> None:
@@ -111,5 +101,5 @@ def finish(run: Run, path: str, end: str) -> None:
 
 if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    program.KafkalogGroup.entries = (CommandEntry("fake", "tests.cli.fake_program", "Make rows.", "Test"),)
+    program.KafkalogGroup.entries = (CommandEntry("fake", "tests.kafkalog_cli.fake_program", "Make rows.", "Test"),)
     sys.exit(program.main())

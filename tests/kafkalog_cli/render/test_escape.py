@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 
 from kafkalog_cli.render.escape import UNSAFE_RANGES, escape_bytes, escape_json, escape_text, printable
-from tests.cli.hostile import HOSTILE_TEXTS, byte_strings, texts
-from tests.cli.reading import assert_screen_safe, is_dangerous, unescape
+from tests.kafkalog_cli.hostile import HOSTILE_TEXTS, byte_strings, texts
+from tests.kafkalog_cli.reading import assert_screen_safe, is_dangerous, unescape
 
 
 def test_every_dangerous_code_point_is_escaped_in_every_form():

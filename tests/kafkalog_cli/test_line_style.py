@@ -32,8 +32,8 @@ from kafkalog_cli.line_style import line_style
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render import open_renderer
 from tests.building import batch, wrapper
-from tests.cli.hostile import HOSTILE_BYTES, byte_strings, texts
 from tests.corpora import Corpus
+from tests.kafkalog_cli.hostile import HOSTILE_BYTES, byte_strings, texts
 
 STYLES = ("jsonl", "text")
 PLACES = (Location("x.log", "topic", 0, 0), Location("x.log", 'to"pic\n', None, None), Location("x.log"))

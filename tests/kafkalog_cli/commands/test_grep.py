@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.building import BASE_TIMESTAMP, batch, write_segment
-from tests.cli.reading import assert_screen_safe, from_json, read_text_line
+from tests.kafkalog_cli.reading import assert_screen_safe, from_json, read_text_line
 from tests.running import Run, Word
 
 RunMany = Callable[[Iterable[Iterable[Word]]], list[Run]]

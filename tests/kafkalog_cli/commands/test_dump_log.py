@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from kafkalog_cli.kafka_flags import FlagError, Takes, parse_flags
 from tests.building import batch, batches, write_segment
 from tests.corpora import REPOSITORY
 from tests.oracle.dump_log_goldens import GOLDEN_DIR, GOLDENS, Golden
@@ -54,34 +53,6 @@ def test_every_captured_file_is_asked_for() -> None:
 
 
 # -- flags ---------------------------------------------------------------------------------------------------
-
-KNOWN = {"files": Takes.VALUE, "print-data-log": Takes.NOTHING, "key-decoder-class": Takes.OPTIONAL_VALUE}
-
-
-@pytest.mark.parametrize(
-    ("words", "flags", "others"),
-    [
-        (["--files", "a"], [("files", "a")], []),
-        (["--files=a=b"], [("files", "a=b")], []),
-        (["-files", "a", "-print-data-log"], [("files", "a"), ("print-data-log", None)], []),
-        (["--files", "--print-data-log"], [("files", "--print-data-log")], []),
-        (["--key-decoder-class", "--files", "a"], [("key-decoder-class", None), ("files", "a")], []),
-        (["--key-decoder-class", "-"], [("key-decoder-class", "-")], []),
-        (["--key-decoder-class"], [("key-decoder-class", None)], []),
-        (["--print-data-log=no", "b", "--files="], [("print-data-log", None), ("files", "")], ["b"]),
-        (["a", "--", "--files", "b"], [], ["a", "--files", "b"]),
-    ],
-)
-def test_flags_are_read_as_jopt_simple_does(words: list[str], flags: list[object], others: list[str]) -> None:
-    parsed = parse_flags(words, KNOWN)
-    assert parsed.flags == flags
-    assert parsed.other_words == others
-
-
-@pytest.mark.parametrize("words", [["--file", "a"], ["--print"], ["-p"], ["---files", "a"], ["--files"]])
-def test_flags_that_jopt_simple_refuses(words: list[str]) -> None:
-    with pytest.raises(FlagError):
-        parse_flags(words, KNOWN)
 
 
 def test_usage_errors_come_before_any_output(dump_log: Callable[..., Run], data_dir: Path) -> None:

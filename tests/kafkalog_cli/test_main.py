@@ -42,7 +42,7 @@ from kafkalog_cli import main as program
 if "--fake" in sys.argv:
     sys.argv.remove("--fake")
     from kafkalog_cli.lazy_group import CommandEntry
-    program.KafkalogGroup.entries = (CommandEntry("fake", "tests.cli.fake_program", "Make rows.", "Test"),)
+    program.KafkalogGroup.entries = (CommandEntry("fake", "tests.kafkalog_cli.fake_program", "Make rows.", "Test"),)
 try:
     program.main()
 finally:

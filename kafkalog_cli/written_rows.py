@@ -1,13 +1,9 @@
-"""What the commands that write a new directory share: their options, and how their results are shown."""
+"""What the commands that write a new directory report: rows of written segments, counts, and where the result is."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Annotated
-
-import typer
-
-from kafkalog_cli.options import check_paths, parse_size
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from format.findings import Finding
@@ -15,53 +11,6 @@ if TYPE_CHECKING:
     from format.rewriting.written_segments import WrittenSegment
     from kafkalog_cli.runner import Run
 
-Sources = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="SRC...",
-        help="A log directory, or one or more partition directories (TOPIC-PARTITION). Never written to.",
-        callback=check_paths,
-        show_default=False,
-    ),
-]
-OutputDirectory = Annotated[
-    str,
-    typer.Option(
-        "--output",
-        metavar="DIR",
-        help="A new directory for the result, outside the sources; it appears whole or not at all.",
-        show_default=False,
-    ),
-]
-Resume = Annotated[
-    bool,
-    typer.Option(
-        "--resume", help="Take up what an interrupted run of the same command left; finished files are hashed first."
-    ),
-]
-KeepPartial = Annotated[
-    bool, typer.Option("--keep-partial", help="After a failure keep what was written, for --resume.")
-]
-IndexInterval = Annotated[
-    int | None,
-    typer.Option(
-        "--index-interval-bytes",
-        metavar="SIZE",
-        parser=parse_size,
-        help="Log bytes between index entries, as the topic's index.interval.bytes.",
-        show_default="4096",
-    ),
-]
-SegmentBytes = Annotated[
-    int | None,
-    typer.Option(
-        "--segment-bytes",
-        metavar="SIZE",
-        parser=parse_size,
-        help="Roll a new segment where one would grow past this.",
-        show_default="as in the source, and 2 GiB at most",
-    ),
-]
 #: The columns of a table of written segments.
 SEGMENT_TABLE_COLUMNS = (
     "path",

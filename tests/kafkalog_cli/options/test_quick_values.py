@@ -9,18 +9,23 @@ import typer
 from typer.main import get_command
 
 from format.findings import Severity
-from kafkalog_cli.options import FailOn, FromTime, Level, Limit, MaxZstdWindow, Paths, Quiet
-from kafkalog_cli.quick_values import quick
+from kafkalog_cli.options.groups import as_command
+from kafkalog_cli.options.guards import Guards
+from kafkalog_cli.options.judging import LEVELS, Judging
+from kafkalog_cli.options.output import Quiet
+from kafkalog_cli.options.parsers import one_of
+from kafkalog_cli.options.quick_values import quick
+from kafkalog_cli.options.reading import Paths
+from kafkalog_cli.options.selection import Rows
 
 
 def sample(
     paths: Paths,
-    fail_on: FailOn = Severity.ERROR,
+    judging: Judging,
+    rows: Rows,
+    guards: Guards,
     mildest: Annotated[Severity, typer.Option(parser=lambda text: text)] = Severity.INFO,
-    limit: Limit = 3,
-    level: Level = "full",
-    from_time: FromTime = None,
-    max_zstd_window: MaxZstdWindow = None,
+    level: Annotated[str, typer.Option("--level", **one_of(*LEVELS))] = "full",
     quiet: Quiet = False,
     tags: Annotated[list[str] | None, typer.Option("--tag")] = None,
     numbers: Annotated[list[int] | None, typer.Option("--number")] = None,
@@ -30,12 +35,15 @@ def sample(
     return dict(locals())
 
 
+SAMPLE = as_command(sample)
+
+
 def outcome(arguments: list[str], *, is_quick: bool) -> object:
     app = typer.Typer(rich_markup_mode=None, add_completion=False)
-    app.command()(sample)
+    app.command()(SAMPLE)
     command = get_command(app)
     if is_quick:
-        quick(command.params, sample)
+        quick(command.params, SAMPLE)
     try:
         values = command.main(arguments, prog_name="x", standalone_mode=False)
     except typer.BadParameter as error:
@@ -67,7 +75,7 @@ def test_the_same_as_the_library(arguments):
 
 def test_it_is_applied_once():
     app = typer.Typer(add_completion=False)
-    app.command()(sample)
+    app.command()(SAMPLE)
     parameters = get_command(app).params
-    before = [each.process_value for each in quick(parameters, sample)]
-    assert [each.process_value for each in quick(parameters, sample)] == before
+    before = [each.process_value for each in quick(parameters, SAMPLE)]
+    assert [each.process_value for each in quick(parameters, SAMPLE)] == before

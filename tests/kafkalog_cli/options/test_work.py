@@ -6,11 +6,8 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 import pytest
-import typer
 
-from format.errors import WorkerDied
-from kafkalog_cli.options import jobs_of, parse_rate
-from kafkalog_cli.runner import Run as CommandRun
+from kafkalog_cli.options.work import Pacing, Sharing, Work
 from tests.corpora import Corpus
 from tests.running import Run, Word
 
@@ -68,26 +65,7 @@ def content_of(directory: Path) -> dict[str, bytes]:
     return {str(each.relative_to(directory)): each.read_bytes() for each in directory.rglob("*") if each.is_file()}
 
 
-def test_rates() -> None:
-    assert parse_rate("50") == 50_000_000
-    assert parse_rate("0.5") == 500_000
-    assert parse_rate("10MiB") == 10 * 1024 * 1024
-    for wrong in ("", "0", "-1", "fast", "0.0"):
-        with pytest.raises(typer.BadParameter):
-            parse_rate(wrong)
-
-
 def test_a_rate_is_kept_by_one_process() -> None:
-    assert jobs_of(8, 1_000_000) == 1
-    assert jobs_of(8) == 8
-    assert jobs_of(None) >= 1
-
-
-def test_a_worker_that_died_leaves_the_run_incomplete(capfd: pytest.CaptureFixture[str]) -> None:
-    with pytest.raises(typer.Exit) as leaving, CommandRun("verify", format_name="jsonl"):
-        raise WorkerDied("a process that did part of the work was killed by signal 9 (Killed)")
-    assert leaving.value.exit_code == 3
-    out, err = capfd.readouterr()
-    assert "killed by signal 9" in err
-    assert '"code":"worker-died"' in out
-    assert '"complete":false' in out
+    assert Work(Sharing(8), Pacing(1_000_000)).process_count == 1
+    assert Work(Sharing(8), Pacing(cache_friendly=True)).process_count == 8
+    assert Work().process_count >= 1

@@ -7,10 +7,7 @@ import typer
 from hypothesis import given
 from hypothesis import strategies as st
 
-from format.findings import Severity
-from format.limits import DEFAULT_LIMITS
-from kafkalog_cli import options
-from kafkalog_cli.main import main
+from kafkalog_cli.options import parsers as options
 
 MIB = 1024 * 1024
 
@@ -52,14 +49,6 @@ def test_a_positive_number_is_not_zero():
         options.parse_positive("0")
 
 
-def test_severities():
-    assert [options.parse_severity(each.label) for each in Severity] == list(Severity)
-    assert options.parse_severity(Severity.INFO) is Severity.INFO
-    for text in ("ERROR", "1", "", "worse"):
-        with pytest.raises(typer.BadParameter):
-            options.parse_severity(text)
-
-
 def test_times_are_refused_as_usage():
     assert options.parse_moment("2024-05-01") == 1714521600000
     with pytest.raises(typer.BadParameter, match="is no time"):
@@ -75,31 +64,14 @@ def test_one_of():
         option["parser"]("b")
 
 
-def test_limits():
-    assert options.limits_of() == DEFAULT_LIMITS
-    limits = options.limits_of(max_zstd_window_bytes=5, max_record_bytes=6)
-    assert (limits.max_zstd_window_bytes, limits.max_record_bytes) == (5, 6)
-    assert limits.max_decompressed_bytes == DEFAULT_LIMITS.max_decompressed_bytes
-
-
-def test_a_path_that_is_not_there_is_a_usage_error(tmp_path):
-    (tmp_path / "file").write_bytes(b"")
-    (tmp_path / "dangling").symlink_to("nowhere")
-    there = [str(tmp_path), str(tmp_path / "file"), str(tmp_path / "dangling")]
-    assert options.check_paths(there) == there
-    for name in ("missing", "file/below", "x" * 300, "esc\x1b[2J"):
-        with pytest.raises(typer.BadParameter) as refused:
-            options.check_paths([*there, str(tmp_path / name)])
-        assert "\x1b" not in str(refused.value)
-
-
 @given(st.text())
 def test_every_parser_refuses_as_usage_or_takes(text):
     for parse in (
         options.parse_size,
         options.parse_count,
         options.parse_positive,
-        options.parse_severity,
+        options.parse_rate,
+        options.parse_hex,
         options.parse_moment,
     ):
         try:
@@ -108,19 +80,10 @@ def test_every_parser_refuses_as_usage_or_takes(text):
             continue
 
 
-@pytest.mark.parametrize("command", [("dump",), ("grep", "--all"), ("extract", "--output", "out")])
-@pytest.mark.parametrize(
-    "words",
-    [
-        ("--from-offset", "9", "--to-offset", "8"),
-        ("--to-offset", "8", "--from-offset", "9"),
-        ("--from-time", "now", "--to-time", "-2h"),
-        ("--to-time", "2020-01-01", "--from-time", "2020-01-02"),
-    ],
-)
-def test_a_range_that_ends_before_it_starts_is_a_usage_error(command, words, data_dir, capsys, tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    source = data_dir / "kafka-4.3-single" / "node-1" / "sensor-0"
-    assert main([*command, *words, str(source)]) == 2
-    assert "the range is empty" in capsys.readouterr().err
-    assert list(tmp_path.iterdir()) == []
+def test_rates():
+    assert options.parse_rate("50") == 50_000_000
+    assert options.parse_rate("0.5") == 500_000
+    assert options.parse_rate("10MiB") == 10 * 1024 * 1024
+    for wrong in ("", "0", "-1", "fast", "0.0"):
+        with pytest.raises(typer.BadParameter):
+            options.parse_rate(wrong)

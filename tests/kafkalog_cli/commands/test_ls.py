@@ -19,8 +19,8 @@ import pytest
 from format.columns import LOG_DIR, PARTITION, SCHEMAS, SEGMENT
 from format.verbs.ls.ls import SORT_KEYS
 from kafkalog_cli.commands import ls as command
-from tests.cli.reading import assert_screen_safe
 from tests.corpora import REPOSITORY
+from tests.kafkalog_cli.reading import assert_screen_safe
 from tests.running import Run
 
 Kafkalog = Callable[..., Run]

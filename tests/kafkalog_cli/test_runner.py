@@ -15,11 +15,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import typer
 
-from tests.cli.reading import assert_screen_safe
+from format.errors import WorkerDied
+from kafkalog_cli.options.judging import Judging
+from kafkalog_cli.options.output import RowOutput
+from kafkalog_cli.runner import Run
 from tests.corpora import REPOSITORY
+from tests.kafkalog_cli.reading import assert_screen_safe
 
-PROGRAM = [sys.executable, "-m", "tests.cli.fake_program", "fake"]
+PROGRAM = [sys.executable, "-m", "tests.kafkalog_cli.fake_program", "fake"]
 
 
 @dataclass
@@ -356,3 +361,13 @@ def test_the_framework_reads_no_byte_of_a_source(tmp_path: Path, source_snapshot
     source_snapshot(tmp_path)
     assert fake(tmp_path, "--output", tmp_path / "x").code == 5
     assert fake(tmp_path).code == 0
+
+
+def test_a_worker_that_died_leaves_the_run_incomplete(capfd: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(typer.Exit) as leaving, Run("verify", RowOutput("jsonl"), Judging()):
+        raise WorkerDied("a process that did part of the work was killed by signal 9 (Killed)")
+    assert leaving.value.exit_code == 3
+    out, err = capfd.readouterr()
+    assert "killed by signal 9" in err
+    assert '"code":"worker-died"' in out
+    assert '"complete":false' in out

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from tests.building import BASE_TIMESTAMP, batch
-from tests.cli.reading import read_text_line
 from tests.corpora import REPOSITORY
 from tests.format.verbs.find.lookup_logs import (
     write_checkpoint,
@@ -15,6 +14,7 @@ from tests.format.verbs.find.lookup_logs import (
     write_indexed,
     write_second_example,
 )
+from tests.kafkalog_cli.reading import read_text_line
 from tests.running import Run, Word
 
 RunMany = Callable[[Iterable[Iterable[Word]]], list[Run]]

@@ -1,0 +1,75 @@
+"""Guards against hostile or outsized data: what a batch, a record or a zstd frame may take."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Annotated
+
+import typer
+
+from format.limits import DEFAULT_LIMITS, MIB, Limits
+from kafkalog_cli.options.parsers import parse_size
+
+
+def _mebibytes(size_bytes: int) -> str:
+    return f"{size_bytes // MIB}MiB"
+
+
+@dataclass(frozen=True, slots=True)
+class DecompressionGuard:
+    """What one batch may take when decompressed."""
+
+    max_decompressed_bytes: Annotated[
+        int | None,
+        typer.Option(
+            "--max-decompressed-bytes",
+            metavar="SIZE",
+            parser=parse_size,
+            help="What one batch may take when decompressed, such as 512MiB.",
+            show_default=_mebibytes(DEFAULT_LIMITS.max_decompressed_bytes),
+        ),
+    ] = None
+
+    @property
+    def limits(self) -> Limits:
+        return _limits(max_decompressed_bytes=self.max_decompressed_bytes)
+
+
+@dataclass(frozen=True, slots=True)
+class Guards:
+    """What one batch, one record and one zstd frame may take."""
+
+    decompression: DecompressionGuard = field(default_factory=DecompressionGuard)
+    max_record_bytes: Annotated[
+        int | None,
+        typer.Option(
+            "--max-record-bytes",
+            metavar="SIZE",
+            parser=parse_size,
+            help="What one record may take.",
+            show_default=_mebibytes(DEFAULT_LIMITS.max_record_bytes),
+        ),
+    ] = None
+    max_zstd_window: Annotated[
+        int | None,
+        typer.Option(
+            "--max-zstd-window",
+            metavar="SIZE",
+            parser=parse_size,
+            help="The window that a zstd frame may ask for.",
+            show_default=_mebibytes(DEFAULT_LIMITS.max_zstd_window_bytes),
+        ),
+    ] = None
+
+    @property
+    def limits(self) -> Limits:
+        return _limits(
+            max_decompressed_bytes=self.decompression.max_decompressed_bytes,
+            max_record_bytes=self.max_record_bytes,
+            max_zstd_window_bytes=self.max_zstd_window,
+        )
+
+
+def _limits(**given: int | None) -> Limits:
+    """The default limits with those that were given in their place."""
+    return replace(DEFAULT_LIMITS, **{name: value for name, value in given.items() if value is not None})

@@ -1,0 +1,42 @@
+"""How deep a log is checked, and from which severity on a finding makes the exit status 1."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+import typer
+
+from format.findings import Severity
+from kafkalog_cli.options.parsers import completion_of, shown
+
+LEVELS = ("headers", "crc", "records", "full")
+DEFAULT_SEVERITY = Severity.ERROR
+_LABELS = tuple(each.label for each in Severity)
+
+
+def parse_severity(text: Any) -> Severity:
+    """A severity by its name."""
+    if isinstance(text, Severity):
+        return text
+    for severity in Severity:
+        if text == severity.label:
+            return severity
+    raise typer.BadParameter(f"{shown(text)} is none of {', '.join(_LABELS)}")
+
+
+@dataclass(frozen=True, slots=True)
+class Judging:
+    """The severity that fails a run."""
+
+    fail_on: Annotated[
+        Severity,
+        typer.Option(
+            "--fail-on",
+            metavar="|".join(_LABELS),
+            parser=parse_severity,
+            autocompletion=completion_of(_LABELS),
+            help="The severity from which on a finding makes the exit status 1.",
+            show_default=DEFAULT_SEVERITY.label,
+        ),
+    ] = DEFAULT_SEVERITY

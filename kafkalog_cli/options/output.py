@@ -1,0 +1,55 @@
+"""How results come out: their format, the file that they go to, and what is said beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Annotated, Protocol
+
+import typer
+
+from kafkalog_cli.options.groups import LAST
+from kafkalog_cli.options.parsers import one_of
+from kafkalog_cli.render import FORMATS
+
+Format = Annotated[
+    str | None,
+    typer.Option(
+        "--format", help="How rows are written.", show_default="table on a terminal, else text", **one_of(*FORMATS)
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary on standard error.")]
+
+
+class Output(Protocol):
+    """What a run needs to know; ``output_file`` None is standard output, ``format_name`` None depends on it."""
+
+    @property
+    def format_name(self) -> str | None: ...
+    @property
+    def output_file(self) -> str | None: ...
+    @property
+    def quiet(self) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class RowOutput:
+    """Rows on standard output."""
+
+    format_name: Format = None
+    quiet: Quiet = field(default=False, metadata=LAST)
+
+    @property
+    def output_file(self) -> None:
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentOutput:
+    """Rows on standard output or in a new file."""
+
+    format_name: Format = None
+    output_file: Annotated[
+        str | None,
+        typer.Option("--output", metavar="FILE", help="Write to a new file instead of standard output."),
+    ] = None
+    quiet: Quiet = field(default=False, metadata=LAST)

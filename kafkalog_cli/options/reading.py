@@ -1,0 +1,81 @@
+"""What is read: paths, and the kind that they are read as."""
+
+from __future__ import annotations
+
+import errno
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from format.io.remote_path import is_remote
+from format.node.log_dir import Kind
+from kafkalog_cli.options.parsers import one_of, shown
+
+
+def check_paths(paths: list[str] | None) -> list[str] | None:
+    """The paths, when all of them exist: a mistyped one stops everything before the work begins."""
+    for path in paths or ():
+        check_path(path)
+    return paths
+
+
+def check_path(path: str) -> str:
+    """The path, when it exists; one that exists and cannot be read is reported by the operation."""
+    if is_remote(path):
+        raise typer.BadParameter(
+            f"{shown(path)}: other file systems are read by kafkalog scan, as in: kafkalog scan verify {shown(path)}"
+        )
+    try:
+        os.lstat(path)
+    except OSError as error:
+        if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
+            raise typer.BadParameter(f"{shown(path)}: {os.strerror(error.errno)}") from None
+    return path
+
+
+Paths = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="PATH...",
+        help="A log directory, a partition directory (TOPIC-PARTITION), or one file of any kind.",
+        callback=check_paths,
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class AsKind:
+    """The kind of file or directory to read a path as."""
+
+    as_kind: Annotated[
+        str | None,
+        typer.Option(
+            "--as",
+            help="Read the path as this kind, whatever its name says.",
+            **(one_of(*(kind.value for kind in Kind)) | {"metavar": "KIND"}),
+        ),
+    ] = None
+
+    @property
+    def kind(self) -> Kind | None:
+        return None if self.as_kind is None else Kind(self.as_kind)
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """The paths to read, and the kind to read them as."""
+
+    paths: Paths
+    as_kind: AsKind = field(default_factory=AsKind)
+
+    @property
+    def files(self) -> list[Path]:
+        return [Path(each) for each in self.paths]
+
+    @property
+    def kind(self) -> Kind | None:
+        return self.as_kind.kind

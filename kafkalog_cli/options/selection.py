@@ -1,0 +1,91 @@
+"""What is chosen: ranges of offsets and times, and how many rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkalog_cli.options.parsers import parse_count, parse_moment, parse_positive
+
+if TYPE_CHECKING:
+    from format.scan.selection import Selection
+
+#: The two ends of each range, by the name of either.
+_RANGES = {name: ends for ends in (("from_offset", "to_offset"), ("from_time", "to_time")) for name in ends}
+
+
+def check_range(context: typer.Context, parameter: typer.CallbackParam, value: int | None) -> int | None:
+    """One end of a range of offsets or times, when it does not lie on the wrong side of the other end."""
+    first, last = _RANGES[str(parameter.name)]
+    given = context.params | {parameter.name: value}
+    start, end = given.get(first), given.get(last)
+    if start is not None and end is not None and start > end:
+        options = (f"--{name.replace('_', '-')}" for name in (first, last))
+        raise typer.BadParameter(f"the range is empty: {' lies past '.join(options)}")
+    return value
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """Ranges of offsets and times, both ends included."""
+
+    from_offset: Annotated[
+        int | None,
+        typer.Option(
+            "--from-offset", metavar="N", parser=parse_count, callback=check_range, help="From this offset on."
+        ),
+    ] = None
+    to_offset: Annotated[
+        int | None,
+        typer.Option(
+            "--to-offset",
+            metavar="N",
+            parser=parse_count,
+            callback=check_range,
+            help="Up to this offset, itself included.",
+        ),
+    ] = None
+    from_time: Annotated[
+        int | None,
+        typer.Option(
+            "--from-time",
+            metavar="T",
+            parser=parse_moment,
+            callback=check_range,
+            help="From this time on: epoch milliseconds, ISO-8601 (UTC unless it says otherwise), or relative (-2h, "
+            "now).",
+        ),
+    ] = None
+    to_time: Annotated[
+        int | None,
+        typer.Option(
+            "--to-time",
+            metavar="T",
+            parser=parse_moment,
+            callback=check_range,
+            help="Up to this time, itself included.",
+        ),
+    ] = None
+
+    @property
+    def selection(self) -> Selection:
+        """The same ranges, half-open."""
+        from format.scan.selection import Selection
+
+        return Selection(self.from_offset, _after(self.to_offset), self.from_time, _after(self.to_time))
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Ranges of offsets and times, and how many rows of them."""
+
+    range: Range = field(default_factory=Range)
+    limit: Annotated[
+        int | None, typer.Option("--limit", metavar="N", parser=parse_positive, help="Stop after so many rows.")
+    ] = None
+
+
+def _after(last: int | None) -> int | None:
+    return None if last is None else last + 1

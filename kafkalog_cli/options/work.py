@@ -1,0 +1,82 @@
+"""How the work is done: over how many processes, and how a host that runs a broker is spared."""
+
+from __future__ import annotations
+
+import os
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
+from typing import Annotated
+
+import typer
+
+from kafkalog_cli.options.parsers import parse_positive, parse_rate
+
+
+@dataclass(frozen=True, slots=True)
+class Sharing:
+    """Over how many processes large work is shared."""
+
+    jobs: Annotated[
+        int | None,
+        typer.Option(
+            "--jobs",
+            metavar="N",
+            parser=parse_positive,
+            help="How many processes share large work.",
+            show_default="the number of processors",
+        ),
+    ] = None
+
+    @property
+    def process_count(self) -> int:
+        """What was given, else the number of processors that this process may use."""
+        if self.jobs is not None:
+            return self.jobs
+        return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+@dataclass(frozen=True, slots=True)
+class Pacing:
+    """How fast files are read, and what stays of them in the page cache."""
+
+    max_rate: Annotated[
+        int | None,
+        typer.Option(
+            "--max-rate",
+            metavar="MB/S",
+            parser=parse_rate,
+            help="Read no more than so many megabytes in a second, by one process.",
+        ),
+    ] = None
+    cache_friendly: Annotated[
+        bool,
+        typer.Option(
+            "--cache-friendly", help="Leave the page cache as it was: let go at once of what was not in it before."
+        ),
+    ] = False
+
+    def reading(self) -> AbstractContextManager[None]:
+        """The context in which files are read this way."""
+        from format.io.freed_memory import keep_freed_memory
+        from format.io.read_policy import ReadPolicy, reading_by
+
+        keep_freed_memory()
+        is_plain = self.max_rate is None and not self.cache_friendly
+        return reading_by(None if is_plain else ReadPolicy(self.max_rate, spares_cache=self.cache_friendly))
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """Both: work that is shared and paced."""
+
+    sharing: Sharing = field(default_factory=Sharing)
+    pacing: Pacing = field(default_factory=Pacing)
+
+    @property
+    def process_count(self) -> int:
+        """How many processes to use: one process keeps to a rate."""
+        return self.sharing.process_count if self.pacing.max_rate is None else 1
+
+    def reading(self) -> AbstractContextManager[None]:
+        """The context in which files are read this way."""
+        return self.pacing.reading()

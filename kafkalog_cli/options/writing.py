@@ -1,0 +1,89 @@
+"""What the commands that write a new directory have in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from kafkalog_cli.options.parsers import parse_size
+from kafkalog_cli.options.reading import check_paths
+
+if TYPE_CHECKING:
+    from format.rewriting.publish import Publication
+
+OutputDirectory = Annotated[
+    str,
+    typer.Option(
+        "--output",
+        metavar="DIR",
+        help="A new directory for the result, outside the sources; it appears whole or not at all.",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Sources:
+    """The partitions to copy."""
+
+    sources: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="SRC...",
+            help="A log directory, or one or more partition directories (TOPIC-PARTITION). Never written to.",
+            callback=check_paths,
+            show_default=False,
+        ),
+    ]
+
+    @property
+    def paths(self) -> list[Path]:
+        return [Path(each) for each in self.sources]
+
+
+@dataclass(frozen=True, slots=True)
+class Resumption:
+    """What becomes of an interrupted run."""
+
+    resume: Annotated[
+        bool,
+        typer.Option(
+            "--resume",
+            help="Take up what an interrupted run of the same command left; finished files are hashed first.",
+        ),
+    ] = False
+    keep_partial: Annotated[
+        bool, typer.Option("--keep-partial", help="After a failure keep what was written, for --resume.")
+    ] = False
+
+    def publication(self, output: str, sources: Sequence[Path], job: Mapping[str, Any]) -> Publication:
+        """The new directory, not open yet; the arguments are those of ``Publication``."""
+        from format.rewriting.publish import Publication
+
+        return Publication(output, sources, job=job, resume=self.resume, keep_partial=self.keep_partial)
+
+
+@dataclass(frozen=True, slots=True)
+class Indexing:
+    """How dense new indexes are."""
+
+    index_interval: Annotated[
+        int | None,
+        typer.Option(
+            "--index-interval-bytes",
+            metavar="SIZE",
+            parser=parse_size,
+            help="Log bytes between index entries, as the topic's index.interval.bytes.",
+            show_default="4096",
+        ),
+    ] = None
+
+    @property
+    def interval_bytes(self) -> int:
+        from format.rewriting.index_builder import DEFAULT_INTERVAL_BYTES
+
+        return self.index_interval or DEFAULT_INTERVAL_BYTES

@@ -1,0 +1,78 @@
+"""Groups become single options: their order, their defaults, and the objects that a command receives."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from inspect import Parameter, signature
+from typing import Annotated
+
+import pytest
+import typer
+from typer.main import get_command
+
+from kafkalog_cli.options.groups import LAST, as_command
+
+
+@dataclass(frozen=True, slots=True)
+class Inner:
+    """A group in a group."""
+
+    depth: Annotated[int, typer.Option("--depth")] = 7
+
+
+@dataclass(frozen=True, slots=True)
+class Outer:
+    """A group whose second option comes after all others."""
+
+    path: Annotated[str, typer.Argument()]
+    quiet: Annotated[bool, typer.Option("--quiet")] = field(default=False, metadata=LAST)
+    inner: Inner = field(default_factory=Inner)
+    name: Annotated[str | None, typer.Option("--name")] = None
+
+
+@dataclass(frozen=True, slots=True)
+class Again:
+    """A group with an option that another group has."""
+
+    name: Annotated[str | None, typer.Option("--other")] = None
+
+
+SEEN: list[object] = []
+
+
+def sample(outer: Outer, more: Annotated[str, typer.Option("--more")] = "x") -> None:
+    """A command."""
+    SEEN[:] = [outer, more]
+
+
+def run(*words: str) -> list[object]:
+    app = typer.Typer(add_completion=False)
+    app.command()(as_command(sample))
+    get_command(app).main(list(words), standalone_mode=False)
+    return SEEN
+
+
+def test_options_keep_their_order_and_the_last_ones_follow() -> None:
+    parameters = signature(as_command(sample)).parameters
+    assert list(parameters) == ["path", "depth", "name", "more", "quiet"]
+    defaults = [each.default for each in parameters.values()]
+    assert defaults == [Parameter.empty, 7, None, "x", False]
+
+
+def test_a_command_receives_its_groups() -> None:
+    assert run("a") == [Outer("a"), "x"]
+    words = ("--quiet", "--more", "y", "--depth", "3", "a", "--name", "n")
+    assert run(*words) == [Outer("a", True, Inner(3), "n"), "y"]
+
+
+def test_its_name_and_help_stay() -> None:
+    command = as_command(sample)
+    assert (command.__name__, command.__doc__) == ("sample", "A command.")
+
+
+def test_an_option_of_two_groups_is_refused() -> None:
+    def twice(outer: Outer, again: Again) -> None:
+        raise AssertionError
+
+    with pytest.raises(TypeError, match="an option twice"):
+        as_command(twice)

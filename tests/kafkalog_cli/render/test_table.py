@@ -1,0 +1,101 @@
+"""Tables: chosen columns, ISO-8601 times, widths, blocks, what is cut, and narrow terminals."""
+
+from __future__ import annotations
+
+import io
+import os
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from format.columns import MATCH, PROPERTY, RECORD
+from kafkalog_cli.output import OutputStream
+from kafkalog_cli.render.shown_columns import RECORD_COLUMNS
+from kafkalog_cli.render.table import TableRenderer
+from kafkalog_cli.summary import Summary
+from tests.kafkalog_cli.reading import assert_screen_safe
+from tests.kafkalog_cli.render.rendering import WILD, lines, rendered, rows_of
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.lists(rows_of(WILD), max_size=4))
+def test_tables_are_screen_safe(rows):
+    output, _aside = rendered("table", (WILD, rows))
+    assert_screen_safe(output)
+
+
+def test_table_shows_the_chosen_columns_and_iso_times():
+    rows = [("orders", 0, 7, 1714564800000, 0, 61, None), ("t", 1, 12345, -1, 0, 99, 4)]
+    output, _aside = rendered(
+        "table", (MATCH, rows), table_columns={"match": ("topic", "offset", "timestamp", "leader_epoch")}
+    )
+    assert lines(output) == [
+        "topic   offset                 timestamp  leader_epoch",
+        "orders       7  2024-05-01T12:00:00.000Z             -",
+        "t        12345                        -1             4",
+    ]
+
+
+def test_table_knows_no_markup():
+    output, _aside = rendered("table", (PROPERTY, [("[red]x[/red]", ":smile:", "[link=http://x]y")]))
+    assert lines(output)[1].split() == ["[red]x[/red]", ":smile:", "[link=http://x]y"]
+
+
+def test_table_begins_anew_where_the_rows_are_of_another_type():
+    output, _aside = rendered(
+        "table", (PROPERTY, [("p", "n", 1)]), (MATCH, [("t", 0, 1, 2, 3, 4, 5)]), (PROPERTY, [("q", "n", 2)])
+    )
+    heads = [line.split()[0] for line in lines(output) if line]
+    assert heads == ["path", "p", "topic", "t", "path", "q"]
+
+
+def test_table_is_drawn_in_blocks_with_one_header_while_widths_stay():
+    rows = [("topic", 0, number % 10, 2, 3, 4, 5) for number in range(1000)]
+    output, _aside = rendered("table", (MATCH, rows))
+    assert len(lines(output)) == 1001
+    assert sum("segment_base_offset" in line for line in lines(output)) == 1
+
+
+def test_table_never_folds_a_number():
+    rows = [("t", 0, number, 2, 3, 4, 5) for number in (*range(250), 2**63 - 1)]
+    output, _aside = rendered("table", (MATCH, rows))
+    assert any(str(2**63 - 1) in line for line in lines(output))
+
+
+@pytest.mark.parametrize(
+    "value", [b"a" * 10_000_000, b"\xff" * 1_000_000, "é".encode() * 500_000, b"aaa" + "日".encode() * 400_000]
+)
+def test_table_cuts_what_is_very_long(value):
+    row = tuple(value if column.name == "value" else None for column in RECORD.columns)
+    output, _aside = rendered("table", (RECORD, [row]), table_columns={"record": ("offset", "value")})
+    assert len(output) < 5000
+    assert f"…({len(value):,} bytes)" in output.decode()
+
+
+@pytest.mark.parametrize(
+    ("width", "shown"),
+    [
+        (100, "topic partition offset timestamp codec key value headers"),
+        (90, "topic partition offset timestamp key value headers"),
+        (80, "topic partition offset timestamp key value"),
+        (65, "offset timestamp key value"),
+        (50, "offset timestamp key"),
+    ],
+)
+def test_a_narrow_terminal_keeps_what_one_looks_for(monkeypatch, width, shown):
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((width, 24)))
+    buffer = io.BytesIO()
+    output = OutputStream(buffer, "<test>", is_terminal=True)
+    renderer = TableRenderer(output, {"record": RECORD_COLUMNS})
+    values = {"topic": "orders", "partition": 0, "offset": 7, "timestamp": 0, "codec": "none", "headers": []}
+    values |= {"key": b"customer-4711", "value": b"v" * 300}
+    renderer.write(RECORD, [tuple(values.get(name) for name in RECORD.names)])
+    renderer.finish(Summary("test"), shown=False)
+    lines = buffer.getvalue().decode().splitlines()
+    assert lines[0].split() == shown.split()
+    assert max(map(len, lines[: lines.index("")] if "" in lines else lines)) <= width
+    left_out = set(RECORD_COLUMNS) - set(shown.split())
+    told = lines[-1].removeprefix("No room for ").partition(":")[0].split(", ") if left_out else []
+    assert set(told) == left_out

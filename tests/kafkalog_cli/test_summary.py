@@ -1,0 +1,66 @@
+"""The summary that every run ends with: its paragraph, its counts in words, its row."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafkalog_cli.exit_codes import Condition
+from kafkalog_cli.summary import Summary, counted
+
+
+def test_summary_paragraph():
+    summary = Summary(
+        "verify",
+        counts={"batch": 1234, "finding": 3, "offset_index_entry": 1},
+        findings={"info": 1, "warning": 0, "error": 0, "fatal": 2},
+    )
+    summary.conditions |= {Condition.INCOMPLETE, Condition.DAMAGE}
+    summary.not_checked.append("records")
+    summary.unchecked_codes["live-tail"] = 2
+    assert summary.complete is False
+    assert summary.exit_code == 1
+    assert summary.paragraph() == (
+        "verify: 1,234 batches, 1 offset index entry.\nFindings: 2 fatal, 1 info.\n"
+        "Not checked: records; live-tail: 2 findings.\n"
+        "Damage proven; incomplete, not proven clean. Exit status 1."
+    )
+    assert summary.as_row()["conditions"] == ["damage", "incomplete"]
+
+
+@pytest.mark.parametrize(
+    ("count", "name", "words"),
+    [
+        (1, "partitions", "1 partition"),
+        (1, "side_files", "1 side file"),
+        (1, "batches", "1 batch"),
+        (1, "bytes", "1 byte"),
+        (1, "losses", "1 loss"),
+        (1, "bytes_read", "1 byte read"),
+        (2, "bytes_read", "2 bytes read"),
+        (0, "partition", "0 partitions"),
+        (2, "batch", "2 batches"),
+        (2, "file_match", "2 file matches"),
+        (2, "loss", "2 losses"),
+        (2, "losses", "2 losses"),
+        (1234, "offset_index_entry", "1,234 offset index entries"),
+        (2, "leader_epoch", "2 leader epochs"),
+        (2, "property", "2 properties"),
+        (2, "info finding", "2 info findings"),
+    ],
+)
+def test_a_count_has_its_noun_in_the_right_number(count, name, words):
+    assert counted(count, name) == words
+
+
+@pytest.mark.parametrize("condition", Condition)
+def test_every_condition_has_words(condition):
+    summary = Summary("verify", conditions={condition})
+    assert summary.paragraph().endswith(f". Exit status {int(condition.exit_code)}.")
+
+
+def test_summary_of_a_clean_run():
+    summary = Summary(
+        "verify", counts={"segments": 2}, findings=dict.fromkeys(("info", "warning", "error", "fatal"), 0)
+    )
+    assert summary.paragraph() == "verify: 2 segments.\nComplete and clean."
+    assert not summary.is_remarkable
