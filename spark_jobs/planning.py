@@ -13,16 +13,17 @@ from enum import Enum
 from pathlib import Path
 from typing import Generic, TypeVar
 
-from format.checks.log_dir_files import Checkpoints, read_checkpoints
 from format.errors import KafkaLogError
 from format.io import remote_files
 from format.io.remote_path import is_remote, path_of
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
+from format.node.checkpoints import Checkpoints
 from format.node.file_location import location_of_file
-from format.node.log_dir import Kind, LogDir, kind_of, read_log_dir
+from format.node.log_dir import Kind, LogDir
 from format.node.partition import Partition, parse_partition_dir, read_partition
 from format.node.segment import Segment
+from format.node.target import Target
 from spark_jobs.file_states import FileState, state_of_file, state_of_files, state_of_partition
 
 #: A range is at least this large, and at most that: a hundred terabytes must not become millions of tasks.
@@ -139,11 +140,13 @@ def plan(
         for path in paths:
             if is_remote(path):
                 listings.enter_context(remote_files.listed_at_once(str(path)))
-            is_what = kind or kind_of(path)
+            target = Target(path, kind)
+            is_what = target.kind
             if is_what is Kind.LOG_DIR:
-                _add_log_dir(made, read_log_dir(path), limits)
+                for log_dir in target.log_dirs:
+                    _add_log_dir(made, log_dir, limits)
             elif is_what is Kind.PARTITION:
-                _add_partition(made, path, _beside(path, limits))
+                _add_partition(made, path, target.checkpoints_around(limits))
             else:
                 state = state_of_files([str(path)])
                 made.units.append(Unit(len(made.units), UnitKind.FILE, str(path), state, is_what))
@@ -158,8 +161,8 @@ def plan(
 
 
 def _add_log_dir(made: Plan[Item], log_dir: LogDir, limits: Limits) -> None:
-    checkpoints, _ = read_checkpoints(log_dir, limits)
-    files = [*log_dir.checkpoints.values(), *filter(None, (log_dir.meta_properties, log_dir.bootstrap_checkpoint))]
+    checkpoints = log_dir.checkpoints(limits)
+    files = [*log_dir.checkpoint_paths.values(), *filter(None, (log_dir.meta_properties, log_dir.bootstrap_checkpoint))]
     state = FileState(sum(state_of_file(str(path)).size_bytes for path in files), 0)  # they are rewritten all the time
     made.units.append(Unit(len(made.units), UnitKind.LOG_DIR_FILES, str(log_dir.path), state))
     for path in log_dir.partitions:
@@ -172,38 +175,15 @@ def _add_partition(made: Plan[Item], path: Path, checkpoints: Checkpoints, *, is
         UnitKind.PARTITION,
         str(path),
         state_of_partition(str(path)),
-        checkpoints=_of_partition(checkpoints, path),
+        checkpoints=checkpoints.of_partition(_key_of(path)),
         is_in_log_dir=is_in_log_dir,
     )
     made.units.append(unit)
 
 
-def _beside(path: Path, limits: Limits) -> Checkpoints:
-    """The checkpoints of the log directory that a partition directory lies in, if it is one."""
-    try:
-        return read_checkpoints(read_log_dir(path.absolute().parent), limits)[0]
-    except KafkaLogError:
-        return Checkpoints()
-
-
-def _of_partition(checkpoints: Checkpoints, path: Path) -> Checkpoints:
-    """What checkpoints say of one partition: a task needs no more, and there may be thousands of them."""
+def _key_of(path: Path) -> tuple[str, int] | None:
     parsed = parse_partition_dir(path.absolute().name)
-    if parsed is None:
-        return Checkpoints(is_clean_shutdown=checkpoints.is_clean_shutdown, is_lock_held=checkpoints.is_lock_held)
-    key = parsed[:2]
-
-    def only(entries: dict[tuple[str, int], int]) -> dict[tuple[str, int], int]:
-        return {key: entries[key]} if key in entries else {}
-
-    return Checkpoints(
-        only(checkpoints.high_watermark),
-        only(checkpoints.recovery_point),
-        only(checkpoints.log_start_offset),
-        only(checkpoints.cleaner_offset),
-        checkpoints.is_clean_shutdown,
-        checkpoints.is_lock_held,
-    )
+    return None if parsed is None else parsed[:2]
 
 
 # -- parts ---------------------------------------------------------------------------------------------------

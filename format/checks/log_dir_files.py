@@ -3,58 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
 
 from format import layout
 from format.errors import KafkaLogError
-from format.files import clean_shutdown, meta_properties, offset_checkpoint
+from format.files import clean_shutdown, meta_properties
 from format.files.side_file import problem_findings
 from format.findings import Finding, finding, finding_of
-from format.io import broker_lock
 from format.limits import Limits
 from format.location import Location
+from format.node.checkpoints import Checkpoints
 from format.node.log_dir import LogDir
-from format.node.partition import parse_partition_dir
+from format.node.offsets import CHECKPOINT_WORDS, PartitionOffsets
 from format.node.partition_surroundings import interrupted_finding, unexpected_finding
-
-
-@dataclass(slots=True)
-class Checkpoints:
-    """What the directory's offset checkpoints say of each (topic, partition); absent where a file is absent."""
-
-    high_watermark: dict[tuple[str, int], int] = field(default_factory=dict)
-    recovery_point: dict[tuple[str, int], int] = field(default_factory=dict)
-    log_start_offset: dict[tuple[str, int], int] = field(default_factory=dict)
-    cleaner_offset: dict[tuple[str, int], int] = field(default_factory=dict)
-    is_clean_shutdown: bool | None = None
-    is_lock_held: bool | None = None
-
-
-_ATTRIBUTE = {
-    layout.REPLICATION_OFFSET_CHECKPOINT: "high_watermark",
-    layout.RECOVERY_POINT_CHECKPOINT: "recovery_point",
-    layout.LOG_START_OFFSET_CHECKPOINT: "log_start_offset",
-    layout.CLEANER_OFFSET_CHECKPOINT: "cleaner_offset",
-}
-
-
-def read_checkpoints(log_dir: LogDir, limits: Limits) -> tuple[Checkpoints, list[Finding]]:
-    """The checkpoints of a log directory, and findings for those that cannot be decoded."""
-    checkpoints = Checkpoints()
-    found: list[Finding] = []
-    for name, path in sorted(log_dir.checkpoints.items()):
-        location = Location(str(path))
-        try:
-            checkpoint = offset_checkpoint.read(path, limits)
-        except KafkaLogError as error:
-            found.append(finding_of(error, location))
-            continue
-        found.extend(problem_findings(checkpoint.problems, location))
-        setattr(checkpoints, _ATTRIBUTE[name], checkpoint.by_partition())
-    checkpoints.is_clean_shutdown = log_dir.clean_shutdown is not None
-    if log_dir.lock is not None:
-        checkpoints.is_lock_held = broker_lock.probe(log_dir.lock).is_held
-    return checkpoints, found
 
 
 def check_log_dir_files(log_dir: LogDir, checkpoints: Checkpoints, limits: Limits) -> Iterator[Finding]:
@@ -98,14 +58,9 @@ def _unclean(log_dir: LogDir, checkpoints: Checkpoints) -> Finding:
 
 
 def _stale_entries(log_dir: LogDir, checkpoints: Checkpoints) -> Iterator[Finding]:
-    present = set()
-    for path in log_dir.partitions:
-        parsed = parse_partition_dir(path.name)
-        if parsed is not None:
-            present.add(parsed[:2])
-    for name, path in sorted(log_dir.checkpoints.items()):
-        entries: dict[tuple[str, int], int] = getattr(checkpoints, _ATTRIBUTE[name])
-        for (topic, partition), offset in entries.items():
+    present = log_dir.topic_partitions
+    for name, path in sorted(log_dir.checkpoint_paths.items()):
+        for (topic, partition), offset in checkpoints.by_name.get(name, {}).items():
             if (topic, partition) not in present:
                 yield finding(
                     "checkpoint-stale-entry",
@@ -114,37 +69,27 @@ def _stale_entries(log_dir: LogDir, checkpoints: Checkpoints) -> Iterator[Findin
                 )
 
 
-def check_partition_checkpoints(
-    key: tuple[str, int],
-    checkpoints: Checkpoints,
-    location: Location,
-    *,
-    first_base_offset: int,
-    log_end_offset: int,
-) -> Iterator[Finding]:
+def check_partition_checkpoints(offsets: PartitionOffsets, location: Location) -> Iterator[Finding]:
     """Findings where a checkpoint's offset for this partition lies outside its log.
 
     A broker writes its high watermarks every five seconds, and when it stops (server ReplicaManager). In between,
     retention may delete segments up to a newer one, so that only after a clean stop the log cannot begin past it.
     """
-    for name, entries, what in (
-        (layout.REPLICATION_OFFSET_CHECKPOINT, checkpoints.high_watermark, "high watermark"),
-        (layout.RECOVERY_POINT_CHECKPOINT, checkpoints.recovery_point, "recovery point"),
-        (layout.LOG_START_OFFSET_CHECKPOINT, checkpoints.log_start_offset, "log start offset"),
-        (layout.CLEANER_OFFSET_CHECKPOINT, checkpoints.cleaner_offset, "first dirty offset"),
-    ):
-        offset = entries.get(key)
-        if offset is not None and offset > log_end_offset:
+    log_end_offset, first_base_offset = offsets.log_end_offset, offsets.local_start_offset
+    if log_end_offset is None or first_base_offset is None:
+        return
+    for name, offset in offsets.checkpointed().items():
+        if offset > log_end_offset:
             yield finding(
                 "checkpoint-mismatch",
                 location.at(offset=offset),
-                f"the {what} is {offset} ({name}), the log ends at {log_end_offset}: the log lost its end",
+                f"the {_WORDS[name]} is {offset} ({name}), the log ends at {log_end_offset}: the log lost its end",
                 expected=log_end_offset,
                 actual=offset,
                 lost_offsets=(log_end_offset, offset - 1),
             )
-    high_watermark = checkpoints.high_watermark.get(key)
-    if checkpoints.is_clean_shutdown and high_watermark is not None and high_watermark < first_base_offset:
+    high_watermark = offsets.high_watermark
+    if offsets.is_clean_shutdown and high_watermark is not None and high_watermark < first_base_offset:
         yield finding(
             "checkpoint-mismatch",
             location.at(offset=high_watermark),
@@ -153,11 +98,14 @@ def check_partition_checkpoints(
             expected=first_base_offset,
             actual=high_watermark,
         )
-    recovery_point = checkpoints.recovery_point.get(key)
-    if not checkpoints.is_clean_shutdown and recovery_point is not None and recovery_point < log_end_offset:
+    recovery_point = offsets.recovery_point
+    if not offsets.is_clean_shutdown and recovery_point is not None and recovery_point < log_end_offset:
         yield finding(
             "unflushed-segment",
             location.at(offset=recovery_point),
             f"offsets {recovery_point} to {log_end_offset - 1} lie past the recovery point: the broker checks them "
             "batch by batch at start",
         )
+
+
+_WORDS = {**CHECKPOINT_WORDS, layout.CLEANER_OFFSET_CHECKPOINT: "first dirty offset"}

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Generator
+from collections.abc import Generator, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
 from format import layout
 from format.findings import Finding, finding
-from format.io.remote_path import entries_of
+from format.io.remote_path import Entry
 from format.io.source import os_reason
 from format.location import Location
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class DirectorySizes:
     """Bytes of the regular files right in a directory, and of the live ``.log`` among them with their number."""
 
@@ -22,27 +22,31 @@ class DirectorySizes:
     log_size_bytes: int = 0
     segment_count: int = 0
 
+    def add(self, entry: Entry) -> None:
+        """Add a file as it was listed; one that is gone counts as nothing."""
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except OSError:
+            return  # a live broker deleted it
+        if not stat.S_ISREG(status.st_mode):
+            return
+        self.size_bytes += status.st_size
+        match = layout.SEGMENT_FILE.match(entry.name)
+        if match is not None and match["suffix"] == layout.LOG_SUFFIX and match["leftover"] is None:
+            self.log_size_bytes += status.st_size
+            self.segment_count += 1
 
-def read_directory_sizes(path: Path) -> DirectorySizes:
-    """The sizes, as far as they can be had: what cannot be listed counts as nothing and is told where it is read."""
-    size_bytes = log_size_bytes = segment_count = 0
-    try:
-        with entries_of(path) as entries:
-            for entry in entries:
-                try:
-                    status = entry.stat(follow_symlinks=False)
-                except OSError:
-                    continue  # a live broker deleted it
-                if not stat.S_ISREG(status.st_mode):
-                    continue
-                size_bytes += status.st_size
-                match = layout.SEGMENT_FILE.match(entry.name)
-                if match is not None and match["suffix"] == layout.LOG_SUFFIX and match["leftover"] is None:
-                    log_size_bytes += status.st_size
-                    segment_count += 1
-    except OSError:
-        pass
-    return DirectorySizes(size_bytes, log_size_bytes, segment_count)
+
+def size_of_files(paths: Iterable[Path]) -> int:
+    """Bytes of the regular files among these; one that is gone counts as nothing."""
+    size_bytes = 0
+    for path in paths:
+        try:
+            status = path.lstat()
+        except OSError:
+            continue
+        size_bytes += status.st_size if stat.S_ISREG(status.st_mode) else 0
+    return size_bytes
 
 
 def file_size_bytes(path: Path, location: Location) -> Generator[Finding, None, int | None]:

@@ -1,24 +1,31 @@
-"""A broker's log directory: its partition directories, checkpoints and identity; and what kind of thing a path is."""
+"""A broker's log directory: its partition directories and its own files."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from enum import Enum
 from pathlib import Path
 
 from format import layout
-from format.errors import InputError, NotALogDir, UnreadableFile
-from format.io.remote_path import absolute, entries_of, is_there, path_of
+from format.errors import FileChanged, UnreadableFile
+from format.findings import Finding
+from format.io import broker_lock
+from format.io.broker_lock import BrokerLock
+from format.io.remote_path import absolute, entries_of, is_remote, is_there, path_of
 from format.io.source import os_reason
+from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.node.partition import Partition, is_temporary, looks_like_partition, parse_partition_dir, read_partition
+from format.node.checkpoints import Checkpoints, TopicPartition, read_checkpoints
+from format.node.partition import DIRECTORY_GONE, Partition, is_temporary, parse_partition_dir, read_partition
+from format.node.partition_surroundings import unread_finding
 
 
 class Kind(Enum):
     """What a path is, from its name; ``--as`` overrides it."""
 
-    LOG_DIR = "log-dir"
+    LOG_DIR = "log-dir"  # or a directory with log directories below it
     PARTITION = "partition"
     LOG = "log"
     OFFSET_INDEX = "index"
@@ -56,11 +63,14 @@ _KIND_OF_NAME = {
 
 @dataclass(slots=True)
 class LogDir:
-    """A log directory as found; only names are read. ``checkpoints`` maps a checkpoint file's name to its path."""
+    """A log directory as found: names alone, until it is asked for more. What was read once is kept.
+
+    ``checkpoint_paths`` maps a checkpoint file's name to its path.
+    """
 
     path: Path
     partitions: list[Path] = field(default_factory=list)
-    checkpoints: dict[str, Path] = field(default_factory=dict)
+    checkpoint_paths: dict[str, Path] = field(default_factory=dict)
     meta_properties: Path | None = None
     clean_shutdown: Path | None = None
     lock: Path | None = None
@@ -68,9 +78,52 @@ class LogDir:
     remote_index_cache: Path | None = None
     interrupted_writes: list[Path] = field(default_factory=list)  # a checkpoint's .tmp file that was never renamed
     unexpected: list[Path] = field(default_factory=list)
+    files: list[Path] = field(default_factory=list)  # all that are no directories
+    _read_partitions: dict[Path, Partition] = field(default_factory=dict, repr=False, compare=False)
+    _checkpoints: Checkpoints | None = field(default=None, repr=False, compare=False)
+    _broker_lock: BrokerLock | None = field(default=None, repr=False, compare=False)
 
-    def partition(self, path: Path) -> Partition:
-        return read_partition(path)
+    def partition(self, path: Path, *, with_sizes: bool = False) -> Partition:
+        """One of the partition directories, listed once.
+
+        Raises UnreadableFile where it cannot be listed, FileChanged where it is not there, or not any more.
+        """
+        known = self._read_partitions.get(path)
+        if known is None or (with_sizes and known.sizes is None):
+            known = self._read_partitions[path] = read_partition(path, with_sizes=with_sizes)
+        elif not is_remote(path) and not is_there(path):
+            raise FileChanged(DIRECTORY_GONE, Location(str(path)))
+        return known
+
+    def checkpoints(self, limits: Limits = DEFAULT_LIMITS) -> Checkpoints:
+        """The offset checkpoints, read once."""
+        if self._checkpoints is None:
+            self._checkpoints = read_checkpoints(
+                self.checkpoint_paths,
+                limits,
+                is_clean_shutdown=self.clean_shutdown is not None,
+                lock=self.broker_lock,
+            )
+        return self._checkpoints
+
+    @property
+    def broker_lock(self) -> BrokerLock:
+        """Whether a broker runs on the directory, asked once."""
+        if self._broker_lock is None:
+            self._broker_lock = broker_lock.probe(self.path / layout.LOCK)
+        return self._broker_lock
+
+    @property
+    def topic_partitions(self) -> set[TopicPartition]:
+        """Topic and number of each partition directory, marked ones among them."""
+        return {parsed[:2] for parsed in (parse_partition_dir(path.name) for path in self.partitions) if parsed}
+
+    def unread_findings(self) -> Iterator[Finding]:
+        """Partitions that are there and are not read: symbolic links are not followed."""
+        for path in self.unexpected:
+            found = unread_finding(path, Location(str(path)))
+            if found is not None:
+                yield found
 
 
 def kind_of_file(name: str) -> Kind | None:
@@ -82,55 +135,8 @@ def kind_of_file(name: str) -> Kind | None:
     return _KIND_OF_SUFFIX.get(os.path.splitext(name)[1])
 
 
-def kind_of(path: str | os.PathLike[str]) -> Kind:
-    """What a path is: a log directory, a partition directory, or a file of some kind.
-
-    Raises InputError for a path that is not there, NotALogDir for a directory with nothing of Kafka's in it or a
-    file of an unknown name.
-    """
-    place = path_of(path)
-    location = Location(str(place))
-    try:
-        is_dir = place.is_dir()
-        exists = is_dir or is_there(place)
-    except OSError as error:
-        raise UnreadableFile(f"cannot look: {os_reason(error)}", location) from error
-    if not exists:
-        raise InputError("there is no such file or directory", location)
-    if is_dir:
-        return _kind_of_dir(place, location)
-    kind = kind_of_file(place.name)
-    if kind is None:
-        raise NotALogDir(
-            "the name is none that Kafka gives its files; say what it is with --as KIND, such as --as log", location
-        )
-    return kind
-
-
-def _kind_of_dir(place: Path, location: Location) -> Kind:
-    resolved = place if place.name not in ("", "..") else absolute(place)
-    names = _listed(place)
-    has_partition_dir = any(parse_partition_dir(name) and is_dir for name, is_dir in names)
-    has_segment = any(layout.SEGMENT_FILE.match(name) for name, _ in names)
-    if has_partition_dir and not has_segment:
-        return Kind.LOG_DIR
-    if has_segment or (parse_partition_dir(resolved.name) and (not names or looks_like_partition(place))):
-        return Kind.PARTITION
-    if any(name in _KIND_OF_NAME or name == layout.BOOTSTRAP_CHECKPOINT for name, _ in names):
-        return Kind.LOG_DIR
-    nested = [name for name, is_dir in names if is_dir and _holds_partitions(place / name)]
-    hint = f"; {nested[0]} below it is one: name that" if nested else ""
-    raise NotALogDir(f"this directory holds no TOPIC-PARTITION directory and no segment file{hint}", location)
-
-
-def _holds_partitions(path: Path) -> bool:
-    try:
-        return any(parse_partition_dir(name) and is_dir for name, is_dir in _listed(path))
-    except UnreadableFile:
-        return False
-
-
-def _listed(path: Path) -> list[tuple[str, bool]]:
+def list_directory(path: Path) -> list[tuple[str, bool]]:
+    """The names in a directory, sorted, each with whether it is a directory; raises UnreadableFile."""
     try:
         with entries_of(path) as entries:
             return sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
@@ -144,15 +150,22 @@ def read_log_dir(path: str | os.PathLike[str]) -> LogDir:
     Raises UnreadableFile when it cannot be listed.
     """
     directory = path_of(path)
+    return log_dir_of(directory, list_directory(directory))
+
+
+def log_dir_of(directory: Path, names: Iterable[tuple[str, bool]]) -> LogDir:
+    """The log directory of a directory that was listed."""
     found = LogDir(directory)
     partitions: list[tuple[str, int, str, Path]] = []
-    for name, is_dir in _listed(directory):
+    for name, is_dir in names:
         place = directory / name
+        if not is_dir:
+            found.files.append(place)
         parsed = parse_partition_dir(name) if is_dir else None
         if parsed is not None:
             partitions.append((parsed[0], parsed[1], parsed[2] or "", place))
         elif name in layout.OFFSET_CHECKPOINTS and not is_dir:
-            found.checkpoints[name] = place
+            found.checkpoint_paths[name] = place
         elif name == layout.META_PROPERTIES and not is_dir:
             found.meta_properties = place
         elif name == layout.CLEAN_SHUTDOWN and not is_dir:
@@ -169,3 +182,16 @@ def read_log_dir(path: str | os.PathLike[str]) -> LogDir:
             found.unexpected.append(place)
     found.partitions = [place for _, _, _, place in sorted(partitions)]
     return found
+
+
+def directory_around(partition: Path) -> Path:
+    """The directory that a partition directory lies in."""
+    return partition.parent if partition.name not in ("", "..") else absolute(partition).parent
+
+
+def log_dir_around(partition: Path) -> LogDir | None:
+    """The log directory that a partition directory lies in, None where that cannot be listed."""
+    try:
+        return read_log_dir(directory_around(partition))
+    except UnreadableFile:
+        return None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from bisect import bisect_right
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,7 +13,10 @@ from format.files.side_file import INT64_RANGE
 from format.io.remote_path import absolute, entries_of, path_of
 from format.io.source import os_reason
 from format.location import Location
+from format.node.directory_sizes import DirectorySizes
 from format.node.segment import Segment
+
+DIRECTORY_GONE = "cannot list: the directory is not there, or not any more"
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +51,12 @@ class Partition:
     quorum_state: Path | None = None
     interrupted_writes: list[Path] = field(default_factory=list)  # a checkpoint's .tmp file that was never renamed
     unexpected: list[Path] = field(default_factory=list)
+    sizes: DirectorySizes | None = None  # where they were asked for
+
+    @property
+    def key(self) -> tuple[str, int] | None:
+        """Topic and number; None for a directory of another name."""
+        return None if self.topic is None or self.number is None else (self.topic, self.number)
 
     @property
     def name(self) -> str:
@@ -58,8 +68,8 @@ class Partition:
 
     def next_base_offset(self, segment: Segment) -> int | None:
         """The base offset of the segment after this one, None for the last."""
-        later = [each.base_offset for each in self.segments if each.base_offset > segment.base_offset]
-        return min(later) if later else None
+        after = bisect_right(self.segments, segment.base_offset, key=lambda each: each.base_offset)
+        return self.segments[after].base_offset if after < len(self.segments) else None
 
 
 def parse_partition_dir(name: str) -> tuple[str, int, str | None] | None:
@@ -82,8 +92,8 @@ def is_temporary(name: str) -> bool:
     )
 
 
-def read_partition(path: str | os.PathLike[str]) -> Partition:
-    """What lies in a partition directory, from its file names alone.
+def read_partition(path: str | os.PathLike[str], *, with_sizes: bool = False) -> Partition:
+    """What lies in a partition directory, from its file names alone; ``with_sizes`` looks at the files' sizes too.
 
     A directory of any name is taken; one that is not ``TOPIC-PARTITION`` has neither topic nor number.
     Raises UnreadableFile when the directory cannot be listed, FileChanged when it is not there.
@@ -97,10 +107,16 @@ def read_partition(path: str | os.PathLike[str]) -> Partition:
         partition.topic, partition.number, partition.mark = parsed
     try:
         with entries_of(directory) as entries:
-            listed = sorted((entry.name, entry.is_file(follow_symlinks=False)) for entry in entries)
+            listed = []
+            if with_sizes:
+                partition.sizes = DirectorySizes()
+            for entry in entries:
+                listed.append((entry.name, entry.is_file(follow_symlinks=False)))
+                if partition.sizes is not None:
+                    partition.sizes.add(entry)
+            listed.sort()
     except FileNotFoundError as error:
-        reason = "cannot list: the directory is not there, or not any more"
-        raise FileChanged(reason, Location(str(directory))) from error
+        raise FileChanged(DIRECTORY_GONE, Location(str(directory))) from error
     except OSError as error:
         raise UnreadableFile(f"cannot list: {os_reason(error)}", Location(str(directory))) from error
     grouped: dict[tuple[str, int], Segment] = {}
@@ -147,10 +163,15 @@ def looks_like_partition(path: Path) -> bool:
     """Whether a directory holds a segment file of any kind, or a partition's other files."""
     try:
         with entries_of(path) as entries:
-            return any(
-                layout.SEGMENT_FILE.match(entry.name)
-                or entry.name in (layout.PARTITION_METADATA, layout.LEADER_EPOCH_CHECKPOINT, layout.QUORUM_STATE)
-                for entry in entries
-            )
+            return any(is_partition_file(entry.name) for entry in entries)
     except OSError:
         return False
+
+
+def is_partition_file(name: str) -> bool:
+    """Whether this is the name of a segment's file, or of another file of a partition directory."""
+    return bool(layout.SEGMENT_FILE.match(name)) or name in (
+        layout.PARTITION_METADATA,
+        layout.LEADER_EPOCH_CHECKPOINT,
+        layout.QUORUM_STATE,
+    )

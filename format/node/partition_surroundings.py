@@ -86,6 +86,16 @@ def unexpected_finding(path: Path, location: Location) -> Finding:
     return finding("entry-unexpected", location, f"{_type_words(mode)} that no Kafka broker writes here")
 
 
+def unread_finding(path: Path, location: Location) -> Finding | None:
+    """The finding for a partition directory or a live log under that name which is not read; None for anything else."""
+    segment = layout.SEGMENT_FILE.match(path.name)
+    is_log = segment is not None and segment["suffix"] == layout.LOG_SUFFIX and segment["leftover"] is None
+    if not is_log and parse_partition_dir(path.name) is None:
+        return None
+    found = unexpected_finding(path, location)
+    return found if found.is_incomplete else None
+
+
 def interrupted_finding(path: Path, location: Location) -> Finding:
     """The finding for the temporary file of a checkpoint; the checkpoint itself is the one before it."""
     whole = path.name.removesuffix(layout.TEMPORARY_SUFFIX)

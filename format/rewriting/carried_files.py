@@ -118,7 +118,7 @@ def carry_log_dir_files(
                 copy_file(publication, path, path.name)
             except InputError as error:
                 yield finding_of(error, Location(str(path)))
-    for name, path in sorted(log_dir.checkpoints.items()):
+    for name, path in sorted(log_dir.checkpoint_paths.items()):
         try:
             checkpoint = offset_checkpoint.read(path, limits)
         except KafkaLogError as error:

@@ -16,10 +16,11 @@ from format.io.remote_path import absolute
 from format.io.source import os_reason
 from format.location import Location
 from format.node.file_location import location_of_file
-from format.node.log_dir import Kind, LogDir, kind_of, read_log_dir
+from format.node.log_dir import Kind, LogDir, read_log_dir
 from format.node.partition import Partition, read_partition
 from format.node.partition_surroundings import unexpected_finding
 from format.node.segment import Segment
+from format.node.target import kind_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +46,7 @@ class WriteSources:
 
     def _all_files(self) -> Iterator[Path]:
         if self.log_dir is not None:
-            yield from self.log_dir.checkpoints.values()
+            yield from self.log_dir.checkpoint_paths.values()
         for partition in self.partitions.values():
             yield partition.path
             for segment in partition.segments:

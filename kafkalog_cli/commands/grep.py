@@ -202,7 +202,7 @@ def _places(in_places: list[str], headers: list[str]) -> Places:
 
 def _check_searchable(path: str, kind: Kind | None) -> None:
     from format.errors import InputError, UnreadableFile
-    from format.node.log_dir import kind_of
+    from format.node.target import kind_of
     from format.verbs.grep.grep import is_searchable
     from kafkalog_cli.render.escape import printable
 

@@ -206,7 +206,8 @@ def _main_schema(paths: list[Path], kind: Kind | None, segments: bool | None) ->
     """What a CSV document holds: segments where they were asked for or no log directory was given, else partitions."""
     from format.columns import PARTITION, SEGMENT
     from format.errors import InputError
-    from format.node.log_dir import Kind, kind_of
+    from format.node.log_dir import Kind
+    from format.node.target import kind_of
 
     if segments is None:
         try:

@@ -64,7 +64,8 @@ def verify(
 
     Goes on past damage: after it, reading starts again at the next intact batch.
     """
-    from format.node.log_dir import Kind, kind_of
+    from format.node.log_dir import Kind
+    from format.node.target import Target
     from format.verbs.verify.terms import NOT_CHECKED, Coverage, Verification
     from format.verbs.verify.verify import bytes_to_walk
     from format.verbs.verify.verify import verify as verify_path
@@ -81,18 +82,17 @@ def verify(
         jobs=work.process_count,
         partition_count=checks.partitions,
     )
-    files, kind = reading.files, reading.kind
     with (
         work.reading(),
         Run("verify", output, judging, paths=reading.paths, main_schema=FINDING, shows_summary=True) as run,
     ):
-        terms.advance = run.progress(lambda: sum(bytes_to_walk(each, terms, kind=kind) for each in files)).advance
-        for path in files:
-            run.findings(verify_path(path, terms, kind=kind))
+        targets = [Target(each, reading.kind) for each in reading.files]
+        terms.advance = run.progress(lambda: sum(bytes_to_walk(each, terms) for each in targets)).advance
+        for target in targets:
+            run.findings(verify_path(target, terms))
         for name in ("partitions", "segments", "side_files", "batches", "records", "bytes"):
             run.count(name, getattr(terms.coverage, name))
         for words in NOT_CHECKED[terms.level]:
             run.not_checked(words)
-        kinds = {kind or kind_of(each) for each in files}
-        if terms.level is Level.FULL and kinds - {Kind.LOG_DIR, Kind.PARTITION}:
+        if terms.level is Level.FULL and {each.kind for each in targets} - {Kind.LOG_DIR, Kind.PARTITION}:
             run.not_checked("what lies beside a file that is given by itself")

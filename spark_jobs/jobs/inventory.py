@@ -13,15 +13,13 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from format import layout
-from format.checks.log_dir_files import Checkpoints
 from format.columns import BATCH, LOG_DIR, PARTITION, SEGMENT, RowSchema
 from format.errors import KafkaLogError, NotALogDir
 from format.findings import Finding, finding_of
 from format.io.remote_path import path_of
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.node.checkpoint_offsets import CheckpointOffsets
+from format.node.checkpoints import Checkpoints
 from format.node.log_dir import Kind
 from format.rows.record_rows import Row
 from format.verbs.ls.ls import Listing, LogDirListing, ls
@@ -128,24 +126,13 @@ def _listings(unit: Unit, path: Path, options: InventoryOptions) -> Iterator[Lis
             if isinstance(item, LogDirListing):
                 return  # the partitions are units of their own
     elif unit.is_in_log_dir:
-        checkpoints = _offsets(unit.checkpoints or Checkpoints())
+        checkpoints = unit.checkpoints or Checkpoints()
         listed = yield from list_partition(path, checkpoints, scan=options.scan, segments=True, limits=options.limits)
         yield listed.listing
         yield from listed.segments
     else:
         kind = unit.file_kind or Kind.PARTITION
         yield from ls(path, kind=kind, scan=options.scan, segments=True, limits=options.limits)
-
-
-def _offsets(checkpoints: Checkpoints) -> CheckpointOffsets:
-    return CheckpointOffsets(
-        {
-            layout.REPLICATION_OFFSET_CHECKPOINT: checkpoints.high_watermark,
-            layout.RECOVERY_POINT_CHECKPOINT: checkpoints.recovery_point,
-            layout.LOG_START_OFFSET_CHECKPOINT: checkpoints.log_start_offset,
-            layout.CLEANER_OFFSET_CHECKPOINT: checkpoints.cleaner_offset,
-        }
-    )
 
 
 if __name__ == "__main__":

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from format.checks.log_dir_files import Checkpoints, read_checkpoints
 from format.findings import Finding, finding
 from format.io.remote_path import path_of
 from format.limits import DEFAULT_LIMITS, Limits
+from format.node.checkpoints import Checkpoints
 from format.node.log_dir import Kind, read_log_dir
 from format.verbs.verify.verify import (
     Coverage,
@@ -97,8 +97,7 @@ def _findings(unit: Unit, terms: Verification, changes: list[Finding]) -> Iterat
     path = path_of(unit.path)
     yield from limited(changes)
     if unit.kind is UnitKind.LOG_DIR_FILES:
-        log_dir = read_log_dir(path)
-        yield from verify_log_dir_files(log_dir, *read_checkpoints(log_dir, terms.limits), terms)
+        yield from verify_log_dir_files(read_log_dir(path), terms)
     elif unit.kind is UnitKind.PARTITION:
         yield from verify_partition_dir(path, unit.checkpoints or Checkpoints(), terms)
     else:

@@ -12,7 +12,8 @@ from format.findings import Finding, finding_of
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.log.read_records import record_tables
-from format.node.log_dir import Kind, kind_of
+from format.node.log_dir import Kind
+from format.node.target import kind_of
 from format.rows.record_rows import RowBlock, batch_block, record_block
 from format.rows.side_file_rows import side_file_blocks
 from format.scan.read_log import LogChunk

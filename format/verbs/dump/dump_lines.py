@@ -12,7 +12,8 @@ import numpy as np
 from format.errors import KafkaLogError, WorkerDied
 from format.findings import Finding, finding_of
 from format.kernel.compiled import KERNEL_IS_COMPILED
-from format.node.log_dir import Kind, kind_of
+from format.node.log_dir import Kind
+from format.node.target import kind_of
 from format.rows.internal_record_rows import decode_internal
 from format.rows.line_blocks import Block, LinesFollow, in_lines, received_lines, send_lines
 from format.rows.record_rows import RowBlock, record_block

@@ -17,8 +17,9 @@ from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.file_location import location_of_file
-from format.node.log_dir import Kind, kind_of, read_log_dir
+from format.node.log_dir import Kind, read_log_dir
 from format.node.partition import read_partition
+from format.node.target import kind_of
 from format.rewriting.publish import Publication
 from format.rewriting.sources import job_of
 from format.rewriting.written_segments import Advance, no_progress

@@ -6,16 +6,15 @@ from collections.abc import Generator
 from dataclasses import dataclass
 
 from format import layout
-from format.errors import KafkaLogError
-from format.files import offset_checkpoint
-from format.findings import Finding, finding_of
-from format.io.remote_path import absolute, is_there
+from format.findings import Finding
+from format.io.remote_path import is_there
 from format.limits import Limits
-from format.location import Location
+from format.node.checkpoints import Checkpoints, read_checkpoints
+from format.node.log_dir import directory_around
+from format.node.offsets import MARKS_OF_REPLICAS, offsets_of
 from format.node.partition import Partition
 
-#: The checkpoints of a log directory speak of its live and its future replicas; other marked directories are gone.
-_MARKS_WITH_CHECKPOINTS = (None, "future")
+_CHECKPOINTS = (layout.LOG_START_OFFSET_CHECKPOINT, layout.REPLICATION_OFFSET_CHECKPOINT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,28 +34,18 @@ def read_bounds(partition: Partition, limits: Limits) -> Generator[Finding, None
 
     A checkpoint that cannot be read gives a finding and bounds nothing.
     """
-    log_start_offset = partition.segments[0].base_offset if partition.segments else 0
-    log_start_source = "the first segment's base offset"
-    high_watermark = None
-    if partition.topic is not None and partition.mark in _MARKS_WITH_CHECKPOINTS:
-        checkpointed = yield from _checkpointed(partition, layout.LOG_START_OFFSET_CHECKPOINT, limits)
-        if checkpointed is not None and checkpointed > log_start_offset:
-            log_start_offset, log_start_source = checkpointed, f"the {layout.LOG_START_OFFSET_CHECKPOINT}"
-        high_watermark = yield from _checkpointed(partition, layout.REPLICATION_OFFSET_CHECKPOINT, limits)
-        if high_watermark is not None:
-            high_watermark = max(high_watermark, log_start_offset)
+    checkpoints = Checkpoints()
+    if partition.key is not None and partition.mark in MARKS_OF_REPLICAS:
+        directory = directory_around(partition.path)
+        paths = {name: directory / name for name in _CHECKPOINTS}
+        checkpoints = read_checkpoints({name: path for name, path in paths.items() if is_there(path)}, limits)
+        yield from checkpoints.findings
+    offsets = offsets_of(partition, checkpoints)
+    log_start_offset, log_start_source = offsets.local_start_offset or 0, "the first segment's base offset"
+    if offsets.log_start_checkpoint is not None and offsets.log_start_checkpoint > log_start_offset:
+        log_start_offset = offsets.log_start_checkpoint
+        log_start_source = f"the {layout.LOG_START_OFFSET_CHECKPOINT}"
+    high_watermark = offsets.high_watermark
+    if high_watermark is not None:
+        high_watermark = max(high_watermark, log_start_offset)
     return Bounds(log_start_offset, log_start_source, high_watermark)
-
-
-def _checkpointed(partition: Partition, name: str, limits: Limits) -> Generator[Finding, None, int | None]:
-    """The partition's offset in a checkpoint of the log directory that it lies in; None where there is none."""
-    directory = partition.path if partition.path.name not in ("", "..") else absolute(partition.path)
-    path = directory.parent / name
-    if partition.topic is None or partition.number is None or not is_there(path):
-        return None
-    try:
-        checkpoint = offset_checkpoint.read(path, limits)
-    except KafkaLogError as error:
-        yield finding_of(error, Location(str(path)))
-        return None
-    return checkpoint.by_partition().get((partition.topic, partition.number))

@@ -18,8 +18,9 @@ from format.errors import InputError
 from format.findings import Finding, finding
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.node.log_dir import Kind, kind_of, read_log_dir
+from format.node.log_dir import Kind, read_log_dir
 from format.node.partition import Partition, is_offset, read_partition
+from format.node.target import kind_of
 from format.verbs.find.bounds import Bounds, read_bounds
 from format.verbs.find.by_offset import offset_lookup
 from format.verbs.find.by_time import max_timestamp_lookup, timestamp_lookup

@@ -15,7 +15,8 @@ from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
-from format.node.log_dir import Kind, kind_of
+from format.node.log_dir import Kind
+from format.node.target import kind_of
 from format.scan.read_log import LogChunk
 from format.scan.selected_logs import LOG_KINDS, Reading, SelectedLog, selected_logs
 from format.scan.selection import EVERYTHING, Selection

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -13,14 +14,13 @@ from format.errors import KafkaLogError, NotALogDir
 from format.files import meta_properties
 from format.files.side_file import problem_findings
 from format.findings import Finding, finding, finding_of
-from format.io import broker_lock
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.node.checkpoint_offsets import CheckpointOffsets, checkpoints_beside, read_checkpoint_offsets
-from format.node.directory_sizes import DirectorySizes, read_directory_sizes
+from format.node.checkpoints import Checkpoints
+from format.node.directory_sizes import DirectorySizes, size_of_files
 from format.node.file_location import location_of_file
-from format.node.log_dir import Kind, LogDir, kind_of, read_log_dir
-from format.node.partition import Partition, parse_partition_dir, read_partition
+from format.node.log_dir import Kind, LogDir
+from format.node.partition import Partition, read_partition
 from format.node.partition_surroundings import (
     MAX_BASE_OFFSET,
     interrupted_finding,
@@ -28,6 +28,7 @@ from format.node.partition_surroundings import (
     unexpected_note,
 )
 from format.node.segment import Segment
+from format.node.target import Target, target_at
 from format.rows.record_rows import Row
 from format.verbs.ls.partition_listing import ListedPartition, PartitionListing, list_partition
 from format.verbs.ls.segment_listing import SegmentListing, joined_notes, list_log, list_segment
@@ -80,7 +81,7 @@ class _Wishes:
 
 
 def ls(
-    path: Path,
+    path: Path | Target,
     *,
     kind: Kind | None = None,
     scan: bool = True,
@@ -96,12 +97,16 @@ def ls(
     Raises InputError for a path that is not there or that is neither of the three.
     """
     wishes = _Wishes(scan, sort, reverse, limits)
-    kind = kind or kind_of(path)
+    target = target_at(path, kind)
+    path, kind = target.path, target.kind
     if kind is Kind.LOG_DIR:
-        yield from _log_dir(path, bool(segments), wishes)
+        yield from target.link_findings()
+        for log_dir in target.log_dirs:
+            yield from _log_dir(log_dir, bool(segments), wishes)
     elif kind is Kind.PARTITION:
         with_segments = segments is not False
-        checkpoints = yield from read_checkpoint_offsets(checkpoints_beside(path), limits)
+        checkpoints = target.checkpoints_around(limits)
+        yield from checkpoints.findings
         listed = yield from list_partition(path, checkpoints, scan=scan, segments=with_segments, limits=limits)
         yield from _with_segments(listed, wishes)
     elif kind in _SEGMENT_KINDS:
@@ -114,11 +119,11 @@ def ls(
         )
 
 
-def _log_dir(path: Path, with_segments: bool, wishes: _Wishes) -> Iterator[Listing | Finding]:
-    found = read_log_dir(path)
+def _log_dir(found: LogDir, with_segments: bool, wishes: _Wishes) -> Iterator[Listing | Finding]:
     # Checkpoints come before the logs: a broker that runs meanwhile only moves the logs' ends past them.
-    checkpoints = yield from read_checkpoint_offsets(found.checkpoints, wishes.limits)
-    sizes = {each: read_directory_sizes(each) for each in found.partitions}
+    checkpoints = found.checkpoints(wishes.limits)
+    yield from checkpoints.findings
+    sizes = {each: _sizes(found, each) for each in found.partitions}
     yield (yield from _log_dir_listing(found, checkpoints, sizes.values(), wishes.limits))
 
     def listed(directory: Path) -> Generator[Finding, None, ListedPartition]:
@@ -127,7 +132,7 @@ def _log_dir(path: Path, with_segments: bool, wishes: _Wishes) -> Iterator[Listi
             checkpoints,
             scan=wishes.scan,
             segments=with_segments,
-            sizes=sizes[directory],
+            listed=partial(found.partition, directory, with_sizes=True),
             limits=wishes.limits,
         )
 
@@ -147,6 +152,14 @@ def _log_dir(path: Path, with_segments: bool, wishes: _Wishes) -> Iterator[Listi
         return
     for directory in partitions:
         yield from _with_segments((yield from listed(directory)), wishes)
+
+
+def _sizes(log_dir: LogDir, path: Path) -> DirectorySizes:
+    """The sizes of a partition; none where it cannot be listed, which is reported when its turn comes."""
+    try:
+        return log_dir.partition(path, with_sizes=True).sizes or DirectorySizes()
+    except KafkaLogError:
+        return DirectorySizes()
 
 
 def _with_segments(listed: ListedPartition, wishes: _Wishes) -> Iterator[Listing]:
@@ -173,7 +186,7 @@ def _sorted(items: Sequence[_Item], key: Callable[[_Item], int | None] | None, r
 
 
 def _log_dir_listing(
-    found: LogDir, checkpoints: CheckpointOffsets, sizes: Iterable[DirectorySizes], limits: Limits
+    found: LogDir, checkpoints: Checkpoints, sizes: Iterable[DirectorySizes], limits: Limits
 ) -> Generator[Finding, None, LogDirListing]:
     location = Location(str(found.path))
     notes: list[str] = []
@@ -190,7 +203,7 @@ def _log_dir_listing(
         else:
             cluster_id, node_id, directory_id = properties.cluster_id, properties.node_id, properties.directory_id
             yield from problem_findings(properties.problems, where)
-    lock = broker_lock.probe(found.path / layout.LOCK)
+    lock = found.broker_lock
     if lock.is_held:
         notes.append("in use by a running broker" + (f", process {lock.pid}" if lock.pid else ""))
     notes += yield from _shutdown(found, location)
@@ -207,7 +220,7 @@ def _log_dir_listing(
         node_id=node_id,
         directory_id=directory_id,
         partition_count=len(found.partitions),
-        size_bytes=read_directory_sizes(found.path).size_bytes + sum(each.size_bytes for each in sizes),
+        size_bytes=size_of_files(found.files) + sum(each.size_bytes for each in sizes),
         clean_shutdown=found.clean_shutdown is not None,
         lock_held=lock.is_held,
         notes=joined_notes(notes),
@@ -218,20 +231,16 @@ def _shutdown(found: LogDir, location: Location) -> Generator[Finding, None, lis
     """The finding for a missing clean-shutdown mark; a directory of the metadata log alone never has one."""
     if found.clean_shutdown is not None:
         return []
-    topics = {parsed[0] for parsed in map(_parsed_name, found.partitions) if parsed is not None}
+    topics = {topic for topic, _ in found.topic_partitions}
     if not topics - {layout.CLUSTER_METADATA_TOPIC}:
         return []
     yield finding("unclean-shutdown", location, f"there is no {layout.CLEAN_SHUTDOWN}: the broker runs, or was killed")
     return ["no clean shutdown"]
 
 
-def _parsed_name(path: Path) -> tuple[str, int, str | None] | None:
-    return parse_partition_dir(path.name)
-
-
-def _checkpointed_but_absent(found: LogDir, checkpoints: CheckpointOffsets) -> Generator[Finding, None, list[str]]:
+def _checkpointed_but_absent(found: LogDir, checkpoints: Checkpoints) -> Generator[Finding, None, list[str]]:
     """One finding for each checkpoint that names partitions without a directory here; returns a note on all of them."""
-    present = {parsed[:2] for parsed in map(_parsed_name, found.partitions) if parsed is not None}
+    present = found.topic_partitions
     absent: set[tuple[str, int]] = set()
     for name, offsets in checkpoints.by_name.items():
         missing = sorted(offsets.keys() - present)
@@ -240,7 +249,7 @@ def _checkpointed_but_absent(found: LogDir, checkpoints: CheckpointOffsets) -> G
         absent.update(missing)
         yield finding(
             "checkpoint-stale-entry",
-            Location(str(found.checkpoints[name])),
+            Location(str(found.checkpoint_paths[name])),
             f"names {_partition_names(missing)}, for which there is no directory here",
         )
     return [f"checkpoints name {_partition_names(sorted(absent))}, not here"] if absent else []

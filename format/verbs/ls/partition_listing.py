@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 
-from format import layout
 from format.columns import PARTITION
 from format.errors import KafkaLogError, UnreadableFile
 from format.files import leader_epoch_checkpoint, partition_metadata
@@ -15,21 +14,14 @@ from format.files.side_file import problem_findings
 from format.findings import Finding, finding, finding_of
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.node.checkpoint_offsets import CheckpointOffsets, TopicPartition
-from format.node.directory_sizes import DirectorySizes, read_directory_sizes
+from format.node.checkpoints import Checkpoints
+from format.node.directory_sizes import DirectorySizes
+from format.node.offsets import CHECKPOINT_WORDS, offsets_of
 from format.node.partition import Partition, parse_partition_dir, read_partition
 from format.node.partition_surroundings import MARKS, MAX_BASE_OFFSET, surroundings_findings
 from format.rows.record_rows import Row
 from format.state.totals import LogTotals
 from format.verbs.ls.segment_listing import SeenCodes, SegmentListing, joined_notes, list_segment
-
-#: What each checkpoint holds, in words.
-_CHECKPOINT_WORDS = {
-    layout.REPLICATION_OFFSET_CHECKPOINT: "high watermark",
-    layout.RECOVERY_POINT_CHECKPOINT: "recovery point",
-    layout.LOG_START_OFFSET_CHECKPOINT: "log start offset",
-    layout.CLEANER_OFFSET_CHECKPOINT: "cleaner offset",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,20 +65,20 @@ class ListedPartition:
 
 def list_partition(
     path: Path,
-    checkpoints: CheckpointOffsets,
+    checkpoints: Checkpoints,
     *,
     scan: bool = True,
     segments: bool = True,
-    sizes: DirectorySizes | None = None,
+    listed: Callable[[], Partition] | None = None,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Generator[Finding, None, ListedPartition]:
     """List one partition directory: yields findings, returns the listing.
 
     ``scan`` False reads names, sizes and checkpoints, no log. ``segments`` False opens no index and lists no segment.
-    ``sizes`` are the directory's where they are known already.
+    ``listed`` returns the directory with its sizes, where it was listed before.
     """
     try:
-        partition = read_partition(path)
+        partition = read_partition(path, with_sizes=True) if listed is None else listed()
     except UnreadableFile as error:
         yield _unlistable(error, path)
         topic, number, mark = parse_partition_dir(path.name) or (None, None, None)
@@ -100,7 +92,7 @@ def list_partition(
     leader_epoch = yield from seen.passing(_leader_epoch(partition, limits))
 
     totals = LogTotals()
-    listed: list[SegmentListing] = []
+    segment_listings: list[SegmentListing] = []
     last_segment: SegmentListing | None = None
     live = [each for each in partition.segments if each.base_offset <= MAX_BASE_OFFSET]
     for number, segment in enumerate(live):
@@ -119,20 +111,20 @@ def list_partition(
         totals.merge(result.totals or LogTotals(is_whole=False))
         last_segment = result.listing
         if segments:
-            listed.append(result.listing)
+            segment_listings.append(result.listing)
     if segments:
         for leftover in partition.leftovers:
             if leftover.log is not None and leftover.base_offset <= MAX_BASE_OFFSET:
                 location = partition.location(leftover.log, leftover.base_offset)
                 result = yield from list_segment(leftover, location, scan=scan, limits=limits)
-                listed.append(result.listing)
-    listed.sort(key=lambda each: (each.segment_base_offset or 0, each.leftover or ""))
+                segment_listings.append(result.listing)
+    segment_listings.sort(key=lambda each: (each.segment_base_offset or 0, each.leftover or ""))
 
     log_end_offset = _log_end_offset(last_segment, totals)
-    offsets = _checkpointed(partition, checkpoints)
-    for name, offset in offsets.items():
+    offsets = offsets_of(partition, checkpoints).with_log_end(log_end_offset)
+    for name, offset in offsets.checkpointed().items():
         if log_end_offset is not None and offset > log_end_offset:
-            words = _CHECKPOINT_WORDS[name]
+            words = CHECKPOINT_WORDS[name]
             notes.append(f"{words} past the log end")
             yield finding(
                 "checkpoint-mismatch",
@@ -141,10 +133,7 @@ def list_partition(
                 expected=f"at most {log_end_offset}",
                 actual=offset,
             )
-    log_start_offset = offsets.get(layout.LOG_START_OFFSET_CHECKPOINT)
-    if live:
-        log_start_offset = max(live[0].base_offset, log_start_offset or 0)
-    sizes = sizes or read_directory_sizes(path)
+    sizes = partition.sizes or DirectorySizes()
     is_read = scan and (totals.is_whole or totals.batch_count > 0)
     listing = PartitionListing(
         path=str(path),
@@ -155,12 +144,12 @@ def list_partition(
         segment_count=len(live),
         size_bytes=sizes.size_bytes,
         log_size_bytes=sizes.log_size_bytes,
-        log_start_offset=log_start_offset,
+        log_start_offset=offsets.log_start_offset,
         first_offset=totals.first_offset,
         log_end_offset=log_end_offset,
-        high_watermark=offsets.get(layout.REPLICATION_OFFSET_CHECKPOINT),
-        recovery_point=offsets.get(layout.RECOVERY_POINT_CHECKPOINT),
-        cleaner_offset=offsets.get(layout.CLEANER_OFFSET_CHECKPOINT),
+        high_watermark=offsets.high_watermark,
+        recovery_point=offsets.recovery_point,
+        cleaner_offset=offsets.cleaner_offset,
         first_timestamp=totals.first_timestamp,
         max_timestamp=totals.max_timestamp,
         leader_epoch=leader_epoch,
@@ -169,7 +158,7 @@ def list_partition(
         codecs=totals.codecs_text if is_read else None,
         notes=joined_notes([*marked, *seen.notes(), *notes]),
     )
-    return ListedPartition(listing, tuple(listed))
+    return ListedPartition(listing, tuple(segment_listings))
 
 
 def _unlistable(error: UnreadableFile, path: Path) -> Finding:
@@ -191,18 +180,6 @@ def _log_end_offset(last_segment: SegmentListing | None, totals: LogTotals) -> i
     if last_segment.last_offset is None:
         return last_segment.segment_base_offset
     return last_segment.last_offset + 1
-
-
-def _checkpointed(partition: Partition, checkpoints: CheckpointOffsets) -> dict[str, int]:
-    """What the checkpoints say about this directory; nothing about one that is no replica any more.
-
-    A topic of the same name may have been made anew since a directory was marked for deletion.
-    """
-    if partition.topic is None or partition.number is None or partition.mark in ("delete", "stray"):
-        return {}
-    key: TopicPartition = (partition.topic, partition.number)
-    found = {name: checkpoints.offset(name, key) for name in layout.OFFSET_CHECKPOINTS}
-    return {name: offset for name, offset in found.items() if offset is not None}
 
 
 def _topic_id(partition: Partition, limits: Limits) -> Generator[Finding, None, str | None]:

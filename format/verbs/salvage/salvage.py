@@ -8,7 +8,7 @@ lost. The clean-shutdown mark is left out: a broker that starts on the output ch
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,8 @@ from format.findings import Certainty, Finding, Severity, finding, finding_of
 from format.io.source import FileSource
 from format.io.unreadable_ranges import PatchedSource
 from format.limits import DEFAULT_LIMITS, Limits
-from format.node.checkpoint_offsets import CheckpointOffsets, checkpoints_beside, read_checkpoint_offsets
+from format.node.checkpoints import Checkpoints
+from format.node.log_dir import directory_around, log_dir_around
 from format.node.partition import Partition
 from format.node.partition_surroundings import surroundings_findings
 from format.node.segment import Segment
@@ -62,16 +63,6 @@ def salvage(
     publication.finish(run.manifest())
 
 
-def _untold(reading: Generator[Finding, None, CheckpointOffsets]) -> CheckpointOffsets:
-    """What a reader returns, without its findings."""
-    while True:
-        try:
-            next(reading)
-        except StopIteration as done:
-            checkpoints: CheckpointOffsets = done.value
-            return checkpoints
-
-
 class _Run:
     def __init__(self, sources: WriteSources, publication: Publication, terms: Salvage) -> None:
         self.sources = sources
@@ -89,15 +80,16 @@ class _Run:
 
     def everything(self) -> Iterator[Finding | WrittenSegment]:
         yield from self.sources.left_out
-        known: dict[tuple[Path, ...], CheckpointOffsets] = {}
+        known: dict[Path, Checkpoints] = {}
         for name, partition in self.sources.partitions.items():
-            paths = checkpoints_beside(partition.path)
-            beside = tuple(paths.values())
-            if beside not in known:
-                reading = read_checkpoint_offsets(paths, self.terms.limits)
-                # What is wrong with those of the log directory itself is told when they are carried over.
-                known[beside] = (yield from reading) if self.sources.log_dir is None else _untold(reading)
-            yield from self._partition(name, partition, known[beside])
+            around = directory_around(partition.path)
+            if around not in known:
+                log_dir = self.sources.log_dir or log_dir_around(partition.path)
+                known[around] = Checkpoints() if log_dir is None else log_dir.checkpoints(self.terms.limits)
+                # What is wrong with those of the log directory itself is reported when they are carried over.
+                if self.sources.log_dir is None:
+                    yield from known[around].findings
+            yield from self._partition(name, partition, known[around])
         if self.sources.log_dir is not None:
             self.publication.redo_step("log directory")
             yield from carry_log_dir_files(
@@ -106,7 +98,7 @@ class _Run:
             self.publication.finish_step("log directory")
 
     def _partition(
-        self, name: str, partition: Partition, checkpoints: CheckpointOffsets
+        self, name: str, partition: Partition, checkpoints: Checkpoints
     ) -> Iterator[Finding | WrittenSegment]:
         yield from surroundings_findings(partition)
         self.publication.create_directory(name)
@@ -253,7 +245,7 @@ class _Run:
         return writer.close(transactions.take(segment))
 
     def _missing_end(
-        self, partition: Partition, last_offset: int | None, checkpoints: CheckpointOffsets, key: tuple[str, int] | None
+        self, partition: Partition, last_offset: int | None, checkpoints: Checkpoints, key: tuple[str, int] | None
     ) -> Iterator[Finding]:
         """Offsets that the log once had after its end: a checkpoint or a snapshot is past it."""
         end = partition.segments[-1].base_offset if last_offset is None else last_offset + 1

@@ -11,7 +11,7 @@ import numpy as np
 
 from format import layout
 from format.checks.leader_epochs import LeaderEpochCheck
-from format.checks.log_dir_files import Checkpoints, check_partition_checkpoints
+from format.checks.log_dir_files import check_partition_checkpoints
 from format.checks.offset_chain import OffsetChain
 from format.checks.offset_index import OffsetIndexCheck
 from format.checks.partition_files import check_partition_files
@@ -25,9 +25,11 @@ from format.files.offset_index import OffsetIndex
 from format.files.side_file import problem_findings
 from format.files.time_index import TimeIndex
 from format.findings import Finding, finding, finding_of
-from format.io.live_broker import comes_true, is_broker_running
+from format.io.live_broker import comes_true
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord
+from format.node.checkpoints import Checkpoints
+from format.node.offsets import offsets_of
 from format.node.partition import Partition
 from format.node.segment import Segment
 from format.state.producer_events import TransactionEnded
@@ -67,13 +69,12 @@ class _PartitionRun:
 
     def __init__(self, partition: Partition, checkpoints: Checkpoints, terms: Verification) -> None:
         self.partition = partition
-        self.checkpoints = checkpoints
+        self.offsets = offsets_of(partition, checkpoints)
+        self.is_broker_running = checkpoints.is_lock_held is True
         self.terms = terms
         self.is_full = terms.level is Level.FULL
-        self.key = None if partition.topic is None or partition.number is None else (partition.topic, partition.number)
-        is_compacted = partition.topic in _COMPACTED_TOPICS or (
-            self.key is not None and checkpoints.cleaner_offset.get(self.key, 0) > 0
-        )
+        cleaner_offset = checkpoints.offset(layout.CLEANER_OFFSET_CHECKPOINT, partition.key)
+        is_compacted = partition.topic in _COMPACTED_TOPICS or bool(cleaner_offset)
         self.chain = OffsetChain(is_compacted=is_compacted)
         self.producers = ProducerState()
         self.ended: list[TransactionEnded] = []  # of the segment that is read
@@ -103,18 +104,10 @@ class _PartitionRun:
         yield from self._snapshots_up_to(None)
         if not segments:
             return
-        first_base = segments[0].base_offset
         log_end = self.chain.log_end_offset
         log_end = segments[-1].base_offset if log_end is None else max(log_end, segments[-1].base_offset)
         yield from self.epochs.end_findings(log_end)
-        if self.key is not None:
-            yield from check_partition_checkpoints(
-                self.key,
-                self.checkpoints,
-                self.partition.location(),
-                first_base_offset=first_base,
-                log_end_offset=log_end,
-            )
+        yield from check_partition_checkpoints(self.offsets.with_log_end(log_end), self.partition.location())
         yield from check_open_transactions(self.producers, self.partition.location())
 
     def _segment(self, segment: Segment, next_base_offset: int | None) -> Iterator[Finding]:
@@ -167,7 +160,7 @@ class _PartitionRun:
         """
         index = read(path)
         is_last = self.partition.next_base_offset(segment) is None
-        if not index.problems and not (is_last and is_broker_running(self.partition.path)):
+        if not index.problems and not (is_last and self.is_broker_running):
             return index
 
         def is_the_same_again() -> bool:

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
-from format.checks.log_dir_files import Checkpoints, check_log_dir_files, read_checkpoints
+from format.checks.log_dir_files import check_log_dir_files
 from format.errors import KafkaLogError
 from format.findings import Finding, finding_of
 from format.location import Location
+from format.node.checkpoints import Checkpoints
 from format.node.file_location import location_of_file
-from format.node.log_dir import Kind, LogDir, kind_of, read_log_dir
-from format.node.partition import read_partition
+from format.node.log_dir import Kind, LogDir
+from format.node.partition import Partition, read_partition
+from format.node.target import Target, target_at
 from format.rows.side_file_rows import side_file_blocks
 from format.verbs.verify.log_checks import verify_kraft_snapshot, verify_lone_segment
 from format.verbs.verify.partition_checks import logs_of_partition, verify_partition
@@ -28,10 +31,8 @@ __all__ = [
     "Level",
     "Verification",
     "bytes_to_walk",
-    "checkpoints_beside",
     "limited",
     "logs_to_walk",
-    "partition_dirs",
     "verify",
     "verify_log_dir_files",
     "verify_partition_dir",
@@ -41,26 +42,32 @@ __all__ = [
 MOST_ALIKE = 100
 
 
-def verify(path: Path, verification: Verification | None = None, *, kind: Kind | None = None) -> Iterator[Finding]:
+def verify(
+    path: Path | Target, verification: Verification | None = None, *, kind: Kind | None = None
+) -> Iterator[Finding]:
     """Findings for what lies at ``path``, in a fixed order.
 
     Raises InputError for a path that is nothing of Kafka's; all else is a finding.
     """
     terms = verification or Verification()
-    kind = kind or kind_of(path)
-    logs = list(logs_to_walk(path, kind, terms)) if terms.jobs > 1 else []
+    target = target_at(path, kind)
+    logs = list(logs_to_walk(target, terms)) if terms.jobs > 1 else []
     if not are_worth_sharing(logs):
-        yield from _verify(path, kind, terms)
+        yield from _verify(target, terms)
         return
     with SharedWalks(logs, terms.jobs) as walks:
-        yield from _verify(path, kind, replace(terms, walks=walks))
+        yield from _verify(target, replace(terms, walks=walks))
 
 
-def _verify(path: Path, kind: Kind, terms: Verification) -> Iterator[Finding]:
+def _verify(target: Target, terms: Verification) -> Iterator[Finding]:
+    kind, path = target.kind, target.path
     if kind is Kind.LOG_DIR:
-        yield from _verify_log_dir(read_log_dir(path), terms)
+        yield from target.link_findings()
+        for log_dir in target.log_dirs:
+            yield from _verify_log_dir(log_dir, terms)
     elif kind is Kind.PARTITION:
-        yield from verify_partition_dir(path, checkpoints_beside(path, terms), terms)
+        checkpoints = target.checkpoints_around(terms.limits)
+        yield from _verify_partition_dir(path, lambda: target.partition, checkpoints, terms)
     elif kind is Kind.LOG:
         yield from limited(verify_lone_segment(path, terms))
     elif kind is Kind.KRAFT_SNAPSHOT:
@@ -72,22 +79,19 @@ def _verify(path: Path, kind: Kind, terms: Verification) -> Iterator[Finding]:
                 yield item
 
 
-def logs_to_walk(path: Path, kind: Kind, terms: Verification) -> Iterator[LogToWalk]:
+def logs_to_walk(target: Target, terms: Verification) -> Iterator[LogToWalk]:
     """The logs that will be walked over, in order; those of partitions that cannot be listed are left out."""
-    if kind is Kind.LOG:
+    if target.kind is Kind.LOG:
+        path = target.path
         yield LogToWalk(path, location_of_file(path), terms.level, terms.limits, True, terms.partition_count)
-    for directory in partition_dirs(path, kind):
-        try:
-            partition = read_partition(directory)
-        except KafkaLogError:
-            continue
+    for partition in target.partitions():
         yield from logs_of_partition(partition, terms)
 
 
-def bytes_to_walk(path: Path, terms: Verification, *, kind: Kind | None = None) -> int:
-    """How much ``verify`` will tell ``terms.advance``; nothing for a path that is nothing of Kafka's."""
+def bytes_to_walk(path: Path | Target, terms: Verification, *, kind: Kind | None = None) -> int:
+    """How many bytes ``verify`` will report to ``terms.advance``; none for a path that is nothing of Kafka's."""
     try:
-        logs = list(logs_to_walk(path, kind or kind_of(path), terms))
+        logs = list(logs_to_walk(target_at(path, kind), terms))
     except KafkaLogError:
         return 0  # verify says why
     return sum(_size_of(log.path) for log in logs)
@@ -100,51 +104,41 @@ def _size_of(path: Path) -> int:
         return 0
 
 
-def partition_dirs(path: Path, kind: Kind) -> list[Path]:
-    """The partition directories below a path that can be verified each by itself; none for a single file."""
-    if kind is Kind.LOG_DIR:
-        return read_log_dir(path).partitions
-    return [path] if kind is Kind.PARTITION else []
-
-
 def _verify_log_dir(log_dir: LogDir, terms: Verification) -> Iterator[Finding]:
-    checkpoints, found = read_checkpoints(log_dir, terms.limits)
-    yield from verify_log_dir_files(log_dir, checkpoints, found, terms)
+    # Checkpoints come before the logs: a broker that runs meanwhile only moves the logs' ends past them.
+    checkpoints = log_dir.checkpoints(terms.limits)
+    yield from verify_log_dir_files(log_dir, terms)
     for path in log_dir.partitions:
-        yield from verify_partition_dir(path, checkpoints, terms)
+        yield from _verify_partition_dir(path, partial(log_dir.partition, path), checkpoints, terms)
 
 
-def verify_log_dir_files(
-    log_dir: LogDir, checkpoints: Checkpoints, found: list[Finding], terms: Verification
-) -> Iterator[Finding]:
-    """Findings for a log directory's own files; ``checkpoints`` and ``found`` are what ``read_checkpoints`` gave."""
+def verify_log_dir_files(log_dir: LogDir, terms: Verification) -> Iterator[Finding]:
+    """Findings for a log directory's own files."""
     if terms.level is not Level.FULL:
         return
-    yield from limited(found)
+    checkpoints = log_dir.checkpoints(terms.limits)
+    yield from limited(checkpoints.findings)
     yield from limited(check_log_dir_files(log_dir, checkpoints, terms.limits))
-    terms.coverage.side_files += len(log_dir.checkpoints) + (log_dir.meta_properties is not None)
+    terms.coverage.side_files += len(log_dir.checkpoint_paths) + (log_dir.meta_properties is not None)
     if log_dir.bootstrap_checkpoint is not None:
         yield from limited(verify_kraft_snapshot(log_dir.bootstrap_checkpoint, terms))
 
 
 def verify_partition_dir(path: Path, checkpoints: Checkpoints, terms: Verification) -> Iterator[Finding]:
     """Findings for one partition directory; of ``checkpoints`` only what they say of this partition is used."""
+    yield from _verify_partition_dir(path, partial(read_partition, path), checkpoints, terms)
+
+
+def _verify_partition_dir(
+    path: Path, listed: Callable[[], Partition], checkpoints: Checkpoints, terms: Verification
+) -> Iterator[Finding]:
     try:
-        partition = read_partition(path)
+        partition = listed()
     except KafkaLogError as error:
         yield finding_of(error, Location(str(path)))
         return
     terms.coverage.partitions += 1
     yield from limited(verify_partition(partition, checkpoints, terms))
-
-
-def checkpoints_beside(path: Path, terms: Verification) -> Checkpoints:
-    """The checkpoints of the log directory that a partition directory lies in, if it is one."""
-    try:
-        parent = read_log_dir(path.absolute().parent)
-    except KafkaLogError:
-        return Checkpoints()
-    return read_checkpoints(parent, terms.limits)[0]
 
 
 def limited(found: Iterable[Finding]) -> Iterator[Finding]:

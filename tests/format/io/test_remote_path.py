@@ -12,7 +12,8 @@ from format.io import remote_files
 from format.io.remote_files import RemoteSource
 from format.io.remote_path import RemotePath, entries_of, is_remote, is_there, path_of
 from format.io.source import FileSource
-from format.node.log_dir import Kind, kind_of, read_log_dir
+from format.node.log_dir import Kind, read_log_dir
+from format.node.target import kind_of
 from tests.building import batches, write_segment
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kafkalog[remote]'")

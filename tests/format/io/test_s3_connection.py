@@ -16,7 +16,7 @@ from format.errors import InputError, UnreadableFile
 from format.io import remote_files, s3_connection
 from format.io.remote_path import path_of
 from format.io.s3_connection import connected_s3, region_of_bucket
-from format.node.log_dir import kind_of
+from format.node.target import kind_of
 
 _ENVIRONMENT = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION")
 _FAR_LONGER_S = 60  # than it should take; the library by itself takes 100 seconds for one question

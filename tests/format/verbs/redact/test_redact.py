@@ -19,7 +19,7 @@ from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS
 from format.log.encode_batches import encode_message, encode_wrapper, reseal
 from format.log.walker import batch_chunks
-from format.node.log_dir import kind_of
+from format.node.target import kind_of
 from format.rewriting.publish import Publication
 from format.rewriting.sources import read_write_sources
 from format.rewriting.written_segments import WrittenSegment

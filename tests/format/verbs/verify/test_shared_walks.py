@@ -13,7 +13,7 @@ from format.errors import KafkaLogError, WorkerDied
 from format.io.source import BytesSource, FileSource
 from format.log.batch_ranges import batch_ranges
 from format.log.walker import batch_chunks
-from format.node.log_dir import kind_of
+from format.node.target import Target
 from format.scan.workers import Outbox, SharedBytes, Workers
 from format.verbs.verify import log_checks, shared_walks, walk
 from format.verbs.verify.shared_walks import SharedWalks
@@ -33,7 +33,7 @@ def found_alone(path: Path, level: Level, monkeypatch: pytest.MonkeyPatch) -> tu
 
 def found_by_two(path: Path, level: Level) -> tuple[list[object], object]:
     terms = Verification(level)
-    with SharedWalks(list(logs_to_walk(path, kind_of(path), terms)), 2) as terms.walks:
+    with SharedWalks(list(logs_to_walk(Target(path), terms)), 2) as terms.walks:
         return list(verify(path, terms)), terms.coverage
 
 
@@ -122,7 +122,7 @@ def test_results_come_in_the_order_of_the_tasks() -> None:
 
 def test_a_walk_that_nobody_planned_is_made_here(data_dir: Path) -> None:
     log_dir = data_dir / "kafka-4.3" / "node-1"
-    logs = list(logs_to_walk(log_dir, kind_of(log_dir), Verification()))
+    logs = list(logs_to_walk(Target(log_dir), Verification()))
     with SharedWalks(logs[1:], 1) as walks:
         for log in logs:
             shared, own = (list(each.chunks(log)) for each in (walks, OwnWalks()))

@@ -1,0 +1,70 @@
+"""What a log directory's own files say about its partitions: offset checkpoints, clean-shutdown mark, broker's lock."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from format.errors import KafkaLogError
+from format.files import offset_checkpoint
+from format.files.side_file import problem_findings
+from format.findings import Finding, finding_of
+from format.io.broker_lock import BrokerLock
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+
+TopicPartition = tuple[str, int]
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoints:
+    """One log directory at one time.
+
+    ``by_name`` maps the name of a checkpoint file to its offsets; a file that is missing or unreadable has none.
+    ``is_clean_shutdown`` is None where there is no log directory to ask. ``findings`` say what is wrong with the
+    checkpoint files.
+    """
+
+    by_name: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
+    is_clean_shutdown: bool | None = None
+    lock: BrokerLock | None = None
+    findings: tuple[Finding, ...] = ()
+
+    @property
+    def is_lock_held(self) -> bool | None:
+        """Whether a broker runs on the directory; None where that is not known."""
+        return None if self.lock is None else self.lock.is_held
+
+    def offset(self, name: str, key: TopicPartition | None) -> int | None:
+        """The offset of a partition in the checkpoint of that file name."""
+        return None if key is None else self.by_name.get(name, {}).get(key)
+
+    def of_partition(self, key: TopicPartition | None) -> Checkpoints:
+        """The same with the offsets of one partition only, to send elsewhere."""
+        only = {
+            name: {key: offsets[key]} for name, offsets in self.by_name.items() if key is not None and key in offsets
+        }
+        return replace(self, by_name=only, findings=())
+
+
+def read_checkpoints(
+    paths: Mapping[str, Path],
+    limits: Limits = DEFAULT_LIMITS,
+    *,
+    is_clean_shutdown: bool | None = None,
+    lock: BrokerLock | None = None,
+) -> Checkpoints:
+    """Read the checkpoint files at ``paths`` (by file name)."""
+    by_name: dict[str, Mapping[TopicPartition, int]] = {}
+    findings: list[Finding] = []
+    for name, path in sorted(paths.items()):
+        location = Location(str(path))
+        try:
+            checkpoint = offset_checkpoint.read(path, limits)
+        except KafkaLogError as error:
+            findings.append(finding_of(error, location))
+            continue
+        findings.extend(problem_findings(checkpoint.problems, location))
+        by_name[name] = checkpoint.by_partition()
+    return Checkpoints(by_name, is_clean_shutdown, lock, tuple(findings))

@@ -1,0 +1,91 @@
+"""The offsets that bound what a partition's log holds and what a broker serves of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from format import layout
+from format.node.checkpoints import Checkpoints
+from format.node.partition import Partition
+
+#: The marks of directories that checkpoints speak of: the others are no replicas any more, and a topic of the same
+#: name may have been made anew since.
+MARKS_OF_REPLICAS = (None, "future")
+
+
+@dataclass(frozen=True, slots=True)
+class PartitionOffsets:
+    """None is for what is not known; ``unknown`` then says why, by the name of the field.
+
+    ``local_start_offset`` is the base offset of the first segment here. The five that follow it are what the
+    checkpoints say; ``log_end_offset`` and ``last_stable_offset`` come from reading the log.
+    """
+
+    local_start_offset: int | None = None
+    log_start_checkpoint: int | None = None
+    high_watermark: int | None = None
+    recovery_point: int | None = None
+    cleaner_offset: int | None = None
+    is_clean_shutdown: bool | None = None
+    log_end_offset: int | None = None
+    last_stable_offset: int | None = None
+    unknown: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def log_start_offset(self) -> int | None:
+        """The first offset that a broker serves from its own disk (storage LogLoader)."""
+        if self.local_start_offset is None:
+            return self.log_start_checkpoint
+        return max(self.local_start_offset, self.log_start_checkpoint or 0)
+
+    def with_log_end(self, log_end_offset: int | None, last_stable_offset: int | None = None) -> PartitionOffsets:
+        """The same, after the log was read up to its end."""
+        values = {"log_end_offset": log_end_offset, "last_stable_offset": last_stable_offset}
+        unknown = {name: why for name, why in self.unknown.items() if values.get(name) is None}
+        return replace(self, log_end_offset=log_end_offset, last_stable_offset=last_stable_offset, unknown=unknown)
+
+    def checkpointed(self) -> dict[str, int]:
+        """What the checkpoints say, by the name of the file; those that say nothing are left out."""
+        values = {
+            layout.REPLICATION_OFFSET_CHECKPOINT: self.high_watermark,
+            layout.RECOVERY_POINT_CHECKPOINT: self.recovery_point,
+            layout.LOG_START_OFFSET_CHECKPOINT: self.log_start_checkpoint,
+            layout.CLEANER_OFFSET_CHECKPOINT: self.cleaner_offset,
+        }
+        return {name: offset for name, offset in values.items() if offset is not None}
+
+
+#: What each checkpoint holds, in words.
+CHECKPOINT_WORDS = {
+    layout.REPLICATION_OFFSET_CHECKPOINT: "high watermark",
+    layout.RECOVERY_POINT_CHECKPOINT: "recovery point",
+    layout.LOG_START_OFFSET_CHECKPOINT: "log start offset",
+    layout.CLEANER_OFFSET_CHECKPOINT: "cleaner offset",
+}
+_FIELDS = {
+    "high_watermark": layout.REPLICATION_OFFSET_CHECKPOINT,
+    "recovery_point": layout.RECOVERY_POINT_CHECKPOINT,
+    "log_start_checkpoint": layout.LOG_START_OFFSET_CHECKPOINT,
+    "cleaner_offset": layout.CLEANER_OFFSET_CHECKPOINT,
+}
+
+
+def offsets_of(partition: Partition, checkpoints: Checkpoints) -> PartitionOffsets:
+    """What file names and checkpoints say of a partition; its log is not read."""
+    unknown = dict.fromkeys(("log_end_offset", "last_stable_offset"), "the log was not read")
+    key = partition.key if partition.mark in MARKS_OF_REPLICAS else None
+    for name, file_name in _FIELDS.items():
+        if key is None:
+            unknown[name] = "the directory is not that of a replica"
+        elif file_name not in checkpoints.by_name:
+            unknown[name] = f"there is no readable {file_name}"
+        elif key not in checkpoints.by_name[file_name]:
+            unknown[name] = f"{file_name} does not name the partition"
+    if not partition.segments:
+        unknown["local_start_offset"] = "there is no segment"
+    return PartitionOffsets(
+        local_start_offset=partition.segments[0].base_offset if partition.segments else None,
+        is_clean_shutdown=checkpoints.is_clean_shutdown,
+        unknown=unknown,
+        **{name: checkpoints.offset(file_name, key) for name, file_name in _FIELDS.items()},
+    )

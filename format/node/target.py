@@ -1,0 +1,128 @@
+"""A path that a command was given: what it is, and the log directories or the partition there, each listed once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from functools import cached_property
+
+from format import layout
+from format.errors import InputError, KafkaLogError, NotALogDir, UnreadableFile
+from format.findings import Finding
+from format.io.remote_path import absolute, is_there, path_of
+from format.io.source import os_reason
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+from format.node.checkpoints import Checkpoints
+from format.node.log_dir import Kind, LogDir, kind_of_file, list_directory, log_dir_around, log_dir_of
+from format.node.log_dir_search import LogDirSearch
+from format.node.partition import Partition, is_partition_file, parse_partition_dir, read_partition
+
+
+class Target:
+    """What lies at a path. Nothing is read before it is asked for, and nothing is read twice.
+
+    ``kind`` overrides what the path's name and contents say.
+    """
+
+    def __init__(self, path: str | os.PathLike[str], kind: Kind | None = None) -> None:
+        self.path = path_of(path)
+        self._given_kind = kind
+        self._search = LogDirSearch()
+
+    @cached_property
+    def kind(self) -> Kind:
+        """A log directory (or a directory with some below it), a partition directory, or a file of some kind.
+
+        Raises InputError for a path that is not there, NotALogDir for a directory with nothing of Kafka's in it, or
+        a file of an unknown name.
+        """
+        return self._given_kind or self._found_kind()
+
+    @cached_property
+    def log_dirs(self) -> tuple[LogDir, ...]:
+        """The log directory at the path, or those below it; none for a partition or a file. Raises as ``kind``."""
+        if self.kind is not Kind.LOG_DIR:
+            return ()
+        return self._search.below(self.path, self._names) or (log_dir_of(self.path, self._names),)
+
+    @cached_property
+    def partition(self) -> Partition:
+        """The partition at the path, whatever the directory's name. Raises UnreadableFile and FileChanged."""
+        return read_partition(self.path)
+
+    def partitions(self) -> Iterator[Partition]:
+        """The partitions at or below the path in order, but those that cannot be listed. Raises as ``kind``."""
+        if self.kind is Kind.PARTITION:
+            try:
+                yield self.partition
+            except KafkaLogError:
+                return
+        for log_dir in self.log_dirs:
+            for path in log_dir.partitions:
+                try:
+                    partition = log_dir.partition(path)
+                except KafkaLogError:
+                    continue
+                yield partition
+
+    @cached_property
+    def _log_dir_around(self) -> LogDir | None:
+        return log_dir_around(self.path)
+
+    def checkpoints_around(self, limits: Limits = DEFAULT_LIMITS) -> Checkpoints:
+        """The checkpoints of the log directory that a partition lies in; none where that cannot be listed."""
+        return Checkpoints() if self._log_dir_around is None else self._log_dir_around.checkpoints(limits)
+
+    def link_findings(self) -> Iterator[Finding]:
+        """Symbolic links between this path and the log directories below it: what they point to is not read."""
+        if self.kind is Kind.LOG_DIR and self.log_dirs:
+            yield from self._search.link_findings()
+
+    @cached_property
+    def _names(self) -> list[tuple[str, bool]]:
+        return list_directory(self.path)
+
+    def _found_kind(self) -> Kind:
+        location = Location(str(self.path))
+        try:
+            is_dir = self.path.is_dir()
+            exists = is_dir or is_there(self.path)
+        except OSError as error:
+            raise UnreadableFile(f"cannot look: {os_reason(error)}", location) from error
+        if not exists:
+            raise InputError("there is no such file or directory", location)
+        if is_dir:
+            return self._kind_of_directory(location)
+        kind = kind_of_file(self.path.name)
+        if kind is None:
+            raise NotALogDir(
+                "the name is none that Kafka gives its files; say what it is with --as KIND, such as --as log", location
+            )
+        return kind
+
+    def _kind_of_directory(self, location: Location) -> Kind:
+        resolved = self.path if self.path.name not in ("", "..") else absolute(self.path)
+        names = self._names
+        has_partition_dir = any(parse_partition_dir(name) and is_dir for name, is_dir in names)
+        has_segment = any(layout.SEGMENT_FILE.match(name) for name, _ in names)
+        if has_partition_dir and not has_segment:
+            return Kind.LOG_DIR
+        has_partition_file = any(is_partition_file(name) for name, _ in names)
+        if has_segment or (parse_partition_dir(resolved.name) and (not names or has_partition_file)):
+            return Kind.PARTITION
+        if has_partition_file or any(name in layout.LOG_DIR_FILES for name, _ in names):
+            return Kind.LOG_DIR
+        if self._search.below(self.path, names):
+            return Kind.LOG_DIR
+        raise NotALogDir("this directory holds no TOPIC-PARTITION directory and no segment file", location)
+
+
+def kind_of(path: str | os.PathLike[str]) -> Kind:
+    """What a path is; raises as ``Target.kind``."""
+    return Target(path).kind
+
+
+def target_at(path: str | os.PathLike[str] | Target, kind: Kind | None = None) -> Target:
+    """The target at a path; one that is given is returned as it is."""
+    return path if isinstance(path, Target) else Target(path, kind)

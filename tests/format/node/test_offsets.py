@@ -1,0 +1,47 @@
+"""The offsets of a partition: what checkpoints and names say, and why something is not known."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from format.files import offset_checkpoint
+from format.files.offset_checkpoint import TopicPartitionOffset
+from format.node.log_dir import read_log_dir
+from format.node.offsets import offsets_of
+from format.node.partition import read_partition
+from tests.building import batches, write_segment
+
+
+def write_checkpoint(directory: Path, name: str, offset: int, topic: str = "orders") -> None:
+    (directory / name).write_bytes(offset_checkpoint.write([TopicPartitionOffset(topic, 0, offset)]))
+
+
+def test_what_checkpoints_and_names_say(tmp_path: Path) -> None:
+    write_segment(tmp_path / "orders-0", 30, batches(2, 30))
+    write_checkpoint(tmp_path, "replication-offset-checkpoint", 33)
+    write_checkpoint(tmp_path, "log-start-offset-checkpoint", 31)
+    write_checkpoint(tmp_path, "cleaner-offset-checkpoint", 5, topic="other")
+    (tmp_path / "recovery-point-offset-checkpoint").write_text("damaged")
+    checkpoints = read_log_dir(tmp_path).checkpoints()
+    assert [each.code for each in checkpoints.findings] == ["checkpoint-invalid"]
+    offsets = offsets_of(read_partition(tmp_path / "orders-0"), checkpoints)
+    assert (offsets.local_start_offset, offsets.log_start_offset, offsets.high_watermark) == (30, 31, 33)
+    assert (offsets.recovery_point, offsets.cleaner_offset, offsets.log_end_offset) == (None, None, None)
+    assert offsets.unknown == {
+        "recovery_point": "there is no readable recovery-point-offset-checkpoint",
+        "cleaner_offset": "cleaner-offset-checkpoint does not name the partition",
+        "log_end_offset": "the log was not read",
+        "last_stable_offset": "the log was not read",
+    }
+    read = offsets.with_log_end(36)
+    assert read.log_end_offset == 36
+    assert set(read.unknown) == {"recovery_point", "cleaner_offset", "last_stable_offset"}
+
+
+def test_a_deleted_partition_takes_nothing_from_checkpoints(tmp_path: Path) -> None:
+    directory = tmp_path / f"orders-0.{'0' * 32}-delete"
+    write_segment(directory, 0, batches(1))
+    write_checkpoint(tmp_path, "replication-offset-checkpoint", 3)
+    offsets = offsets_of(read_partition(directory), read_log_dir(tmp_path).checkpoints())
+    assert offsets.high_watermark is None
+    assert offsets.unknown["high_watermark"] == "the directory is not that of a replica"

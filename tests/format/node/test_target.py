@@ -1,0 +1,126 @@
+"""What lies at a path: log directories, brokers collected in one place, and that each directory is listed once."""
+
+from __future__ import annotations
+
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from format.errors import FileChanged, NotALogDir
+from format.io import broker_lock
+from format.io.remote_path import entries_of
+from format.node import log_dir as log_dir_module
+from format.node import partition as partition_module
+from format.node.log_dir import Kind
+from format.node.target import Target, target_at
+from format.verbs.ls.ls import ls
+from format.verbs.verify.terms import Verification
+from format.verbs.verify.verify import bytes_to_walk, verify
+from tests.building import batches, write_segment
+
+
+@pytest.fixture
+def broker(data_dir: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(data_dir / "kafka-4.3" / "node-1", tmp_path / "kafka-1"))
+
+
+@pytest.fixture
+def looked_at(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
+    """How often each directory was listed and each lock was asked for."""
+    counts: Counter[str] = Counter()
+
+    def listing(path: Path) -> object:
+        counts[str(path)] += 1
+        return entries_of(path)
+
+    probe = broker_lock.probe
+
+    def probing(path: Path) -> broker_lock.BrokerLock:
+        counts[str(path)] += 1
+        return probe(path)
+
+    for module in (log_dir_module, partition_module):
+        monkeypatch.setattr(module, "entries_of", listing)
+    monkeypatch.setattr(broker_lock, "probe", probing)
+    return counts
+
+
+def test_verify_lists_each_directory_once_and_asks_for_the_lock_once(broker: Path, looked_at: Counter[str]) -> None:
+    target, terms = Target(broker), Verification()
+    assert bytes_to_walk(target, terms) > 0
+    list(verify(target, terms))
+    assert looked_at == dict.fromkeys(map(str, [broker, broker / ".lock", *target.log_dirs[0].partitions]), 1)
+
+
+def test_ls_lists_each_directory_once(broker: Path, looked_at: Counter[str]) -> None:
+    target = Target(broker)
+    list(ls(target))
+    assert looked_at == dict.fromkeys(map(str, [broker, broker / ".lock", *target.log_dirs[0].partitions]), 1)
+
+
+def test_a_partition_that_is_gone_after_it_was_listed(broker: Path) -> None:
+    log_dir = Target(broker).log_dirs[0]
+    path = log_dir.partitions[0]
+    log_dir.partition(path)
+    shutil.rmtree(path)
+    with pytest.raises(FileChanged):
+        log_dir.partition(path)
+
+
+def test_brokers_named_as_partitions_are_log_directories(broker: Path, data_dir: Path) -> None:
+    shutil.copytree(data_dir / "kafka-4.3" / "node-2", broker.parent / "kafka-2")
+    target = Target(broker.parent)
+    assert target.kind is Kind.LOG_DIR
+    assert [each.path.name for each in target.log_dirs] == ["kafka-1", "kafka-2"]
+    together = Verification()
+    list(verify(target, together))
+    alone = []
+    for each in target.log_dirs:
+        terms = Verification()
+        list(verify(each.path, terms))
+        alone.append(terms.coverage.segments)
+    assert together.coverage.segments == sum(alone) > 0
+
+
+@pytest.mark.parametrize("names", [("kafka-1", "kafka-2"), ("one", "two"), ("store/a/logs", "store/b/logs")])
+@pytest.mark.parametrize("has_own_files", [True, False])
+def test_log_directories_below(tmp_path: Path, names: tuple[str, ...], has_own_files: bool) -> None:
+    for name in names:
+        write_segment(tmp_path / name / "orders-0", 0, batches(2))
+        if has_own_files:
+            (tmp_path / name / "meta.properties").write_text("version=1\n")
+    assert [each.path for each in Target(tmp_path).log_dirs] == [tmp_path / name for name in names]
+
+
+def test_partitions_without_a_log_directorys_files(tmp_path: Path) -> None:
+    write_segment(tmp_path / "orders-0", 0, batches(2))
+    (tmp_path / "orders-1").mkdir()
+    target = Target(tmp_path)
+    assert [each.path for each in target.log_dirs] == [tmp_path]
+    assert [each.name for each in target.partitions()] == ["orders-0", "orders-1"]
+
+
+def test_a_directory_without_any(tmp_path: Path) -> None:
+    (tmp_path / "a" / "b").mkdir(parents=True)
+    with pytest.raises(NotALogDir):
+        _ = Target(tmp_path).kind
+
+
+def test_a_broker_behind_a_link_is_reported_and_not_followed(broker: Path, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    shutil.move(broker, elsewhere)
+    store = tmp_path / "store"
+    shutil.copytree(elsewhere, store / "kafka-1")
+    for name in ("kafka-2", "third"):
+        (store / name).symlink_to(elsewhere)
+    target = Target(store)
+    assert [each.path for each in target.log_dirs] == [store / "kafka-1"]
+    assert [each.location.path for each in target.link_findings()] == [str(store / "kafka-2"), str(store / "third")]
+    assert {each.code for each in target.link_findings()} == {"file-unreadable"}
+
+
+def test_a_target_is_passed_on_as_it_is(tmp_path: Path) -> None:
+    target = Target(tmp_path)
+    assert target_at(target) is target
