@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from format.files import producer_snapshot
-from format.kernel import BATCH_COLUMNS
+from format.kernel.tables import BATCH_COLUMNS
 from format.layout import CONTROL_BIT, TRANSACTIONAL_BIT
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord
