@@ -11,6 +11,7 @@ from format.findings import Certainty, Finding, Severity, finding
 from format.location import Location
 from format.log.batch_chunk import Damage
 from format.log.batch_table import BatchTable, batch_location
+from format.state.epochs import LeaderEpochs
 
 
 class OffsetChain:
@@ -24,7 +25,7 @@ class OffsetChain:
         self.is_compacted = is_compacted
         self.first_offset: int | None = None
         self.last_offset: int | None = None
-        self.leader_epoch = layout.NO_LEADER_EPOCH
+        self._epochs = LeaderEpochs()
         self._is_first_of_segment = True
         self._is_after_damage = False
         self._base_offset: int | None = None
@@ -52,7 +53,7 @@ class OffsetChain:
         """Findings for one table of batches, which must follow what was fed before."""
         if not len(table):
             return
-        base, last, epoch = table.base_offset, table.last_offset, table.leader_epoch
+        base, last = table.base_offset, table.last_offset
         sparse = (table.magic == 2) & (table.record_count >= 0) & (table.record_count <= table.last_offset_delta)
         if not self.is_compacted and sparse.any():
             self.is_compacted = True
@@ -74,21 +75,17 @@ class OffsetChain:
         gaps = known & (base > previous + 1) & (table.record_count >= 0)
         for row in np.flatnonzero(gaps).tolist():
             yield from self._gap(table, location, row, int(previous[row]), int(base[row]))
-        is_v2 = table.magic == 2
-        epochs = np.where(is_v2, epoch, layout.NO_LEADER_EPOCH)
-        running = np.maximum.accumulate(np.concatenate(([self.leader_epoch], epochs)))
-        for row in np.flatnonzero(is_v2 & (epochs < running[:-1]) & (epochs >= 0)).tolist():
+        for event in self._epochs.feed(table):
             yield finding(
                 "leader-epoch-decreasing",
-                batch_location(location, table, row),
-                f"leader epoch {epochs[row]} follows {running[row]}",
-                expected=int(running[row]),
-                actual=int(epochs[row]),
+                batch_location(location, table, event.row),
+                f"leader epoch {event.leader_epoch} follows {event.highest_epoch}",
+                expected=event.highest_epoch,
+                actual=event.leader_epoch,
             )
         if self.first_offset is None:
             self.first_offset = int(base[0])
         self.last_offset = max(int(last[-1]), self.last_offset if self.last_offset is not None else -1)
-        self.leader_epoch = int(running[-1])
         self._is_first_of_segment = False
         self._is_after_damage = False
 

@@ -1,30 +1,28 @@
-"""What the batch headers of one log file add up to: offsets, times, formats and codecs."""
+"""What the batch headers of logs add up to: offsets, times, formats and codecs."""
 
 from __future__ import annotations
 
-from collections.abc import Generator
 from dataclasses import dataclass, field
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
-from format.errors import KafkaLogError
-from format.findings import Finding, finding, finding_of
-from format.io.source import FileSource
 from format.layout import CODEC_BITS_NAMES
-from format.limits import DEFAULT_LIMITS, Limits
-from format.location import Location
-from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable
-from format.log.legacy_messages import wrapper_table
-from format.log.walker import batch_chunks
-from format.scan.read_log import tail_finding
 
-#: So many places of damage in one log are told one by one; the rest are counted.
-MAX_DAMAGE_FINDINGS = 20
 _MAX_INT64 = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetsImpossible:
+    """The first batch of a table whose offsets its segment cannot hold, and how many more there are."""
+
+    position: int
+    size_bytes: int
+    base_offset: int
+    last_offset: int
+    more: int
 
 
 @dataclass(slots=True)
@@ -45,8 +43,13 @@ class LogTotals:
     is_whole: bool = True
     _has_first: bool = False
 
-    def add(self, table: BatchTable, is_sound: NDArray[np.bool_]) -> None:
-        """Add the next batches; ``is_sound`` says whose offsets can be."""
+    def add(self, table: BatchTable, segment_base_offset: int | None) -> OffsetsImpossible | None:
+        """Add the next batches of a segment; returns an event where some claim offsets that it cannot hold."""
+        is_sound = _offsets_can_be(table, segment_base_offset)
+        self._add(table, is_sound)
+        return None if is_sound.all() else _impossible(table, is_sound)
+
+    def _add(self, table: BatchTable, is_sound: NDArray[np.bool_]) -> None:
         self.batch_count += len(table)
         self.magics.update(np.unique(table.magic).tolist())
         for codec, count in enumerate(np.bincount(table.codec, minlength=len(CODEC_BITS_NAMES)).tolist()):
@@ -95,54 +98,6 @@ def _timestamp(value: int) -> int | None:
     return None if value == layout.NO_TIMESTAMP else value
 
 
-def read_log_totals(
-    path: Path,
-    location: Location,
-    *,
-    is_last_segment: bool = True,
-    next_base_offset: int | None = None,
-    limits: Limits = DEFAULT_LIMITS,
-) -> Generator[Finding, None, LogTotals]:
-    """Hop over the batch headers of a log file: yields what is wrong, returns the totals of what could be read.
-
-    Only headers are read, and the first message where it is a compressed one of v0 or v1, whose header does not tell
-    its first offset.
-    """
-    totals = LogTotals()
-    damage_count = 0
-    try:
-        with FileSource(path) as source:
-            is_first = True
-            for chunk in batch_chunks(source, with_bodies=False, limits=limits):
-                opens_unread = False
-                if is_first and len(chunk.table):
-                    is_first = False
-                    opens_unread = not (yield from _open_first_wrapper(source, chunk, location, limits))
-                is_sound = _offsets_can_be(chunk.table, location.base_offset)
-                if not is_sound.all():
-                    yield _offsets_finding(chunk.table, is_sound, location)
-                totals.add(chunk.table, is_sound)
-                if opens_unread:
-                    totals.first_offset = totals.first_timestamp = None
-                if chunk.damage is not None:
-                    damage_count += 1
-                    if damage_count <= MAX_DAMAGE_FINDINGS or chunk.damage.reaches_end:
-                        yield tail_finding(source, chunk, location, is_last_segment)
-    except KafkaLogError as error:
-        totals.is_whole = False
-        yield finding_of(error, location)
-    if damage_count > MAX_DAMAGE_FINDINGS:
-        message = f"{damage_count} places where a batch should start hold none; only the first ones are told here"
-        yield finding("log-framing-broken", location, message, next_step="Run verify, which tells them all.")
-    if next_base_offset is not None and totals.last_offset is not None and totals.last_offset >= next_base_offset:
-        yield finding(
-            "segment-overlap",
-            location.at(offset=totals.last_offset),
-            f"the last offset is {totals.last_offset}, but the next segment starts at {next_base_offset}",
-        )
-    return totals
-
-
 def _offsets_can_be(table: BatchTable, base_offset: int | None) -> NDArray[np.bool_]:
     """Which batches lie at or after the segment's base offset and within what its indexes can address."""
     least = base_offset or 0
@@ -157,39 +112,11 @@ def _offsets_can_be(table: BatchTable, base_offset: int | None) -> NDArray[np.bo
     return is_sound
 
 
-def _offsets_finding(table: BatchTable, is_sound: NDArray[np.bool_], location: Location) -> Finding:
+def _impossible(table: BatchTable, is_sound: NDArray[np.bool_]) -> OffsetsImpossible:
     rows = np.flatnonzero(~is_sound)
-    first = int(rows[0])
-    base_offset, delta = int(table.base_offset[first]), int(table.last_offset_delta[first])
-    more = f", and {len(rows) - 1} more near it" if len(rows) > 1 else ""
-    return finding(
-        "offset-out-of-segment",
-        location.at(position=int(table.position[first]), length=int(table.size_bytes[first]), offset=base_offset),
-        f"a batch claims offsets {base_offset} to {base_offset + delta}, which this segment cannot hold{more}",
+    row = int(rows[0])
+    base_offset = int(table.base_offset[row])
+    last_offset = base_offset + int(table.last_offset_delta[row])
+    return OffsetsImpossible(
+        int(table.position[row]), int(table.size_bytes[row]), base_offset, last_offset, len(rows) - 1
     )
-
-
-def _open_first_wrapper(
-    source: FileSource, chunk: BatchChunk, location: Location, limits: Limits
-) -> Generator[Finding, None, bool]:
-    """Put the first inner message's offset and timestamp into the first row, where that is a compressed v0/v1 message.
-
-    Returns whether the first row now tells the truth.
-    """
-    table = chunk.table
-    if not table.is_wrapper[0]:
-        return True
-    start, end = int(table.position[0]), int(table.end_position[0])
-    if end - start > limits.max_decompressed_bytes:
-        return False
-    whole = next(batch_chunks(source, start, end, check_crc=False, limits=limits))
-    inner = wrapper_table(whole, [0], limits, location)
-    for problem in inner.problems:
-        yield finding_of(problem.error, location)
-    if not len(inner):
-        return False
-    first_offset, last_offset = int(inner.offset[0]), int(inner.offset[-1])
-    table.base_offset[0] = first_offset
-    table.last_offset_delta[0] = last_offset - first_offset
-    table.base_timestamp[0] = int(inner.timestamp[0])
-    return True

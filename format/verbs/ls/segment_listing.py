@@ -19,7 +19,8 @@ from format.location import Location
 from format.node.directory_sizes import file_size_bytes
 from format.node.segment import Segment
 from format.rows.record_rows import Row
-from format.state.totals import LogTotals, read_log_totals
+from format.state.totals import LogTotals
+from format.verbs.ls.log_totals import read_log_totals
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,13 +5,10 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
 from format.files import producer_snapshot
-from format.kernel.tables import BATCH_COLUMNS
 from format.layout import CONTROL_BIT, TRANSACTIONAL_BIT
-from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord
 from format.state.producer_events import (
     BatchPlace,
@@ -23,23 +20,9 @@ from format.state.producer_events import (
     TransactionEnded,
 )
 from format.state.producers import ProducerState
+from tests.format.state.tables import SIZE, row, table_of
 
 ABORT, COMMIT = ControlRecord(0, 0, "ABORT", 7), ControlRecord(0, 1, "COMMIT", 7)
-SIZE = 100
-
-
-def row(base_offset: int, producer_id: int, **fields: int) -> dict[str, int]:
-    """A batch of one record; positions follow the offsets."""
-    return {
-        "position": base_offset * SIZE,
-        "size_bytes": SIZE,
-        "magic": 2,
-        "base_offset": base_offset,
-        "record_count": 1,
-        "max_timestamp": base_offset,
-        "producer_id": producer_id,
-        **fields,
-    }
 
 
 def data(
@@ -52,10 +35,6 @@ def data(
 def marker(base_offset: int, producer_id: int, epoch: int = 0) -> dict[str, int]:
     attributes = TRANSACTIONAL_BIT | CONTROL_BIT
     return row(base_offset, producer_id, base_sequence=-1, producer_epoch=epoch, attributes=attributes)
-
-
-def table_of(rows: list[dict[str, int]]) -> BatchTable:
-    return BatchTable(np.array([[each.get(name, 0) for name in BATCH_COLUMNS] for each in rows], np.int64))
 
 
 def place(offset: int) -> BatchPlace:

@@ -16,7 +16,7 @@ from format.columns import LOG_DIR, PARTITION, SEGMENT
 from format.errors import InputError, NotALogDir
 from format.findings import Finding
 from format.node.log_dir import Kind
-from format.state import totals
+from format.verbs.ls import log_totals
 from format.verbs.ls.ls import SORT_KEYS, LogDirListing, ls
 from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.ls.segment_listing import SegmentListing
@@ -476,7 +476,7 @@ def test_many_places_of_damage_are_counted(data_dir: Path, tmp_path: Path):
     place.write_bytes((b"\xee" * 20).join(pieces))
     items = listed(place)
     assert items[-1].batch_count == len(pieces)
-    assert codes(items).count("log-framing-broken") == totals.MAX_DAMAGE_FINDINGS + 1
+    assert codes(items).count("log-framing-broken") == log_totals.MAX_DAMAGE_FINDINGS + 1
     assert f"{len(pieces) - 1} places" in items[-2].message
 
 

@@ -1,0 +1,36 @@
+"""Leader epochs along a log: the highest so far, and where they fall."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from format import layout
+from format.log.batch_table import BatchTable
+
+
+@dataclass(frozen=True, slots=True)
+class EpochFell:
+    """A batch has a lower leader epoch than one before it; ``row`` is its number in the table that was fed."""
+
+    row: int
+    leader_epoch: int
+    highest_epoch: int
+
+
+@dataclass(slots=True)
+class LeaderEpochs:
+    """``highest`` is the highest leader epoch of the batches fed so far, NO_LEADER_EPOCH before the first."""
+
+    highest: int = layout.NO_LEADER_EPOCH
+
+    def feed(self, table: BatchTable) -> list[EpochFell]:
+        """Take the next batches in log order; returns where epochs fall. Formats before v2 have none."""
+        if not len(table):
+            return []
+        epochs = np.where(table.magic == 2, table.leader_epoch, layout.NO_LEADER_EPOCH)
+        running = np.maximum.accumulate(np.concatenate(([self.highest], epochs)))
+        fallen = np.flatnonzero((epochs < running[:-1]) & (epochs >= 0))
+        self.highest = int(running[-1])
+        return [EpochFell(row, int(epochs[row]), int(running[row])) for row in fallen.tolist()]

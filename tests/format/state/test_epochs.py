@@ -1,0 +1,26 @@
+"""Leader epochs along hand-made batches."""
+
+from __future__ import annotations
+
+import pytest
+
+from format.state.epochs import EpochFell, LeaderEpochs
+from tests.format.state.tables import row, table_of
+
+
+@pytest.mark.parametrize("is_cut", [False, True])
+def test_epochs_rise_and_fall(is_cut: bool) -> None:
+    epochs = [-1, 0, 2, 2, 1, -1, 2, 3]
+    rows = [row(number, -1, leader_epoch=each) for number, each in enumerate(epochs)]
+    state = LeaderEpochs()
+    if is_cut:
+        events = [(number, each) for number, row_ in enumerate(rows) for each in state.feed(table_of([row_]))]
+        assert [(number, each.leader_epoch, each.highest_epoch) for number, each in events] == [(4, 1, 2)]
+    else:
+        assert state.feed(table_of(rows)) == [EpochFell(4, 1, 2)]
+    assert state.highest == 3
+
+
+def test_old_formats_have_no_epoch() -> None:
+    state = LeaderEpochs()
+    assert state.feed(table_of([row(0, -1, leader_epoch=4), row(1, -1, magic=1, leader_epoch=0)])) == []
