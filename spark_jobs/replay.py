@@ -16,13 +16,16 @@ from numpy.typing import NDArray
 from format.errors import KafkaLogError
 from format.findings import Finding
 from format.io.remote_path import path_of
+from format.io.source import FileState
 from format.limits import Limits
 from format.log.batch_ranges import BatchRange
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord
 from format.log.walker import BODY_CHUNK_BYTES
+from format.scan.protocol import LogParts, LogUnit, OpenedRange
+from format.scan.serial import OwnRoom, SerialDriver
 from format.verbs.verify.verify import MOST_ALIKE
-from format.verbs.verify.walk import Level, LogToWalk, OpenedLog, OwnWalks, WalkedChunk, walk_log
+from format.verbs.verify.walk import Level, LogWalk, WalkedChunk
 from spark_jobs.part_bounds import bounds_of, opened
 from spark_jobs.planning import Part, PlannedSegment
 from spark_jobs.tasks import Result
@@ -71,9 +74,12 @@ def walk_part(item: Part, level: Level, limits: Limits) -> Iterator[Result]:
         with source:
             start, end = bounds_of(segment, source, item.part, limits)
             position, size_bytes = start, source.size_bytes
-            log = LogToWalk(path_of(segment.path), segment.location, level, limits, segment.is_last)
+            walk = LogWalk(level, limits)
+            log = LogUnit(path_of(segment.path), segment.location, is_last_segment=segment.is_last)
+            batch_range = BatchRange(start, end)
+            chunks = walk.needs.chunks(source, batch_range)
             told = 0
-            for walked in walk_log(source, log, BatchRange(start, end)):
+            for walked in walk.parts(OpenedRange(log, source, batch_range, chunks, OwnRoom())):
                 header_findings, record_findings = list(walked.header_findings), list(walked.record_findings)
                 told += len(header_findings) + len(record_findings)
                 if walked.damage is not None or not (walked.table.crc_valid != 0).all() or told > MOST_ALIKE:
@@ -110,7 +116,7 @@ def parts_fit(segment: PlannedSegment, parts: list[PartStatus]) -> bool:
 
 @dataclass(slots=True)
 class ReplayedWalks:
-    """The walks over a unit's logs, from what the parts gave; it must be asked for the logs in their order.
+    """The driver of verify whose parts were made by other tasks; it must be asked for the logs in their order.
 
     ``statuses`` are all parts of the unit by segment; ``results`` the unit's chunks in order, read once.
     """
@@ -118,18 +124,25 @@ class ReplayedWalks:
     segments: tuple[PlannedSegment, ...]
     statuses: dict[int, list[PartStatus]]
     results: Iterator[Result]
+    walk: LogWalk
     _ahead: Result | None = field(default=None)
-    _own: OwnWalks = field(default_factory=OwnWalks)
 
-    def chunks(self, log: LogToWalk) -> Iterator[OpenedLog | WalkedChunk]:
+    def parts(self, log: LogUnit) -> LogParts[WalkedChunk]:
         """The chunks of a log, in order. Raises KafkaLogError where it cannot be opened or read."""
         segment = next((each for each in self.segments if each.path == str(log.path)), None)
         fits = segment is not None and parts_fit(segment, self.statuses.get(segment.number, []))
         if segment is None or segment.is_last != log.is_last_segment or not fits:
-            yield from self._own.chunks(log)
-            return
-        yield OpenedLog(self.statuses[segment.number][-1].size_bytes)
-        yield from as_one_walk(self._of_segment(segment.number))
+            return SerialDriver(self.walk).parts(log)
+        number = segment.number
+
+        def replayed(parts: LogParts[WalkedChunk]) -> Iterator[WalkedChunk]:
+            parts.state = FileState(self.statuses[number][-1].size_bytes, 0, (0, 0))
+            yield from as_one_walk(self._of_segment(number))
+
+        return LogParts(replayed)
+
+    def close(self) -> None:
+        """Nothing is left open."""
 
     def _of_segment(self, number: int) -> Iterator[PartChunk]:
         while True:

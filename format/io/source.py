@@ -61,7 +61,7 @@ class FileSource:
         """Open; raises UnreadableFile for anything that is not a readable regular file, FileChanged for nothing.
 
         ``state`` is that of another source of this file, whose size stays the frozen one; raises FileChanged where
-        another file has taken its place.
+        another file has taken its place, or where it was cut since.
         """
         self.path = os.fspath(path)
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -87,6 +87,10 @@ class FileSource:
             if state.device_inode != self.device_inode:
                 self.close()
                 raise FileChanged("another file has taken its place while it was read", Location(self.path))
+            if self.size_bytes < state.size_bytes:
+                now = self.size_bytes
+                self.close()
+                raise FileChanged(cut_words(now, state), Location(self.path))
             self.size_bytes, self.mtime_ns = state.size_bytes, state.mtime_ns
 
     @property
@@ -166,6 +170,28 @@ class BytesSource:
 
     def close(self) -> None:
         pass
+
+
+def check_unchanged(path: str | os.PathLike[str], state: FileState, location: Location) -> None:
+    """Raise FileChanged where another file, or none, lies at the path of a file that was opened, or where it was cut.
+
+    A file that grew is the same one. A store is not asked: a file there is never changed in place.
+    """
+    if is_remote(path):
+        return
+    try:
+        status = os.lstat(path)
+    except OSError as error:
+        raise FileChanged("another file took its place while it was read, or none", location) from error
+    if (status.st_dev, status.st_ino) != state.device_inode:
+        raise FileChanged("another file took its place while it was read, or none", location)
+    if status.st_size < state.size_bytes:
+        raise FileChanged(cut_words(status.st_size, state), location)
+
+
+def cut_words(size_bytes: int, state: FileState) -> str:
+    """The message for a file that has become shorter since it was opened."""
+    return f"the file was cut while it was read: it has {size_bytes} bytes, and had {state.size_bytes} at opening"
 
 
 def os_reason(error: OSError) -> str:

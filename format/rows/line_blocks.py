@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from pickle import PickleBuffer
 
 from format.columns import BATCH, RECORD, RowSchema
 from format.findings import Finding
 from format.rows.record_rows import RowBlock, record_block
 from format.rows.row_text import RowText, have_last_offsets
-from format.scan.workers import SLOT_BYTES, Outbox, SharedBytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -19,6 +19,10 @@ class LineBlock:
     schema: RowSchema
     lines: memoryview
     row_count: int
+
+    def __reduce__(self) -> tuple[object, ...]:
+        """In a pickle of protocol 5 the lines are a buffer, which need not be copied."""
+        return _line_block, (self.schema.type, PickleBuffer(self.lines), self.row_count)
 
     def first(self, count: int) -> LineBlock:
         """The first lines, at most so many."""
@@ -31,43 +35,21 @@ class LineBlock:
         return LineBlock(self.schema, self.lines[:end], count)
 
 
-@dataclass(frozen=True, slots=True)
-class LinesFollow:
-    """What a worker sends before the shared bytes of a LineBlock."""
-
-    row_type: str
-    row_count: int
+def _line_block(row_type: str, lines: bytes | bytearray | memoryview, row_count: int) -> LineBlock:
+    """The LineBlock of a pickle. A memoryview is kept as it is, so that its owner can release it."""
+    view = lines if isinstance(lines, memoryview) else memoryview(lines)
+    return LineBlock(RECORD if row_type == RECORD.type else BATCH, view, row_count)
 
 
 Block = LineBlock | RowBlock | Finding
 
 
-def in_lines(blocks: Iterable[RowBlock | Finding], text: RowText) -> Iterator[Block]:
-    """Blocks in lines where that can be, in one buffer that is filled again and again."""
-    buffer = memoryview(bytearray(SLOT_BYTES))
+def in_lines(
+    blocks: Iterable[RowBlock | Finding], text: RowText, room: Callable[[], memoryview]
+) -> Iterator[LineBlock | RowBlock | Finding]:
+    """Blocks in lines where that can be; ``room`` returns the memory that the lines are written into."""
     for block in blocks:
-        yield from _lines(block, text, lambda: buffer)
-
-
-def send_lines(block: RowBlock | Finding, text: RowText, outbox: Outbox) -> None:
-    """A block from a worker, in lines where that can be."""
-    for item in _lines(block, text, outbox.room):
-        if isinstance(item, LineBlock):
-            outbox.send(LinesFollow(item.schema.type, item.row_count))
-            outbox.send_room(len(item.lines))
-        elif isinstance(item, RowBlock):
-            outbox.send(RowBlock(item.schema, list(item.rows), item.location))
-        else:
-            outbox.send(item)
-
-
-def received_lines(item: LinesFollow, items: Iterator[object]) -> Iterator[LineBlock]:
-    """The lines that a worker told of: they come next."""
-    shared = next(items)
-    if not isinstance(shared, SharedBytes):
-        raise TypeError(f"{shared!r} came for lines")
-    yield LineBlock(RECORD if item.row_type == RECORD.type else BATCH, shared.view, item.row_count)
-    shared.view.release()
+        yield from _lines(block, text, room)
 
 
 def _lines(block: RowBlock | Finding, text: RowText, room: Callable[[], memoryview]) -> Iterator[Block]:

@@ -26,6 +26,10 @@ class RowBlock:
     records: RecordTable | None = None
     batches: BatchTable | None = None
 
+    def __reduce__(self) -> tuple[type[RowBlock], tuple[object, ...]]:
+        """A pickle holds the rows, and no columns. The rows of this block are read by it."""
+        return RowBlock, (self.schema, list(self.rows), self.location)
+
     def first(self, count: int) -> tuple[RowBlock, int]:
         """The first rows, at most so many, and how many they are."""
         if self.records is not None:

@@ -1,12 +1,32 @@
-"""How an operation tells how far it is: a function that takes the bytes done since it was last called."""
+"""How far a run is: a function that takes the bytes done since it was last called, and one account for each log."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-#: Told how many bytes of the sources are done.
+#: Takes how many more bytes of the sources are done.
 Advance = Callable[[int], None]
 
 
 def no_progress(length_bytes: int) -> None:
-    """Where nobody watches."""
+    """For runs that nobody watches."""
+
+
+class LogProgress:
+    """The account of one log. Whatever order and overlap its ranges have, each byte counts once.
+
+    Drivers move it forward, and at the end to the log's size, so that the bytes done of all logs add up to their sizes
+    even where a scan starts late, ends early or meets an unreadable file.
+    """
+
+    __slots__ = ("_advance", "_done_bytes")
+
+    def __init__(self, advance: Advance) -> None:
+        self._advance = advance
+        self._done_bytes = 0
+
+    def reached(self, position: int) -> None:
+        """All before ``position`` is done."""
+        if position > self._done_bytes:
+            self._advance(position - self._done_bytes)
+            self._done_bytes = position

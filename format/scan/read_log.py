@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,16 +14,16 @@ from format.findings import Finding, Severity, finding, finding_of
 from format.io.live_broker import comes_true
 from format.io.remote_path import path_of
 from format.io.source import FileSource
-from format.limits import DEFAULT_LIMITS, Limits
+from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk, Damage
 from format.log.batch_table import BatchTable
 from format.log.legacy_messages import open_wrappers
 from format.log.resynchronise import has_right_crc, read_header
-from format.log.walker import batch_chunks
 from format.node.segment import Segment
 from format.scan.damage_findings import damage_finding
-from format.scan.selection import EVERYTHING, Selection, start_position
+from format.scan.protocol import Needs, OpenedRange
+from format.scan.selection import Selection, start_position
 
 _MAX_OFFSET = 2**63 - 1
 
@@ -38,36 +37,16 @@ class LogChunk:
     selected: NDArray[np.bool_]
 
 
-def log_chunks(
-    path: Path,
-    segment: Segment | None,
-    location: Location,
-    *,
-    selection: Selection = EVERYTHING,
-    is_last_segment: bool = True,
-    with_bodies: bool = True,
-    limits: Limits = DEFAULT_LIMITS,
-    chunk_bytes: int | None = None,
-) -> Iterator[LogChunk | Finding]:
-    """The selected chunks of one log file (or KRaft snapshot), and findings where it is damaged or unreadable.
-
-    A file that cannot be opened or read gives a finding and ends.
-    """
-    try:
-        with FileSource(path) as source:
-            chunks = batch_chunks(
-                source,
-                first_position(segment, source, selection),
-                with_bodies=with_bodies,
-                check_crc=with_bodies,
-                limits=limits,
-                chunk_bytes=chunk_bytes,
-            )
-            yield from opened_chunks(
-                source, chunks, location, selection, is_last_segment=is_last_segment, limits=limits
-            )
-    except KafkaLogError as error:
-        yield finding_of(error, location)
+def selected_chunks(opened: OpenedRange, needs: Needs) -> Iterator[LogChunk | Finding]:
+    """The chunks of a range with their place, what is selected of them, and findings where the log is damaged."""
+    return opened_chunks(
+        opened.source,
+        opened.chunks,
+        opened.log.location,
+        needs.selection,
+        is_last_segment=opened.log.is_last_segment,
+        limits=needs.limits,
+    )
 
 
 def first_position(segment: Segment | None, source: FileSource, selection: Selection) -> int:

@@ -1,98 +1,25 @@
-"""The log files below a path that may hold what is selected, and their chunks, read by one process or by several."""
+"""The log files below a path that may hold what is selected, in order."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from pathlib import Path
 
-from format.findings import Finding
-from format.io.source import FileSource
-from format.limits import DEFAULT_LIMITS, Limits
-from format.location import Location
-from format.log.walker import BODY_CHUNK_BYTES, batch_chunks
+from format.errors import KafkaLogError
 from format.node.file_location import location_of_file
 from format.node.log_dir import Kind, read_log_dir
 from format.node.partition import Partition, read_partition
-from format.node.segment import Segment
-from format.scan.read_log import LogChunk, first_position, log_chunks, opened_chunks
-from format.scan.selection import EVERYTHING, Selection
-from format.scan.shared_ranges import RangeTask, RestOfLog, sound_chunks
-from format.scan.workers import Outbox
+from format.node.target import kind_of
+from format.scan.cost import size_of
+from format.scan.protocol import LogUnit
+from format.scan.selection import Selection
 
 #: The kinds of paths that logs with records lie at.
 LOG_KINDS = (Kind.LOG_DIR, Kind.PARTITION, Kind.LOG, Kind.KRAFT_SNAPSHOT)
 
 
-@dataclass(frozen=True, slots=True)
-class SelectedLog:
-    """A log file, and what its partition tells of it; ``segment`` is None for one that is no segment's."""
-
-    path: Path
-    segment: Segment | None
-    location: Location
-    is_last_segment: bool
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """How logs are read: what of them, under which limits, and how much at once."""
-
-    selection: Selection = EVERYTHING
-    limits: Limits = DEFAULT_LIMITS
-    chunk_bytes: int = BODY_CHUNK_BYTES
-
-    def chunks(self, log: SelectedLog) -> Iterator[LogChunk | Finding]:
-        """The selected chunks of a log, and findings where it is damaged or cannot be read."""
-        return log_chunks(
-            log.path,
-            log.segment,
-            log.location,
-            selection=self.selection,
-            is_last_segment=log.is_last_segment,
-            limits=self.limits,
-            chunk_bytes=self.chunk_bytes,
-        )
-
-    def start_of(self, log: SelectedLog, source: FileSource) -> int:
-        """Where in a log to begin."""
-        return first_position(log.segment, source, self.selection)
-
-    def chunks_of_task(self, task: RangeTask[SelectedLog], outbox: Outbox) -> Iterator[LogChunk | Finding]:
-        """The same for a range in a worker; nothing but Unsound, which is sent, for one that is not plainly sound."""
-        log = task.log
-        if task.is_whole_log:
-            yield from self.chunks(log)
-            return
-        with FileSource(log.path, task.state) as source:
-            chunks = sound_chunks(source, task, outbox, self.limits, self.chunk_bytes)
-            if chunks is None:
-                return
-            yield from opened_chunks(
-                source, chunks, log.location, self.selection, is_last_segment=log.is_last_segment, limits=self.limits
-            )
-
-    def chunks_of_rest(self, log: SelectedLog, rest: RestOfLog) -> Iterator[LogChunk | Finding]:
-        """The same from where on a log is left to the process that asks. Raises KafkaLogError."""
-        with rest.open(log.path) as source:
-            chunks = batch_chunks(
-                source,
-                rest.batch_range.start,
-                after_offset=rest.batch_range.after_offset,
-                limits=self.limits,
-                chunk_bytes=self.chunk_bytes,
-            )
-            yield from opened_chunks(
-                source, chunks, log.location, self.selection, is_last_segment=log.is_last_segment, limits=self.limits
-            )
-
-    @property
-    def has_end(self) -> bool:
-        """Whether reading a log may end before its end, which only one who reads it in order sees."""
-        return self.selection.to_offset is not None or self.selection.to_timestamp is not None
-
-
-def selected_logs(path: Path, kind: Kind, selection: Selection) -> Iterator[SelectedLog]:
+def selected_logs(path: Path, kind: Kind, selection: Selection) -> Iterator[LogUnit]:
     """The log files below a path of one of LOG_KINDS that may hold what is selected, in order."""
     if kind is Kind.LOG_DIR:
         for directory in read_log_dir(path).partitions:
@@ -103,17 +30,28 @@ def selected_logs(path: Path, kind: Kind, selection: Selection) -> Iterator[Sele
         yield _lone_log(path, kind)
 
 
-def _logs_of_partition(partition: Partition, selection: Selection) -> Iterator[SelectedLog]:
+def selected_bytes(paths: Iterable[Path], selection: Selection, *, kind: Kind | None = None) -> int:
+    """The bytes of the selected logs below some paths, for a progress bar; a path that cannot be listed has none."""
+    total_bytes = 0
+    for path in paths:
+        with suppress(KafkaLogError):  # the command says why
+            kind_of_path = kind or kind_of(path)
+            if kind_of_path in LOG_KINDS:
+                total_bytes += sum(size_of(log.path) for log in selected_logs(path, kind_of_path, selection))
+    return total_bytes
+
+
+def _logs_of_partition(partition: Partition, selection: Selection) -> Iterator[LogUnit]:
     for segment in partition.segments:
         next_base_offset = partition.next_base_offset(segment)
         if segment.log is None or selection.excludes_segment(segment.base_offset, next_base_offset):
             continue
         location = partition.location(segment.log, segment.base_offset)
-        yield SelectedLog(segment.log, segment, location, next_base_offset is None)
+        yield LogUnit(segment.log, location, segment, next_base_offset is None)
 
 
-def _lone_log(path: Path, kind: Kind) -> SelectedLog:
-    """One log file by itself: its siblings tell its indexes and whether later segments follow."""
+def _lone_log(path: Path, kind: Kind) -> LogUnit:
+    """One log file by itself. The files beside it name its indexes and show whether later segments follow."""
     location = location_of_file(path)
     segment = None
     is_last = True
@@ -122,4 +60,4 @@ def _lone_log(path: Path, kind: Kind) -> SelectedLog:
         for each in partition.segments:
             if each.log is not None and each.log.name == path.name:
                 segment, is_last = each, partition.next_base_offset(each) is None
-    return SelectedLog(path, segment, location, is_last)
+    return LogUnit(path, location, segment, is_last)

@@ -1,8 +1,11 @@
-"""Logs that worker processes read by ranges: each takes what is next, and all comes back in log order.
+"""Ranges of logs that worker processes read: each takes the next one, and all results come back in log order.
 
 A range is what one reader reads at once, so that the results are those of one reader. That holds while all is well:
 where a CRC is wrong or something is damaged, more than the range matters, and the rest of that log is left to the
 process that asks.
+
+Every range carries the state of the file as it was when the log was cut into ranges. A worker that finds another
+file, or a shorter one, raises FileChanged, and the results of the log end there.
 """
 
 from __future__ import annotations
@@ -14,14 +17,11 @@ from typing import Generic, Protocol, TypeVar
 
 from format.errors import KafkaLogError
 from format.io.source import FileSource, FileState
-from format.limits import MIB, Limits
+from format.limits import Limits
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange, batch_ranges
 from format.log.walker import batch_chunks
 from format.scan.workers import Outbox, Workers
-
-#: What processes cost before they have done anything, and what they save at the least when that is to pay.
-_WORTH_S = 0.15
 
 
 class _Log(Protocol):
@@ -34,40 +34,48 @@ LogT = TypeVar("LogT", bound=_Log)
 
 @dataclass(frozen=True, slots=True)
 class Unsound:
-    """What comes of a range instead of results when it is not plainly sound."""
+    """What a worker sends instead of results for a range that is not plainly sound."""
 
     batch_range: BatchRange
 
 
 @dataclass(frozen=True, slots=True)
 class RestOfLog:
-    """What the one who asks has to read itself: from a range on, in the file as it was."""
+    """What the process that asks has to read itself: from a range on, in the file as it was."""
 
     batch_range: BatchRange
     state: FileState | None
 
     def open(self, path: Path) -> FileSource:
+        """The file; raises FileChanged where it is another one, or was cut."""
         return FileSource(path, self.state)
 
 
 @dataclass(frozen=True, slots=True)
 class RangeTask(Generic[LogT]):
-    """A range of a log for a worker; ``state`` is None for a log that nobody has opened yet, which is one range."""
+    """A range of a log for a worker. ``state`` is None where the log could not be opened.
+
+    ``is_whole_log``: the range is all that is read of the log, so that damage in it is the worker's to describe.
+    ``is_left``: the log could not be cut into ranges from here on, so that no worker is to read it.
+    """
 
     log_number: int
     log: LogT
     batch_range: BatchRange
     state: FileState | None
+    is_whole_log: bool = False
+    is_left: bool = False
 
     @property
-    def is_whole_log(self) -> bool:
-        return self.state is None
+    def rest(self) -> RestOfLog:
+        """This range and all after it."""
+        return RestOfLog(replace(self.batch_range, end=None), self.state)
 
 
 class SharedRanges(Generic[LogT]):
     """Logs, known beforehand, and the processes that read them; close it, or use it as a context.
 
-    ``do`` reads a task's range and sends its results, or Unsound; ``start_of`` tells where in a log to begin. Each
+    ``do`` reads a task's range and sends its results, or Unsound; ``range_of`` says what of a log is to be read. Each
     process calls ``begin`` before it works.
     """
 
@@ -77,54 +85,68 @@ class SharedRanges(Generic[LogT]):
         jobs: int,
         chunk_bytes: int,
         do: Callable[[RangeTask[LogT], Outbox], None],
-        start_of: Callable[[LogT, FileSource], int] = lambda log, source: 0,
+        range_of: Callable[[LogT, FileSource], BatchRange] = lambda log, source: BatchRange(),
         begin: Callable[[], None] = lambda: None,
     ) -> None:
         self._logs = logs
         self._numbers = {id(log): number for number, log in enumerate(logs)}
         self._chunk_bytes = chunk_bytes
-        self._start_of = start_of
+        self._range_of = range_of
         self._left: set[int] = set()
         self._workers = Workers(jobs, do, begin)
         self._results = self._workers.results(self._tasks())
         self._next = next(self._results, None)
+        self._asked = -1
 
-    def items(self, log: LogT) -> Iterator[object]:
-        """What came of a log's ranges, in order, and a RestOfLog where that is not all of it.
+    def tasks(self, log: LogT) -> Iterator[tuple[RangeTask[LogT], Iterator[object]]]:
+        """The ranges of a log in order, each with its results.
 
-        The logs are to be asked for in their order. Raises what reading raised, and WorkerDied.
+        The logs are to be asked for in their order. The results raise what reading raised, and WorkerDied.
         """
         number = self._numbers[id(log)]
+        if number <= self._asked:
+            raise ValueError("logs are to be asked for once, and in their order")
+        self._asked = number
         while self._next is not None and self._next[0].log_number < number:
-            self._next = next(self._results, None)  # of one that nobody asked for
+            self._next = next(self._results, None)  # of a log that nobody asked for
         while self._next is not None and self._next[0].log_number == number:
-            task, items = self._next
-            for item in items:
-                if isinstance(item, Unsound):
-                    self._left.add(number)
-                    yield RestOfLog(replace(item.batch_range, end=None), task.state)
-                    return
-                yield item
+            yield self._next
             self._next = next(self._results, None)
 
+    def items(self, log: LogT) -> Iterator[object]:
+        """The results of a log's ranges, in order, and a RestOfLog where they are not all of it. As ``tasks``."""
+        for task, items in self.tasks(log):
+            for item in items:
+                if isinstance(item, Unsound):
+                    self.leave(log)
+                    yield replace(task, batch_range=item.batch_range).rest
+                    return
+                yield item
+
     def leave(self, log: LogT) -> None:
-        """No more is wanted of a log: what of it is not given out yet never is."""
+        """No more is wanted of a log: its ranges that no worker has taken yet are dropped."""
         self._left.add(self._numbers[id(log)])
 
     def _tasks(self) -> Iterator[RangeTask[LogT]]:
         for number, log in enumerate(self._logs):
+            if number in self._left:
+                continue
+            state, rest = None, BatchRange()
             try:
                 with FileSource(log.path) as source:
-                    start = self._start_of(log, source)
-                    if source.size_bytes - start <= self._chunk_bytes:
-                        yield RangeTask(number, log, BatchRange(start), None)
+                    state = source.state
+                    rest = self._range_of(log, source)
+                    if rest.end is not None or source.size_bytes - rest.start <= self._chunk_bytes:
+                        yield RangeTask(number, log, rest, state, is_whole_log=True)
                         continue
-                    for batch_range in batch_ranges(source, self._chunk_bytes, start=start):
+                    for batch_range in batch_ranges(source, self._chunk_bytes, start=rest.start):
                         if number in self._left:
                             break
-                        yield RangeTask(number, log, batch_range, source.state)
+                        yield RangeTask(number, log, batch_range, state)
+                        rest = BatchRange(source.size_bytes if batch_range.end is None else batch_range.end)
             except KafkaLogError:
-                yield RangeTask(number, log, BatchRange(), None)  # which meets it again
+                # The process that asks meets the error again, after the ranges that were given out.
+                yield RangeTask(number, log, rest, state, is_left=True)
 
     def close(self) -> None:
         """End the processes."""
@@ -143,6 +165,9 @@ def sound_chunks(
     """The chunks of a task's range; None, and Unsound is sent, where a CRC is wrong or something is damaged."""
     batch_range = task.batch_range
     chunks = []
+    if task.is_left:
+        outbox.send(Unsound(batch_range))
+        return None
     for chunk in batch_chunks(
         source,
         batch_range.start,
@@ -156,30 +181,3 @@ def sound_chunks(
             return None
         chunks.append(chunk)
     return chunks
-
-
-def is_worth_sharing(paths: Sequence[Path], *, byte_s: float, compressed_byte_s: float, batch_s: float) -> bool:
-    """Whether there is so much to do that several processes are sooner done than one.
-
-    Judged by the first batches of the largest log, at so many seconds for each batch and for each byte.
-    """
-    sizes = [_size_of(path) for path in paths]
-    if sum(sizes) < MIB:
-        return False
-    try:
-        with FileSource(paths[sizes.index(max(sizes))]) as source:
-            chunk = next(batch_chunks(source, with_bodies=False), None)
-    except KafkaLogError:
-        return False
-    if chunk is None or not len(chunk.table):
-        return False
-    table = chunk.table
-    work_s = batch_s / float(table.size_bytes.mean()) + (compressed_byte_s if table.codec.any() else byte_s)
-    return work_s * sum(sizes) > _WORTH_S
-
-
-def _size_of(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0  # whoever reads it tells

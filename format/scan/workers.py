@@ -1,7 +1,8 @@
 """Processes that share work: tasks go out as they come, results come back in the tasks' order.
 
 They are forks of the process that asks, so that they start in milliseconds and know all that it knows; they only
-read, and end with it. Large results of bytes come through shared memory, everything else through pipes, pickled.
+read, and end with it. Results are pickled and come through pipes, but for their large buffers (numpy columns, bytes
+that were written into ``room``), which come through shared memory.
 """
 
 from __future__ import annotations
@@ -15,9 +16,12 @@ import signal
 import struct
 import traceback
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, NoReturn, cast
+
+import numpy as np
 
 from format.errors import WorkerDied
 from format.io.freed_memory import keep_freed_memory
@@ -28,9 +32,13 @@ SLOTS = 4
 SLOT_BYTES = 4 * MIB
 #: Tasks that a worker is given before it is asked for their results, so that it never waits for one.
 _TASKS_AHEAD = 2
+#: A smaller buffer of a result stays in its pickle.
+_LARGE_BUFFER_BYTES = 32 * 1024
 _FRAME = struct.Struct("<cQ")
 _SLOT = struct.Struct("<BI")
-_TASK, _FREE, _ITEM, _LINES, _ERROR, _DONE = b"T", b"F", b"I", b"L", b"E", b"D"
+#: A buffer in shared memory: its slot, where it starts and how long it is, and whether it is lent or to be copied.
+_BUFFER = struct.Struct("<BII?")
+_TASK, _FREE, _ITEM, _PARTED, _LINES, _ERROR, _DONE = b"T", b"F", b"I", b"P", b"L", b"E", b"D"
 
 
 class SharedBytes:
@@ -49,15 +57,66 @@ class Outbox:
         self._tasks_fd = tasks_fd
         self._results_fd = results_fd
         self._shared = memoryview(shared)
+        self._address = _address_of(self._shared)
         self._free = list(range(SLOTS))
+        self._streamed = 0  # bytes of the stream that lie in the room
         self._tasks: deque[object] = deque()
 
     def send(self, item: object) -> None:
-        """Any object that can be pickled."""
-        _write_frame(self._results_fd, _ITEM, pickle.dumps(item, pickle.HIGHEST_PROTOCOL))
+        """Any object that can be pickled.
+
+        Its large buffers go through shared memory. Those that lie in what ``room`` gave last are lent to the process
+        that asks until it asks for the next result; all others are copied.
+        """
+        self._flush()
+        buffers: list[memoryview] = []
+        copied_bytes = 0
+
+        def stays_inside(buffer: pickle.PickleBuffer) -> bool:
+            nonlocal copied_bytes
+            content = buffer.raw()
+            if self._position_in_room(content) is None:
+                if content.nbytes < _LARGE_BUFFER_BYTES or copied_bytes + content.nbytes > SLOT_BYTES:
+                    return True
+                copied_bytes += content.nbytes
+            buffers.append(content)
+            return False
+
+        pickled = pickle.dumps(item, pickle.HIGHEST_PROTOCOL, buffer_callback=stays_inside)
+        if buffers:
+            _write_frame(self._results_fd, _PARTED, b"".join((bytes((len(buffers),)), *self._placed(buffers), pickled)))
+        else:
+            _write_frame(self._results_fd, _ITEM, pickled)
+
+    def _placed(self, buffers: list[memoryview]) -> Iterator[bytes]:
+        """Where each buffer lies in shared memory; those that do not are copied into a slot of their own."""
+        positions = [self._position_in_room(content) for content in buffers]
+        lent_slot = self._free.pop() if any(each is not None for each in positions) else 0
+        copy_slot, filled = -1, 0
+        for content, position in zip(buffers, positions, strict=True):
+            if position is not None:
+                yield _BUFFER.pack(lent_slot, position, content.nbytes, True)
+                continue
+            if copy_slot < 0:
+                room = self.room()
+                copy_slot = self._free.pop()
+            room[filled : filled + content.nbytes] = content
+            yield _BUFFER.pack(copy_slot, filled, content.nbytes, False)
+            filled += content.nbytes
+
+    def _position_in_room(self, content: memoryview) -> int | None:
+        """Where in the room that was given last some bytes lie, None for bytes outside it."""
+        if not self._free or not content.nbytes:
+            return None
+        position = _address_of(content) - self._address - self._free[-1] * SLOT_BYTES
+        return position if 0 <= position < SLOT_BYTES else None
 
     def room(self) -> memoryview:
         """A free piece of shared memory, of SLOT_BYTES, to be filled and sent; waits for one."""
+        self._flush()
+        return self._free_room()
+
+    def _free_room(self) -> memoryview:
         while not self._free:
             self._receive()
         start = self._free[-1] * SLOT_BYTES
@@ -66,6 +125,23 @@ class Outbox:
     def send_room(self, length: int) -> None:
         """The first bytes of what ``room`` gave last."""
         _write_frame(self._results_fd, _LINES, _SLOT.pack(self._free.pop(), length))
+
+    def stream(self, content: bytes | bytearray | memoryview) -> None:
+        """Bytes that may be joined with those that follow, and cut; they come as SharedBytes."""
+        rest = memoryview(content)
+        while rest:
+            room = self._free_room()
+            count = min(len(rest), SLOT_BYTES - self._streamed)
+            room[self._streamed : self._streamed + count] = rest[:count]
+            self._streamed += count
+            rest = rest[count:]
+            if self._streamed == SLOT_BYTES:
+                self._flush()
+
+    def _flush(self) -> None:
+        if self._streamed:
+            length, self._streamed = self._streamed, 0
+            self.send_room(length)
 
     def _receive(self) -> None:
         kind, content = _read_frame(self._tasks_fd)
@@ -80,6 +156,7 @@ class Outbox:
         return self._tasks.popleft()
 
     def _finish(self, error: BaseException | None) -> None:
+        self._flush()
         if error is not None:
             error.add_note("".join(traceback.format_exception(error)))
             try:
@@ -163,10 +240,23 @@ class Workers:
             worker, work = given.popleft()
             items = self._items(worker, work)
             yield work.task, items
-            for _ in items:
-                pass
+            items.close()
+            self._drop(worker, work)
 
-    def _items(self, worker: _Worker, work: _Work) -> Iterator[Any]:
+    def _drop(self, worker: _Worker, work: _Work) -> None:
+        """Let go of all results of a task that nobody took, an error among them."""
+        while True:
+            while work.items:
+                kind, content = work.items.popleft()
+                if kind == _LINES:
+                    self._free(worker, content[:1])
+                elif kind == _PARTED:
+                    self._free(worker, {each[0] for each in _places(content)})
+            if work.is_done:
+                return
+            self._receive()
+
+    def _items(self, worker: _Worker, work: _Work) -> Generator[Any, None, None]:
         while True:
             while not work.items:
                 if work.is_done:
@@ -176,14 +266,49 @@ class Workers:
             if kind == _LINES:
                 slot, length = _SLOT.unpack(content)
                 start = slot * SLOT_BYTES
-                with memoryview(worker.shared)[start : start + length] as view:
-                    yield SharedBytes(view)
-                del view
-                self._write(worker, _FREE, bytes((slot,)))
+                try:
+                    with memoryview(worker.shared)[start : start + length] as view:
+                        yield SharedBytes(view)
+                    del view
+                finally:
+                    self._free(worker, (slot,))
+            elif kind == _PARTED:
+                yield from self._parted(worker, content)
             elif kind == _ERROR:
                 raise pickle.loads(content)
             else:
                 yield pickle.loads(content)
+
+    def _parted(self, worker: _Worker, content: bytes) -> Iterator[Any]:
+        """A result some of whose buffers lie in shared memory, given back once the next result is asked for."""
+        shared = memoryview(worker.shared)
+        buffers: list[bytearray | memoryview] = []
+        copied, lent = set(), set()
+        for slot, start, length, is_lent in _places(content):
+            view = shared[slot * SLOT_BYTES + start : slot * SLOT_BYTES + start + length]
+            if is_lent:
+                buffers.append(view)
+                lent.add(slot)
+            else:
+                buffers.append(bytearray(view))
+                view.release()
+                copied.add(slot)
+        item = pickle.loads(memoryview(content)[1 + content[0] * _BUFFER.size :], buffers=buffers)
+        self._free(worker, copied)
+        try:
+            yield item
+            del item
+        finally:
+            for each in buffers:
+                if isinstance(each, memoryview):
+                    each.release()
+            shared.release()
+            self._free(worker, lent)
+
+    def _free(self, worker: _Worker, slots: Iterable[int]) -> None:
+        for slot in slots:
+            if worker.tasks_fd >= 0:  # not closed meanwhile
+                self._write(worker, _FREE, bytes((slot,)))
 
     def _receive(self) -> None:
         """Wait for results, of whichever task, and put them where they belong."""
@@ -218,10 +343,12 @@ class Workers:
         for worker in self._workers:
             os.close(worker.tasks_fd)
             os.close(worker.results_fd)
+            worker.tasks_fd = worker.results_fd = -1
             if worker.pid:
                 os.kill(worker.pid, signal.SIGKILL)
                 os.waitpid(worker.pid, 0)
-            worker.shared.close()
+            with suppress(BufferError):  # an error on its way up still holds a result: the memory goes when that does
+                worker.shared.close()
         self._workers.clear()
 
     def __enter__(self) -> Workers:
@@ -252,6 +379,15 @@ def _serve(do: Callable[[Any, Outbox], None], outbox: Outbox) -> NoReturn:
         os._exit(0)
     finally:
         os._exit(1)
+
+
+def _places(content: bytes) -> Iterator[tuple[int, int, int, bool]]:
+    """The buffers of a result that lie in shared memory."""
+    return cast("Iterator[tuple[int, int, int, bool]]", _BUFFER.iter_unpack(content[1 : 1 + content[0] * _BUFFER.size]))
+
+
+def _address_of(content: memoryview) -> int:
+    return int(np.frombuffer(content, np.uint8).__array_interface__["data"][0])
 
 
 def _write_frame(fd: int, kind: bytes, content: bytes) -> None:

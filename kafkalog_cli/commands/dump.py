@@ -62,6 +62,8 @@ def dump(
     """
     from format.findings import Finding
     from format.rows.line_blocks import LineBlock
+    from format.scan.progress import no_progress
+    from format.scan.selected_logs import selected_bytes
     from format.verbs.dump.dump import DumpTerms
     from format.verbs.dump.dump_lines import dump_lines
     from kafkalog_cli.line_style import style_of
@@ -78,6 +80,9 @@ def dump(
             table_columns=_TABLE_COLUMNS,
         ) as run,
     ):
+        advance = no_progress
+        if output.output_file is not None:  # else rows go by, and a bar would only get between them
+            advance = run.progress(lambda: selected_bytes(reading.files, terms.selection, kind=reading.kind)).advance
         for item in dump_lines(
             reading.files,
             terms,
@@ -85,6 +90,7 @@ def dump(
             kind=reading.kind,
             limit=rows.limit,
             jobs=work.process_count,
+            advance=advance,
         ):
             if isinstance(item, Finding):
                 run.finding(item)

@@ -123,6 +123,7 @@ def grep(
     CRC is wrong are not searched; a finding tells of each.
     """
     from format.columns import FILE_MATCH, RECORD
+    from format.scan.selected_logs import selected_bytes
     from format.verbs.grep.grep import Criteria
     from format.verbs.grep.lines import Search, found_lines, searched_logs
     from kafkalog_cli.line_style import style_of
@@ -151,7 +152,8 @@ def grep(
         work.reading(),
         Run("grep", output, judging, paths=paths, main_schema=schema, table_columns=_TABLE_COLUMNS) as run,
     ):
-        search = Search(criteria, style_of(run.raw_format), guards.limits, work.process_count)
+        progress = run.progress(lambda: selected_bytes(map(Path, paths), criteria.selection, kind=kind))
+        search = Search(criteria, style_of(run.raw_format), guards.limits, work.process_count, progress.advance)
         if is_per_file:
             searched = searched_logs(map(Path, paths), search, kind=kind, first_only=per_file.files_with_matches)
             _show_files(run, searched, per_file.files_with_matches, wanted.rows.limit)

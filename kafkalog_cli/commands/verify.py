@@ -67,7 +67,7 @@ def verify(
     from format.node.log_dir import Kind
     from format.node.target import Target
     from format.verbs.verify.terms import NOT_CHECKED, Coverage, Verification
-    from format.verbs.verify.verify import bytes_to_walk
+    from format.verbs.verify.verify import bytes_to_verify
     from format.verbs.verify.verify import verify as verify_path
     from format.verbs.verify.walk import Level
 
@@ -87,7 +87,7 @@ def verify(
         Run("verify", output, judging, paths=reading.paths, main_schema=FINDING, shows_summary=True) as run,
     ):
         targets = [Target(each, reading.kind) for each in reading.files]
-        terms.advance = run.progress(lambda: sum(bytes_to_walk(each, terms) for each in targets)).advance
+        terms.advance = run.progress(lambda: sum(bytes_to_verify(each) for each in targets)).advance
         for target in targets:
             run.findings(verify_path(target, terms))
         for name in ("partitions", "segments", "side_files", "batches", "records", "bytes"):

@@ -78,8 +78,9 @@ def _merged(unit: Unit, rows: Iterator[Result], options: VerifyOptions) -> Itera
             first_chunk = each
             break
         statuses.setdefault(each.segment, []).append(each.value)
-    walks = ReplayedWalks(unit.segments, statuses, (each for each in rows if each.phase == CHUNKS), first_chunk)
-    terms = Verification(options.level, options.limits, Coverage(), walks)
+    chunks = (each for each in rows if each.phase == CHUNKS)
+    terms = Verification(options.level, options.limits, Coverage())
+    terms.driver = ReplayedWalks(unit.segments, statuses, chunks, terms.walk, first_chunk)
     changes = []
     for segment in unit.segments:
         words = {each.change for each in statuses.get(segment.number, ()) if each.change}

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from format.scan.protocol import LogUnit
 from format.verbs.verify.verify import Level
 from tests.building import batch, batches, write_segment
 from tests.faults.judging import codes_of, findings_of, partition_of
@@ -124,9 +125,9 @@ def test_a_file_that_goes_between_listing_and_opening(partition: Path, monkeypat
 
     original = partition_checks.verify_log_file
 
-    def vanish(path: Path, *arguments: object, **more: object) -> Iterator[object]:
-        path.unlink(missing_ok=True)
-        return original(path, *arguments, **more)  # type: ignore[arg-type]
+    def vanish(log: LogUnit, *arguments: object, **more: object) -> Iterator[object]:
+        log.path.unlink(missing_ok=True)
+        return original(log, *arguments, **more)  # type: ignore[arg-type]
 
     monkeypatch.setattr(partition_checks, "verify_log_file", vanish)
     found = findings_of(partition)

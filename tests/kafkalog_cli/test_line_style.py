@@ -167,7 +167,7 @@ def test_dump_gives_the_same_by_rows_by_lines_and_by_processes(
     corpus: Corpus, format_name: str, records: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(dumping, "KERNEL_IS_COMPILED", True)
-    monkeypatch.setattr(dumping, "is_worth_sharing", lambda *_, **__: True)
+    monkeypatch.setattr("format.scan.drivers.is_worth_sharing", lambda *_: True)
     monkeypatch.setattr("format.verbs.dump.dump.DUMP_CHUNK_BYTES", 10_000)
     log_dir = corpus.log_dirs[0]
     for decodes in (False, True):
@@ -181,7 +181,7 @@ def test_dump_gives_the_same_by_rows_by_lines_and_by_processes(
 
 def test_damage_stands_between_the_same_lines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dumping, "KERNEL_IS_COMPILED", True)
-    monkeypatch.setattr(dumping, "is_worth_sharing", lambda *_, **__: True)
+    monkeypatch.setattr("format.scan.drivers.is_worth_sharing", lambda *_: True)
     monkeypatch.setattr("format.verbs.dump.dump.DUMP_CHUNK_BYTES", 700)
     log = bytearray(b"".join(wrapper(1, n * 3) if n % 9 == 4 else batch(n * 3, codec=n % 5) for n in range(90)))
     for position in (900, 4000, len(log) - 40):

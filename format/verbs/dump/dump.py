@@ -1,9 +1,14 @@
-"""dump: any file of a log directory, decoded into rows; a directory gives its logs in order."""
+"""dump: any file of a log directory, decoded into rows; a directory gives its logs in order.
+
+For logs dump is a scan (``DumpScan``). Each chunk of batches becomes blocks of rows or of finished lines, and nothing
+crosses chunks, so that the fold has nothing to add. Side files are read as a whole.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -14,21 +19,29 @@ from format.location import Location
 from format.log.read_records import record_tables
 from format.node.log_dir import Kind
 from format.node.target import kind_of
+from format.rows.internal_record_rows import decode_internal
+from format.rows.line_blocks import Block, LineBlock, in_lines
 from format.rows.record_rows import RowBlock, batch_block, record_block
+from format.rows.row_text import RowText
 from format.rows.side_file_rows import side_file_blocks
-from format.scan.read_log import LogChunk
-from format.scan.selected_logs import LOG_KINDS, Reading, selected_logs
+from format.scan.drivers import scan_logs
+from format.scan.progress import Advance, no_progress
+from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange
+from format.scan.read_log import LogChunk, selected_chunks
+from format.scan.selected_logs import LOG_KINDS, selected_logs
 from format.scan.selection import EVERYTHING, Selection
 
 #: What is read of a log at once, and given out together.
 DUMP_CHUNK_BYTES = MIB
+_BATCH_COST = Cost(batch_s=0.6e-6, byte_s=0.15e-9, compressed_byte_s=0.15e-9)
+_RECORD_COST = Cost(batch_s=0.9e-6, byte_s=3e-9, compressed_byte_s=15e-9)
 
 
 @dataclass(frozen=True, slots=True)
 class DumpTerms:
     """What was asked for: batches or records, of which offsets and times, under which limits.
 
-    ``decodes_internal`` is for ``dump_lines``: keys and values of internal topics and control records decoded.
+    ``decodes_internal`` decodes keys and values of internal topics and control records.
     """
 
     records: bool = False
@@ -36,9 +49,34 @@ class DumpTerms:
     limits: Limits = DEFAULT_LIMITS
     decodes_internal: bool = False
 
+
+@dataclass(frozen=True, slots=True)
+class DumpScan:
+    """dump as a scan: the parts are blocks of rows, or of lines where ``text`` is given; the fold passes them on."""
+
+    terms: DumpTerms
+    text: RowText | None = None
+
     @property
-    def reading(self) -> Reading:
-        return Reading(self.selection, self.limits, DUMP_CHUNK_BYTES)
+    def needs(self) -> Needs:
+        terms = self.terms
+        return Needs(
+            Depth.RECORDS if terms.records else Depth.CRC,
+            terms.selection,
+            terms.limits,
+            DUMP_CHUNK_BYTES,
+            _RECORD_COST if terms.records else _BATCH_COST,
+        )
+
+    def parts(self, opened: OpenedRange) -> Iterator[Block]:
+        """The blocks of a range, and findings."""
+        chunks = selected_chunks(opened, self.needs)
+        blocks = decoded(blocks_of_chunks(chunks, opened.log.location, self.terms), self.terms)
+        return blocks if self.text is None else in_lines(blocks, self.text, opened.room)
+
+    def fold(self, log: LogUnit, parts: LogParts[Block]) -> Iterator[Block]:
+        """The same blocks."""
+        return parts
 
 
 def dump(
@@ -54,13 +92,20 @@ def dump(
     Records of a batch with a wrong CRC are not shown; a finding tells of them. Raises InputError for a path that
     is nothing of Kafka's.
     """
+    return dumped_rows(path, DumpTerms(records, selection, limits), kind=kind)
+
+
+def dumped_rows(
+    path: Path, terms: DumpTerms, *, kind: Kind | None = None, advance: Advance = no_progress
+) -> Iterator[RowBlock | Finding]:
+    """The rows of ``dump``, keys and values decoded where the terms say so."""
     kind = kind or kind_of(path)
     if kind not in LOG_KINDS:
-        yield from side_file_blocks(path, kind, limits=limits)
+        yield from side_file_blocks(path, kind, limits=terms.limits)
         return
-    terms = DumpTerms(records, selection, limits)
-    for log in selected_logs(path, kind, selection):
-        yield from blocks_of_chunks(terms.reading.chunks(log), log.location, terms)
+    for block in scan_logs(DumpScan(terms), selected_logs(path, kind, terms.selection), advance=advance):
+        if not isinstance(block, LineBlock):
+            yield block
 
 
 def blocks_of_chunks(
@@ -87,3 +132,25 @@ def _record_blocks(item: LogChunk, selection: Selection, limits: Limits) -> Iter
             kept = table.rows(np.flatnonzero(selection.records(table)))
         if len(kept):
             yield record_block(kept, item.location)
+
+
+def decoded(blocks: Iterator[RowBlock | Finding], terms: DumpTerms) -> Iterator[RowBlock | Finding]:
+    """The blocks with keys and values of internal topics and control records decoded, where the terms say so."""
+    if not (terms.records and terms.decodes_internal):
+        return blocks
+    return decode_internal(part for block in blocks for part in _control_apart(block))
+
+
+def _control_apart(block: RowBlock | Finding) -> Iterator[RowBlock | Finding]:
+    """A block of records in parts with control records only or with none, so that only those are decoded."""
+    records = None if isinstance(block, Finding) else block.records
+    if isinstance(block, Finding) or records is None or block.location is None:
+        yield block
+        return
+    is_control = records.batches.is_control[records.batch]
+    if is_control.all() or not is_control.any():
+        yield block
+        return
+    edges = [0, *(np.flatnonzero(is_control[1:] != is_control[:-1]) + 1).tolist(), len(records)]
+    for start, stop in pairwise(edges):
+        yield record_block(records.rows(slice(start, stop)), block.location)

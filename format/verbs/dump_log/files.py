@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -11,18 +11,21 @@ from pathlib import Path
 from format import layout
 from format.errors import InputError, KafkaLogError, WorkerDied
 from format.findings import Finding, finding_of
+from format.io.remote_path import path_of
 from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.file_location import location_of_file
+from format.scan.drivers import scan_logs
+from format.scan.protocol import LogUnit
 from format.verbs.dump_log import offset_index_lines, time_index_lines
 from format.verbs.dump_log.contents import deprecation_lines, parser_for
 from format.verbs.dump_log.file_names import java_long, name_of, normalised, path_line, stem_of
 from format.verbs.dump_log.java_text import hash_map_order
 from format.verbs.dump_log.log_lines import LogLines
+from format.verbs.dump_log.log_scan import DumpLogScan
 from format.verbs.dump_log.offset_gaps import OffsetGaps
 from format.verbs.dump_log.offset_index_lines import IndexMismatches
 from format.verbs.dump_log.options import DumpLogOptions, Release
-from format.verbs.dump_log.shared_log_lines import are_worth_sharing, shared_lines
 from format.verbs.dump_log.side_file_lines import producer_snapshot_lines, transaction_index_lines
 from format.verbs.dump_log.stops import ErrorLine, KafkaStops
 from format.verbs.dump_log.time_index_lines import TimeIndexMismatches
@@ -111,23 +114,38 @@ def _log_items(
             raise
     location = location_of_file(path)
     is_last = location.base_offset is None or _newest_segment(os.path.dirname(path) or ".") <= location.base_offset
-    with FileSource(path) as source:
-        make = partial(
-            LogLines,
-            location=location,
-            name=os.fsencode(name_of(path)),
-            options=options,
-            parse=parse,
-            limits=limits,
-            is_last_segment=is_last,
-        )
-        log = make(source)
-        if jobs > 1 and are_worth_sharing(Path(path), options):
-            yield from shared_lines(source, make, log, limits, jobs)
-        else:
-            yield from log.lines()
-    if log.gaps:
-        told.gaps[os.path.abspath(path)] = log.gaps
+    make = partial(
+        LogLines,
+        location=location,
+        name=os.fsencode(name_of(path)),
+        options=options,
+        parse=parse,
+        limits=limits,
+        is_last_segment=is_last,
+    )
+    for item in _pieces(path, LogUnit(path_of(path), location, is_last_segment=is_last), options, limits, make, jobs):
+        if not isinstance(item, OffsetGaps):
+            yield item
+        elif item:
+            told.gaps[os.path.abspath(path)] = item
+
+
+def _pieces(
+    path: str,
+    log: LogUnit,
+    options: DumpLogOptions,
+    limits: Limits,
+    make: Callable[[FileSource], LogLines],
+    jobs: int,
+) -> Iterator[bytes | memoryview | Finding | OffsetGaps]:
+    """The lines of a log, and its gaps."""
+    with FileSource(path) as source:  # an error names the path as it was given
+        if options.emulate is not None:
+            lines = make(source)
+            yield from lines.emulated_lines()
+            yield lines.gaps
+            return
+    yield from scan_logs(DumpLogScan(options, limits, make), [log], jobs=jobs)
 
 
 def _heading(path: str, suffix: str) -> bytes:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterable, Iterator
 from itertools import islice
 
 import numpy as np
@@ -17,7 +17,6 @@ from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
-from format.log.walker import batch_chunks
 from format.scan.read_log import crc_findings, tail_finding
 from format.verbs.dump_log.batch_text import BatchFacts, UnprintableBatch, batch_line
 from format.verbs.dump_log.bulk_lines import BulkLines, inner_checks
@@ -34,7 +33,7 @@ _LIMIT_CODE = LimitExceeded.code
 
 
 class LogLines:
-    """One run through a log file. ``gaps`` is filled as records are read."""
+    """One run through a log file, or a range of it. ``gaps`` is filled as records are read."""
 
     def __init__(
         self,
@@ -58,17 +57,12 @@ class LogLines:
         # Without a compiler a line at a time is faster than the kernel's loop.
         self._bulk = BulkLines(options) if KERNEL_IS_COMPILED and BulkLines.serves(options) else None
 
-    def lines(self, start: int = 0, after_offset: int | None = None) -> Iterator[Piece]:
+    def lines(self, chunks: Iterable[BatchChunk]) -> Iterator[Piece]:
         """Bytes for standard output, in pieces, and what is wrong on the way.
 
-        From a batch boundary on; ``after_offset`` is the last offset before it. Memoryviews are to be used before the
-        next piece is asked for. Where a release is emulated there are no findings, and it begins at the start;
-        KafkaStops is raised where that release dies.
+        Memoryviews are to be used before the next piece is asked for.
         """
-        if self._options.emulate is not None:
-            yield from self._emulated_lines()
-            return
-        for chunk in batch_chunks(self._source, start, after_offset=after_offset, limits=self._limits):
+        for chunk in chunks:
             shown = self._within_max_bytes(chunk)
             yield from self.chunk_lines(shown)
             yield from crc_findings(shown, self._location)
@@ -94,7 +88,8 @@ class LogLines:
             return chunk
         return BatchChunk(chunk.table.rows(fits), chunk.buffer, chunk.buffer_position)
 
-    def _emulated_lines(self) -> Iterator[Piece]:
+    def emulated_lines(self) -> Iterator[Piece]:
+        """What the emulated release prints of the whole file; no findings. Raises KafkaStops where it dies."""
         size_bytes, most = self._source.size_bytes, self._options.max_bytes
         if size_bytes > INT32_MAX:
             raise KafkaStops(

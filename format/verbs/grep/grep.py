@@ -1,4 +1,8 @@
-"""grep: the records whose key, value or header matches, or that a producer wrote, over any number of logs."""
+"""grep: the records whose key, value or header matches, or that a producer wrote, over any number of logs.
+
+grep is a scan. What is found in a chunk depends on that chunk alone; the fold counts what was found in a log, and
+ends a log early where its first match is enough. ``lines`` has the scans whose parts travel between processes.
+"""
 
 from __future__ import annotations
 
@@ -17,14 +21,17 @@ from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.node.log_dir import Kind
 from format.node.target import kind_of
-from format.scan.read_log import LogChunk
-from format.scan.selected_logs import LOG_KINDS, Reading, SelectedLog, selected_logs
+from format.scan.drivers import scan_logs, with_last_finding
+from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange
+from format.scan.read_log import LogChunk, selected_chunks
+from format.scan.selected_logs import LOG_KINDS, selected_logs
 from format.scan.selection import EVERYTHING, Selection
 from format.verbs.grep.pattern import Pattern
 from format.verbs.grep.record_search import EVERYWHERE, Hits, Places, search, search_header_names
 
 #: What is read of a log at once; the lines of two such chunks may wait until those before them are printed.
 GREP_CHUNK_BYTES = 2 * MIB
+GREP_COST = Cost(batch_s=0.6e-6, byte_s=1.5e-9, compressed_byte_s=7e-9)
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,24 +92,38 @@ def grep(
     are not searched; a finding tells of them. Raises InputError for a path that is nothing of Kafka's or holds no
     records.
     """
-    reading = reading_of(criteria, limits)
-    for log in logs_to_search(path, criteria, kind):
+    return scan_logs(GrepScan(criteria, limits, first_only), logs_to_search(path, criteria, kind))
+
+
+@dataclass(frozen=True, slots=True)
+class GrepScan:
+    """grep as a scan in one process: the parts are tables of the records found, the fold counts them."""
+
+    criteria: Criteria
+    limits: Limits = DEFAULT_LIMITS
+    first_only: bool = False
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(Depth.RECORDS, self.criteria.selection, self.limits, GREP_CHUNK_BYTES, GREP_COST)
+
+    def parts(self, opened: OpenedRange) -> Iterator[FoundRecords | Finding]:
+        """The records found in a range, and findings."""
+        return found_in(selected_chunks(opened, self.needs), self.criteria, self.limits)
+
+    def fold(self, log: LogUnit, parts: LogParts[FoundRecords | Finding]) -> Iterator[Told]:
+        """The same, and the end of the log with their number."""
         count = 0
-        for item in found_in(reading.chunks(log), criteria, limits):
+        for item in with_last_finding(log, parts):
             yield item
             if isinstance(item, FoundRecords):
                 count += len(item.records)
-                if first_only:
+                if self.first_only:
                     break
         yield LogSearched(log.path, log.location, count)
 
 
-def reading_of(criteria: Criteria, limits: Limits) -> Reading:
-    """How the logs are read."""
-    return Reading(criteria.selection, limits, GREP_CHUNK_BYTES)
-
-
-def logs_to_search(path: Path, criteria: Criteria, kind: Kind | None = None) -> Iterator[SelectedLog]:
+def logs_to_search(path: Path, criteria: Criteria, kind: Kind | None = None) -> Iterator[LogUnit]:
     """The log files below a path, in order.
 
     Raises InputError for a path that is nothing of Kafka's or holds no records.

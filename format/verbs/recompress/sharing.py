@@ -24,14 +24,9 @@ from format.log.control_records import ControlRecord
 from format.log.legacy_messages import open_wrappers
 from format.rewriting.index_builder import end_markers
 from format.rewriting.intact_batches import offsets_agree
-from format.scan.shared_ranges import (
-    RangeTask,
-    RestOfLog,
-    SharedRanges,
-    Unsound,
-    is_worth_sharing,
-    sound_chunks,
-)
+from format.scan.cost import is_worth_sharing
+from format.scan.protocol import Cost
+from format.scan.shared_ranges import RangeTask, RestOfLog, SharedRanges, Unsound, sound_chunks
 from format.scan.workers import SLOT_BYTES, Outbox, SharedBytes, Workers
 from format.verbs.recompress.new_batches import NewBatches, joined
 from format.verbs.recompress.portions import out_of_order, portions
@@ -167,12 +162,8 @@ def are_worth_sharing(logs: Sequence[LogToRecompress], terms: Recompression) -> 
     byte_s = _BYTE_S[CODEC_NAMES[target.codec]]
     if (target.level or 0) > _MOST_USUAL_LEVEL:
         byte_s = max(byte_s, _THOROUGH_BYTE_S)
-    return is_worth_sharing(
-        [log.path for log in logs],
-        byte_s=byte_s,
-        compressed_byte_s=_RECORD_BYTES_PER_BYTE * byte_s,
-        batch_s=_BATCH_S,
-    )
+    cost = Cost(_BATCH_S, byte_s, _RECORD_BYTES_PER_BYTE * byte_s)
+    return is_worth_sharing([log.path for log in logs], cost)
 
 
 def _make(terms: Recompression, task: RangeTask[LogToRecompress], outbox: Outbox) -> None:

@@ -32,11 +32,12 @@ from format.node.checkpoints import Checkpoints
 from format.node.offsets import offsets_of
 from format.node.partition import Partition
 from format.node.segment import Segment
+from format.scan.protocol import LogUnit
 from format.state.producer_events import TransactionEnded
 from format.state.producers import ProducerState
 from format.verbs.verify.log_checks import Fed, SegmentOutcome, verify_kraft_snapshot, verify_log_file
 from format.verbs.verify.terms import Verification
-from format.verbs.verify.walk import Level, LogToWalk
+from format.verbs.verify.walk import Level
 
 _Index = TypeVar("_Index", OffsetIndex, TimeIndex)
 
@@ -55,13 +56,17 @@ def verify_partition(partition: Partition, checkpoints: Checkpoints, terms: Veri
                 yield from verify_kraft_snapshot(snapshot.path, terms)
 
 
-def logs_of_partition(partition: Partition, terms: Verification) -> Iterator[LogToWalk]:
-    """The segments' logs, in the order in which they are walked over."""
+def logs_of_partition(partition: Partition) -> Iterator[LogUnit]:
+    """The logs of the segments, in the order in which they are read."""
     last = len(partition.segments) - 1
     for number, segment in enumerate(partition.segments):
         if segment.log is not None:
-            location = partition.location(segment.log, segment.base_offset)
-            yield LogToWalk(segment.log, location, terms.level, terms.limits, number == last, terms.partition_count)
+            yield _log_of(partition, segment, is_last=number == last)
+
+
+def _log_of(partition: Partition, segment: Segment, *, is_last: bool) -> LogUnit:
+    path = segment.files[layout.LOG_SUFFIX]
+    return LogUnit(path, partition.location(path, segment.base_offset), segment, is_last)
 
 
 class _PartitionRun:
@@ -85,6 +90,7 @@ class _PartitionRun:
             terms.limits,
         )
         self.log_is_whole = True
+        self.end_is_known = True  # whether the last log could be read to its end
 
     def findings(self) -> Iterator[Finding]:
         yield from self.epochs.opening_findings()
@@ -102,7 +108,7 @@ class _PartitionRun:
         if not self.is_full:
             return
         yield from self._snapshots_up_to(None)
-        if not segments:
+        if not segments or not self.end_is_known:
             return
         log_end = self.chain.log_end_offset
         log_end = segments[-1].base_offset if log_end is None else max(log_end, segments[-1].base_offset)
@@ -113,12 +119,13 @@ class _PartitionRun:
     def _segment(self, segment: Segment, next_base_offset: int | None) -> Iterator[Finding]:
         if segment.log is None:
             return
-        location = self.partition.location(segment.log, segment.base_offset)
+        is_last = next_base_offset is None
+        log = _log_of(self.partition, segment, is_last=is_last)
+        location = log.location
         self.chain.start_segment(segment.base_offset, next_base_offset)
         outcome = SegmentOutcome()
-        is_last = next_base_offset is None
         if not self.is_full:
-            yield from verify_log_file(segment.log, location, self.chain, self.terms, outcome, is_last_segment=is_last)
+            yield from verify_log_file(log, self.chain, self.terms, outcome)
             return
         offset_check, time_check, found = self._index_checks(segment)
 
@@ -130,14 +137,13 @@ class _PartitionRun:
             yield from self.epochs.feed(fed.table, location)
             yield from self._producers(fed, segment)
 
-        yield from verify_log_file(
-            segment.log, location, self.chain, self.terms, outcome, is_last_segment=is_last, across=across
-        )
+        yield from verify_log_file(log, self.chain, self.terms, outcome, across=across)
         yield from found
         if outcome.damaged_from is not None:
             self.log_is_whole = False
         ended, self.ended = self.ended, []
-        if outcome.is_readable and not outcome.is_replaced:
+        self.end_is_known = outcome.is_readable
+        if outcome.is_readable:
             if offset_check is not None:
                 yield from offset_check.findings(outcome.damaged_from)
             if time_check is not None:
@@ -244,7 +250,8 @@ class _PartitionRun:
             location = self.partition.location(path, snapshot_offset)
             first_base = self.partition.segments[0].base_offset if self.partition.segments else None
             is_known = self.log_is_whole and first_base is not None and snapshot_offset >= first_base
-            if base_offset is None and log_end is not None and snapshot_offset > log_end:
+            is_past_end = base_offset is None and log_end is not None and snapshot_offset > log_end
+            if is_past_end and self.end_is_known:
                 yield finding(
                     "snapshot-mismatch",
                     location,

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 
 from format.limits import DEFAULT_LIMITS, Limits
 from format.scan.progress import Advance, no_progress
-from format.verbs.verify.walk import Level, OwnWalks, Walks
+from format.scan.protocol import Driver, LogParts, LogUnit
+from format.scan.serial import SerialDriver
+from format.verbs.verify.walk import Level, LogWalk, WalkedChunk
 
 #: What a run of each level does not speak about.
 NOT_CHECKED = {
@@ -44,7 +46,17 @@ class Verification:
     level: Level = Level.FULL
     limits: Limits = DEFAULT_LIMITS
     coverage: Coverage = field(default_factory=Coverage)
-    walks: Walks = field(default_factory=OwnWalks)
+    driver: Driver[WalkedChunk] | None = None  # None reads each log in this process
     partition_count: int | None = None  # of a topic whose keys the default partitioner placed, to hold them against it
     jobs: int = 1  # processes that share the work
-    advance: Advance = no_progress  # told the bytes of the logs as they are walked over
+    advance: Advance = no_progress  # takes the bytes of the logs as they are done
+
+    @property
+    def walk(self) -> LogWalk:
+        """The scan of this run."""
+        return LogWalk(self.level, self.limits, self.partition_count)
+
+    def parts(self, log: LogUnit) -> LogParts[WalkedChunk]:
+        """What the driver gives of a log."""
+        driver = SerialDriver(self.walk, self.advance) if self.driver is None else self.driver
+        return driver.parts(log)

@@ -18,11 +18,13 @@ from format.node.log_dir import Kind, LogDir
 from format.node.partition import Partition, read_partition
 from format.node.target import Target, target_at
 from format.rows.side_file_rows import side_file_blocks
+from format.scan.cost import size_of
+from format.scan.drivers import may_be_shared, open_driver
+from format.scan.protocol import LogUnit
 from format.verbs.verify.log_checks import verify_kraft_snapshot, verify_lone_segment
 from format.verbs.verify.partition_checks import logs_of_partition, verify_partition
-from format.verbs.verify.shared_walks import SharedWalks, are_worth_sharing
 from format.verbs.verify.terms import NOT_CHECKED, Coverage, Verification
-from format.verbs.verify.walk import Level, LogToWalk
+from format.verbs.verify.walk import Level
 
 __all__ = [
     "MOST_ALIKE",
@@ -30,9 +32,9 @@ __all__ = [
     "Coverage",
     "Level",
     "Verification",
-    "bytes_to_walk",
+    "bytes_to_verify",
     "limited",
-    "logs_to_walk",
+    "logs_to_verify",
     "verify",
     "verify_log_dir_files",
     "verify_partition_dir",
@@ -51,12 +53,12 @@ def verify(
     """
     terms = verification or Verification()
     target = target_at(path, kind)
-    logs = list(logs_to_walk(target, terms)) if terms.jobs > 1 else []
-    if not are_worth_sharing(logs):
+    if terms.driver is not None:
         yield from _verify(target, terms)
         return
-    with SharedWalks(logs, terms.jobs) as walks:
-        yield from _verify(target, replace(terms, walks=walks))
+    logs = list(logs_to_verify(target)) if terms.jobs > 1 and may_be_shared(terms.walk) else []
+    with open_driver(terms.walk, logs, terms.jobs, terms.advance) as driver:
+        yield from _verify(target, replace(terms, driver=driver))
 
 
 def _verify(target: Target, terms: Verification) -> Iterator[Finding]:
@@ -79,29 +81,23 @@ def _verify(target: Target, terms: Verification) -> Iterator[Finding]:
                 yield item
 
 
-def logs_to_walk(target: Target, terms: Verification) -> Iterator[LogToWalk]:
-    """The logs that will be walked over, in order; those of partitions that cannot be listed are left out."""
+def logs_to_verify(target: Target) -> Iterator[LogUnit]:
+    """The logs in the order in which they are read, but those of partitions that cannot be listed.
+
+    A target lists each partition once, so that a log that goes after this is not passed over in silence.
+    """
     if target.kind is Kind.LOG:
-        path = target.path
-        yield LogToWalk(path, location_of_file(path), terms.level, terms.limits, True, terms.partition_count)
+        yield LogUnit(target.path, location_of_file(target.path))
     for partition in target.partitions():
-        yield from logs_of_partition(partition, terms)
+        yield from logs_of_partition(partition)
 
 
-def bytes_to_walk(path: Path | Target, terms: Verification, *, kind: Kind | None = None) -> int:
-    """How many bytes ``verify`` will report to ``terms.advance``; none for a path that is nothing of Kafka's."""
+def bytes_to_verify(path: Path | Target, *, kind: Kind | None = None) -> int:
+    """How many bytes ``verify`` counts as progress; none for a path that is nothing of Kafka's."""
     try:
-        logs = list(logs_to_walk(target_at(path, kind), terms))
+        return sum(size_of(log.path) for log in logs_to_verify(target_at(path, kind)))
     except KafkaLogError:
         return 0  # verify says why
-    return sum(_size_of(log.path) for log in logs)
-
-
-def _size_of(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
 
 
 def _verify_log_dir(log_dir: LogDir, terms: Verification) -> Iterator[Finding]:

@@ -1,7 +1,8 @@
-"""One walk over a log file, or over a range of it, which makes what verify needs of each chunk of batches.
+"""What verify finds in each chunk of a log by itself: the parts of its scan.
 
-What a walk finds depends on nothing but the bytes that it walks over, so that ranges of a log can be walked by
-processes of their own. What goes across batches, segments and files is in ``format.verbs.verify.log_checks``.
+verify is a scan. Its walk, ``LogWalk``, makes parts that depend on nothing but the bytes of their range, so that any
+driver can make them. What goes across batches, segments and files is the fold: ``log_checks`` folds one log,
+``partition_checks`` the logs of a partition in order, with their indexes, snapshots and checkpoints.
 """
 
 from __future__ import annotations
@@ -9,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
-from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 
@@ -20,20 +19,22 @@ from format.checks.record_contents import RecordCheck
 from format.errors import CorruptDataError
 from format.findings import Finding
 from format.io.source import FileSource
-from format.limits import Limits
+from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk, Damage
-from format.log.batch_ranges import BatchRange
 from format.log.batch_table import BatchTable, Int64Column
 from format.log.control_records import ControlRecord, decode_control_record
 from format.log.legacy_messages import open_wrappers
 from format.log.read_records import record_tables
-from format.log.walker import BODY_CHUNK_BYTES, batch_chunks
+from format.log.walker import BODY_CHUNK_BYTES
+from format.scan.protocol import Cost, Depth, LogUnit, Needs, OpenedRange
 from format.scan.read_log import crc_findings, tail_finding
 
 #: What is read of a log at once, and looked at together.
 WALK_CHUNK_BYTES = BODY_CHUNK_BYTES
 _DAY_MS = 24 * 60 * 60 * 1000
+_CRC_COST = Cost(batch_s=0.25e-6, byte_s=0.15e-9, compressed_byte_s=0.15e-9)
+_COST = Cost(batch_s=0.25e-6, byte_s=0.4e-9, compressed_byte_s=3.5e-9)
 
 
 class Level(IntEnum):
@@ -49,30 +50,11 @@ class Level(IntEnum):
         return self.name.lower()
 
 
-@dataclass(frozen=True, slots=True)
-class LogToWalk:
-    """A log file and how to walk over it."""
-
-    path: Path
-    location: Location
-    level: Level
-    limits: Limits
-    is_last_segment: bool
-    partition_count: int | None = None  # hold keys against the default partitioner of a topic with so many
-
-
-@dataclass(frozen=True, slots=True)
-class OpenedLog:
-    """What comes before the chunks of a log that could be opened."""
-
-    size_bytes: int
-
-
 @dataclass(slots=True)
 class WalkedChunk:
     """A chunk of batches, what was found in it, and how many records were read once the findings are consumed.
 
-    ``markers`` are the control records of sound batches, by row among these.
+    ``markers`` are the control records of sound batches, by row among these. A pickle holds the findings as lists.
     """
 
     table: BatchTable
@@ -82,67 +64,70 @@ class WalkedChunk:
     damage: Damage | None
     tail_finding: Finding | None
     record_count: int = 0
-    is_table_shared: bool = False  # the table comes after the chunk, on its way from another process
+
+    def __reduce__(self) -> tuple[type[WalkedChunk], tuple[object, ...]]:
+        self.header_findings, self.record_findings = list(self.header_findings), list(self.record_findings)
+        return WalkedChunk, (
+            self.table,
+            self.header_findings,
+            self.record_findings,
+            self.markers,
+            self.damage,
+            self.tail_finding,
+            self.record_count,
+        )
 
 
-class Walks(Protocol):
-    """Who walks over the logs."""
+@dataclass(frozen=True, slots=True)
+class LogWalk:
+    """What verify does with the chunks of a range: its parts are WalkedChunks.
 
-    def chunks(self, log: LogToWalk) -> Iterator[OpenedLog | WalkedChunk]:
-        """The chunks of a log, in order. Raises KafkaLogError where it cannot be opened or read."""
-        ...
+    ``partition_count`` holds keys against the default partitioner of a topic with so many partitions.
+    """
 
+    level: Level = Level.FULL
+    limits: Limits = DEFAULT_LIMITS
+    partition_count: int | None = None
 
-class OwnWalks:
-    """Walks in the process that asks for them."""
+    @property
+    def needs(self) -> Needs:
+        """Headers alone are read so fast that several processes never pay."""
+        if self.level < Level.CRC:
+            return Needs(Depth.HEADERS, limits=self.limits)
+        only_crc = self.level is Level.CRC
+        return Needs(
+            Depth.CRC if only_crc else Depth.RECORDS,
+            limits=self.limits,
+            chunk_bytes=WALK_CHUNK_BYTES,
+            cost=_CRC_COST if only_crc else _COST,
+        )
 
-    def chunks(self, log: LogToWalk) -> Iterator[OpenedLog | WalkedChunk]:
-        """The chunks of a log, in order. Raises KafkaLogError where it cannot be opened or read."""
-        with FileSource(log.path) as source:
-            yield OpenedLog(source.size_bytes)
-            yield from walk_log(source, log, BatchRange())
-
-
-def walk_log(source: FileSource, log: LogToWalk, batch_range: BatchRange) -> Iterator[WalkedChunk]:
-    """All chunks from the start of a range on, in order; their findings are made while they are consumed."""
-    with_bodies = log.level >= Level.CRC
-    chunks = batch_chunks(
-        source,
-        batch_range.start,
-        batch_range.end,
-        after_offset=batch_range.after_offset,
-        with_bodies=with_bodies,
-        check_crc=with_bodies,
-        limits=log.limits,
-        chunk_bytes=WALK_CHUNK_BYTES if with_bodies else None,
-    )
-    return walk_chunks(source, log, chunks)
+    def parts(self, opened: OpenedRange) -> Iterator[WalkedChunk]:
+        """The chunks of a range; their findings are made while they are consumed."""
+        record_check = RecordCheck(opened.log.location, self.limits)
+        for chunk in opened.chunks:
+            yield _walked(opened.source, chunk, opened.log, self, record_check)
 
 
-def walk_chunks(source: FileSource, log: LogToWalk, chunks: Iterable[BatchChunk]) -> Iterator[WalkedChunk]:
-    """Chunks of a log, one behind the other, walked over; their findings are made while they are consumed."""
-    record_check = RecordCheck(log.location, log.limits)
-    for chunk in chunks:
-        yield _walked(source, chunk, log, record_check)
-
-
-def _walked(source: FileSource, chunk: BatchChunk, log: LogToWalk, record_check: RecordCheck) -> WalkedChunk:
+def _walked(
+    source: FileSource, chunk: BatchChunk, log: LogUnit, walk: LogWalk, record_check: RecordCheck
+) -> WalkedChunk:
     stored_offsets = None
     if chunk.buffer is not None and chunk.table.is_wrapper.any():
         stored_offsets = chunk.table.base_offset.copy()
-        open_wrappers(chunk, limits=log.limits)
+        open_wrappers(chunk, limits=walk.limits)
     sound = sound_batches(chunk.table)
     latest_timestamp_ms = source.mtime_ns // 1_000_000 + _DAY_MS
     walked = WalkedChunk(
         chunk.table,
         _header_findings(source, chunk, sound, log.location, latest_timestamp_ms, stored_offsets),
         (),
-        _markers(chunk, log.limits),
+        _markers(chunk, walk.limits),
         chunk.damage,
         None if chunk.damage is None else tail_finding(source, chunk, log.location, log.is_last_segment),
     )
-    if log.level >= Level.RECORDS:
-        walked.record_findings = _record_findings(chunk, log, record_check, walked)
+    if walk.level >= Level.RECORDS:
+        walked.record_findings = _record_findings(chunk, log.location, walk, record_check, walked)
     return walked
 
 
@@ -167,13 +152,13 @@ def _header_findings(
 
 
 def _record_findings(
-    chunk: BatchChunk, log: LogToWalk, record_check: RecordCheck, walked: WalkedChunk
+    chunk: BatchChunk, location: Location, walk: LogWalk, record_check: RecordCheck, walked: WalkedChunk
 ) -> Iterator[Finding]:
-    for table in record_tables(chunk, limits=log.limits, location=log.location):
+    for table in record_tables(chunk, limits=walk.limits, location=location):
         walked.record_count += len(table)
         yield from record_check.findings(table)
-        if log.partition_count is not None and is_placed_by_key(log.location):
-            yield from check_key_placement(table, log.location, log.partition_count)
+        if walk.partition_count is not None and is_placed_by_key(location):
+            yield from check_key_placement(table, location, walk.partition_count)
 
 
 def _markers(chunk: BatchChunk, limits: Limits) -> dict[int, ControlRecord]:

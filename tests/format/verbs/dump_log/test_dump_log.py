@@ -12,7 +12,12 @@ import numpy as np
 import pytest
 
 from format.limits import DEFAULT_LIMITS, MIB, Limits
-from format.verbs.dump_log import Contents, DumpLogOptions, ErrorLine, Release, dump_log, log_lines, shared_log_lines
+from format.location import Location
+from format.scan.drivers import open_driver
+from format.scan.forked import ForkedDriver
+from format.scan.protocol import LogUnit
+from format.scan.serial import SerialDriver
+from format.verbs.dump_log import Contents, DumpLogOptions, ErrorLine, Release, dump_log, log_lines, log_scan
 from format.verbs.dump_log.contents_3_9 import ParserOf39
 from format.verbs.dump_log.file_names import normalised, split_files
 from format.verbs.dump_log.java_text import (
@@ -211,8 +216,8 @@ def test_several_processes_print_what_one_prints(
     )
     by_one = items_of(files, options)
     is_shared = []
-    monkeypatch.setattr(shared_log_lines, "_CHUNK_BYTES", 700)
-    monkeypatch.setattr("format.verbs.dump_log.files.are_worth_sharing", lambda *_: is_shared.append(1) or True)
+    monkeypatch.setattr(log_scan, "CHUNK_BYTES", 700)
+    monkeypatch.setattr("format.scan.drivers.is_worth_sharing", lambda *_: is_shared.append(1) or True)
     assert items_of(files, options, jobs=2) == by_one
     assert len(is_shared) == len(files)
     assert any(isinstance(each, tuple) for each in by_one)
@@ -222,8 +227,8 @@ def test_a_line_longer_than_what_processes_share_comes_whole(tmp_path: Path, mon
     file = write_segment(tmp_path / "t-0", 0, [batch(0, [b"x" * (5 * MIB), b"y"]), *batches(20, 2)])
     options = DumpLogOptions(prints_contents=True)
     by_one = items_of([file], options)
-    monkeypatch.setattr("format.verbs.dump_log.files.are_worth_sharing", lambda *_: True)
-    monkeypatch.setattr(shared_log_lines, "_CHUNK_BYTES", 1000)
+    monkeypatch.setattr("format.scan.drivers.is_worth_sharing", lambda *_: True)
+    monkeypatch.setattr(log_scan, "CHUNK_BYTES", 1000)
     assert items_of([file], options, jobs=2) == by_one
     assert b"x" * (5 * MIB) in by_one[0]
 
@@ -232,11 +237,17 @@ def test_what_cannot_be_shared_is_not(tmp_path: Path) -> None:
     large = write_segment(tmp_path / "large-0", 0, [batch(0, [b"x" * MIB] * 60, codec=0), *batches(2, 60)])
     small = write_segment(tmp_path / "small-0", 0, batches(3))
     records = DumpLogOptions(prints_contents=True)
-    assert not shared_log_lines.are_worth_sharing(small, records)
-    assert not shared_log_lines.are_worth_sharing(large, replace(records, max_bytes=1000))
-    assert not shared_log_lines.are_worth_sharing(large, replace(records, emulate=Release.V4_3_1))
+
+    def driver_of(path: Path, options: DumpLogOptions) -> type:
+        scan = log_scan.DumpLogScan(options, DEFAULT_LIMITS, lambda source: None)  # type: ignore[arg-type, return-value]
+        with open_driver(scan, [LogUnit(path, Location(str(path)))], 2) as driver:
+            return type(driver)
+
+    assert driver_of(small, records) is SerialDriver
+    assert driver_of(large, replace(records, max_bytes=1000)) is SerialDriver
     os.truncate(large, 1 << 30)  # a hole: what its first batch tells counts
-    assert shared_log_lines.are_worth_sharing(large, records)
+    assert driver_of(large, replace(records, max_bytes=1000)) is SerialDriver
+    assert driver_of(large, records) is ForkedDriver
 
 
 # -- the rest ------------------------------------------------------------------------------------------------

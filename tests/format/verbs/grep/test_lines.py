@@ -15,7 +15,6 @@ from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.rows.line_blocks import LineBlock
 from format.rows.record_rows import Row, record_rows
 from format.scan.selection import Selection
-from format.verbs.grep import lines
 from format.verbs.grep.grep import Criteria, FoundRecords, LogSearched, grep
 from format.verbs.grep.lines import FoundRows, Search, found_lines, searched_logs
 from format.verbs.grep.pattern import Pattern, bytes_pattern, regex_pattern, text_pattern
@@ -30,7 +29,7 @@ LINES = pytest.param("jsonl", marks=pytest.mark.skipif(not KERNEL_IS_COMPILED, r
 
 @pytest.fixture(autouse=True)
 def small_work_is_shared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lines, "is_worth_sharing", lambda *_, **__: True)
+    monkeypatch.setattr("format.scan.drivers.is_worth_sharing", lambda *_: True)
     monkeypatch.setattr("format.verbs.grep.grep.GREP_CHUNK_BYTES", 700)
 
 

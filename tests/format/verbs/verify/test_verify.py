@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from format.findings import Finding, Severity
-from format.verbs.verify.verify import MOST_ALIKE, Level, Verification, bytes_to_walk, verify
+from format.verbs.verify.verify import MOST_ALIKE, Level, Verification, bytes_to_verify, verify
 from tests.building import batch, batches, write_segment
 from tests.corpora import Corpus
 
@@ -59,18 +59,18 @@ def test_progress_ends_where_the_logs_do(node: Path, level: Level) -> None:
     told: list[int] = []
     terms = Verification(level, advance=told.append)
     for _ in verify(node, terms):
-        assert sum(told) <= bytes_to_walk(node, terms)
-    assert sum(told) == bytes_to_walk(node, terms) == sum(each.stat().st_size for each in node.glob("*-*/*.log"))
+        assert sum(told) <= bytes_to_verify(node)
+    assert sum(told) == bytes_to_verify(node) == sum(each.stat().st_size for each in node.glob("*-*/*.log"))
     assert all(each >= 0 for each in told)
 
 
 def test_progress_through_several_processes(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("format.verbs.verify.verify.are_worth_sharing", bool)
+    monkeypatch.setattr("format.scan.drivers.is_worth_sharing", lambda *_: True)
     node = data_dir / "kafka-4.3-single" / "node-1"
     told: list[int] = []
     terms = Verification(jobs=2, advance=told.append)
     assert [each.code for each in verify(node, terms)] == ["transaction-open"]
-    assert sum(told) == bytes_to_walk(node, terms) > 0
+    assert sum(told) == bytes_to_verify(node) > 0
 
 
 # -- one change, one finding ----------------------------------------------------------------------------------

@@ -1,0 +1,75 @@
+"""Which driver reads some logs, and the loop that folds one log after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import TypeVar
+
+from format.errors import KafkaLogError, WorkerDied
+from format.findings import Finding, finding_of
+from format.scan.cost import is_worth_sharing
+from format.scan.forked import ForkedDriver
+from format.scan.progress import Advance, no_progress
+from format.scan.protocol import Driver, LogParts, LogUnit, PartT, Scan, Walk
+from format.scan.serial import SerialDriver
+
+ResultT = TypeVar("ResultT")
+
+
+def scan_logs(
+    scan: Scan[PartT, ResultT], logs: Iterable[LogUnit], *, jobs: int = 1, advance: Advance = no_progress
+) -> Iterator[ResultT | Finding]:
+    """The results for some logs, in order, and a finding for each log that cannot be read to its end.
+
+    With several jobs all logs are listed first, else each is when it is its turn. Raises WorkerDied, and what
+    iterating over the logs raises.
+    """
+    if jobs > 1 and may_be_shared(scan):
+        logs = list(logs)
+        driver = open_driver(scan, logs, jobs, advance)
+    else:
+        driver = SerialDriver(scan, advance)
+    with driver:
+        for log in logs:
+            yield from results_of(scan, log, driver)
+
+
+def open_driver(
+    walk: Walk[PartT], logs: Sequence[LogUnit], jobs: int, advance: Advance = no_progress
+) -> SerialDriver[PartT] | ForkedDriver[PartT]:
+    """The driver that is sooner done with these logs; a context."""
+    cost = walk.needs.cost
+    if jobs == 1 or cost is None or not logs or not may_be_shared(walk):
+        return SerialDriver(walk, advance)
+    if not is_worth_sharing([log.path for log in logs], cost):
+        return SerialDriver(walk, advance)
+    return ForkedDriver(walk, logs, jobs, advance)
+
+
+def may_be_shared(walk: Walk[PartT]) -> bool:
+    """Whether several processes can pay at all. A scan that may end early would throw away what was read ahead."""
+    needs = walk.needs
+    return needs.cost is not None and needs.reads_bodies and not needs.may_end_early
+
+
+def results_of(scan: Scan[PartT, ResultT], log: LogUnit, driver: Driver[PartT]) -> Iterator[ResultT | Finding]:
+    """The results for one log, and a finding where it cannot be read to its end. Raises WorkerDied."""
+    parts = driver.parts(log)
+    try:
+        yield from scan.fold(log, parts)
+    except WorkerDied:
+        raise
+    except KafkaLogError as error:
+        yield finding_of(error, log.location)
+    finally:
+        parts.close()
+
+
+def with_last_finding(log: LogUnit, parts: LogParts[PartT]) -> Iterator[PartT | Finding]:
+    """The parts, and a finding where the log cannot be read to its end, for folds that go on after it."""
+    try:
+        yield from parts
+    except WorkerDied:
+        raise
+    except KafkaLogError as error:
+        yield finding_of(error, log.location)

@@ -1,0 +1,192 @@
+"""The scan protocol: what a verb has to say so that any driver can ask its question of any number of logs.
+
+A verb that reads logs is a ``Scan``. It states what it needs of them, makes parts of the batches of a range, and folds
+the parts of each log, in log order, into results. Everything else belongs to the drivers: opening files, cutting logs
+into ranges, processes, progress, and files that change while they are read.
+
+Two rules make every driver give the same results:
+
+- ``parts`` depends on nothing but the bytes of its range. It may keep state while it goes through one range, none
+  from range to range.
+- All state that crosses ranges lives in ``fold``, which sees the parts of a log in log order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from pathlib import Path
+from typing import Protocol, TypeVar
+
+from format.io.source import FileSource, FileState
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+from format.log.batch_chunk import BatchChunk
+from format.log.batch_ranges import BatchRange
+from format.log.walker import BODY_CHUNK_BYTES, batch_chunks
+from format.node.segment import Segment
+from format.scan.selection import EVERYTHING, Selection, start_position
+
+PartT = TypeVar("PartT")
+PartT_co = TypeVar("PartT_co", covariant=True)
+ResultT_co = TypeVar("ResultT_co", covariant=True)
+
+#: Returns a free piece of memory of SLOT_BYTES for the bytes of a part, see ``OpenedRange.room``.
+Room = Callable[[], memoryview]
+
+
+class Depth(IntEnum):
+    """How much of each batch is read."""
+
+    HEADERS = 0  # the headers alone: chunks have no bytes, and no CRC is computed
+    CRC = 1  # the whole batches, and their CRCs are computed
+    RECORDS = 2  # the same; the scan decodes records
+
+
+@dataclass(frozen=True, slots=True)
+class Cost:
+    """What a scan takes of processor time, in seconds: for a batch, for its bytes, for its compressed bytes."""
+
+    batch_s: float
+    byte_s: float
+    compressed_byte_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Needs:
+    """What a scan needs of the logs. ``cost`` None means that several processes never pay.
+
+    ``chunk_bytes`` is what is read and looked at together; None is the walker's own choice.
+    """
+
+    depth: Depth = Depth.RECORDS
+    selection: Selection = EVERYTHING
+    limits: Limits = DEFAULT_LIMITS
+    chunk_bytes: int | None = None
+    cost: Cost | None = None
+
+    @property
+    def reads_bodies(self) -> bool:
+        """Whether whole batches are read, or only their headers."""
+        return self.depth >= Depth.CRC
+
+    @property
+    def range_bytes(self) -> int:
+        """How long a range is that another process reads: what one reader reads at once."""
+        return self.chunk_bytes or BODY_CHUNK_BYTES
+
+    @property
+    def may_end_early(self) -> bool:
+        """Whether the selection may end before the log does, so that reading ahead may be wasted."""
+        return self.selection.to_offset is not None or self.selection.to_timestamp is not None
+
+    def chunks(self, source: FileSource, batch_range: BatchRange) -> Iterator[BatchChunk]:
+        """The chunks of a range of a log."""
+        return batch_chunks(
+            source,
+            batch_range.start,
+            batch_range.end,
+            after_offset=batch_range.after_offset,
+            with_bodies=self.reads_bodies,
+            check_crc=self.reads_bodies,
+            limits=self.limits,
+            chunk_bytes=self.chunk_bytes,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class LogUnit:
+    """One log file to scan, and what its partition says of it.
+
+    ``segment`` is None for a file that belongs to none. ``state`` is the file as it was when the work was planned, for
+    a driver on another host; None takes the file as it is when it is opened. ``end`` is where a sample ends.
+    """
+
+    path: Path
+    location: Location
+    segment: Segment | None = None
+    is_last_segment: bool = True
+    state: FileState | None = None
+    end: int | None = None
+
+    def whole_range(self, source: FileSource, selection: Selection) -> BatchRange:
+        """All that is to be read: from the last batch boundary before what is selected on."""
+        if self.segment is None or selection.is_everything:
+            return BatchRange(end=self.end)
+        return BatchRange(start_position(self.segment, source, selection), self.end)
+
+
+@dataclass(frozen=True, slots=True)
+class OpenedRange:
+    """A range of a log while it is read; ``chunks`` are its batches, to be read once.
+
+    A part with many bytes writes them into ``room()`` and refers to them: they then reach another process without a
+    copy. Such a part is to be used before the next one is asked for, as the room is filled again.
+    """
+
+    log: LogUnit
+    source: FileSource
+    batch_range: BatchRange
+    chunks: Iterable[BatchChunk]
+    room: Room
+
+    def over(self, chunks: Iterable[BatchChunk]) -> OpenedRange:
+        """The same range with other chunks."""
+        return replace(self, chunks=chunks)
+
+
+class LogParts(Iterator[PartT]):
+    """The parts of one log, in log order, to be read once.
+
+    ``state`` is the file as it was opened, known once the first part was asked for; it stays None where the file
+    cannot be opened. Iteration raises KafkaLogError where reading ends before the log does, FileChanged where the file
+    was cut, replaced or removed.
+    """
+
+    __slots__ = ("_parts", "state")
+
+    def __init__(self, read: Callable[[LogParts[PartT]], Iterator[PartT]]) -> None:
+        self.state: FileState | None = None
+        self._parts = read(self)
+
+    def __next__(self) -> PartT:
+        return next(self._parts)
+
+    def close(self) -> None:
+        """No more is wanted of this log."""
+        close = getattr(self._parts, "close", None)
+        if close is not None:
+            close()
+
+
+class Walk(Protocol[PartT_co]):
+    """The half of a scan that drivers carry out: what is needed of logs, and the parts of a range."""
+
+    @property
+    def needs(self) -> Needs: ...
+
+    def parts(self, opened: OpenedRange) -> Iterator[PartT_co]:
+        """What the fold needs of a range, in order. Parts are picklable; numpy columns in them travel well.
+
+        Parts that are bytes or memoryviews are a stream: a driver may join and cut them.
+        """
+        ...
+
+
+class Scan(Walk[PartT], Protocol[PartT, ResultT_co]):
+    """A question that is asked of logs one by one. verify, whose fold crosses logs, asks a driver itself."""
+
+    def fold(self, log: LogUnit, parts: LogParts[PartT]) -> Iterator[ResultT_co]:
+        """The results for one log. It may stop early. Need not catch what ``parts`` raises."""
+        ...
+
+
+class Driver(Protocol[PartT]):
+    """Reads logs for one scan. Logs that were planned are to be asked for in their order."""
+
+    def parts(self, log: LogUnit) -> LogParts[PartT]:
+        """The parts of a log."""
+        ...
+
+    def close(self) -> None: ...

@@ -1,0 +1,59 @@
+"""dump-log of a log as a scan: the parts are pieces of Kafka's lines, findings, and the gaps of each range.
+
+Lines depend on nothing but their chunk. Gaps between offsets go across chunks: each range gathers its own, and the
+fold joins them. Where a release is emulated its mistakes go across chunks as well, so that is no scan.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from format.io.source import FileSource
+from format.limits import MIB, Limits
+from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange
+from format.verbs.dump_log.log_lines import LogLines, Piece
+from format.verbs.dump_log.offset_gaps import OffsetGaps
+from format.verbs.dump_log.options import INT32_MAX, DumpLogOptions
+
+#: What is read of a log at once. The lines of two such chunks may wait until those before them are printed; where
+#: there were more, a process would stand still until then.
+CHUNK_BYTES = 2 * MIB
+_BATCH_COST = Cost(batch_s=0.6e-6, byte_s=0.15e-9, compressed_byte_s=0.15e-9)
+_RECORD_COST = Cost(batch_s=0.9e-6, byte_s=2e-9, compressed_byte_s=8e-9)
+
+
+@dataclass(frozen=True, slots=True)
+class DumpLogScan:
+    """``make`` makes the LogLines of an open file."""
+
+    options: DumpLogOptions
+    limits: Limits
+    make: Callable[[FileSource], LogLines]
+
+    @property
+    def needs(self) -> Needs:
+        """With --max-bytes the end is known only to one that reads in order."""
+        cost = _RECORD_COST if self.options.reads_records else _BATCH_COST
+        return Needs(
+            Depth.RECORDS if self.options.reads_records else Depth.CRC,
+            limits=self.limits,
+            chunk_bytes=CHUNK_BYTES,
+            cost=cost if self.options.max_bytes == INT32_MAX else None,
+        )
+
+    def parts(self, opened: OpenedRange) -> Iterator[Piece | OffsetGaps]:
+        """The pieces of a range, then its gaps."""
+        log = self.make(opened.source)
+        yield from log.lines(opened.chunks)
+        yield log.gaps
+
+    def fold(self, log: LogUnit, parts: LogParts[Piece | OffsetGaps]) -> Iterator[Piece | OffsetGaps]:
+        """The pieces, then the gaps of the whole log."""
+        gaps = OffsetGaps(None)
+        for part in parts:
+            if isinstance(part, OffsetGaps):
+                gaps.follow(part)
+            else:
+                yield part
+        yield gaps
