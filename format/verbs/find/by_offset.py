@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Generator
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from format.verbs.find.bounds import Bounds
 from format.verbs.find.segment_lookup import FoundRecord, LookupSegment
 from format.verbs.find.trace import Match, NotFound, Result, Told
@@ -69,12 +67,9 @@ def _next_record(segments: list[LookupSegment], offset: int) -> Generator[Told, 
         scan = segment.scan(floor.position)
         found: FoundRecord | None = None
         for place in scan.places_from(offset):
-            records, is_complete = yield from segment.records(place)
-            if records is not None:
-                rows = np.flatnonzero(records.offset >= offset)
-                if len(rows):
-                    found = FoundRecord(place, records, int(rows[0]))
-            if not is_complete and place.spans(offset):
+            searched = yield from segment.first_record(place, lambda records: records.offset >= offset)
+            found = searched.found
+            if not searched.is_complete and place.spans(offset):
                 lost = f"{place.words} should hold offset {offset} and cannot be read"
             if found is not None:
                 break

@@ -11,7 +11,7 @@ from format.findings import finding
 from format.layout import NO_TIMESTAMP
 from format.verbs.find.bounds import Bounds
 from format.verbs.find.lookup_scan import BatchPlace
-from format.verbs.find.segment_lookup import FoundRecord, LookupSegment
+from format.verbs.find.segment_lookup import LookupSegment
 from format.verbs.find.time_index_lookup import LargestTimestamp, first_record_at, largest_timestamp
 from format.verbs.find.trace import Match, NotFound, Result, Told
 
@@ -77,19 +77,19 @@ def max_timestamp_lookup(segments: list[LookupSegment], bounds: Bounds) -> Gener
         return NotFound("the log has no records")
     if place.magic == 0:
         return NotFound("the log has no timestamps: its messages are in format 0")
-    records, is_complete = yield from segment.records(place)
-    rows = np.flatnonzero(records.timestamp == place.max_timestamp) if records is not None else rows[:0]
-    if records is not None and len(rows):
-        found = FoundRecord(place, records, int(rows[0]))
+    max_timestamp = place.max_timestamp
+    searched = yield from segment.first_record(place, lambda records: records.timestamp == max_timestamp)
+    found = searched.found
+    if found is not None:
         yield segment.scan_step(scan, found, f"with timestamp {place.max_timestamp}")
         match = segment.match(found)
         if found.offset < bounds.log_start_offset:
             match = replace(match, note=f"below the log start offset {bounds.log_start_offset}")
         return _bounded(match, bounds)
     words = f"{place.words} has the largest timestamp {place.max_timestamp}"
-    if not is_complete:
+    if not searched.is_complete:
         return NotFound(f"{words} and cannot be read")
-    if records is None or not len(records):
+    if not searched.has_records:
         return NotFound(f"{words}, and compaction has removed all of its records: a broker answers that there is none")
     where = segment.location.at(place.position, place.size_bytes, place.base_offset)
     message = f"the header says {place.max_timestamp}, none of the records has that timestamp"

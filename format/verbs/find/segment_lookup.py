@@ -6,11 +6,12 @@ scan starts at the segment's first byte, which is a batch boundary by definition
 
 from __future__ import annotations
 
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from format.errors import InvalidIndex, KafkaLogError
 from format.files import offset_index
@@ -50,6 +51,15 @@ class FoundRecord:
     @property
     def offset(self) -> int:
         return int(self.records.offset[self.row])
+
+
+@dataclass(slots=True)
+class SearchedBatch:
+    """What a search through one batch gave: the first record that was wanted, and whether all could be read."""
+
+    found: FoundRecord | None = None
+    is_complete: bool = False
+    has_records: bool = False
 
 
 class LookupSegment:
@@ -182,19 +192,27 @@ class LookupSegment:
         yield from scan.findings
         return place
 
-    def records(self, place: BatchPlace) -> Generator[Finding, None, tuple[RecordTable | None, bool]]:
-        """The records of one batch, as far as they can be read, and whether all could."""
+    def first_record(
+        self, place: BatchPlace, is_wanted: Callable[[RecordTable], NDArray[np.bool_]]
+    ) -> Generator[Finding, None, SearchedBatch]:
+        """The first record of one batch that ``is_wanted`` picks. All of the batch is read, table by table."""
+        searched = SearchedBatch()
         for chunk in batch_chunks(self.log, place.position, place.end_position, limits=self.limits):
             if chunk.damage is not None:
                 yield tail_finding(self.log, chunk, self.location, False)
-                return None, False
+                return searched
             yield from crc_findings(chunk, self.location)
+            searched.is_complete = True
             everything = np.ones(len(chunk.table), bool)
             for table in record_tables(chunk, which=everything, limits=self.limits, location=self.location):
                 for problem in table.problems:
                     yield finding_of(problem.error, self.location)
-                return table, not table.problems
-        return None, False
+                    searched.is_complete = False
+                searched.has_records |= len(table) > 0
+                if searched.found is None:
+                    rows = np.flatnonzero(is_wanted(table))
+                    searched.found = FoundRecord(place, table, int(rows[0])) if len(rows) else None
+        return searched
 
     # -- what is told ------------------------------------------------------------------------------------------
 

@@ -182,13 +182,13 @@ def first_record_at(
     found: FoundRecord | None = None
     is_whole = True
     for place in _places_at(scan, timestamp, starting_offset):
-        records, is_complete = yield from segment.records(place)
-        is_whole = is_whole and is_complete
-        if records is not None:
-            rows = np.flatnonzero((records.timestamp >= timestamp) & (records.offset >= starting_offset))
-            if len(rows):
-                found = FoundRecord(place, records, int(rows[0]))
-                break
+        searched = yield from segment.first_record(
+            place, lambda records: (records.timestamp >= timestamp) & (records.offset >= starting_offset)
+        )
+        is_whole = is_whole and searched.is_complete
+        found = searched.found
+        if found is not None:
+            break
     yield from scan.findings
     yield segment.scan_step(scan, found, f"at or after {timestamp}")
     if path is not None and entry is not None and trusted is None:

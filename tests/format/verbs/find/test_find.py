@@ -356,6 +356,17 @@ def test_entries_of_a_0_8_broker(tmp_path: Path) -> None:
     assert "entry (10, " in lookup.detail("offset_index")
 
 
+def test_a_batch_of_many_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """One that spreads over several record tables is searched to its end."""
+    monkeypatch.setattr("format.log.read_records.MOST_ROWS", 10)
+    records = [(offset, BASE_TIMESTAMP + offset) for offset in range(45)]
+    path = write_indexed(tmp_path / "t-0", 0, [batch_of(records, base_offset=0, last_offset=44)])
+    for offset in (0, 9, 10, 33, 44):
+        assert by_offset(path, offset).offset == offset
+        assert by_time(path, BASE_TIMESTAMP + offset).offset == offset
+    assert by_max(path).offset == 44
+
+
 def test_format_0_has_no_time(tmp_path: Path) -> None:
     """Messages without timestamps are passed over, whatever the file's own time."""
     partition = tmp_path / "topic-0"
