@@ -101,6 +101,8 @@ class _Work:
         if table.buffer is not self._unpacked:
             self.finish()
             self._unpacked, self._target = table.buffer, bytearray(table.buffer)
+        if not len(table):  # no batch of it could be read
+            return
         redaction.apply(table, self._target)
         batches, first = np.unique(table.batch, return_index=True)
         last = np.append(first[1:], len(table)) - 1

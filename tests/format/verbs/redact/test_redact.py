@@ -241,6 +241,20 @@ def test_a_damaged_batch_is_left_out(tmp_path: Path) -> None:
     assert b"secret" not in b"".join(tree(tmp_path / "out").values())
 
 
+def test_nothing_but_damaged_batches(tmp_path: Path) -> None:
+    damaged = bytearray(batch(0, [b"a secret value"] * 3, codec=1))
+    damaged[61:] = b"no gzip" * (len(damaged) // 7)
+    source = write_log(tmp_path / "t-0", [reseal(_with_length(damaged))])
+    _, findings, _ = run_redact(source, tmp_path / "out")
+    assert [each.code for each in findings] == ["decompression-failed"]
+    assert rows_of(tmp_path / "out" / "t-0") == []
+
+
+def _with_length(content: bytearray) -> bytearray:
+    content[8:12] = (len(content) - 12).to_bytes(4, "big")
+    return content
+
+
 @pytest.mark.parametrize("codec", [0, 1, 4])
 def test_bytes_behind_the_records_are_not_carried(tmp_path: Path, codec: int) -> None:
     """A batch whose records do not fill it could hide anything."""
