@@ -26,6 +26,8 @@ class OffsetChain:
         self.first_offset: int | None = None
         self.last_offset: int | None = None
         self._epochs = LeaderEpochs()
+        self._previous: int | None = None  # the last offset of the batch before, which may be below the log's
+        self._least_last_offset = -1  # where the segment before ended, or what lies before damage
         self._is_first_of_segment = True
         self._is_after_damage = False
         self._base_offset: int | None = None
@@ -44,10 +46,16 @@ class OffsetChain:
         self._base_offset = base_offset
         self._next_base_offset = next_base_offset
         self._is_first_of_segment = True
+        self._keep_last_offset()
 
     def note_damage(self, damage: Damage) -> None:
         """Bytes were lost here: the gap that follows is theirs."""
         self._is_after_damage = True
+        self._keep_last_offset()
+
+    def _keep_last_offset(self) -> None:
+        if self.last_offset is not None:
+            self._least_last_offset = self.last_offset
 
     def feed(self, table: BatchTable, location: Location) -> Iterator[Finding]:
         """Findings for one table of batches, which must follow what was fed before."""
@@ -60,9 +68,9 @@ class OffsetChain:
         yield from self._check_segment(table, location)
         previous = np.empty(len(table), np.int64)
         previous[1:] = last[:-1]
-        previous[0] = -1 if self.last_offset is None else self.last_offset
+        previous[0] = -1 if self._previous is None else self._previous
         known = np.ones(len(table), bool)
-        known[0] = self.last_offset is not None
+        known[0] = self._previous is not None
         for row in np.flatnonzero(known & (base <= previous)).tolist():
             yield finding(
                 "offset-not-increasing",
@@ -85,7 +93,8 @@ class OffsetChain:
             )
         if self.first_offset is None:
             self.first_offset = int(base[0])
-        self.last_offset = max(int(last[-1]), self.last_offset if self.last_offset is not None else -1)
+        self._previous = int(last[-1])
+        self.last_offset = max(self._previous, self._least_last_offset)
         self._is_first_of_segment = False
         self._is_after_damage = False
 

@@ -71,7 +71,7 @@ class ProducerState:
         return state
 
     def snapshot_columns(self) -> tuple[Int64Column, ...]:
-        """The columns of a producer snapshot of this state, in the order of its fields."""
+        """The columns of a producer snapshot of this state, in the order of its fields; producers by their id."""
         rows = [
             (
                 producer_id,
@@ -83,7 +83,7 @@ class ProducerState:
                 -1 if entry.coordinator_epoch is None else entry.coordinator_epoch,
                 -1 if entry.current_txn_first_offset is None else entry.current_txn_first_offset,
             )
-            for producer_id, entry in self.entries.items()
+            for producer_id, entry in sorted(self.entries.items(), key=lambda item: item[0])
         ]
         return tuple(np.array(rows, np.int64).reshape(-1, 8).T)
 

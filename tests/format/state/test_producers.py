@@ -116,6 +116,7 @@ def test_the_state_does_not_depend_on_where_tables_are_cut(seed: int) -> None:
         events += cut.feed(table_of(rows[first:last]), part)
         first = last
     assert cut == whole
+    assert [each.tolist() for each in cut.snapshot_columns()] == [each.tolist() for each in whole.snapshot_columns()]
     assert events == expected
 
 

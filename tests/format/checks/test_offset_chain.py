@@ -1,0 +1,63 @@
+"""The chain of offsets: what does not follow, wherever the tables are cut."""
+
+from __future__ import annotations
+
+import random
+
+import numpy as np
+import pytest
+
+from format.checks.offset_chain import OffsetChain
+from format.findings import Finding
+from format.kernel.tables import BATCH_COLUMNS
+from format.location import Location
+from format.log.batch_table import BatchTable
+
+Rows = list[tuple[int, int]]
+
+
+def table_of(rows: Rows, first: int) -> BatchTable:
+    """Batches of these base and last offsets, each of as many records as offsets."""
+    fields = [
+        {"position": 100 * (first + number), "size_bytes": 100, "magic": 2, "base_offset": base}
+        | {"last_offset_delta": last - base, "record_count": last - base + 1}
+        for number, (base, last) in enumerate(rows)
+    ]
+    return BatchTable(np.array([[each.get(name, 0) for name in BATCH_COLUMNS] for each in fields], np.int64))
+
+
+def fed(segments: list[Rows], cuts: random.Random | None = None) -> tuple[list[Finding], OffsetChain]:
+    """The findings of segments, each fed as one table, or as several of any length."""
+    chain, found = OffsetChain(), []
+    for rows in segments:
+        chain.start_segment(rows[0][0], None)
+        first = 0
+        while first < len(rows):
+            last = len(rows) if cuts is None else min(len(rows), first + cuts.randrange(1, 5))
+            found += list(chain.feed(table_of(rows[first:last], first), Location("t-0/0.log")))
+            first = last
+    return found, chain
+
+
+def test_a_segment_that_repeats_another_is_one_finding() -> None:
+    found, chain = fed([[(0, 4), (5, 9), (10, 14)], [(5, 9), (10, 14)]])
+    assert [(each.code, each.location.offset) for each in found] == [("offset-not-increasing", 5)]
+    assert chain.log_end_offset == 15
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_findings_do_not_depend_on_where_tables_are_cut(seed: int) -> None:
+    rnd = random.Random(seed)
+    segments: list[Rows] = []
+    for _ in range(rnd.randrange(1, 4)):
+        rows: Rows = []
+        base = rnd.choice((0, 10, 30))
+        for _ in range(rnd.randrange(1, 9)):
+            last = base + rnd.randrange(4)
+            rows.append((base, last))
+            base = max(0, last + rnd.choice((1, 1, 1, 1, 3, 0, -2, -9, 40)))
+        segments.append(rows)
+    whole, chain = fed(segments)
+    cut, cut_chain = fed(segments, rnd)
+    assert sorted(cut, key=repr) == sorted(whole, key=repr)  # within a table they come check by check
+    assert cut_chain.log_end_offset == chain.log_end_offset
