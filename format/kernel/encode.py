@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-from format.kernel.memory import *
-from format.kernel.tables import *
+if not __file__.endswith(".so"):  # a compiled module has these names from its .pxd file
+    from format.kernel.memory import *
+    from format.kernel.tables import *
 
 #: How many bytes put_v2_records writes for a record at most, besides its key, value and headers.
 NEW_RECORD_BYTES = 48

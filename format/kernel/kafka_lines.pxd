@@ -1,6 +1,6 @@
 # The C types of kafka_lines.py.
 cimport cython
-from format.kernel.memory cimport bytes_at, room_at, words_at, copy_bytes, copy_piece
+from format.kernel.memory cimport PIECE_BYTES, bytes_at, room_at, words_at, copy_bytes, copy_piece
 from format.kernel.numbers cimport read_u32, read_varint, put_number, MAX_I64, MAX_I32, TWO_31
 from format.kernel.crc cimport crc_of, LEGACY_TABLES
 from format.kernel.utf8 cimport is_ascii, is_utf8

@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 from format import layout
-from format.kernel.crc import *
-from format.kernel.header_layout import *
-from format.kernel.memory import *
-from format.kernel.numbers import *
-from format.kernel.tables import *
-from format.kernel.utf8 import *
+
+if not __file__.endswith(".so"):  # a compiled module has these names from its .pxd file
+    from format.kernel.crc import *
+    from format.kernel.header_layout import *
+    from format.kernel.memory import *
+    from format.kernel.numbers import *
+    from format.kernel.tables import *
+    from format.kernel.utf8 import *
 
 #: The fixed text of the lines; each has _WORD_BYTES in _WORDS: a byte for its length, then the text.
 _WORD_TEXTS = (

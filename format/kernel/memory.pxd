@@ -42,6 +42,9 @@ cdef extern from *:
     int kafkalog_copy_word(unsigned char* out, const unsigned char* source) noexcept nogil
     void* memmem(const void* source, size_t source_bytes, const void* wanted, size_t wanted_bytes) noexcept nogil
 
+cdef enum:
+    PIECE_BYTES = 16
+
 @cython.boundscheck(False)
 @cython.wraparound(False)
 cdef inline const unsigned char* bytes_at(const unsigned char[::1] view) noexcept nogil:

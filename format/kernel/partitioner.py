@@ -4,10 +4,11 @@
 
 from __future__ import annotations
 
-from format.kernel.header_layout import *
-from format.kernel.memory import *
-from format.kernel.numbers import *
-from format.kernel.tables import *
+if not __file__.endswith(".so"):  # a compiled module has these names from its .pxd file
+    from format.kernel.header_layout import *
+    from format.kernel.memory import *
+    from format.kernel.numbers import *
+    from format.kernel.tables import *
 
 _MURMUR2_SEED = 0x9747B28C
 _MURMUR2_MULTIPLIER = 0x5BD1E995

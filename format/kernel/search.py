@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-from format.kernel.memory import *
-from format.kernel.tables import *
+if not __file__.endswith(".so"):  # a compiled module has these names from its .pxd file
+    from format.kernel.memory import *
+    from format.kernel.tables import *
 
 
 def find_in_fields(buffer: Bytes, fields: Table, wanted: Bytes, found: Row) -> None:

@@ -1,6 +1,6 @@
 # The C types of text.py.
 cimport cython
-from format.kernel.memory cimport bytes_at, room_at, copy_bytes, copy_piece, copy_escaped
+from format.kernel.memory cimport PIECE_BYTES, bytes_at, room_at, copy_bytes, copy_piece, copy_escaped
 from format.kernel.numbers cimport read_varint, put_number, MAX_I32
 from format.kernel.utf8 cimport read_character
 from format.kernel.tables cimport B_MAGIC, B_BASE_OFFSET, B_LAST_DELTA, B_ATTRIBUTES, B_BASE_SEQUENCE, R_BATCH

@@ -5,11 +5,13 @@
 from __future__ import annotations
 
 from format import layout
-from format.kernel.header_layout import *
-from format.kernel.memory import *
-from format.kernel.numbers import *
-from format.kernel.tables import *
-from format.kernel.utf8 import *
+
+if not __file__.endswith(".so"):  # a compiled module has these names from its .pxd file
+    from format.kernel.header_layout import *
+    from format.kernel.memory import *
+    from format.kernel.numbers import *
+    from format.kernel.tables import *
+    from format.kernel.utf8 import *
 
 #: Kinds of fields in a line, by number: fields of the batch, then fields of the record.
 FIELDS = (

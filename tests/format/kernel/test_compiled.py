@@ -33,7 +33,7 @@ def test_only_some_modules_are_compiled(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_each_module_runs_beside_any_other(tmp_path_factory: pytest.TempPathFactory) -> None:
-    """None imports another compiled module, so that any of them may be missing."""
+    """None imports another compiled module, and a compiled one none of those that have the names of its .pxd file."""
     for name in COMPILED_MODULES:
         loaded = subprocess.run(
             [sys.executable, "-c", f"import format.kernel.{name}, sys; print(*sys.modules)"],
@@ -44,9 +44,11 @@ def test_each_module_runs_beside_any_other(tmp_path_factory: pytest.TempPathFact
         ).stdout.split()
         others = {f"format.kernel.{each}" for each in COMPILED_MODULES} - {f"format.kernel.{name}"}
         assert not others & set(loaded), name
+        takes_names = "format.kernel.memory" in loaded
+        assert takes_names == (name in plain_modules()), name
 
 
-@pytest.mark.parametrize("module", ["tables", "header_layout", "crc"])
+@pytest.mark.parametrize("module", ["tables", "header_layout", "crc", "memory"])
 def test_numbers_are_the_same_in_c(module: str) -> None:
     """The .pxd file has the number of each constant of the Python file, and no others."""
     text = (KERNEL / f"{module}.pxd").read_text(encoding="utf-8")
