@@ -1,5 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-# cython: annotation_typing=False
 """Quick checks of batches and records: which CRCs are right, and which rows need a closer look."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-# cython: annotation_typing=False
 """Batch and message headers in a log: from one to the next, and where one may start."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-# cython: annotation_typing=False
 """The lines that kafka-dump-log prints for batches and records."""
 
 from __future__ import annotations

@@ -1,5 +1,4 @@
 # The functions of memory.py in C, on addresses.
-cimport cython
 from libc.string cimport memcmp, memcpy
 
 cdef extern from *:
@@ -45,18 +44,12 @@ cdef extern from *:
 cdef enum:
     PIECE_BYTES = 16
 
-@cython.boundscheck(False)
-@cython.wraparound(False)
 cdef inline const unsigned char* bytes_at(const unsigned char[::1] view) noexcept nogil:
     return &view[0] if view.shape[0] else NULL
 
-@cython.boundscheck(False)
-@cython.wraparound(False)
 cdef inline unsigned char* room_at(unsigned char[::1] view) noexcept nogil:
     return &view[0] if view.shape[0] else NULL
 
-@cython.boundscheck(False)
-@cython.wraparound(False)
 cdef inline const unsigned int* words_at(const unsigned int[::1] view) noexcept nogil:
     return &view[0] if view.shape[0] else NULL
 

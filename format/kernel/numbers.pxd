@@ -1,5 +1,4 @@
 # The functions of numbers.py in C.
-cimport cython
 
 cdef extern from *:
     """
@@ -51,7 +50,6 @@ cdef inline (long long, Py_ssize_t) read_varint(const unsigned char* source, Py_
         shift += 7
     return 0, -1
 
-@cython.cdivision(True)
 cdef inline Py_ssize_t put_number(unsigned char* out, Py_ssize_t at, long long value) noexcept nogil:
     cdef long long rest
     cdef Py_ssize_t stop, two

@@ -1,5 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-# cython: annotation_typing=False
 """Kafka's default partitioner: the hash of a key, and records in a partition that it would not choose."""
 
 from __future__ import annotations

@@ -1,5 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-# cython: annotation_typing=False
 """The fields of records and messages: where each of them is in a buffer."""
 
 from __future__ import annotations

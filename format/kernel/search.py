@@ -1,5 +1,3 @@
-# cython: language_level=3, boundscheck=False, wraparound=False, initializedcheck=False, cdivision=True
-# cython: annotation_typing=False
 """Bytes in fields of records: searched, and compared with those of other records."""
 
 from __future__ import annotations
