@@ -366,6 +366,26 @@ BATCH_DECISION = RowSchema(
     ),
 )
 
+BOOT_STEP = RowSchema(
+    "boot_step",
+    (
+        Column("action", "string", "refuse, offline, unknown, truncate, recover, rename, delete, create, rebuild_index, rebuild_snapshot or keep"),
+        Column("path", "string", "the file or directory"),
+        _TOPIC,
+        _PARTITION,
+        Column("offset", "int", "the offset at which it is done: where a log is cut, a segment begins or a snapshot stands"),
+        Column("position", "int", "byte position in the file at which it is done"),
+        Column("bytes", "int", "bytes that are read, cut or deleted"),
+        Column("reason", "string", "why"),
+        Column("broker_message", "string", "what the broker prints, as far as it does not change from start to start"),
+        Column("kafka_class", "string", "the class, or class and method, of Kafka that decides"),
+        Column("lost_offsets", "any", "[first, last] of the offsets below the high watermark that consumers lose, null for none"),
+        Column("new_path", "string", "what it is renamed to; UNIQUE stands for 32 characters that the broker picks"),
+        Column("log_start_offset", "int", "the log start offset after the start, in rows of partitions"),
+        Column("log_end_offset", "int", "the log end offset after the start, in rows of partitions"),
+    ),
+)
+
 SCHEMAS = (
     LOG_DIR,
     PARTITION,
@@ -387,4 +407,5 @@ SCHEMAS = (
     EXTRACTED_FILE,
     ESTIMATE,
     BATCH_DECISION,
+    BOOT_STEP,
 )

@@ -45,6 +45,12 @@ COMMANDS = (
         "verify", "kafkalog_cli.commands.verify", "Findings: what is damaged, suspicious or cannot be read.", "Check"
     ),
     CommandEntry(
+        "boot",
+        "kafkalog_cli.commands.boot",
+        "Would a broker start on these log directories, and what would it do to each file.",
+        "Check",
+    ),
+    CommandEntry(
         "recompress",
         "kafkalog_cli.commands.recompress",
         "The same records with another codec, in a new directory; or only what it would save.",

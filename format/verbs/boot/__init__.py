@@ -1,0 +1,1 @@
+"""boot: would a broker start on these log directories, and what would it do to each file."""

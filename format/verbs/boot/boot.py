@@ -1,0 +1,247 @@
+"""boot: what a broker's start does to the log directories of one node, from the identity of the node to each file.
+
+The order is the broker's own: meta.properties, bootstrap metadata, the metadata log, then all other logs. All
+refusals that can be seen are collected, though a broker stops at the first.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from format.errors import KafkaLogError
+from format.io import broker_lock
+from format.io.remote_path import is_there
+from format.layout import CLUSTER_METADATA_TOPIC, LOCK
+from format.verbs.boot.bootstrap import check_bootstrap
+from format.verbs.boot.identity import METADATA_PARTITION, NodeIdentity, read_identity
+from format.verbs.boot.log_dir_state import FoundLog, LogDirState, open_log_dir
+from format.verbs.boot.log_dirs import LogsState, load_logs
+from format.verbs.boot.losses import lost_range
+from format.verbs.boot.metadata_log import MetadataState, load_metadata
+from format.verbs.boot.steps import (
+    Action,
+    BootResult,
+    BootTerms,
+    FailsLogDir,
+    NotKnown,
+    Step,
+    StopsStart,
+)
+
+_ORDER = {action: number for number, action in enumerate(Action)}
+
+
+def boot(log_dirs: list[Path], terms: BootTerms, node_id: int | None = None) -> BootResult:
+    """What a broker would do with these log directories of one node, given in the order of its configuration.
+
+    ``node_id`` is the one in the configuration; without it that of meta.properties counts.
+    """
+    result = BootResult()
+    metadata_dir = next((path for path in log_dirs if is_there(path / METADATA_PARTITION)), log_dirs[0])
+    identity = _identity(log_dirs, metadata_dir, node_id, terms, result)
+    metadata = MetadataState()
+    if identity is not None and not identity.is_zookeeper:
+        metadata = _metadata(metadata_dir, terms, result)
+    offline = {error.path: error for error in identity.offline} if identity is not None else {}
+    directory_ids = identity.directory_ids if identity is not None else {}
+    result.steps += [_unknown(NotKnown("a broker runs on this log directory, and changes it", path))
+                     for path in log_dirs if broker_lock.probe(path / LOCK).is_held]  # fmt: skip
+    opened = [open_log_dir(path, directory_ids.get(path), terms)
+              for path in log_dirs if path not in offline and path.is_dir()]  # fmt: skip
+    node_id = identity.node_id if identity is not None else node_id
+    logs = load_logs(opened, metadata.image, node_id, terms)
+    result.steps += [_refusal(error) for error in logs.stops]
+    result.steps += [_unknown(error) for error in logs.unknown]
+    _offline_directories(opened, offline, result)
+    for log_dir in opened:
+        result.steps += log_dir.steps
+    result.steps += logs.steps
+    if metadata.image is not None and node_id is not None:
+        _future_logs(logs, metadata, node_id, result)
+        _missing_logs(logs, opened, metadata, node_id, result, is_whole=not offline)
+        if metadata.image.problem is not None:
+            result.steps.append(_unknown(NotKnown(metadata.image.problem, metadata_dir / METADATA_PARTITION)))
+    _not_checked(result, identity, metadata, node_id)
+    if not terms.every_file:
+        result.steps = [step for step in result.steps if _is_remarkable(step)]
+    result.steps = sorted(result.steps, key=lambda step: _ORDER[step.action])
+    return result
+
+
+def _is_remarkable(step: Step) -> bool:
+    return (
+        step.action is not Action.KEEP or step.lost_offsets is not None or bool(step.bytes) or bool(step.broker_message)
+    )
+
+
+def _identity(
+    log_dirs: list[Path], metadata_dir: Path, node_id: int | None, terms: BootTerms, result: BootResult
+) -> NodeIdentity | None:
+    try:
+        identity = read_identity(log_dirs, metadata_dir, node_id, terms.version, terms.limits)
+        if not identity.is_zookeeper:
+            check_bootstrap(metadata_dir, terms.limits)
+    except StopsStart as error:
+        result.steps.append(_refusal(error))
+        return None
+    except KafkaLogError as error:
+        result.steps.append(_unknown(NotKnown(error.message, metadata_dir)))
+        return None
+    for path in identity.without_directory_id:
+        reason = "it gets a directory id, and so is written anew"
+        result.steps.append(Step(Action.CREATE, path / "meta.properties", reason=reason, kafka_class="KafkaRaftServer"))
+    return identity
+
+
+def _metadata(metadata_dir: Path, terms: BootTerms, result: BootResult) -> MetadataState:
+    try:
+        state = load_metadata(metadata_dir, terms)
+    except StopsStart as error:
+        result.steps.append(_refusal(error, CLUSTER_METADATA_TOPIC))
+        return MetadataState()
+    except NotKnown as error:
+        result.steps.append(_unknown(error))
+        return MetadataState()
+    except KafkaLogError as error:
+        result.steps.append(_unknown(NotKnown(error.message, metadata_dir / METADATA_PARTITION)))
+        return MetadataState()
+    result.steps += state.steps
+    return state
+
+
+def _refusal(error: StopsStart, topic: str | None = None) -> Step:
+    return Step(
+        Action.REFUSE,
+        error.path,
+        topic,
+        0 if topic else None,
+        position=error.position,
+        reason=error.reason,
+        broker_message=error.text,
+        kafka_class=error.kafka_class,
+    )
+
+
+def _unknown(error: NotKnown) -> Step:
+    return Step(Action.UNKNOWN, error.path, reason=error.text)
+
+
+def _offline_directories(opened: list[LogDirState], offline: dict[Path, FailsLogDir], result: BootResult) -> None:
+    """Directories that fail while they are loaded; the last one takes the broker with it."""
+    failed = list(offline.items())
+    failed += [(log_dir.path, error) for log_dir in opened for error in log_dir.failures]
+    is_all = bool(failed) and {path for path, _ in failed} >= {each.path for each in opened} | set(offline)
+    for path, error in failed:
+        step = _refusal(error)
+        if is_all:
+            result.steps.append(replace(step, reason=f"{step.reason}; the log directory fails, and no other is left"))
+        else:
+            reason = f"{step.reason}; the log directory {path} fails, and none of its partitions is served"
+            result.steps.append(replace(step, action=Action.OFFLINE, reason=reason))
+
+
+def _future_logs(logs: LogsState, metadata: MetadataState, node_id: int, result: BootResult) -> None:
+    """Future replicas that the metadata already assigns to their directory take the place of the current ones."""
+    for key, found in logs.future.items():
+        image, topic_id = metadata.image, found.topic_id
+        if image is None or topic_id is None or found.log_dir.directory_id is None:
+            continue
+        if image.directory_of(topic_id, key[1], node_id) != found.log_dir.directory_id:
+            continue
+        current = logs.live.get(key)
+        if current is not None and current.log_dir is found.log_dir:
+            text = f"Error while renaming dir for {key[0]}-{key[1]} in log dir {found.log_dir.path}"
+            reason = "the future replica is to take the place of the current one in the same log directory"
+            result.steps.append(_refusal(StopsStart(text, "LocalLog.renameDir", path=found.path, reason=reason)))
+            continue
+        result.steps.append(
+            Step(
+                Action.RENAME, found.path, *key, new_path=found.path.with_name(f"{key[0]}-{key[1]}"),
+                reason="the metadata assigns the partition to this directory: the future replica becomes the current",
+                kafka_class="LogManager.recoverAbandonedFutureLogs", log_start_offset=found.log.log_start,
+                log_end_offset=found.log.log_end,
+            )
+        )  # fmt: skip
+        if current is not None:
+            result.steps.append(
+                Step(
+                    Action.DELETE, current.path, *key, kafka_class="LogManager.replaceCurrentWithFutureLog",
+                    reason="its future replica in another log directory takes its place",
+                )
+            )  # fmt: skip
+        logs.live[key] = found
+
+
+def _missing_logs(
+    logs: LogsState,
+    opened: list[LogDirState],
+    metadata: MetadataState,
+    node_id: int,
+    result: BootResult,
+    *,
+    is_whole: bool,
+) -> None:
+    """Partitions that the metadata assigns to this node and that no directory holds as a live log."""
+    image = metadata.image
+    if image is None or logs.unknown or logs.stops:
+        return
+    serving = [log_dir for log_dir in opened if not log_dir.failures]
+    is_whole = is_whole and len(serving) == len(opened)
+    for topic_id, topic, partition in image.assigned_to(node_id):
+        found = logs.live.get((topic, partition))
+        if found is not None:
+            _check_topic_id(found, topic_id, result)
+            continue
+        if not is_whole and image.directory_of(topic_id, partition, node_id) not in {
+            log_dir.directory_id for log_dir in serving
+        }:
+            continue  # it may lie in the directory that failed
+        high_watermark, log_start, home = _checkpointed(opened, (topic, partition))
+        lost = lost_range(log_start, 2**63, log_start, high_watermark)
+        reason = "the metadata assigns it to this node and there is no such log: an empty one is made"
+        if lost is not None:
+            reason += f"; its checkpointed high watermark is {high_watermark}"
+        result.steps.append(
+            Step(
+                Action.CREATE, home / f"{topic}-{partition}", topic, partition, reason=reason, lost_offsets=lost,
+                kafka_class="ReplicaManager", log_start_offset=0, log_end_offset=0,
+            )
+        )  # fmt: skip
+
+
+def _checkpointed(opened: list[LogDirState], key: tuple[str, int]) -> tuple[int | None, int, Path]:
+    """High watermark, log start offset and log directory of a partition that a checkpoint names."""
+    for log_dir in opened:
+        if key in log_dir.high_watermarks:
+            return log_dir.high_watermarks[key], log_dir.log_starts.get(key, 0), log_dir.path
+    return None, 0, opened[0].path
+
+
+def _check_topic_id(found: FoundLog, topic_id: str, result: BootResult) -> None:
+    if found.topic_id in (None, topic_id):
+        return
+    result.steps.append(
+        Step(
+            Action.OFFLINE, found.path, *found.key, kafka_class="UnifiedLog.assignTopicId",
+            broker_message=f"Tried to assign topic ID {topic_id} to log for topic partition",
+            reason=f"the log has the topic id {found.topic_id} of another topic; the partition is not served",
+        )
+    )  # fmt: skip
+
+
+def _not_checked(
+    result: BootResult, identity: NodeIdentity | None, metadata: MetadataState, node_id: int | None
+) -> None:
+    """What the log directories do not say."""
+    notes = result.not_checked
+    notes.append("the broker's configuration: listeners, log.dirs, segment.index.bytes, remote storage")
+    if identity is None:
+        notes.append("strays and missing partitions: the node's identity cannot be read")
+        return
+    if identity.is_zookeeper:
+        notes.append("strays and missing partitions: this node is in ZooKeeper mode, and they are in ZooKeeper")
+    elif metadata.image is None:
+        notes.append("strays and missing partitions: the metadata log cannot be loaded")
+    elif metadata.voters is not None and (len(metadata.voters) > 1 or node_id not in metadata.voters):
+        notes.append("metadata that other controllers have and this node has not")

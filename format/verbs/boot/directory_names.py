@@ -1,0 +1,63 @@
+"""Names of the directories in a log directory, as a broker takes them apart: one that it cannot stops it.
+
+Source: storage LocalLog.parseTopicPartitionName.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+from format.files.side_file import INT32_RANGE
+from format.layout import CLUSTER_METADATA_TOPIC, REMOTE_INDEX_CACHE
+from format.verbs.boot.steps import StopsStart
+
+_MARKED = re.compile(r"(\S+)-(\S+)\.(\S+)-(delete|future|stray)")
+_MARKS = ("-delete", "-future", "-stray")
+
+
+@dataclass(frozen=True, slots=True)
+class LogName:
+    """Topic, partition and mark (delete, future or stray) of a directory that a broker loads as a log."""
+
+    topic: str
+    partition: int
+    mark: str | None
+
+
+def log_name(path: Path) -> LogName | None:
+    """What a directory is to a broker; None for one that it leaves alone. Raises StopsStart for any other name."""
+    name = path.name
+    if name == REMOTE_INDEX_CACHE:
+        return None
+    mark = next((each for each in _MARKS if name.endswith(each)), None)
+    stem = name
+    if mark is not None:
+        if _MARKED.fullmatch(name) is None:
+            raise _unknown_name(path)
+        stem = name[: name.rindex(".")]
+    topic, dash, number = stem.rpartition("-")
+    partition = _java_integer(number)
+    if not dash or not topic or partition is None:
+        raise _unknown_name(path)
+    return None if topic == CLUSTER_METADATA_TOPIC else LogName(topic, partition, mark and mark[1:])
+
+
+def _java_integer(text: str) -> int | None:
+    """As Integer.parseInt reads it: a sign and decimal digits of any script."""
+    digits = text[1:] if text[:1] in ("+", "-") else text
+    if not digits.isdecimal():
+        return None
+    number = int(text)
+    return number if INT32_RANGE[0] <= number <= INT32_RANGE[1] else None
+
+
+def _unknown_name(path: Path) -> StopsStart:
+    return StopsStart(
+        f"'{path.name}' is not in the form of topic-partition or topic-partition.uniqueId-delete (if marked for "
+        "deletion).",
+        "LocalLog.parseTopicPartitionName",
+        path=path,
+        reason="a log directory may hold no directory of another name; a file of any name is left alone",
+    )

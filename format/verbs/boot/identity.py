@@ -1,0 +1,219 @@
+"""The meta.properties of all log directories of a node, as a broker holds them against each other.
+
+Source: metadata MetaPropertiesEnsemble, MetaProperties; core KafkaRaftServer.initializeLogDirs.
+"""
+
+from __future__ import annotations
+
+import base64
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from format.errors import KafkaLogError
+from format.files.java_properties import decode_properties
+from format.files.side_file import INT32_RANGE, decode_integer
+from format.io.remote_path import is_there
+from format.io.source import FileSource
+from format.kafka_uuid import canonical_uuid, is_uuid
+from format.layout import CLUSTER_METADATA_TOPIC, META_PROPERTIES
+from format.limits import Limits
+from format.verbs.boot.steps import FailsLogDir, StopsStart
+
+METADATA_PARTITION = f"{CLUSTER_METADATA_TOPIC}-0"
+_ENSEMBLE = "MetaPropertiesEnsemble"
+_SERVER = "KafkaRaftServer.initializeLogDirs"
+#: Directory ids that stand for no directory: the first hundred numbers.
+_RESERVED_BELOW = 100
+
+
+@dataclass(frozen=True, slots=True)
+class DirIdentity:
+    """What a broker takes from one meta.properties."""
+
+    version: int
+    cluster_id: str | None
+    node_id: int | None
+    directory_id: str | None
+
+
+@dataclass(slots=True)
+class NodeIdentity:
+    """The identity of a node, and the log directories that the broker goes on without."""
+
+    cluster_id: str | None = None
+    node_id: int | None = None
+    directory_ids: dict[Path, str | None] = field(default_factory=dict)
+    offline: list[FailsLogDir] = field(default_factory=list)
+    is_zookeeper: bool = False
+    without_directory_id: list[Path] = field(default_factory=list)
+
+
+class _Unreadable(Exception):
+    """Why a meta.properties cannot be read, in the broker's words."""
+
+
+def read_identity(
+    log_dirs: list[Path], metadata_dir: Path, node_id: int | None, version: tuple[int, int], limits: Limits
+) -> NodeIdentity:
+    """The identity that all directories agree on. Raises StopsStart where they do not, or none can be read."""
+    missing: list[Path] = []
+    failed: dict[Path, str] = {}
+    found: dict[Path, DirIdentity] = {}
+    for log_dir in log_dirs:
+        path = log_dir / META_PROPERTIES
+        if not is_there(path):
+            missing.append(log_dir)
+            continue
+        try:
+            found[log_dir] = _read(path, limits)
+        except _Unreadable as error:
+            failed[log_dir] = str(error)
+    found = dict(sorted(found.items()))
+    identity = NodeIdentity(directory_ids={path: each.directory_id for path, each in found.items()})
+    identity.is_zookeeper = (
+        version < (4, 0) and all(each.version == 0 for each in found.values()) and not _has_metadata_log(log_dirs)
+    )
+    if identity.is_zookeeper and not failed:
+        # A broker in ZooKeeper mode writes a file that is missing.
+        _agree(identity, found, node_id)
+        return identity
+    if not found:
+        raise StopsStart(
+            "No readable meta.properties files found.", _ENSEMBLE, path=log_dirs[0] / META_PROPERTIES,
+            reason="; ".join(failed.values()) or "there is no meta.properties, as in a directory that is not mounted",
+        )  # fmt: skip
+    _agree(identity, found, node_id)
+    if metadata_dir in failed:
+        raise StopsStart(
+            f"Encountered I/O error in metadata log directory {metadata_dir}. Cannot continue.",
+            _ENSEMBLE,
+            path=metadata_dir / META_PROPERTIES,
+            reason=failed[metadata_dir],
+        )
+    for log_dir in log_dirs:
+        if log_dir != metadata_dir and is_there(log_dir / METADATA_PARTITION):
+            raise StopsStart(
+                f"Found unexpected metadata location in data directory `{log_dir / METADATA_PARTITION}` (the "
+                f"configured metadata directory is {metadata_dir}).",
+                _SERVER,
+                path=log_dir / METADATA_PARTITION,
+                reason="the metadata log lies in a directory that is not the metadata log directory",
+            )
+    _complete(missing, found)
+    identity.without_directory_id = [path for path, each in found.items() if each.directory_id is None]
+    identity.offline = [
+        FailsLogDir(
+            f"Error while reading meta.properties file {log_dir / META_PROPERTIES}",
+            _ENSEMBLE,
+            path=log_dir,
+            reason=f"{text}: the directory is taken as failed",
+        )
+        for log_dir, text in failed.items()
+    ]
+    return identity
+
+
+def _has_metadata_log(log_dirs: list[Path]) -> bool:
+    return any(is_there(log_dir / METADATA_PARTITION) for log_dir in log_dirs)
+
+
+def _read(path: Path, limits: Limits) -> DirIdentity:
+    try:
+        with FileSource(path) as source:
+            properties = decode_properties(source, limits)
+    except KafkaLogError as error:
+        raise _Unreadable(error.message) from error
+    values = {each.name: each.value for each in properties.properties}
+    text = values.get("version", "0")
+    version = decode_integer(text.strip(), *INT32_RANGE)
+    if version is None:
+        raise _Unreadable(f"Invalid meta.properties version string '{text}'")
+    if version not in (0, 1):
+        raise _Unreadable(f"Unknown meta.properties version number {version}")
+    name = "broker.id" if version == 0 else "node.id"
+    node_id = None
+    if name in values:
+        node_id = decode_integer(values[name], *INT32_RANGE)
+        if node_id is None:
+            raise _Unreadable(f"Unable to read {name} as a base-10 number.")
+    elif version == 1:
+        raise _Unreadable("Failed to find node.id")
+    cluster_id = values.get("cluster.id")
+    directory_id = values.get("directory.id")
+    if directory_id is not None:
+        if not is_uuid(directory_id):
+            raise _Unreadable("Unable to read directory.id as a Uuid")
+        directory_id = canonical_uuid(directory_id)
+    if version == 1 and cluster_id is None:
+        raise _Unreadable("cluster.id was not found.")
+    return DirIdentity(version, cluster_id, node_id, directory_id)
+
+
+def _agree(identity: NodeIdentity, found: dict[Path, DirIdentity], node_id: int | None) -> None:
+    """Hold the files against each other and against the node id of the configuration, where it is given."""
+    identity.node_id = node_id
+    seen: dict[str, Path] = {}
+    for log_dir, each in found.items():
+        path = log_dir / META_PROPERTIES
+        if each.cluster_id is not None:
+            identity.cluster_id = identity.cluster_id or each.cluster_id
+            if each.cluster_id != identity.cluster_id:
+                raise StopsStart(
+                    f"Invalid cluster.id in: {path}. Expected {identity.cluster_id}, but read {each.cluster_id}",
+                    _ENSEMBLE,
+                    path=path,
+                    reason="the log directories belong to different clusters",
+                )
+        if each.node_id is not None:
+            if identity.node_id is None:
+                identity.node_id = each.node_id
+            if each.node_id != identity.node_id:
+                raise StopsStart(
+                    f"Stored node id {each.node_id} doesn't match previous node id {identity.node_id} in {path}.",
+                    _ENSEMBLE,
+                    path=path,
+                    reason="the log directory belongs to another node",
+                )
+        if each.directory_id is not None:
+            _check_directory_id(each.directory_id, log_dir, seen)
+
+
+def _check_directory_id(directory_id: str, log_dir: Path, seen: dict[str, Path]) -> None:
+    path = log_dir / META_PROPERTIES
+    if _is_reserved(directory_id):
+        raise StopsStart(
+            f"directory ID {directory_id} found in {log_dir}", _ENSEMBLE, path=path,
+            reason="the directory id is one that Kafka reserves",
+        )  # fmt: skip
+    if directory_id in seen:
+        raise StopsStart(
+            f"Duplicate directory ID Optional[{directory_id}] found. It was the ID of {seen[directory_id]}, but also "
+            f"of {log_dir}",
+            _ENSEMBLE,
+            path=path,
+            reason="two log directories have the same directory id, as after a copy",
+        )
+    seen[directory_id] = log_dir
+
+
+def _is_reserved(directory_id: str) -> bool:
+    """Whether an id is one of the numbers below 100: their 16 bytes begin with zeros."""
+    return int.from_bytes(base64.urlsafe_b64decode(directory_id + "=="), "big") < _RESERVED_BELOW
+
+
+def _complete(missing: list[Path], found: dict[Path, DirIdentity]) -> None:
+    """Every directory that could be read must have both ids."""
+    if missing:
+        raise StopsStart(
+            f"No `meta.properties` found in {missing[0]} (have you run `kafka-storage.sh` to format the directory?)",
+            _SERVER,
+            path=missing[0] / META_PROPERTIES,
+            reason="the directory was never formatted, or is not mounted",
+        )
+    for log_dir, each in found.items():
+        for value, words in ((each.node_id, "node ID"), (each.cluster_id, "cluster ID")):
+            if value is None:
+                raise StopsStart(
+                    f"Error: {words} not found in {log_dir}", _SERVER, path=log_dir / META_PROPERTIES,
+                    reason=f"meta.properties has no {words}",
+                )  # fmt: skip

@@ -1,0 +1,97 @@
+"""A log directory while a start loads it: what its mark and its checkpoints say, and the logs found in it.
+
+Source: core LogManager, storage OffsetCheckpointFile, CheckpointFileWithFailureHandler.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from format.io.remote_path import is_there
+from format.layout import (
+    CLEAN_SHUTDOWN,
+    CLEANER_OFFSET_CHECKPOINT,
+    LOG_START_OFFSET_CHECKPOINT,
+    RECOVERY_POINT_CHECKPOINT,
+    REPLICATION_OFFSET_CHECKPOINT,
+)
+from format.verbs.boot.directory_names import LogName
+from format.verbs.boot.one_log.kafka_text import BadText, read_offsets
+from format.verbs.boot.one_log.log_load import LoadedLog
+from format.verbs.boot.one_log.partition_files import PartitionFiles
+from format.verbs.boot.steps import Action, BootTerms, FailsLogDir, Step, StopsStart
+
+_MANAGER = "LogManager"
+TopicPartition = tuple[str, int]
+
+
+@dataclass(slots=True)
+class LogDirState:
+    """A log directory while it is loaded: what its checkpoints say, and what became of it."""
+
+    path: Path
+    directory_id: str | None = None
+    clean: bool = False
+    recovery_points: dict[TopicPartition, int] = field(default_factory=dict)
+    log_starts: dict[TopicPartition, int] = field(default_factory=dict)
+    high_watermarks: dict[TopicPartition, int] = field(default_factory=dict)
+    steps: list[Step] = field(default_factory=list)
+    failures: list[FailsLogDir] = field(default_factory=list)
+    stops: list[StopsStart] = field(default_factory=list)
+
+    def note_problem(self, error: BadText, path: Path, words: str) -> None:
+        """A checkpoint that cannot be read: an I/O error fails the directory, others do what ``words`` say."""
+        reason = "the checkpoint cannot be read; a broker starts without the file"
+        if error.is_io_error:
+            self.failures.append(FailsLogDir(error.text, "CheckpointFileWithFailureHandler", path=path, reason=reason))
+        elif error.is_fatal and path.name in (RECOVERY_POINT_CHECKPOINT, LOG_START_OFFSET_CHECKPOINT):
+            self.stops.append(StopsStart(error.text, "CheckpointFile", path=path, reason=reason))
+        else:
+            action = Action.OFFLINE if path.name == REPLICATION_OFFSET_CHECKPOINT else Action.KEEP
+            text = f"it cannot be read: {words}"
+            self.steps.append(Step(action, path, reason=text, broker_message=error.text, kafka_class=_MANAGER))
+
+
+@dataclass(slots=True)
+class FoundLog:
+    """One log that was loaded, and where."""
+
+    path: Path
+    log_dir: LogDirState
+    name: LogName
+    topic_id: str | None
+    log: LoadedLog
+    files: PartitionFiles
+
+    @property
+    def key(self) -> TopicPartition:
+        return self.name.topic, self.name.partition
+
+
+def open_log_dir(path: Path, directory_id: str | None, terms: BootTerms) -> LogDirState:
+    """Read what a log directory says before any log is loaded."""
+    state = LogDirState(path, directory_id)
+    mark = path / CLEAN_SHUTDOWN
+    state.clean = is_there(mark)
+    if state.clean:
+        reason = "a clean shutdown: no log is recovered; the mark is removed before the logs are loaded"
+        state.steps.append(Step(Action.DELETE, mark, reason=reason, kafka_class=_MANAGER))
+    for name, target, words in (
+        (RECOVERY_POINT_CHECKPOINT, state.recovery_points, "every recovery point is taken as 0"),
+        (LOG_START_OFFSET_CHECKPOINT, state.log_starts, "every log starts at its first segment"),
+        (
+            REPLICATION_OFFSET_CHECKPOINT,
+            state.high_watermarks,
+            "no partition of the directory is served",
+        ),
+        (CLEANER_OFFSET_CHECKPOINT, {}, "the cleaner begins at the start of each log"),
+    ):
+        checkpoint = path / name
+        if not is_there(checkpoint):
+            continue
+        try:
+            target.update(read_offsets(checkpoint, terms.limits))
+        except BadText as error:
+            state.note_problem(error, checkpoint, words)
+    return state

@@ -1,0 +1,206 @@
+"""The logs of all log directories, as a broker's log manager loads them: which are live, stray, to be deleted, twice.
+
+Source: core LogManager, storage UnifiedLog, LocalLog.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from format.errors import KafkaLogError
+from format.io.remote_path import entries_of
+from format.layout import (
+    CLEAN_SHUTDOWN,
+    PARTITION_METADATA,
+)
+from format.verbs.boot.cluster_image import ClusterImage
+from format.verbs.boot.directory_names import LogName, log_name
+from format.verbs.boot.log_dir_state import FoundLog, LogDirState, TopicPartition
+from format.verbs.boot.losses import steps_with_losses
+from format.verbs.boot.one_log.kafka_text import BadText, read_topic_id
+from format.verbs.boot.one_log.leader_epochs import EpochCache
+from format.verbs.boot.one_log.log_load import LoadTerms, load_log
+from format.verbs.boot.one_log.partition_files import PartitionFiles, read_partition_files
+from format.verbs.boot.steps import Action, BootTerms, FailsLogDir, NotKnown, Step, StopsStart
+
+_MANAGER = "LogManager"
+_MOST_NAME_CHARACTERS = 255
+_UNIQUE_CHARACTERS = 32
+
+
+@dataclass(slots=True)
+class LogsState:
+    """All logs after the load: live ones, future ones, and what stops the broker."""
+
+    live: dict[TopicPartition, FoundLog] = field(default_factory=dict)
+    future: dict[TopicPartition, FoundLog] = field(default_factory=dict)
+    stops: list[StopsStart] = field(default_factory=list)
+    unknown: list[NotKnown] = field(default_factory=list)
+    steps: list[Step] = field(default_factory=list)
+
+
+def load_logs(
+    log_dirs: list[LogDirState], image: ClusterImage | None, node_id: int | None, terms: BootTerms
+) -> LogsState:
+    """Load every log of these directories in thought, and sort out whose it is."""
+    state = LogsState()
+    for log_dir in log_dirs:
+        state.stops += log_dir.stops
+        for path in _folders(log_dir, state):
+            try:
+                name = log_name(path)
+            except StopsStart as error:
+                state.stops.append(error)
+                continue
+            if name is not None:
+                _load_one(path, name, log_dir, state, image, node_id, terms)
+    return state
+
+
+def _folders(log_dir: LogDirState, state: LogsState) -> list[Path]:
+    try:
+        with entries_of(log_dir.path) as entries:
+            return sorted(
+                log_dir.path / entry.name
+                for entry in entries
+                if entry.is_dir(follow_symlinks=True) and entry.name != CLEAN_SHUTDOWN
+            )
+    except OSError as error:
+        state.unknown.append(NotKnown(f"the log directory cannot be listed: {error.strerror}", log_dir.path))
+        return []
+
+
+def _load_one(
+    path: Path,
+    name: LogName,
+    log_dir: LogDirState,
+    state: LogsState,
+    image: ClusterImage | None,
+    node_id: int | None,
+    terms: BootTerms,
+) -> None:
+    key = (name.topic, name.partition)
+    load = LoadTerms(
+        terms,
+        log_dir.clean,
+        log_dir.recovery_points.get(key, 0),
+        log_dir.log_starts.get(key, 0),
+        is_deleted=name.mark == "delete",
+    )
+    try:
+        files = read_partition_files(path, *key)
+        epochs = EpochCache(files, terms.limits)
+        log = load_log(files, load)
+        if not load.is_deleted:
+            epochs.settle(log)
+        topic_id = _topic_id(files, terms)
+    except FailsLogDir as error:
+        log_dir.failures.append(error)
+        return
+    except StopsStart as error:
+        state.stops.append(error)
+        return
+    except NotKnown as error:
+        state.unknown.append(error)
+        return
+    except KafkaLogError as error:
+        state.unknown.append(NotKnown(error.message, path))
+        return
+    _sort_out(FoundLog(path, log_dir, name, topic_id, log, files), state, image, node_id, terms)
+
+
+def _topic_id(files: PartitionFiles, terms: BootTerms) -> str | None:
+    path = files.path / PARTITION_METADATA
+    if PARTITION_METADATA in files.folders:
+        raise FailsLogDir(
+            f"Error while reading partition metadata file {path}", "PartitionMetadataFile", path=path,
+            reason="it is a directory",
+        )  # fmt: skip
+    if PARTITION_METADATA not in files.present:
+        return None
+    try:
+        return read_topic_id(path, terms.limits)
+    except BadText as error:
+        kind = FailsLogDir if error.is_io_error else StopsStart
+        reason = "the topic id cannot be read; without the file the broker takes the log as stray"
+        raise kind(error.text, "PartitionMetadataFile", path=path, reason=reason) from error
+
+
+def _sort_out(
+    found: FoundLog, state: LogsState, image: ClusterImage | None, node_id: int | None, terms: BootTerms
+) -> None:
+    path, name, log = found.path, found.name, found.log
+    if name.mark == "delete":
+        reason = "the partition was deleted; its directory is removed a minute after the start"
+        state.steps.append(Step(Action.DELETE, path, name.topic, name.partition, reason=reason, kafka_class=_MANAGER))
+        return
+    if name.mark == "stray":
+        reason = "a stray log: it is loaded, served to nobody, and not deleted"
+        message = f"Loaded stray log: {path}"
+        state.steps += found.files.settled_steps(with_kept=terms.every_file)
+        state.steps.append(
+            Step(
+                Action.KEEP,
+                path,
+                *found.key,
+                reason=reason,
+                broker_message=message,
+                kafka_class=_MANAGER,
+                log_start_offset=log.log_start,
+                log_end_offset=log.log_end,
+            )
+        )
+        return
+    why = _why_stray(found, image, node_id)
+    if why is not None:
+        message = f"Log in {path} marked stray and renamed to"
+        target = path.with_name(_stray_name(name))
+        state.steps += found.files.settled_steps(with_kept=terms.every_file)
+        state.steps.append(
+            Step(
+                Action.RENAME, path, *found.key, reason=why, broker_message=message, kafka_class=_MANAGER,
+                new_path=target, log_start_offset=log.log_start, log_end_offset=log.log_end,
+            )
+        )  # fmt: skip
+        return
+    group = state.future if name.mark == "future" else state.live
+    other = group.setdefault(found.key, found)
+    if other is not found:
+        start = (
+            "Duplicate log directories found:"
+            if name.mark
+            else f"Duplicate log directories for {name.topic}-{name.partition} are found"
+        )
+        state.stops.append(
+            StopsStart(
+                start,
+                "LogManager.loadLog",
+                path=path,
+                reason=f"the same partition lies in {other.path} too; one of the two must go",
+            )
+        )
+    state.steps += steps_with_losses(found.files.settled_steps(with_kept=terms.every_file), found)
+
+
+def _stray_name(name: LogName) -> str:
+    """The name of a stray log's directory; a long topic is cut so that the name fits a file system."""
+    end = f"-{name.partition}.UNIQUE-stray"
+    most = _MOST_NAME_CHARACTERS - len(end) - _UNIQUE_CHARACTERS + len("UNIQUE")
+    return name.topic[:most] + end
+
+
+def _why_stray(found: FoundLog, image: ClusterImage | None, node_id: int | None) -> str | None:
+    """Why a log is none of this node's; None for one that is, or where there is no metadata to say so."""
+    if image is None:
+        return None
+    if found.topic_id is None:
+        return "it has no partition.metadata, and so no topic id"
+    replicas = image.replicas.get((found.topic_id, found.name.partition))
+    if replicas is None:
+        here = image.topic_id(found.name.topic)
+        known = f"; the topic {found.name.topic} has the id {here}" if here else ""
+        return f"the metadata log has no partition {found.name.partition} of the topic id {found.topic_id}{known}"
+    if node_id is not None and node_id not in replicas:
+        return f"its replicas are on {', '.join(map(str, replicas))}, not on node {node_id}"
+    return None

@@ -1,0 +1,72 @@
+"""What a start loses of a log, in offsets that a consumer could have read: within log start and high watermark."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from format.layout import LOG_SUFFIX
+from format.verbs.boot.log_dir_state import FoundLog
+from format.verbs.boot.steps import Action, Step
+
+
+def lost_range(first: int, end: int, log_start: int, high_watermark: int | None) -> tuple[int, int] | None:
+    """The offsets of ``[first, end)`` that are at or past the log start and below the high watermark."""
+    if high_watermark is None:
+        return None
+    first, end = max(first, log_start), min(end, high_watermark)
+    return (first, end - 1) if end > first else None
+
+
+def steps_with_losses(steps: list[Step], found: FoundLog) -> list[Step]:
+    """The steps of one log with what they lose, and one step for the log itself."""
+    log, log_dir = found.log, found.log_dir
+    high_watermark = log_dir.high_watermarks.get(found.key)
+    log_start = max(log_dir.log_starts.get(found.key, 0), 0)
+    bases = [segment.base_offset for segment in log.segments]
+    result: list[Step] = []
+    is_said = False
+    for step in steps:
+        if step.action is Action.TRUNCATE and step.path.name.endswith(LOG_SUFFIX) and step.offset is not None:
+            later = [base for base in bases if base > step.offset and base > int(step.path.name.partition(".")[0])]
+            end = min(later) if later else 2**63
+            lost = lost_range(step.offset, end, log_start, high_watermark)
+            is_said |= not later
+            reason = step.reason
+            if high_watermark is None:
+                reason += "; no high watermark is known, so it cannot be said whether this was committed"
+            elif lost is None:
+                reason += f"; nothing below the high watermark {high_watermark} goes"
+            step = replace(step, lost_offsets=lost, reason=reason)
+        result.append(step)
+    return [*result, _log_step(found, high_watermark, None if is_said else log_start)]
+
+
+def _log_step(found: FoundLog, high_watermark: int | None, log_start: int | None) -> Step:
+    """The step of the log itself: where it starts and ends, and what was gone before the start."""
+    log = found.log
+    lost = None if log_start is None else lost_range(log.log_end, 2**63, log_start, high_watermark)
+    reason = "the log is kept as it is"
+    if log.is_cleared:
+        reason = "the log is emptied and begins anew at its log start offset"
+    elif any(step.action is not Action.KEEP for step in found.files.steps):
+        reason = "the log is served from here on"
+    if lost is not None:
+        reason = f"the log ends at {log.log_end}, below its high watermark {high_watermark}; it goes on from there"
+    active = log.segments[-1]
+    end = active.end()
+    behind = active.size_bytes - end.position
+    if behind > 0:
+        what = "behind its last batch" if end.last_batch is not None else "that the broker does not see"
+        reason += f"; {behind} bytes {what} stay, and the next batch is written after them"
+    return Step(
+        Action.KEEP,
+        found.path,
+        *found.key,
+        position=end.position if behind > 0 else None,
+        bytes=behind if behind > 0 else None,
+        reason=reason,
+        kafka_class="UnifiedLog",
+        lost_offsets=lost,
+        log_start_offset=log.log_start,
+        log_end_offset=log.log_end,
+    )

@@ -1,0 +1,224 @@
+"""The KRaft side of a start: the metadata log and its snapshots, quorum-state and bootstrap.checkpoint.
+
+A node reads them before any other log, and recovers the metadata log at every start, whether it was closed well or
+not. Source: raft KafkaRaftLog (before 4.2 core KafkaMetadataLog), FileQuorumStateStore, KRaftControlRecordStateMachine.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from format.files.side_file import INT32_RANGE, INT64_RANGE
+from format.io.remote_path import is_there
+from format.io.source import FileSource
+from format.kafka_uuid import is_uuid
+from format.layout import (
+    CLUSTER_METADATA_TOPIC,
+    KRAFT_SNAPSHOT_FILE,
+    PARTITION_METADATA,
+    QUORUM_STATE,
+)
+from format.limits import Limits
+from format.verbs.boot.cluster_image import BrokenImage, ClusterImage
+from format.verbs.boot.identity import METADATA_PARTITION
+from format.verbs.boot.one_log.file_batches import CorruptRecords, batches_from, invalid_batch
+from format.verbs.boot.one_log.kafka_text import BadText, read_lines, read_topic_id
+from format.verbs.boot.one_log.leader_epochs import EpochCache
+from format.verbs.boot.one_log.log_load import LoadTerms, load_log
+from format.verbs.boot.one_log.partition_files import PartitionFiles, read_partition_files
+from format.verbs.boot.steps import Action, BootTerms, NotKnown, Step, StopsStart
+
+#: The topic id of __cluster_metadata, which no metadata record gives.
+_METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+_RAFT_LOG = "KafkaRaftLog"
+_QUORUM = "FileQuorumStateStore"
+_FIELDS = {
+    0: ("clusterId", "leaderId", "leaderEpoch", "votedId", "appliedOffset", "currentVoters"),
+    1: ("leaderId", "leaderEpoch", "votedId", "votedDirectoryId"),
+}
+
+
+@dataclass(slots=True)
+class MetadataState:
+    """What the metadata log gives the rest of a start; ``image`` is None where there is none."""
+
+    image: ClusterImage | None = None
+    voters: tuple[int, ...] | None = None
+    steps: list[Step] = field(default_factory=list)
+    log_start: int = 0
+    log_end: int = 0
+
+
+def _check_records(path: Path, kafka_class: str, reason: str) -> int:
+    """Read a file of batches as a node reads a snapshot: all of it, CRCs checked; how many batches there are."""
+    count = 0
+    with FileSource(path) as source:
+        try:
+            for batch in batches_from(source, 0, source.size_bytes, path):
+                wrong = invalid_batch(source, batch)
+                if wrong is not None:
+                    raise CorruptRecords(wrong, batch.position)
+                count += 1
+        except CorruptRecords as error:
+            text = error.text
+            if text.startswith("Found record size"):
+                text = f"Record size {text.split()[3]} is less than the minimum record overhead (14)"
+            raise StopsStart(text, kafka_class, path=path, reason=reason, position=error.position) from error
+    return count
+
+
+def load_metadata(metadata_dir: Path, terms: BootTerms) -> MetadataState:
+    """Load the metadata log in thought. Raises StopsStart, NotKnown, and what reading raises."""
+    state = MetadataState()
+    path = metadata_dir / METADATA_PARTITION
+    if not is_there(path):
+        state.image = ClusterImage()
+        reason = "there is no metadata log here: the node begins a new one and knows of no topic"
+        state.steps.append(Step(Action.CREATE, path, CLUSTER_METADATA_TOPIC, 0, reason=reason, kafka_class=_RAFT_LOG))
+        return state
+    files = read_partition_files(path, CLUSTER_METADATA_TOPIC, 0)
+    epochs = EpochCache(files, terms.limits)
+    log = load_log(files, LoadTerms(terms, clean=False, why_recovered="the metadata log is recovered at every start"))
+    epochs.settle(log)
+    _check_topic_id(files, terms.limits)
+    snapshots = _snapshots(files, log.log_start)
+    newest = max(snapshots, default=None)
+    epoch = epochs.latest_epoch
+    is_replaced = newest is not None and (
+        newest[0] > max(epoch, 0) or (newest[0] == max(epoch, 0) and newest[1] > log.log_end)
+    )
+    state.log_start, state.log_end = log.log_start, log.log_end
+    if newest is not None and is_replaced:
+        state.log_start = state.log_end = newest[1]
+        name = snapshots[newest].name
+        reason = f"the newest snapshot, {name}, is ahead of the log: the log is emptied and goes on after it"
+        for segment in log.segments:
+            if segment.place is not None:
+                files.step(
+                    Action.TRUNCATE, segment.shown_path.name, reason, position=0, bytes=segment.size_bytes,
+                    offset=newest[1], kafka_class=_RAFT_LOG,
+                )  # fmt: skip
+    _check_quorum_state(path / QUORUM_STATE, state, terms.limits)
+    image = ClusterImage()
+    try:
+        if newest is not None:
+            reason = "a node reads its newest metadata snapshot at every start, and tries no older one"
+            if not _check_records(snapshots[newest], "RecordsSnapshotReader", reason):
+                raise StopsStart("No value present", "RecordsSnapshotReader", path=snapshots[newest], reason=reason)
+            image.load(snapshots[newest], snapshots[newest].stat().st_size, 0, terms.limits)
+        if not is_replaced:
+            for segment in log.segments:
+                if segment.place is not None:
+                    start = 0 if newest is None else newest[1]
+                    image.load(segment.place, segment.size_bytes, start, terms.limits)
+    except BrokenImage as error:
+        raise StopsStart(
+            error.text, "MetadataLoader", path=path, reason="the metadata snapshot lacks what the log builds on"
+        ) from error
+    state.image = image
+    state.steps = files.settled_steps(with_kept=terms.every_file)
+    return state
+
+
+def _check_topic_id(files: PartitionFiles, limits: Limits) -> None:
+    path = files.path / PARTITION_METADATA
+    if PARTITION_METADATA in files.folders:
+        raise StopsStart(f"Error while reading partition metadata file {path}", "PartitionMetadataFile", path=path)
+    if PARTITION_METADATA not in files.present:
+        files.step(Action.CREATE, PARTITION_METADATA, "it is written anew", kafka_class="PartitionMetadataFile")
+        return
+    try:
+        topic_id = read_topic_id(path, limits)
+    except BadText as error:
+        raise StopsStart(error.text, "PartitionMetadataFile", path=path, reason="it cannot be read") from error
+    if topic_id != _METADATA_TOPIC_ID:
+        raise StopsStart(
+            f"Tried to assign topic ID Optional[{_METADATA_TOPIC_ID}] to log for topic partition "
+            f"{METADATA_PARTITION},but log already contained topic ID {topic_id}",
+            "UnifiedLog.initializeTopicId",
+            path=path,
+            reason="the metadata log has a fixed topic id",
+        )
+
+
+def _snapshots(files: PartitionFiles, log_start: int) -> dict[tuple[int, int], Path]:
+    """The snapshots that a node keeps, by (epoch, end offset). Raises StopsStart where the log's head has none."""
+    kept: dict[tuple[int, int], Path] = {}
+    removed: list[tuple[str, str]] = []
+    for name in files.present:
+        match = KRAFT_SNAPSHOT_FILE.match(name)
+        if match is None:
+            continue
+        if match["leftover"] is not None:
+            removed.append((name, "a snapshot that was not finished, or was to be deleted"))
+        elif int(match["end_offset"]) < log_start:
+            removed.append((name, f"a snapshot below the log start offset {log_start}"))
+        else:
+            kept[int(match["epoch"]), int(match["end_offset"])] = files.path / name
+    newest = max(kept, default=None)
+    if log_start > 0 and newest is None:
+        raise StopsStart(
+            "Inconsistent snapshot state: there must be a snapshot at an offset larger then the current log start "
+            f"offset {log_start}, but the latest snapshot is",
+            _RAFT_LOG,
+            path=files.path,
+            reason="the head of the metadata log is gone, and no snapshot has what it held",
+        )
+    for name, reason in removed:
+        files.delete(name, reason, kafka_class=_RAFT_LOG)
+    return kept
+
+
+def _check_quorum_state(path: Path, state: MetadataState, limits: Limits) -> None:
+    if not is_there(path):
+        return
+    general = f"Error while reading the Quorum status from the file {path}"
+
+    def stops(text: str, reason: str) -> StopsStart:
+        return StopsStart(text, _QUORUM, path=path, reason=f"{reason}; a node without the file starts")
+
+    try:
+        lines = read_lines(path, limits)
+    except BadText as error:
+        raise stops(general, error.text) from error
+    if not lines:
+        raise stops(general, "the file is empty")
+    try:
+        fields, _ = json.JSONDecoder().raw_decode(lines[0].strip())
+    except (ValueError, RecursionError) as error:
+        raise stops(general, "its first line is not JSON") from error
+    if not isinstance(fields, dict):
+        raise stops(general, "its first line is not a JSON object")
+    if "data_version" not in fields:
+        raise stops(general, "it has no data_version")
+    version = fields["data_version"]
+    if not isinstance(version, int):
+        raise NotKnown("quorum-state has a data_version that is not a number", path)
+    if version not in _FIELDS:
+        raise stops(
+            f"data_version ({version}) is not within the min (0) and max (1) supported version",
+            "its version is unknown",
+        )
+    for name in _FIELDS[version]:
+        if name not in fields:
+            raise stops(
+                f"unable to locate field '{name}', which is mandatory in version {version}", f"it has no {name}"
+            )
+        if not _fits(name, fields[name]):
+            raise stops("QuorumStateData: ", f"its {name} has the wrong type")
+    voters = fields.get("currentVoters") if version == 0 else None
+    if isinstance(voters, list):
+        state.voters = tuple(each["voterId"] for each in voters if isinstance(each, dict) and "voterId" in each)
+
+
+def _fits(name: str, value: object) -> bool:
+    if name == "currentVoters":
+        return value is None or isinstance(value, list)
+    if name == "clusterId":
+        return isinstance(value, str)
+    if name == "votedDirectoryId":
+        return isinstance(value, str) and is_uuid(value)
+    low, high = INT64_RANGE if name == "appliedOffset" else INT32_RANGE
+    return isinstance(value, int) and not isinstance(value, bool) and low <= value <= high

@@ -1,0 +1,1 @@
+"""The load of one log: its leftovers, indexes, recovery, leader epochs and producer snapshots."""

@@ -1,0 +1,91 @@
+"""Look-ups in an offset index as a start makes them: in the file as it lies there, sound or not.
+
+A start does not check an index: it takes the last entry of the file as the last one, and every entry for what it
+says. Source: storage AbstractIndex, OffsetIndex, LogSegment.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from format.io.source import FileSource, Source
+from format.layout import OFFSET_INDEX_ENTRY
+from format.verbs.boot.one_log.file_batches import FileBatch, batches_from, first_batch_reaching
+
+_ENTRY_BYTES = OFFSET_INDEX_ENTRY.size_bytes
+#: The newest entries are searched first: those of 8 KiB.
+_WARM_ENTRIES = 8192 // _ENTRY_BYTES
+
+
+@dataclass(frozen=True, slots=True)
+class OffsetIndexView:
+    """The entries of an index file, or of one that recovery has just written."""
+
+    base_offset: int
+    content: bytes = b""
+
+    @property
+    def entry_count(self) -> int:
+        return len(self.content) // _ENTRY_BYTES
+
+    def entry(self, number: int) -> tuple[int, int]:
+        """Offset and position of an entry."""
+        relative, position = OFFSET_INDEX_ENTRY.struct.unpack_from(self.content, number * _ENTRY_BYTES)
+        return self.base_offset + relative, position
+
+    @property
+    def last_offset(self) -> int:
+        return self.entry(self.entry_count - 1)[0] if self.entry_count else self.base_offset
+
+    def position_for(self, offset: int) -> int:
+        """Where a search for an offset begins: the position of the entry that the index's own search finds."""
+        count = self.entry_count
+        if not count:
+            return 0
+        first_warm = max(0, count - 1 - _WARM_ENTRIES)
+        if self.entry(first_warm)[0] < offset:
+            low, high = first_warm, count - 1
+        elif self.entry(0)[0] > offset:
+            return 0
+        else:
+            low, high = 0, first_warm
+        while low < high:
+            middle = (low + high + 1) >> 1
+            found = self.entry(middle)[0]
+            if found == offset:
+                return self.entry(middle)[1]
+            if found > offset:
+                high = middle - 1
+            else:
+                low = middle
+        return self.entry(low)[1]
+
+
+def read_index(path: Path | None, base_offset: int) -> OffsetIndexView:
+    """The index at a path; of none, an empty one."""
+    if path is None:
+        return OffsetIndexView(base_offset)
+    with FileSource(path) as source:
+        return OffsetIndexView(base_offset, source.read_at(0, source.size_bytes))
+
+
+@dataclass(frozen=True, slots=True)
+class LogEnd:
+    """Where a log ends for a broker: the next offset, the byte up to which batches lie, and the last batch."""
+
+    next_offset: int
+    position: int
+    last_batch: FileBatch | None
+
+
+def log_end(source: Source, size_bytes: int, index: OffsetIndexView, shown_path: Path) -> LogEnd:
+    """The end of a segment as a start finds it: from the last index entry on. Raises CorruptRecords."""
+    offset = index.last_offset
+    found = first_batch_reaching(source, offset, index.position_for(offset), size_bytes, shown_path)
+    if found is None:
+        return LogEnd(index.base_offset, 0, None)
+    last = found
+    for batch in batches_from(source, found.position, size_bytes, shown_path):
+        last = batch
+    return LogEnd(last.next_offset, last.position + last.size_bytes, last)

@@ -1,0 +1,82 @@
+"""What a start does with files under ``.deleted``, ``.cleaned`` and ``.swap`` before it loads any segment.
+
+Source: storage LogLoader.removeTempFilesAndCollectSwapFiles, LogLoader.load.
+"""
+
+from __future__ import annotations
+
+from format.io.source import FileSource
+from format.layout import LOG_SUFFIX, OFFSET_INDEX_SUFFIX
+from format.verbs.boot.one_log.file_batches import CorruptRecords
+from format.verbs.boot.one_log.index_lookups import log_end, read_index
+from format.verbs.boot.one_log.partition_files import PartitionFiles, file_name
+from format.verbs.boot.one_log.producer_files import offset_of_name
+from format.verbs.boot.steps import StopsStart
+
+_DELETED, _CLEANED, _SWAP = ".deleted", ".cleaned", ".swap"
+_SNAPSHOT_DELETED = ".checkpoint.deleted"
+_CLASS = "LogLoader.removeTempFilesAndCollectSwapFiles"
+
+
+def settle_leftovers(files: PartitionFiles) -> None:
+    """Delete what was to be deleted, drop what was half cleaned, and put swapped files in their place."""
+    swaps = _removed_temporary(files)
+    bounds = _swapped_range(files, swaps)
+    if bounds is not None:
+        for name in [name for name in files.present if not name.endswith(_SWAP)]:
+            head, point, _ = name.partition(".")
+            if point and _is_java_long(head) and bounds[0] <= int(head) < bounds[1]:
+                reason = f"offsets {bounds[0]} to {bounds[1] - 1} come from .swap files, which replace it"
+                files.delete(name, reason, kafka_class="LogLoader.load")
+    for name in [name for name in files.present if name.endswith(_SWAP)]:
+        files.rename(name, name.removesuffix(_SWAP), "an interrupted swap is completed", kafka_class="LogLoader.load")
+
+
+def _removed_temporary(files: PartitionFiles) -> list[str]:
+    """Delete all but the valid ``.swap`` files, whose names come back."""
+    swaps: list[str] = []
+    cleaned: dict[str, int] = {}
+    for name in list(files.present):
+        if name.endswith(_DELETED) and not name.endswith(_SNAPSHOT_DELETED):
+            files.delete(name, "it was marked for deletion before the broker stopped", kafka_class=_CLASS)
+        elif name.endswith(_CLEANED):
+            cleaned[name] = offset_of_name(files, name)
+        elif name.endswith(_SWAP):
+            swaps.append(name)
+    least = min(cleaned.values(), default=None)
+    for name in list(swaps):
+        if offset_of_name(files, name) >= (2**63 if least is None else least):
+            files.delete(name, "a split or cleaning of segments that did not complete", kafka_class=_CLASS)
+            swaps.remove(name)
+    for name in cleaned:
+        files.delete(name, "a cleaning that did not complete", kafka_class=_CLASS)
+    return swaps
+
+
+def _swapped_range(files: PartitionFiles, swaps: list[str]) -> tuple[int, int] | None:
+    """From the first offset that swapped segments hold to the one after their last."""
+    first: int | None = None
+    end = -(2**63)
+    for name in swaps:
+        if not name.removesuffix(_SWAP).endswith(LOG_SUFFIX):
+            continue
+        base_offset = offset_of_name(files, name)
+        index_name = file_name(base_offset, OFFSET_INDEX_SUFFIX) + _SWAP
+        index = read_index(files.present.get(index_name), base_offset)
+        files.present.setdefault(index_name, None)  # opened, and so made
+        place = files.present[name]
+        first = base_offset if first is None else min(first, base_offset)
+        if place is None:
+            continue
+        with FileSource(place) as source:
+            try:
+                end = max(end, log_end(source, source.size_bytes, index, files.path / name).next_offset)
+            except CorruptRecords as error:
+                text = error.text
+                raise StopsStart(text, "FileLogInputStream.nextBatch", path=place, position=error.position) from error
+    return None if first is None else (first, end)
+
+
+def _is_java_long(text: str) -> bool:
+    digits = text[1:] if text[:1] in "+-" else text
+    return digits.isascii() and digits.isdigit() and -(2**63) <= int(text) < 2**63

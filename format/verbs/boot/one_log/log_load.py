@@ -1,0 +1,348 @@
+"""How a broker loads one log: leftovers, indexes, recovery, the end, and the producers' snapshots, in that order.
+
+Source: storage LogLoader, UnifiedLog.rebuildProducerState. Nothing is written: ``PartitionFiles`` keeps what would be.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from format.io.source import FileSource
+from format.layout import (
+    ABORTED_TXN,
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    PRODUCER_SNAPSHOT_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+)
+from format.verbs.boot.one_log.file_batches import CorruptRecords, batches_from, first_batch_reaching
+from format.verbs.boot.one_log.index_lookups import LogEnd, OffsetIndexView, log_end, read_index
+from format.verbs.boot.one_log.leftovers import settle_leftovers
+from format.verbs.boot.one_log.partition_files import PartitionFiles, file_name
+from format.verbs.boot.one_log.producer_files import ProducerFiles, offset_of_name
+from format.verbs.boot.one_log.recovery import Recovered, recovered_segment
+from format.verbs.boot.steps import Action, BootTerms, StopsStart
+
+_INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
+_SEGMENT_SUFFIXES = (LOG_SUFFIX, *_INDEX_SUFFIXES)
+_CLASS = "LogLoader"
+
+
+@dataclass(frozen=True, slots=True)
+class LoadTerms:
+    """What a log directory says of one of its logs; ``is_deleted`` for a directory that waits for its deletion."""
+
+    boot: BootTerms
+    clean: bool
+    recovery_point: int = 0
+    log_start: int = 0
+    is_deleted: bool = False
+    why_recovered: str = "there was no clean shutdown"
+
+
+@dataclass(slots=True)
+class LoadedSegment:
+    """A segment in the broker's memory: where its bytes lie, how many count, and its offset index."""
+
+    base_offset: int
+    place: Path | None
+    shown_path: Path
+    size_bytes: int
+    index: OffsetIndexView
+    recovered: Recovered | None = None
+
+    def end(self) -> LogEnd:
+        """Where the broker sees the segment end. Raises StopsStart where its reader fails."""
+        if self.place is None:
+            return LogEnd(self.base_offset, 0, None)
+        with FileSource(self.place) as source:
+            try:
+                return log_end(source, self.size_bytes, self.index, self.shown_path)
+            except CorruptRecords as error:
+                raise _reader_stops(error, self.shown_path, "to find the end of the log") from error
+
+
+@dataclass(frozen=True, slots=True)
+class LoadedLog:
+    """A log after its load: where it starts and ends, its segments, and the epochs that recovery saw."""
+
+    log_start: int
+    log_end: int
+    segments: tuple[LoadedSegment, ...]
+    epochs: tuple[tuple[int, int], ...]
+    is_cleared: bool = False  # all segments were below the log start offset
+
+
+def load_log(files: PartitionFiles, terms: LoadTerms) -> LoadedLog:
+    """Load a log in thought. Raises StopsStart, FailsLogDir, NotKnown, and what reading raises."""
+    return _LogLoad(files, terms).run()
+
+
+class _LogLoad:
+    """One load: the segments found so far, and the steps that it takes."""
+
+    def __init__(self, files: PartitionFiles, terms: LoadTerms) -> None:
+        self._files = files
+        self._terms = terms
+        self._limits = terms.boot.limits
+        self._producers = ProducerFiles(files, self._limits)
+        self._segments: dict[int, LoadedSegment] = {}
+        self._epochs: list[tuple[int, int]] = []
+        self._is_cleared = False
+
+    def run(self) -> LoadedLog:
+        settle_leftovers(self._files)
+        self._load_segments()
+        if self._terms.is_deleted:
+            return LoadedLog(self._terms.log_start, 0, (), ())
+        if not self._terms.clean:
+            self._recover_unflushed()
+        next_offset = self._end_or_nothing()
+        active = self._segments[max(self._segments)]
+        for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            self._files.present.setdefault(file_name(active.base_offset, suffix), None)
+        log_start = max(self._terms.log_start, min(self._segments))
+        self._producers.remove_strays(list(self._segments))
+        self._rebuild_producer_state(log_start, next_offset)
+        segments = tuple(self._segments[base] for base in sorted(self._segments))
+        return LoadedLog(log_start, next_offset, segments, tuple(self._epochs), self._is_cleared)
+
+    # -- segments ----------------------------------------------------------------------------------------------
+
+    def _load_segments(self) -> None:
+        for name in sorted(self._files.present):
+            if name.endswith(_INDEX_SUFFIXES):
+                base_offset = offset_of_name(self._files, name)
+                if file_name(base_offset, LOG_SUFFIX) not in self._files.present:
+                    message = f"Found an orphaned index file {self._files.path / name}, with no corresponding log file."
+                    reason = "an index without its log"
+                    self._files.delete(name, reason, broker_message=message, kafka_class=_CLASS)
+            elif name.endswith(LOG_SUFFIX):
+                self._load_segment(offset_of_name(self._files, name))
+
+    def _load_segment(self, base_offset: int) -> None:
+        files = self._files
+        name = file_name(base_offset, LOG_SUFFIX)
+        if base_offset < 0 or name not in files.present:
+            # The broker opens the log by the name that the offset gives, and so makes a second, empty one.
+            reason = "the broker opens a log by the name that its offset gives, and so makes this empty one"
+            files.step(Action.CREATE, name, reason, offset=base_offset, kafka_class="LogSegment.open")
+            files.create(name)
+        place = files.present[name]
+        size_bytes = 0 if place is None else place.stat().st_size
+        index_name = file_name(base_offset, OFFSET_INDEX_SUFFIX)
+        index_place = files.present.get(index_name)
+        segment = LoadedSegment(base_offset, place, files.path / name, size_bytes, read_index(index_place, base_offset))
+        if index_name not in files.present:
+            message = (
+                f"Could not find offset index file corresponding to log file {files.path / name}, recovering segment "
+                "and rebuilding index files..."
+            )
+            files.step(
+                Action.REBUILD_INDEX, index_name, "the index is missing", broker_message=message, kafka_class=_CLASS
+            )
+            self._recover(segment, "its index is missing")
+        elif (wrong := self._wrong_transaction_index(base_offset)) is not None:
+            txn_name = file_name(base_offset, TRANSACTION_INDEX_SUFFIX)
+            message = f"Found a corrupted index file corresponding to log file {files.path / name} due to {wrong}"
+            files.step(Action.REBUILD_INDEX, txn_name, wrong, broker_message=message, kafka_class=_CLASS)
+            self._recover(segment, "its transaction index is corrupt")
+        else:
+            time_name = file_name(base_offset, TIME_INDEX_SUFFIX)
+            if time_name not in files.present:
+                files.step(
+                    Action.REBUILD_INDEX,
+                    time_name,
+                    "the time index is missing; the broker makes an empty one, and look-ups by time miss this segment",
+                    kafka_class="LogSegment.sanityCheck",
+                )
+                files.create(time_name)
+        self._segments[base_offset] = segment
+
+    def _wrong_transaction_index(self, base_offset: int) -> str | None:
+        name = file_name(base_offset, TRANSACTION_INDEX_SUFFIX)
+        place = self._files.present.get(name)
+        if place is None:
+            return None
+        with FileSource(place) as source:
+            content = source.read_at(0, source.size_bytes - source.size_bytes % ABORTED_TXN.size_bytes)
+        for version, producer_id, first, last, _ in ABORTED_TXN.struct.iter_unpack(content):
+            if version > 0 and self._terms.boot.version < (4, 0):
+                text = (
+                    f"Unexpected aborted transaction version {version} in transaction index {self._files.path / name}"
+                )
+                raise StopsStart(text, "TransactionIndex", path=self._files.path / name)
+            if last < base_offset:
+                return (
+                    f"Last offset of aborted transaction (producer id {producer_id}, first offset {first}) is "
+                    f"{last}, less than start offset {base_offset}"
+                )
+        return None
+
+    def _recover(self, segment: LoadedSegment, why: str, *, empties: bool = False) -> Recovered:
+        """Recover a segment; ``empties``: falling offsets empty it, else they stop the broker."""
+        files, base_offset = self._files, segment.base_offset
+        producers = ProducerFiles(files, self._limits)
+        self._replay(producers, self._terms.log_start, base_offset)
+        if segment.place is None:
+            found = Recovered(0, index=OffsetIndexView(base_offset), next_offset=base_offset)
+        else:
+            try:
+                found = recovered_segment(segment.place, segment.shown_path, base_offset, self._terms.boot)
+            except CorruptRecords as error:
+                raise _reader_stops(error, segment.shown_path, "to split a segment whose offsets overflow") from error
+        if found.is_emptied and not empties:
+            raise StopsStart(
+                found.message or "",
+                "OffsetIndex.append",
+                path=segment.shown_path,
+                reason=f"{why}, and the offsets of its log fall: the broker cannot write an index of them",
+            )
+        name = files.original(segment.shown_path.name)
+        files.step(
+            Action.RECOVER,
+            name,
+            f"{why}: every batch is read, its CRC checked, and the indexes are made anew",
+            offset=base_offset,
+            bytes=found.size_bytes,
+            kafka_class="LogSegment.recover",
+        )
+        if found.truncated_bytes:
+            files.step(
+                Action.TRUNCATE,
+                name,
+                "the offsets fall: the broker makes the segment empty" if found.is_emptied else _why_cut(found),
+                offset=found.next_offset,
+                position=found.valid_bytes,
+                bytes=found.truncated_bytes,
+                broker_message=found.message,
+                kafka_class="LogSegment.recover",
+            )
+        for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            index_name = file_name(base_offset, suffix)
+            if files.present.get(index_name) is not None:
+                files.step(Action.REBUILD_INDEX, index_name, "made anew with its log", kafka_class="LogSegment.recover")
+            files.create(index_name)
+        self._epochs += found.epochs
+        segment.recovered, segment.size_bytes, segment.index = found, found.valid_bytes, found.index
+        if not found.is_emptied:  # the exception comes before the snapshot is taken
+            producers.map_end = found.map_end_offset if found.map_end_offset is not None else base_offset
+            producers.take()
+        return found
+
+    def _recover_unflushed(self) -> None:
+        bases = sorted(self._segments)
+        floor = max((base for base in bases if base <= self._terms.recovery_point), default=None)
+        unflushed = [base for base in bases if floor is None or base >= floor]
+        for number, base_offset in enumerate(unflushed):
+            segment = self._segments[base_offset]
+            found = self._recover(segment, self._terms.why_recovered, empties=True)
+            if found.truncated_bytes:
+                for later in unflushed[number + 1 :]:
+                    self._remove_segment(
+                        later,
+                        f"it comes after the segment {base_offset}, which was cut",
+                        (*_SEGMENT_SUFFIXES, PRODUCER_SNAPSHOT_SUFFIX),
+                    )
+                return
+
+    def _remove_segment(self, base_offset: int, reason: str, suffixes: tuple[str, ...]) -> None:
+        """Mark a segment's files as deleted; the broker removes them a minute later."""
+        del self._segments[base_offset]
+        for suffix in suffixes:
+            name = file_name(base_offset, suffix)
+            if name in self._files.present:
+                self._files.delete(
+                    name,
+                    f"{reason}; renamed at once, removed a minute later",
+                    to=f"{name}.deleted",
+                    offset=base_offset,
+                    kafka_class="LogLoader.removeAndDeleteSegmentsAsync",
+                )
+        if PRODUCER_SNAPSHOT_SUFFIX in suffixes:
+            self._producers.known.pop(base_offset, None)
+
+    def _end_or_nothing(self) -> int:
+        """The log end offset; a log that ends below its log start offset is given up."""
+        log_start = self._terms.log_start
+        if self._segments:
+            end = self._segments[max(self._segments)].end().next_offset
+            if end >= log_start:
+                return end
+            reason = f"the log ends at {end}, below the log start offset {log_start} of the checkpoint"
+            for base_offset in sorted(self._segments):
+                self._remove_segment(base_offset, reason, _SEGMENT_SUFFIXES)
+            for offset in list(self._producers.known):
+                self._producers.remove(offset, reason)
+            self._producers.last_snapshot, self._producers.map_end = 0, log_start
+            self._is_cleared = True
+        for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            name = file_name(log_start, suffix)
+            self._files.present[name] = None
+        path = self._files.path / file_name(log_start, LOG_SUFFIX)
+        self._files.step(
+            Action.CREATE, path.name, "an empty segment, as the log has none", offset=log_start, kafka_class=_CLASS
+        )
+        self._segments[log_start] = LoadedSegment(log_start, None, path, 0, OffsetIndexView(log_start))
+        return log_start
+
+    # -- the producers' state -----------------------------------------------------------------------------------
+
+    def _rebuild_producer_state(self, log_start: int, log_end: int) -> None:
+        producers = self._producers
+        if not producers.known and self._terms.clean:
+            for offset in (*sorted(self._segments)[-2:], log_end):
+                producers.map_end = offset
+                producers.take()
+            return
+        self._replay(producers, log_start, log_end)
+
+    def _replay(self, producers: ProducerFiles, log_start: int, end: int) -> None:
+        """Load the newest snapshot and read the log from there to ``end``."""
+        empty = producers.map_end >= end
+        producers.truncate_and_reload(log_start, end)
+        bases = sorted(self._segments)
+        snapshots_at = {*bases[-2:], end}
+        if end > producers.map_end and not empty:
+            floor = max((base for base in bases if base <= producers.map_end), default=None)
+            last = max((base for base in bases if base <= end), default=None)
+            for base in [base for base in bases if (floor is None or base >= floor) and base < end]:
+                start = max(base, producers.map_end, log_start)
+                producers.map_end = start
+                if base in snapshots_at:
+                    producers.take()
+                producers.map_end = self._read_producers(self._segments[base], start, end if base == last else None)
+        producers.map_end = end
+        producers.take()
+
+    def _read_producers(self, segment: LoadedSegment, start: int, until: int | None) -> int:
+        """Read a segment's batches as the state is rebuilt; how far they go. Raises StopsStart for corrupt ones."""
+        if segment.place is None:
+            return start
+        path, size_bytes, index = segment.shown_path, segment.size_bytes, segment.index
+        with FileSource(segment.place) as source:
+            try:
+                if until is not None:
+                    last = first_batch_reaching(source, until, index.position_for(until), size_bytes, path)
+                    size_bytes = size_bytes if last is None else last.position
+                first = first_batch_reaching(source, start, index.position_for(start), segment.size_bytes, path)
+                if first is None:
+                    return start
+                for batch in batches_from(source, first.position, max(size_bytes, first.position), path):
+                    start = batch.next_offset if batch.magic >= 2 else start
+            except CorruptRecords as error:
+                raise _reader_stops(error, path, "to rebuild the producers' state") from error
+        return start
+
+
+def _why_cut(found: Recovered) -> str:
+    if found.message is None:
+        return "what is left holds no whole batch"
+    return "the batch here is not valid; it and all that follows go"
+
+
+def _reader_stops(error: CorruptRecords, path: Path, purpose: str) -> StopsStart:
+    reason = f"the broker reads the log {purpose}, with no search past damage"
+    return StopsStart(error.text, "FileLogInputStream.nextBatch", path=path, reason=reason, position=error.position)

@@ -1,0 +1,107 @@
+"""The files of one partition directory while a start works on it: their names now, and where their bytes lie."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from format.errors import FileChanged, UnreadableFile
+from format.io.remote_path import entries_of
+from format.io.source import os_reason
+from format.location import Location
+from format.node.segment import segment_file_name
+from format.verbs.boot.steps import Action, Step
+
+_STAYS = "the file stays as it is"
+_WRITTEN = (Action.REBUILD_SNAPSHOT, Action.REBUILD_INDEX, Action.CREATE)
+
+
+@dataclass(slots=True)
+class PartitionFiles:
+    """Names and what is done to them. Nothing is written: the start only happens in here.
+
+    ``present`` maps each name to the file that holds its bytes on disk, None for a file that the start makes.
+    """
+
+    path: Path
+    topic: str
+    partition: int
+    present: dict[str, Path | None]
+    folders: tuple[str, ...] = ()
+    steps: list[Step] = field(default_factory=list)
+    _on_disk: dict[str, Path] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._on_disk = {name: place for name, place in self.present.items() if place is not None}
+
+    def step(self, action: Action, name: str, reason: str, **values: object) -> None:
+        """Note what happens to a file, by the name that it had on disk."""
+        step = Step(action, self.path / name if name else self.path, self.topic, self.partition, reason=reason)
+        self.steps.append(replace(step, **values))  # type: ignore[arg-type]
+
+    def original(self, name: str) -> str:
+        """The name on disk of a file that may have been renamed since."""
+        place = self.present.get(name)
+        return name if place is None else place.name
+
+    def size_bytes(self, name: str) -> int:
+        """The size on disk of a file that may have been renamed since."""
+        place = self.present.get(name)
+        return 0 if place is None else place.stat().st_size
+
+    def delete(self, name: str, reason: str, *, to: str | None = None, **values: object) -> None:
+        """Remove a file; ``to`` is the name under which it waits for that."""
+        place = self.present.pop(name, None) or self._on_disk.get(name)
+        self.steps = [step for step in self.steps if step.path.name != name or step.action not in _WRITTEN]
+        if to is not None:
+            self.present[to] = place
+            values["new_path"] = self.path / to
+        if place is not None:
+            self.step(Action.DELETE, place.name, reason, bytes=place.stat().st_size, **values)
+
+    def rename(self, name: str, to: str, reason: str, **values: object) -> None:
+        """Rename a file; one of the new name is replaced."""
+        original = self.original(name)
+        self.step(Action.RENAME, original, reason, new_path=self.path / to, **values)
+        self.present[to] = self.present.pop(name)
+
+    def create(self, name: str) -> None:
+        """A file that the start makes, or writes anew."""
+        self.present[name] = None
+
+    def settled_steps(self, *, with_kept: bool) -> list[Step]:
+        """The steps, without the deletion of files that are then written anew; with a step for each file that stays."""
+        written = {step.path for step in self.steps if step.action is Action.REBUILD_SNAPSHOT}
+        steps = [step for step in self.steps if step.action is not Action.DELETE or step.path not in written]
+        if with_kept:
+            touched = {step.path for step in steps}
+            kept = [place for place in self._on_disk.values() if place not in touched]
+            steps += [Step(Action.KEEP, place, self.topic, self.partition, reason=_STAYS) for place in kept]
+        return steps
+
+
+def file_name(base_offset: int, suffix: str) -> str:
+    """The name that a broker gives a segment's file; of a negative offset, which only a strange name has, too."""
+    return segment_file_name(base_offset, suffix) if base_offset >= 0 else f"-{-base_offset:020d}{suffix}"
+
+
+def read_partition_files(path: Path, topic: str, partition: int) -> PartitionFiles:
+    """The regular files of a partition directory, links followed as a broker follows them.
+
+    Raises UnreadableFile where it cannot be listed.
+    """
+    present: dict[str, Path | None] = {}
+    folders = []
+    try:
+        with entries_of(path) as entries:
+            for name, is_file in sorted((entry.name, entry.is_file(follow_symlinks=True)) for entry in entries):
+                if is_file:
+                    present[name] = path / name
+                else:
+                    folders.append(name)
+    except FileNotFoundError as error:
+        raise FileChanged("cannot list: the directory is not there any more", Location(os.fspath(path))) from error
+    except OSError as error:
+        raise UnreadableFile(f"cannot list: {os_reason(error)}", Location(os.fspath(path))) from error
+    return PartitionFiles(path, topic, partition, present, tuple(folders))

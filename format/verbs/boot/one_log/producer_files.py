@@ -1,0 +1,119 @@
+"""The producer snapshots of a partition while a start works on them: which it deletes, loads and writes.
+
+Source: storage ProducerStateManager. Only files are followed here, not what the producers did.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from format.errors import KafkaLogError
+from format.files import producer_snapshot
+from format.layout import PRODUCER_SNAPSHOT_SUFFIX
+from format.limits import Limits
+from format.verbs.boot.one_log.partition_files import PartitionFiles, file_name
+from format.verbs.boot.steps import Action, StopsStart
+
+_CLASS = "ProducerStateManager"
+
+
+def offset_of_name(files: PartitionFiles, name: str) -> int:
+    """The offset that a file's name begins with. Raises StopsStart where the broker cannot read one."""
+    head, point, _ = name.partition(".")
+    try:
+        if not point or not head.removeprefix("-").removeprefix("+").isdigit() or not head.isascii():
+            raise ValueError
+        offset = int(head)
+        if not -(2**63) <= offset < 2**63:
+            raise ValueError
+    except ValueError:
+        text = f'For input string: "{head}"' if point else "begin 0, end -1, length"
+        reason = f"the name {name} ends as a file of a segment does and does not begin with an offset"
+        raise StopsStart(text, "LogFileUtils.offsetFromFileName", path=files.path / name, reason=reason) from None
+    return offset
+
+
+class ProducerFiles:
+    """The snapshots that the broker knows of, and how far the state in its memory goes."""
+
+    def __init__(self, files: PartitionFiles, limits: Limits) -> None:
+        self._files = files
+        self._limits = limits
+        self.map_end = 0
+        self.last_snapshot = 0
+        self.known: dict[int, str] = {}
+        self.reload()
+
+    def reload(self) -> None:
+        """List the directory again."""
+        names = [name for name in self._files.present if name.endswith(PRODUCER_SNAPSHOT_SUFFIX)]
+        self.known = dict(sorted((offset_of_name(self._files, name), name) for name in names))
+
+    def remove(self, offset: int, reason: str, message: str | None = None) -> None:
+        """Delete a snapshot, if it is there."""
+        name = self.known.pop(offset, None)
+        if name is not None and name in self._files.present:
+            self._files.delete(name, reason, offset=offset, broker_message=message, kafka_class=_CLASS)
+
+    def remove_strays(self, base_offsets: list[int]) -> None:
+        """Of the snapshots that belong to no segment, only the newest stays, and only past all segments."""
+        self.reload()
+        strays = [offset for offset in self.known if offset not in base_offsets]
+        kept = strays[-1] if strays and (not base_offsets or strays[-1] >= max(base_offsets)) else None
+        for offset in strays:
+            if offset != kept:
+                self.remove(offset, "a snapshot of an offset at which no segment begins, and not the newest")
+
+    def truncate_and_reload(self, log_start: int, log_end: int) -> None:
+        """Delete the snapshots outside the log, and load the newest of the others that can be read."""
+        for offset in list(self.known):
+            if offset > log_end:
+                self.remove(offset, f"a snapshot past offset {log_end}, to which the state is loaded")
+            elif offset <= log_start:
+                self.remove(offset, f"a snapshot at or below the log start offset {log_start}")
+        if log_end == self.map_end:
+            self.map_end = max(self.map_end, log_start)
+            self.last_snapshot = max(self.known, default=log_start)
+            return
+        self.map_end = self.last_snapshot = log_start
+        while self.known:
+            newest = max(self.known)
+            place = self._files.present.get(self.known[newest])
+            message = None if place is None else unreadable_snapshot(place, self._limits)
+            if message is None:
+                self.map_end = self.last_snapshot = newest
+                return
+            self.remove(newest, "the snapshot cannot be read", message)
+
+    def take(self) -> None:
+        """Write a snapshot of the state where it goes further than the last one."""
+        if self.map_end <= self.last_snapshot:
+            return
+        name = file_name(self.map_end, PRODUCER_SNAPSHOT_SUFFIX)
+        self._files.step(
+            Action.REBUILD_SNAPSHOT,
+            name,
+            f"the producers' state is written as of offset {self.map_end}",
+            offset=self.map_end,
+            kafka_class=_CLASS,
+        )
+        self._files.create(name)
+        self.known[self.map_end] = name
+        self.last_snapshot = self.map_end
+
+
+def unreadable_snapshot(path: Path, limits: Limits) -> str | None:
+    """Why a broker does not take a snapshot, in its words as far as they are fixed; None for a good one."""
+    try:
+        found = producer_snapshot.read(path, limits)
+    except KafkaLogError as error:
+        return error.message
+    if found.version is None:
+        return "Snapshot failed schema validation"
+    if found.version != producer_snapshot.CURRENT_VERSION:
+        return f"Snapshot contained an unknown file version {found.version}"
+    if found.stored_entry_count is None or found.stored_entry_count != found.entry_count:
+        return "Snapshot failed schema validation"
+    if not found.crc_valid:
+        return "Snapshot is corrupt (CRC is no longer valid)"
+    return None

@@ -1,0 +1,153 @@
+"""What the recovery of a segment leaves: batch after batch to the first that is not whole and right.
+
+Source: storage LogSegment.recover, OffsetIndex.append, TimeIndex.maybeAppend.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from format.io.source import FileSource
+from format.layout import MAX_RELATIVE_OFFSET, OFFSET_INDEX_ENTRY
+from format.log.batch_table import BatchTable
+from format.log.walker import batch_chunks
+from format.verbs.boot.one_log.file_batches import CorruptRecords, batches_from, invalid_batch
+from format.verbs.boot.one_log.index_lookups import OffsetIndexView, log_end
+from format.verbs.boot.steps import BootTerms, NotKnown, StopsStart
+
+_INDEX_ENTRY = struct.Struct(">iI")
+
+
+@dataclass(slots=True)
+class Recovered:
+    """A segment after recovery: how far it is valid, where it ends, and why it was cut, in the broker's words.
+
+    ``is_emptied``: offsets fell, and the broker makes the segment empty. ``epochs`` are the (leader epoch, base
+    offset) pairs in the order in which the batches bring them, each epoch once while it rises.
+    """
+
+    size_bytes: int
+    valid_bytes: int = 0
+    last_offset: int | None = None
+    map_end_offset: int | None = None  # after the last v2 batch: how far the producers' state goes
+    message: str | None = None
+    is_emptied: bool = False
+    epochs: list[tuple[int, int]] = field(default_factory=list)
+    index: OffsetIndexView = field(default_factory=lambda: OffsetIndexView(0))
+    next_offset: int = 0
+
+    @property
+    def truncated_bytes(self) -> int:
+        return self.size_bytes - self.valid_bytes
+
+
+def recovered_segment(path: Path, shown_path: Path, base_offset: int, terms: BootTerms) -> Recovered:
+    """Recover a segment's log in thought. Raises StopsStart where the broker exits over it."""
+    with FileSource(path) as source:
+        found = _sound_log(source, base_offset, terms)
+        if found is None:
+            found = _log_in_full(source, shown_path, base_offset, terms)
+            end = log_end(source, found.valid_bytes, found.index, shown_path)
+            found.next_offset = end.next_offset
+        return found
+
+
+def _sound_log(source: FileSource, base_offset: int, terms: BootTerms) -> Recovered | None:
+    """The same for a log without any damage, by columns; None where there is something to look at."""
+    found = Recovered(source.size_bytes, index=OffsetIndexView(base_offset), next_offset=base_offset)
+    last_offset, last_epoch = base_offset - 1, -1
+    for chunk in batch_chunks(source, limits=terms.limits):
+        table = chunk.table
+        if chunk.damage is not None or not _is_plain(table, base_offset, last_offset):
+            return None
+        last_offset = table.last_offset_of(len(table) - 1)
+        found.valid_bytes = int(table.end_position[-1])
+        epochs = table.leader_epoch
+        for row in np.flatnonzero(np.diff(epochs, prepend=last_epoch) > 0).tolist():
+            if int(epochs[row]) > last_epoch:
+                last_epoch = int(epochs[row])
+                found.epochs.append((last_epoch, int(table.base_offset[row])))
+        is_v2 = np.flatnonzero(table.magic >= 2)
+        if len(is_v2):
+            found.map_end_offset = table.last_offset_of(int(is_v2[-1])) + 1
+    if found.valid_bytes != source.size_bytes:
+        return None
+    if found.valid_bytes:
+        found.last_offset, found.next_offset = last_offset, last_offset + 1
+    return found
+
+
+def _is_plain(table: BatchTable, base_offset: int, last_offset: int) -> bool:
+    if not len(table):
+        return False
+    offsets = table.last_offset
+    rising = np.diff(offsets, prepend=last_offset) > 0
+    in_range = (offsets >= base_offset) & (offsets - base_offset <= MAX_RELATIVE_OFFSET)
+    return bool((rising & in_range & (table.crc_valid == 1) & (table.base_offset >= base_offset)).all())
+
+
+def _log_in_full(source: FileSource, shown_path: Path, base_offset: int, terms: BootTerms) -> Recovered:
+    found = Recovered(source.size_bytes)
+    index = bytearray()
+    indexed_at, indexed_offset = 0, base_offset
+    greatest, offset_of_greatest = -1, base_offset
+    time_entry: tuple[int, int] | None = None
+    last_epoch = -1
+    try:
+        for batch in batches_from(source, 0, source.size_bytes, shown_path):
+            wrong = invalid_batch(source, batch)
+            if wrong is not None:
+                raise CorruptRecords(wrong, batch.position)
+            relative = batch.last_offset - base_offset
+            if not 0 <= relative <= MAX_RELATIVE_OFFSET:
+                _overflow(source, base_offset, relative, shown_path)
+            if batch.max_timestamp > greatest:
+                greatest, offset_of_greatest = batch.max_timestamp, batch.last_offset
+            if found.valid_bytes - indexed_at > terms.index_interval_bytes:
+                if index and batch.last_offset <= indexed_offset:
+                    found.is_emptied = True
+                    found.message = (
+                        f"Attempt to append an offset {batch.last_offset} to position "
+                        f"{len(index) // OFFSET_INDEX_ENTRY.size_bytes} no larger than the last offset appended "
+                        f"({indexed_offset})"
+                    )
+                    break
+                index += _INDEX_ENTRY.pack(relative, found.valid_bytes)
+                indexed_offset, indexed_at = batch.last_offset, found.valid_bytes
+                if time_entry is not None and offset_of_greatest < time_entry[1]:
+                    found.is_emptied = True
+                    found.message = f"Attempt to append an offset ({offset_of_greatest}) to slot"
+                    break
+                if time_entry is None or greatest > time_entry[0]:
+                    time_entry = (greatest, offset_of_greatest)
+            found.valid_bytes += batch.size_bytes
+            found.last_offset = batch.last_offset
+            if batch.magic >= 2:
+                if batch.leader_epoch > last_epoch:
+                    last_epoch = batch.leader_epoch
+                    found.epochs.append((last_epoch, batch.base_offset))
+                found.map_end_offset = batch.next_offset
+    except CorruptRecords as error:
+        found.message = error.text
+    if found.is_emptied:
+        found.valid_bytes, found.last_offset, index = 0, None, bytearray()
+    found.index = OffsetIndexView(base_offset, bytes(index))
+    return found
+
+
+def _overflow(source: FileSource, base_offset: int, relative: int, shown_path: Path) -> None:
+    """An offset that the segment's index cannot hold: the broker splits the segment, or cannot and exits."""
+    end = log_end(source, source.size_bytes, OffsetIndexView(base_offset), shown_path)
+    last_relative = end.next_offset - 1 - base_offset
+    if end.next_offset > base_offset and not 0 <= last_relative <= MAX_RELATIVE_OFFSET:
+        raise NotKnown("the segment's offsets overflow its index; the broker splits it into several", shown_path)
+    raise StopsStart(
+        f"Split operation is only permitted for segments with overflow, and the problem path is {shown_path}",
+        "LocalLog.splitOverflowedSegment",
+        path=shown_path,
+        reason=f"a batch's offset lies {relative} past the segment's base offset, which its index cannot hold",
+    )

@@ -1,0 +1,125 @@
+"""What a start does, as data: one step for each file or directory, and the refusals that end it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from format.columns import BOOT_STEP
+from format.limits import DEFAULT_LIMITS, Limits
+
+
+class Action(Enum):
+    """What a broker does with a file or a directory, the refusals first."""
+
+    REFUSE = "refuse"
+    OFFLINE = "offline"  # the broker starts, without this log directory
+    UNKNOWN = "unknown"  # what cannot be known from here
+    TRUNCATE = "truncate"
+    RECOVER = "recover"
+    RENAME = "rename"
+    DELETE = "delete"
+    CREATE = "create"
+    REBUILD_INDEX = "rebuild_index"
+    REBUILD_SNAPSHOT = "rebuild_snapshot"
+    KEEP = "keep"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """One row of columns.BOOT_STEP, which says what the fields mean."""
+
+    action: Action
+    path: Path
+    topic: str | None = None
+    partition: int | None = None
+    offset: int | None = None
+    position: int | None = None
+    bytes: int | None = None
+    reason: str = ""
+    broker_message: str | None = None
+    kafka_class: str | None = None
+    lost_offsets: tuple[int, int] | None = None
+    new_path: Path | None = None
+    log_start_offset: int | None = None
+    log_end_offset: int | None = None
+
+    def row(self) -> tuple[Any, ...]:
+        """The fields in the order of columns.BOOT_STEP."""
+        values = {name: getattr(self, name) for name in BOOT_STEP.names}
+        values["action"] = self.action.value
+        values["path"] = str(self.path)
+        values["new_path"] = None if self.new_path is None else str(self.new_path)
+        values["lost_offsets"] = None if self.lost_offsets is None else list(self.lost_offsets)
+        return tuple(values.values())
+
+
+@dataclass(frozen=True, slots=True)
+class BootTerms:
+    """What is asked: the Kafka version (major, minor), whether files that stay get a row, and the limits.
+
+    ``index_interval_bytes`` is the broker's default of ``index.interval.bytes``: it decides where recovery writes
+    index entries, which matters only in logs whose offsets do not rise.
+    """
+
+    version: tuple[int, int] = (4, 3)
+    every_file: bool = False
+    limits: Limits = DEFAULT_LIMITS
+    index_interval_bytes: int = 4096
+
+
+class StopsStart(Exception):
+    """Something that makes the broker exit; ``text`` is what it prints, ``kafka_class`` the class that decides."""
+
+    def __init__(self, text: str, kafka_class: str, *, path: Path, reason: str = "", position: int | None = None):
+        super().__init__(text)
+        self.text = text
+        self.kafka_class = kafka_class
+        self.path = path
+        self.reason = reason
+        self.position = position
+
+
+class FailsLogDir(StopsStart):
+    """An I/O error while a log directory is loaded: the directory goes offline, and the broker exits with the last."""
+
+
+class NotKnown(Exception):
+    """Something that this program cannot predict, in words."""
+
+    def __init__(self, text: str, path: Path) -> None:
+        super().__init__(text)
+        self.text = text
+        self.path = path
+
+
+@dataclass(slots=True)
+class BootResult:
+    """The outcome of a start: the steps in the order in which they are shown, and what was not checked."""
+
+    steps: list[Step] = field(default_factory=list)
+    not_checked: list[str] = field(default_factory=list)
+
+    def having(self, *actions: Action) -> list[Step]:
+        """The steps of these actions."""
+        return [step for step in self.steps if step.action in actions]
+
+    @property
+    def is_refused(self) -> bool:
+        return bool(self.having(Action.REFUSE))
+
+    @property
+    def loses(self) -> bool:
+        """Whether records below the high watermark and at or past the log start go, or are gone already."""
+        return any(step.lost_offsets is not None for step in self.steps)
+
+    @property
+    def has_unserved(self) -> bool:
+        """Whether the broker would start without a log directory or a partition."""
+        return bool(self.having(Action.OFFLINE))
+
+    @property
+    def is_unknown(self) -> bool:
+        return bool(self.having(Action.UNKNOWN))

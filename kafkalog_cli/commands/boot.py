@@ -1,0 +1,131 @@
+"""kafkalog boot: would a broker start on these log directories, and what would it do to each file."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkalog_cli.options.judging import Judging
+from kafkalog_cli.options.output import DocumentOutput
+from kafkalog_cli.options.parsers import one_of, parse_count
+from kafkalog_cli.options.reading import check_paths
+from kafkalog_cli.options.work import Pacing
+
+if TYPE_CHECKING:
+    from format.verbs.boot.steps import BootResult, BootTerms
+    from kafkalog_cli.exit_codes import Condition
+
+KAFKA_VERSIONS = ("3.9", "4.0", "4.1", "4.2", "4.3")
+
+EXAMPLES = (
+    ("kafkalog boot /var/kafka", "would a broker start here, and what would it do"),
+    ("kafkalog boot /disk1/kafka /disk2/kafka", "all log directories of one node, in the order of log.dirs"),
+    (
+        "kafkalog boot --node-id 3 --kafka-version 3.9 /var/kafka",
+        "for Kafka 3.9, with the node.id of its configuration",
+    ),
+    ("kafkalog boot --every-file --format jsonl /var/kafka", "a row for each file, also for those that stay"),
+)
+
+_TABLE_COLUMNS = {"boot_step": ("action", "path", "offset", "bytes", "lost_offsets", "reason")}
+
+
+@dataclass(frozen=True, slots=True)
+class Starting:
+    """The log directories of a node, and the broker that is to start on them."""
+
+    paths: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="PATH...",
+            help="The log directories of one node, in the order of log.dirs.",
+            callback=check_paths,
+            show_default=False,
+        ),
+    ]
+    kafka_version: Annotated[
+        str,
+        typer.Option("--kafka-version", help="The broker that is to start.", **one_of(*KAFKA_VERSIONS)),
+    ] = KAFKA_VERSIONS[-1]
+    node_id: Annotated[
+        int | None,
+        typer.Option(
+            "--node-id",
+            help="The node.id of the broker's configuration.",
+            metavar="N",
+            parser=parse_count,
+            show_default="that of meta.properties",
+        ),
+    ] = None
+    every_file: Annotated[
+        bool, typer.Option("--every-file", help="Show what stays as it is, too: each partition and each file.")
+    ] = False
+
+    @property
+    def terms(self) -> BootTerms:
+        from format.verbs.boot.steps import BootTerms
+
+        major, minor = self.kafka_version.split(".")
+        return BootTerms(version=(int(major), int(minor)), every_file=self.every_file)
+
+
+def boot(starting: Starting, output: DocumentOutput, pacing: Pacing) -> None:
+    """Would a broker start on these log directories, and what would it do to each file?
+
+    Nothing is written: the start is followed in thought, in the broker's own order, refusals first. A loss is given in
+    offsets between log start and high watermark. The exit status is 1 where the broker would refuse, leave something
+    unserved or lose records, and 3 where that cannot be said.
+    """
+    from format.columns import BOOT_STEP
+    from format.verbs.boot.boot import boot as booted
+    from format.verbs.boot.sentence import sentence
+    from kafkalog_cli.runner import Run
+
+    _check_log_dirs(starting.paths)
+    with (
+        pacing.reading(),
+        Run(
+            "boot",
+            output,
+            Judging(),
+            paths=starting.paths,
+            main_schema=BOOT_STEP,
+            table_columns=_TABLE_COLUMNS,
+        ) as run,
+    ):
+        result = booted([Path(path) for path in starting.paths], starting.terms, starting.node_id)
+        run.say_now(sentence(result, starting.terms))
+        run.write(BOOT_STEP, (step.row() for step in result.steps))
+        for words in result.not_checked:
+            run.not_checked(words)
+        for condition in _conditions(result):
+            run.condition(condition)
+
+
+def _conditions(result: BootResult) -> list[Condition]:
+    from kafkalog_cli.exit_codes import Condition
+
+    conditions = []
+    if result.is_refused or result.loses or result.has_unserved:
+        conditions.append(Condition.DAMAGE)
+    if result.is_unknown:
+        conditions.append(Condition.INCOMPLETE)
+    return conditions
+
+
+def _check_log_dirs(paths: list[str]) -> None:
+    """Refuse a partition or a file: a broker starts on whole log directories."""
+    from format.errors import InputError, UnreadableFile
+    from format.node.log_dir import Kind
+    from format.node.target import kind_of
+
+    for path in paths:
+        try:
+            kind = kind_of(path)
+        except (InputError, UnreadableFile):
+            continue  # a directory without anything of Kafka's in it: that is an answer, too
+        if kind is not Kind.LOG_DIR:
+            raise typer.BadParameter(f"{path} is no log directory: give the directory that holds the partitions")

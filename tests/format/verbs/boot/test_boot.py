@@ -1,0 +1,220 @@
+"""boot on damaged copies of a node: refusals, cuts with what they lose, strays, and what stays."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from format.verbs.boot.boot import boot
+from format.verbs.boot.sentence import sentence
+from format.verbs.boot.steps import Action, BootResult, BootTerms, Step
+from tests.oracle.boot_mutations import (
+    CLEAN_MARK,
+    HIGH_WATERMARK,
+    RECOVERY_POINT,
+    Node,
+    batch_positions,
+    copied_node,
+    cut,
+    flip,
+    mutations,
+)
+from tests.oracle.boot_trials import files_of
+
+TERMS = BootTerms(every_file=True)
+
+
+@pytest.fixture
+def node(data_dir: Path, tmp_path: Path) -> Node:
+    """A writable copy of the single node that ships with the tests, cleanly stopped."""
+    copy = copied_node(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "work")
+    (copy.first / CLEAN_MARK).touch()
+    return copy
+
+
+def booted(node: Node, terms: BootTerms = TERMS) -> BootResult:
+    return boot(node.log_dirs, terms, node_id=1)
+
+
+def only(result: BootResult, action: Action) -> Step:
+    [step] = result.having(action)
+    return step
+
+
+def log_step(result: BootResult, name: str) -> Step:
+    [step] = [each for each in result.steps if each.log_end_offset is not None and each.path.name == name]
+    return step
+
+
+def test_a_sound_node_starts_and_keeps_everything(node: Node) -> None:
+    before = files_of(node)
+    result = booted(node)
+    assert not result.is_refused
+    assert not result.is_unknown
+    assert not result.loses
+    assert not result.having(Action.TRUNCATE, Action.RENAME, Action.CREATE)
+    assert log_step(result, "orders-1").log_end_offset == 1166
+    assert log_step(result, "trimmed-0").log_start_offset == 300
+    assert files_of(node) == before
+    named = {step.path for step in result.steps}
+    assert {path for path in node.first.glob("orders-*/*") if path.is_file()} <= named
+
+
+@pytest.mark.parametrize(
+    ("mutation", "message"),
+    [
+        ("directory-names/dir 'lost+found'", "is not in the form of topic-partition"),
+        ("two-directories/same partition", "Duplicate log directories for orders-1"),
+        ("two-directories/other cluster id", "Invalid cluster.id"),
+        ("two-directories/same directory id", "Duplicate directory ID"),
+        ("partition-metadata/empty", "is null"),
+        ("partition-metadata/garbage", "Malformed line in partition metadata file"),
+        ("meta-properties/missing", "No readable meta.properties files found."),
+        ("meta-properties/other node id", "Stored node id 7"),
+        ("quorum-states/zeros", "Error while reading the Quorum status"),
+        ("metadata-logs/newest snapshot zeroed", "Record size 0 is less than the minimum record overhead"),
+        ("metadata-logs/head deleted, no snapshots", "Inconsistent snapshot state"),
+        ("bootstraps/zeros", "Found record size 0 smaller than minimum record overhead"),
+        ("bootstraps/cut at 30", "No FeatureLevelRecord for metadata.version"),
+        ("leader-epochs/garbage clean", "Malformed line in checkpoint file"),
+        ("offset-checkpoints/recovery-point wrong count clean", "Expected [3] entries"),
+        ("leftovers/file abc.swap", 'For input string: "abc"'),
+    ],
+)
+def test_a_refusal_comes_with_the_brokers_words(node: Node, mutation: str, message: str) -> None:
+    next(each for each in mutations() if str(each) == mutation).apply(node)
+    result = booted(node)
+    assert result.is_refused
+    assert message in (result.having(Action.REFUSE)[0].broker_message or "")
+    assert "would refuse to start" in sentence(result, TERMS)
+
+
+def test_one_unreadable_file_of_two_directories_takes_one_offline(node: Node) -> None:
+    there = node.second() / "orders-1"
+    shutil.move(node.partition("orders-1"), there)
+    (there / "leader-epoch-checkpoint").write_bytes(b"garbage\n")
+    result = booted(node)
+    assert not result.is_refused
+    assert result.has_unserved
+    assert only(result, Action.OFFLINE).path.name == "leader-epoch-checkpoint"
+
+
+def test_a_torn_tail_is_cut_and_its_loss_told(node: Node) -> None:
+    log = node.segments("orders-1")[-1]
+    *_, before, last = batch_positions(log)
+    cut(log, last[0] + 20)
+    node.unclean()
+    result = booted(node)
+    step = only(result, Action.TRUNCATE)
+    assert (step.position, step.bytes, step.offset) == (last[0], 20, before[3] + 1)
+    assert step.lost_offsets == (last[2], 1165)
+    assert log_step(result, "orders-1").log_end_offset == last[2]
+    assert "truncates 20 bytes of orders-1" in sentence(result, TERMS)
+
+
+def test_what_lies_past_the_high_watermark_is_no_loss(node: Node) -> None:
+    log = node.segments("orders-1")[-1]
+    last = batch_positions(log)[-1]
+    cut(log, last[0] + 20)
+    node.unclean()
+    node.set_offset(HIGH_WATERMARK, "orders-1", last[2])
+    result = booted(node)
+    assert only(result, Action.TRUNCATE).lost_offsets is None
+    assert not result.loses
+
+
+def test_damage_below_the_recovery_point_stays(node: Node) -> None:
+    flip(node.segments("orders-0")[0], 200)
+    node.unclean()
+    assert not booted(node).having(Action.TRUNCATE)
+    node.set_offset(RECOVERY_POINT, "orders-0", 0)
+    result = booted(node)
+    assert only(result, Action.TRUNCATE).offset == 0
+    deleted = {step.path.name for step in result.having(Action.DELETE)}
+    assert "00000000000000001102.log" in deleted
+
+
+def test_a_clean_stop_hides_a_cut(node: Node) -> None:
+    log = node.segments("orders-1")[-1]
+    found = batch_positions(log)
+    cut(log, found[2][0])
+    result = booted(node)
+    assert not result.having(Action.TRUNCATE)
+    step = log_step(result, "orders-1")
+    assert step.log_end_offset == 0, "the index's last entry points past the end, where the broker looks for the end"
+    assert step.lost_offsets == (0, 1165)
+
+
+def test_bytes_behind_the_last_batch_are_named(node: Node) -> None:
+    log = node.segments("orders-1")[-1]
+    size_bytes = log.stat().st_size
+    log.write_bytes(log.read_bytes() + bytes(10))
+    step = log_step(booted(node), "orders-1")
+    assert (step.position, step.bytes, step.log_end_offset) == (size_bytes, 10, 1166)
+
+
+def test_an_index_past_the_end_hides_its_segment(node: Node) -> None:
+    log = node.segments("orders-0")[-1]
+    log.with_suffix(".index").write_bytes((10).to_bytes(4, "big") + (2**30).to_bytes(4, "big"))
+    step = log_step(booted(node), "orders-0")
+    assert step.log_end_offset == 1102
+    assert step.lost_offsets == (1102, 1263)
+
+
+def test_a_foreign_topic_id_makes_a_stray_and_an_empty_log(node: Node) -> None:
+    path = node.partition("orders-1") / "partition.metadata"
+    path.write_text(re.sub("topic_id: .*", "topic_id: AAAAAAAAAAAAAAAAAAAAAg", path.read_text()))
+    result = booted(node)
+    renamed = only(result, Action.RENAME)
+    assert renamed.new_path is not None
+    assert renamed.new_path.name == "orders-1.UNIQUE-stray"
+    created = only(result, Action.CREATE)
+    assert created.lost_offsets == (0, 1165)
+
+
+def test_a_missing_partition_is_made_anew(node: Node) -> None:
+    shutil.rmtree(node.partition("users-0"))
+    created = only(booted(node), Action.CREATE)
+    assert (created.path.name, created.lost_offsets) == ("users-0", (0, 999))
+
+
+def test_without_its_metadata_log_every_partition_is_stray(node: Node) -> None:
+    shutil.rmtree(node.partition("__cluster_metadata-0"))
+    result = booted(node)
+    assert len(result.having(Action.RENAME)) == 23
+
+
+def test_a_completed_swap(node: Node) -> None:
+    stem = node.segments("orders-0")[0].stem
+    for path in list(node.partition("orders-0").glob(f"{stem}.*")):
+        shutil.copy(path, f"{path}.swap")
+    result = booted(node)
+    assert {step.path.name for step in result.having(Action.RENAME)} == {
+        f"{stem}{suffix}.swap" for suffix in (".log", ".index", ".timeindex")
+    }
+    assert log_step(result, "orders-0").log_end_offset == 1264
+
+
+def test_a_version_that_only_an_older_broker_checks(node: Node) -> None:
+    entry = (9).to_bytes(2, "big") + b"".join(each.to_bytes(8, "big") for each in (1, 10, 20, 21))
+    node.segments("payments-0")[0].with_suffix(".txnindex").write_bytes(entry)
+    assert not booted(node).is_refused
+    result = booted(node, BootTerms(version=(3, 9)))
+    assert "aborted transaction version 9" in (only(result, Action.REFUSE).broker_message or "")
+
+
+@pytest.mark.parametrize("part", range(8))
+def test_no_damage_makes_boot_fail_or_write(data_dir: Path, tmp_path: Path, part: int) -> None:
+    source = data_dir / "kafka-4.3-single" / "node-1"
+    for mutation in mutations()[part * 7 :: 56]:
+        node = copied_node(source, tmp_path / "work")
+        (node.first / CLEAN_MARK).touch()
+        mutation.apply(node)
+        before = files_of(node)
+        result = booted(node)
+        assert files_of(node) == before, mutation
+        assert sentence(result, TERMS).endswith((".", ")")), mutation
+        assert all(step.reason for step in result.steps), mutation

@@ -1,0 +1,88 @@
+"""kafkalog boot as a user runs it: exit codes, rows, the sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from format.columns import BOOT_STEP
+from kafkalog_cli.commands.boot import KAFKA_VERSIONS
+from tests.oracle.boot_mutations import CLEAN_MARK, Node, copied_node
+from tests.running import Run
+
+Kafkalog = Callable[..., Run]
+
+
+@pytest.fixture
+def kafkalog(run_kafkalog_many: Callable[..., list[Run]]) -> Kafkalog:
+    """One run of the program, in a fork: quicker than a process of its own."""
+    return lambda *arguments: run_kafkalog_many([("boot", *arguments)])[0]
+
+
+@pytest.fixture
+def node(data_dir: Path, tmp_path: Path) -> Node:
+    copy = copied_node(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "work")
+    (copy.first / CLEAN_MARK).touch()
+    return copy
+
+
+@pytest.mark.parametrize("version", KAFKA_VERSIONS)
+def test_a_sound_node(kafkalog: Kafkalog, node: Node, version: str) -> None:
+    run = kafkalog("--format", "jsonl", "--kafka-version", version, node.first).check(0)
+    assert f"A {version} broker would start" in run.stderr
+    assert {tuple(row)[1:] for row in run.rows("boot_step")} == {BOOT_STEP.names}
+    assert run.summary["complete"] is True
+    assert run.summary["not_checked"]
+
+
+def test_every_file_has_a_row_where_that_is_asked_for(kafkalog: Kafkalog, node: Node) -> None:
+    few = kafkalog("--format", "jsonl", node.first).check(0).rows("boot_step")
+    all_rows = kafkalog("--format", "jsonl", "--every-file", node.first).check(0).rows("boot_step")
+    assert "keep" not in {row["action"] for row in few}
+    kept = {row["path"] for row in all_rows if row["action"] == "keep"}
+    assert str(node.partition("orders-0") / "00000000000000001102.log") in kept
+    assert str(node.partition("orders-0")) in kept
+
+
+def test_a_refusal(kafkalog: Kafkalog, node: Node) -> None:
+    (node.first / "lost+found").mkdir()
+    run = kafkalog("--format", "jsonl", node.first).check(1)
+    assert run.rows("boot_step")[0]["action"] == "refuse"
+    assert "would refuse to start" in run.stderr
+    assert run.summary["conditions"] == ["damage"]
+
+
+def test_a_loss(kafkalog: Kafkalog, node: Node) -> None:
+    log = node.segments("orders-1")[-1]
+    log.write_bytes(log.read_bytes()[:-20])
+    node.unclean()
+    run = kafkalog("--format", "jsonl", node.first).check(1)
+    [row] = [row for row in run.rows("boot_step") if row["action"] == "truncate"]
+    assert row["lost_offsets"][1] == 1165
+    assert "loses" in run.stderr
+
+
+def test_what_cannot_be_said(kafkalog: Kafkalog, node: Node) -> None:
+    log = node.segments("orders-1")[-1]
+    log.rename(node.work / "moved.log")
+    log.symlink_to(node.work / "moved.log")
+    run = kafkalog("--format", "jsonl", node.first).check(3)
+    assert run.summary["complete"] is False
+    assert "cannot be said" in run.stderr
+
+
+def test_the_node_id_of_the_configuration(kafkalog: Kafkalog, node: Node) -> None:
+    run = kafkalog("--node-id", "7", node.first).check(1)
+    assert "doesn't match previous node id 7" in run.stdout
+
+
+def test_a_partition_is_a_usage_error(kafkalog: Kafkalog, node: Node) -> None:
+    run = kafkalog(node.partition("orders-0")).check(2)
+    assert "is no log directory" in run.stderr
+
+
+def test_an_empty_directory_is_refused_by_the_broker(kafkalog: Kafkalog, tmp_path: Path) -> None:
+    run = kafkalog(tmp_path).check(1)
+    assert "No readable meta.properties files found." in run.stdout
