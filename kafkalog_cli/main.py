@@ -20,6 +20,8 @@ from kafkalog_cli.exit_codes import ExitCode
 from kafkalog_cli.lazy_group import CONTEXT_SETTINGS, CommandEntry, LazyGroup
 
 PROGRAM = "kafkalog"
+#: A start makes tens of thousands of objects that stay; Python's 700 would search them for garbage again and again.
+_OBJECTS_BETWEEN_COLLECTIONS = 50_000
 _COMPLETION = "_KAFKALOG_COMPLETE"  # the variable by which the shell asks for completions
 
 COMMANDS = (
@@ -149,6 +151,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _run(arguments: Sequence[str] | None) -> int:
+    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts threads for linear algebra, which none of this is
     _listen_for_termination()
     command: Any = get_command(app)

@@ -10,6 +10,7 @@ the ASCII character; ``\\uNNNN`` and ``\\UNNNNNNNN`` are characters.
 from __future__ import annotations
 
 import re
+from functools import cache
 
 UNSAFE_RANGES: tuple[tuple[int, int], ...] = (
     (0x00, 0x1F),
@@ -34,17 +35,21 @@ UNSAFE_RANGES: tuple[tuple[int, int], ...] = (
     (0xE0000, 0xE0FFF),
 )
 
-_CLASS = "".join(f"{re.escape(chr(first))}-{re.escape(chr(last))}" for first, last in UNSAFE_RANGES)
-_UNSAFE = re.compile(f"[{_CLASS}]")
-_UNSAFE_OR_BACKSLASH = re.compile(f"[\\\\{_CLASS}]")
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
+
+
+@cache
+def _unsafe(and_also: str = "") -> re.Pattern[str]:
+    """The pattern of one unsafe character, compiled when the first text needs it: many runs have none."""
+    ranges = "".join(f"{re.escape(chr(first))}-{re.escape(chr(last))}" for first, last in UNSAFE_RANGES)
+    return re.compile(f"[{and_also}{ranges}]")
 
 
 def escape_text(text: str) -> str:
     """The lossless text form; a byte that ``surrogateescape`` carried through decoding becomes ``\\xNN`` again."""
     if text.isascii() and text.isprintable() and "\\" not in text:
         return text
-    return _UNSAFE_OR_BACKSLASH.sub(_text_escape, text)
+    return _unsafe("\\\\").sub(_text_escape, text)
 
 
 def escape_bytes(value: bytes) -> str:
@@ -56,14 +61,14 @@ def printable(text: str) -> str:
     """Screen-safe, for messages: backslashes stay single, so it is not meant to be read back."""
     if text.isascii() and text.isprintable():
         return text
-    return _UNSAFE.sub(_text_escape, text)
+    return _unsafe().sub(_text_escape, text)
 
 
 def escape_json(literal: str) -> str:
     """A JSON string literal with every unsafe character as ``\\uNNNN``: the same value after parsing."""
     if literal.isascii() and literal.isprintable():
         return literal
-    return _UNSAFE.sub(_json_escape, literal)
+    return _unsafe().sub(_json_escape, literal)
 
 
 def _text_escape(match: re.Match[str]) -> str:
