@@ -24,12 +24,16 @@ CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 
 
 @dataclass(frozen=True, slots=True)
 class CommandEntry:
-    """One row of the table of commands: its module holds a function of the command's name, and EXAMPLES."""
+    """One row of a table of commands: the module holds a function of the command's name, and EXAMPLES.
+
+    ``is_scan``: ``kafkalog scan`` offers the command, too.
+    """
 
     name: str
     module: str
     help: str
     panel: str
+    is_scan: bool = False
 
 
 class HelpfulCommand(TyperCommand):
@@ -52,14 +56,7 @@ class HelpfulCommand(TyperCommand):
         self.format_usage(ctx, formatter)
         self.format_help_text(ctx, formatter)
         _write_parameters(self.get_params(ctx), ctx, formatter)
-        if self.examples:
-            with formatter.section("Examples"):
-                for number, (line, meaning) in enumerate(self.examples):
-                    if number:
-                        formatter.write("\n")
-                    formatter.write(f"  # {meaning}\n  {line}\n")
-        with formatter.section("EXIT STATUS"):
-            formatter.write_dl(exit_status_rows())
+        _write_examples(self.examples, formatter)
 
 
 class LazyCommands(MutableMapping[str, Any]):
@@ -95,6 +92,8 @@ class LazyGroup(TyperGroup):
     """A group whose commands come from ``entries``; subclass it with a table."""
 
     entries: Sequence[CommandEntry] = ()
+    examples: Sequence[tuple[str, str]] = ()
+    function: Callable[..., Any] | None = None
 
     def __init__(self, **keywords: Any) -> None:
         super().__init__(**keywords)
@@ -134,6 +133,8 @@ class LazyGroup(TyperGroup):
             with formatter.section(panel):
                 formatter.write_dl([(entry.name, entry.help) for entry in self.entries if entry.panel == panel])
         _write_parameters(self.get_params(ctx), ctx, formatter)
+        if self.examples:
+            _write_examples(self.examples, formatter)
         self.format_epilog(ctx, formatter)
 
 
@@ -143,11 +144,26 @@ def load_command(entry: CommandEntry) -> Any:
     function = as_command(getattr(module, entry.name.replace("-", "_")))
     app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
     kind = getattr(module, "COMMAND_CLASS", HelpfulCommand)
-    app.command(name=entry.name, cls=kind, context_settings=CONTEXT_SETTINGS)(function)
+    if issubclass(kind, LazyGroup):
+        app.callback(cls=kind, context_settings=CONTEXT_SETTINGS)(function)
+        app.info.name = entry.name
+    else:
+        app.command(name=entry.name, cls=kind, context_settings=CONTEXT_SETTINGS)(function)
     command: Any = get_command(app)
     command.examples = tuple(getattr(module, "EXAMPLES", ()))
     command.function = function
     return command
+
+
+def _write_examples(examples: Sequence[tuple[str, str]], formatter: Any) -> None:
+    if examples:
+        with formatter.section("Examples"):
+            for number, (line, meaning) in enumerate(examples):
+                if number:
+                    formatter.write("\n")
+                formatter.write(f"  # {meaning}\n  {line}\n")
+    with formatter.section("EXIT STATUS"):
+        formatter.write_dl(exit_status_rows())
 
 
 def _argument_name(parameter: Any) -> str:

@@ -1,4 +1,4 @@
-"""The program ``kafkalog``: its table of commands, its own options, and the way it ends.
+"""The program ``kafkalog``: its own options, and the way it ends.
 
 Nothing here imports numpy, rich, a codec or pyspark; a command's module is imported when that command runs.
 """
@@ -16,85 +16,14 @@ from typing import Annotated, Any
 import typer
 from typer.main import get_command
 
+from kafkalog_cli.command_table import COMMANDS
 from kafkalog_cli.exit_codes import ExitCode
-from kafkalog_cli.lazy_group import CONTEXT_SETTINGS, CommandEntry, LazyGroup
+from kafkalog_cli.lazy_group import CONTEXT_SETTINGS, LazyGroup
 
 PROGRAM = "kafkalog"
 #: A start makes tens of thousands of objects that stay; Python's 700 would search them for garbage again and again.
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
 _COMPLETION = "_KAFKALOG_COMPLETE"  # the variable by which the shell asks for completions
-
-COMMANDS = (
-    CommandEntry(
-        "ls",
-        "kafkalog_cli.commands.ls",
-        "What is here: partitions, segments, ranges, sizes, checkpoints, strays.",
-        "Read",
-    ),
-    CommandEntry(
-        "dump", "kafkalog_cli.commands.dump", "Any kind of file, decoded; with --records down to the records.", "Read"
-    ),
-    CommandEntry(
-        "find", "kafkalog_cli.commands.find", "Where an offset or a timestamp is, and each step of the search.", "Read"
-    ),
-    CommandEntry(
-        "grep",
-        "kafkalog_cli.commands.grep",
-        "Records whose key, value or header matches, or that a producer wrote.",
-        "Read",
-    ),
-    CommandEntry(
-        "verify", "kafkalog_cli.commands.verify", "Findings: what is damaged, suspicious or cannot be read.", "Check"
-    ),
-    CommandEntry(
-        "boot",
-        "kafkalog_cli.commands.boot",
-        "Would a broker start on these log directories, and what would it do to each file.",
-        "Check",
-    ),
-    CommandEntry(
-        "recompress",
-        "kafkalog_cli.commands.recompress",
-        "The same records with another codec, in a new directory; or only what it would save.",
-        "Write",
-    ),
-    CommandEntry(
-        "salvage",
-        "kafkalog_cli.commands.salvage",
-        "Every intact batch, byte for byte, into a new directory, and what is lost.",
-        "Write",
-    ),
-    CommandEntry(
-        "rebuild-index",
-        "kafkalog_cli.commands.rebuild_index",
-        "Fresh indexes from the log, in a new directory.",
-        "Write",
-    ),
-    CommandEntry(
-        "extract",
-        "kafkalog_cli.commands.extract",
-        "Records to Parquet, JSON lines or CSV, for other programs.",
-        "Write",
-    ),
-    CommandEntry(
-        "redact",
-        "kafkalog_cli.commands.redact",
-        "A copy with keys and values replaced and its structure kept, to hand on.",
-        "Write",
-    ),
-    CommandEntry(
-        "scan",
-        "kafkalog_cli.commands.scan",
-        "verify, inventory, grep and extract as Spark jobs, on all cores or on a cluster.",
-        "Scale",
-    ),
-    CommandEntry(
-        "dump-log",
-        "kafkalog_cli.commands.dump_log",
-        "The flags and the output of kafka-dump-log, for scripts that parse it.",
-        "Compatibility",
-    ),
-)
 
 
 class KafkalogGroup(LazyGroup):

@@ -25,8 +25,8 @@ EXAMPLES = (
 
 
 @dataclass(frozen=True, slots=True)
-class Checks:
-    """What is checked."""
+class Depth:
+    """How deep logs are checked."""
 
     level: Annotated[
         str,
@@ -36,6 +36,12 @@ class Checks:
             **one_of(*LEVELS),
         ),
     ] = "full"
+
+
+@dataclass(frozen=True, slots=True)
+class KeyPlaces:
+    """Whether keys lie in the partitions that a partitioner chose for them."""
+
     partitioner: Annotated[
         str | None,
         typer.Option(
@@ -58,7 +64,13 @@ class Checks:
 
 
 def verify(
-    checks: Checks, reading: Reading, output: DocumentOutput, judging: Judging, guards: Guards, work: Work
+    depth: Depth,
+    places: KeyPlaces,
+    reading: Reading,
+    output: DocumentOutput,
+    judging: Judging,
+    guards: Guards,
+    work: Work,
 ) -> None:
     """Check logs and what lies beside them; every finding says what it means and what to do next.
 
@@ -71,16 +83,16 @@ def verify(
     from format.verbs.verify.verify import verify as verify_path
     from format.verbs.verify.walk import Level
 
-    if (checks.partitioner is None) != (checks.partitions is None):
+    if (places.partitioner is None) != (places.partitions is None):
         raise typer.BadParameter("--partitioner and --partitions go together", param_hint="--partitioner")
-    if checks.partitions is not None and checks.level in ("headers", "crc"):
-        raise typer.BadParameter(f"no key is read at the level {checks.level}", param_hint="--partitioner")
+    if places.partitions is not None and depth.level in ("headers", "crc"):
+        raise typer.BadParameter(f"no key is read at the level {depth.level}", param_hint="--partitioner")
     terms = Verification(
-        Level[checks.level.upper()],
+        Level[depth.level.upper()],
         guards.limits,
         Coverage(),
         jobs=work.process_count,
-        partition_count=checks.partitions,
+        partition_count=places.partitions,
     )
     with (
         work.reading(),

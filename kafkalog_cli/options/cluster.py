@@ -7,7 +7,16 @@ from typing import Annotated
 
 import typer
 
-from kafkalog_cli.options.parsers import parse_size
+from kafkalog_cli.options.parsers import parse_size, shown
+
+
+def check_conf(settings: list[str] | None) -> list[str] | None:
+    """The settings, when each has a key and a value."""
+    for each in settings or ():
+        key, equals, _value = each.partition("=")
+        if not (key and equals):
+            raise typer.BadParameter(f"{shown(each)} is no setting: give KEY=VALUE")
+    return settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -17,6 +26,10 @@ class Cluster:
     master: Annotated[
         str | None,
         typer.Option("--master", metavar="URL", help="Where Spark runs.", show_default="local[*]: this machine"),
+    ] = None
+    conf: Annotated[
+        list[str] | None,
+        typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark; may be repeated.", callback=check_conf),
     ] = None
     tables: Annotated[
         str | None,
@@ -38,3 +51,8 @@ class Cluster:
             show_default="64MiB, more where there are terabytes",
         ),
     ] = None
+
+    @property
+    def settings(self) -> dict[str, str]:
+        """The settings of Spark by key; of one given twice the last counts."""
+        return dict(each.split("=", 1) for each in self.conf or ())

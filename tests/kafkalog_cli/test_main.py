@@ -7,14 +7,14 @@ import subprocess
 import sys
 import tomllib
 from importlib import import_module
-from importlib.util import find_spec
 
 import pytest
 from typer.main import get_command
 
 from format.kernel.compiled import COMPILED_MODULES
+from kafkalog_cli.command_table import COMMANDS, SCANS
 from kafkalog_cli.exit_codes import MEANINGS
-from kafkalog_cli.main import COMMANDS, app, main
+from kafkalog_cli.main import app, main
 from kafkalog_cli.version import VERSION, kernel_kind, version_text
 from tests.corpora import REPOSITORY
 
@@ -190,16 +190,26 @@ def test_python_dash_m_is_the_same_program():
 
 @pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
 def test_every_command_of_the_table_keeps_its_promises(entry):
-    if find_spec(entry.module) is None:
-        pytest.skip(f"{entry.module} is not there yet")
-    module = import_module(entry.module)
-    command = get_command(app).get_command(None, entry.name)
+    check_promises(import_module(entry.module), get_command(app).get_command(None, entry.name), entry.name)
+
+
+@pytest.mark.parametrize("entry", SCANS, ids=lambda entry: entry.name)
+def test_every_verb_of_scan_keeps_its_promises(entry):
+    verb = get_command(app).get_command(None, "scan").get_command(None, entry.name)
+    check_promises(import_module(entry.module), verb, "scan", entry.name)
+
+
+def check_promises(module, command, *words):
     assert command.help
     assert module.EXAMPLES
     for line, meaning in module.EXAMPLES:
-        assert line.startswith(f"kafkalog {entry.name}")
+        assert line.startswith(f"kafkalog {words[0]}")
         assert meaning
     for parameter in command.params:
-        assert parameter.help, f"{entry.name}: {parameter.name} has no help"
-    _stdout, _stderr, modules = run(entry.name, "--help")
+        assert parameter.help, f"{' '.join(words)}: {parameter.name} has no help"
+    _stdout, _stderr, modules = run(*words, "--help")
     assert not {name for name in modules if name.split(".")[0] in HEAVY}
+
+
+def test_scan_offers_the_commands_that_are_scans():
+    assert [each.name for each in SCANS if each.panel == "Verbs"] == [each.name for each in COMMANDS if each.is_scan]

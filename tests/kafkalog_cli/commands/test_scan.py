@@ -41,6 +41,11 @@ def test_wrong_words_are_usage_errors(run_kafkalog: Callable[..., Run], tmp_path
         ("scan", "extract", log_dir),
         ("scan", "grep", log_dir),
         ("scan", "verify", log_dir, "--from-offset", "1"),
+        ("scan", "ls", log_dir, "--batches"),
+        ("scan", "recompress", log_dir),
+        ("scan", "recompress", "--estimate", log_dir, "--codec", "gzip", "--level", "10"),
+        ("scan", "verify", log_dir, "--conf", "no-value"),
+        ("scan", "--no-such-option", "verify", log_dir),
     ):
         result = run_kafkalog(*words)
         assert result.code == 2, words
@@ -91,6 +96,22 @@ def test_scan_verify_prints_what_verify_prints(run_kafkalog: Callable[..., Run],
     last, last_expected = json.loads(got[-1]), json.loads(expected[-1])
     assert last["counts"] == last_expected["counts"]
     assert scanned.stderr == ""  # nothing of the JVM's chatter
+
+
+@needs_spark
+def test_earlier_names_and_options_before_the_verb(run_kafkalog: Callable[..., Run], data_dir: Path) -> None:
+    partition = data_dir / "kafka-4.3-single" / "node-1" / "orders-0"
+    how = ("--master", "local[1]", "--format", "jsonl")
+    for words, earlier in (
+        (("ls", partition, *how), (*how, "inventory", partition)),
+        (
+            ("recompress", "--estimate", partition, "--codec", "none", *how),
+            ("recompress-estimate", "--codec", "none", *how, partition),
+        ),
+    ):
+        now, before = run_kafkalog("scan", *words), run_kafkalog("scan", *earlier)
+        assert now.check(0).rows()
+        assert (now.code, now.stdout) == (before.code, before.stdout)
 
 
 @needs_spark

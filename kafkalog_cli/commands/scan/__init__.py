@@ -1,0 +1,50 @@
+"""kafkalog scan: commands as Spark jobs, over whole directories or on a cluster. A module for each verb."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from kafkalog_cli.command_table import SCANS
+from kafkalog_cli.lazy_group import LazyGroup
+
+EXAMPLES = (
+    ("kafkalog scan verify /var/kafka", "the findings of kafkalog verify, on all cores"),
+    ("kafkalog scan ls /var/kafka --output report", "every partition and segment, as Parquet tables too"),
+    ("kafkalog scan grep order-4711 /var/kafka", "the records that kafkalog grep finds"),
+    ("kafkalog scan extract /var/kafka --output out", "every record to Parquet, written by the workers"),
+    ("kafkalog scan recompress --estimate /var/kafka --codec zstd", "what that would save, measured by all cores"),
+    ("kafkalog scan verify s3://bucket/node-1", "a copy in an object store, read by ranges"),
+    ("kafkalog scan verify /mnt/store --master spark://head:7077", "on a cluster that sees the same files"),
+)
+
+
+class ScanGroup(LazyGroup):
+    """The verbs of scan."""
+
+    entries = SCANS
+
+    def parse_args(self, ctx: Any, args: list[str]) -> Any:
+        """Options may stand before the verb, which they belong to."""
+        return super().parse_args(ctx, self._verb_first(ctx, args))
+
+    def _verb_first(self, ctx: Any, words: Sequence[str]) -> list[str]:
+        own = {name for each in self.get_params(ctx) for name in each.opts}
+        if not words or not words[0].startswith("-") or words[0] in own:
+            return list(words)
+        verb = next((word for word in words if word in self.commands), None)
+        if verb is None:
+            return list(words)
+        at = words.index(verb)
+        return [verb, *words[:at], *words[at + 1 :]]
+
+
+COMMAND_CLASS = ScanGroup
+
+
+def scan() -> None:
+    """Run a command as a Spark job, with the same results.
+
+    Paths may be addresses, such as s3://bucket/node-1. Needs Java 17 and pip install 'kafkalog[spark]'. A start takes
+    a few seconds: for one partition, use the command itself.
+    """
