@@ -14,7 +14,7 @@ Two rules make every driver give the same results:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -130,10 +130,6 @@ class OpenedRange:
     batch_range: BatchRange
     chunks: Iterable[BatchChunk]
     room: Room
-
-    def over(self, chunks: Iterable[BatchChunk]) -> OpenedRange:
-        """The same range with other chunks."""
-        return replace(self, chunks=chunks)
 
 
 class LogParts(Iterator[PartT]):

@@ -105,7 +105,8 @@ def extract(
         )
         with resumption.publication(extracted.output, sources, job) as publication:
             tell_resumed(run, publication, resumption.resume)
-            terms.advance = run.progress(sum(each.size_bytes for each in found)).advance
+            progress = run.progress(lambda: sum(each.bytes_to_read(terms.selection) for each in found))
+            terms.advance = progress.advance
             run.count("records", 0)
             for item in extract_records(found, publication, terms):
                 if isinstance(item, Finding):

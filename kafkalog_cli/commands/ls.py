@@ -120,6 +120,8 @@ def ls(
     terminal, and leaves findings of severity info to the notes; the other formats show all.
     """
     from format.errors import InputError
+    from format.scan.selected_logs import selected_bytes
+    from format.scan.selection import EVERYTHING
     from format.verbs.ls.ls import ls as listings
     from kafkalog_cli.failures import condition_of, report
     from kafkalog_cli.runner import Run
@@ -139,6 +141,8 @@ def ls(
         if not listed.scan:
             run.not_checked("the logs and their indexes (--no-scan)")
         shown = _Shown(run, judging.fail_on)
+        read = reading.files if listed.scan else []
+        progress = run.progress(lambda: selected_bytes(read, EVERYTHING, kind=reading.kind))
         for path in reading.paths:
             try:
                 for item in listings(
@@ -149,6 +153,7 @@ def ls(
                     sort=listed.sort,
                     reverse=listed.reverse,
                     limits=guard.limits,
+                    advance=progress.advance,
                 ):
                     shown.take(item)
             except InputError as error:  # this path cannot be listed; the others can

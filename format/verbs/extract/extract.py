@@ -1,5 +1,7 @@
 """extract: the records of logs as files that other programs read, one directory per topic and partition.
 
+The records are those of dump's scan, read in this process, which also writes: writing is what takes the time.
+
 ``topic=TOPIC/partition=N/part-00000.SUFFIX``, as Hive, Spark, DuckDB and Arrow name partitions. The path comes from the
 names of the source's directories and never from a record.
 """
@@ -25,8 +27,9 @@ from format.rewriting.sources import job_of
 from format.rewriting.written_segments import Advance, no_progress
 from format.rows.finding_json import finding_as_json, finding_from_json
 from format.rows.record_rows import RowBlock
+from format.scan.selected_logs import selected_bytes
 from format.scan.selection import EVERYTHING, Selection
-from format.verbs.dump.dump import dump
+from format.verbs.dump.dump import DumpTerms, dumped_rows
 from format.verbs.extract.files import ExtractedFile, FileFormat, RecordFile
 
 #: The name that Hive gives the partition of rows without a value.
@@ -56,12 +59,9 @@ class ExtractSource:
     path: Path
     kind: Kind
 
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of the logs."""
-        if self.kind is Kind.LOG:
-            return _size_of(self.path)
-        return sum(_size_of(each.log) for each in read_partition(self.path).segments if each.log is not None)
+    def bytes_to_read(self, selection: Selection) -> int:
+        """Bytes of the logs that may hold what is selected."""
+        return selected_bytes([self.path], selection, kind=self.kind)
 
     @property
     def files(self) -> list[Path]:
@@ -137,7 +137,7 @@ def extract(
             yield from map(finding_from_json, result["findings"])
             made = [ExtractedFile(**values) for values in result["files"]]
             yield from made
-            terms.advance(sum(each.size_bytes for each in of_partition))
+            terms.advance(sum(each.bytes_to_read(terms.selection) for each in of_partition))
         else:
             made = yield from _extract_partition(key, of_partition, publication, terms)
         files += made
@@ -149,19 +149,17 @@ def _extract_partition(
 ) -> Generator[Finding | ExtractedFile, None, list[ExtractedFile]]:
     """One topic and partition, which is one step of the publication; the files that it became."""
     work = _PartitionWork(key, publication, terms)
+    asked = DumpTerms(records=True, selection=terms.selection, limits=terms.limits)
     findings: list[Finding] = []
     try:
         for source in sources:
-            for item in dump(
-                source.path, kind=source.kind, records=True, selection=terms.selection, limits=terms.limits
-            ):
+            for item in dumped_rows(source.path, asked, kind=source.kind, advance=terms.advance):
                 if isinstance(item, Finding):
                     findings.append(item)
                     yield item
                 else:
                     work.take(item)
                 yield from work.finished()
-            terms.advance(source.size_bytes)
         work.end_file()
         yield from work.finished()
     finally:
@@ -235,10 +233,3 @@ class _PartitionWork:
         if self._open is not None:
             self._open.discard()
             self._open = None
-
-
-def _size_of(path: Path) -> int:
-    try:
-        return os.lstat(path).st_size
-    except OSError:
-        return 0

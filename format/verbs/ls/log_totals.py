@@ -1,11 +1,14 @@
-"""Reads the batch headers of one log file and adds them up."""
+"""ls of one log as a scan: its batch headers, added up.
+
+The parts are the totals of each chunk, and what is wrong in it; the fold adds them up, and reports no more than some
+of very many places of damage.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator
-from pathlib import Path
+from collections.abc import Generator, Iterator
+from dataclasses import dataclass
 
-from format.errors import KafkaLogError
 from format.findings import Finding, finding, finding_of
 from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, Limits
@@ -13,55 +16,103 @@ from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.legacy_messages import wrapper_table
 from format.log.walker import batch_chunks
+from format.scan.drivers import results_of, with_last_finding
+from format.scan.progress import Advance, no_progress
+from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import tail_finding
+from format.scan.serial import SerialDriver
 from format.state.totals import LogTotals, OffsetsImpossible
 
 #: So many places of damage in one log are reported one by one; the rest are counted.
 MAX_DAMAGE_FINDINGS = 20
 
 
-def read_log_totals(
-    path: Path,
-    location: Location,
-    *,
-    is_last_segment: bool = True,
-    next_base_offset: int | None = None,
-    limits: Limits = DEFAULT_LIMITS,
-) -> Generator[Finding, None, LogTotals]:
-    """Hop over the batch headers of a log file: yields what is wrong, returns the totals of what could be read.
+@dataclass(frozen=True, slots=True)
+class ChunkTotals:
+    """The totals of a chunk, what is wrong in it, and the damage after it."""
+
+    totals: LogTotals
+    findings: tuple[Finding, ...]
+    damage: Finding | None
+    reaches_end: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TotalsScan:
+    """Hops over the batch headers of logs.
 
     Only headers are read, and the first message where it is a compressed one of v0 or v1, whose header does not tell
     its first offset.
     """
+
+    limits: Limits = DEFAULT_LIMITS
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(Depth.HEADERS, limits=self.limits)
+
+    def parts(self, opened: OpenedRange) -> Iterator[ChunkTotals]:
+        """The totals of each chunk."""
+        location = opened.log.location
+        is_first = opened.batch_range.start == 0
+        for chunk in opened.chunks:
+            found: list[Finding] = []
+            opens_unread = False
+            if is_first and len(chunk.table):
+                is_first = False
+                opens_unread = not _open_first_wrapper(opened.source, chunk, location, self.limits, found)
+            totals = LogTotals()
+            impossible = totals.add(chunk.table, location.base_offset)
+            if impossible is not None:
+                found.append(_impossible_finding(impossible, location))
+            if opens_unread:
+                totals.first_offset = totals.first_timestamp = None
+            damage = None
+            if chunk.damage is not None:
+                damage = tail_finding(opened.source, chunk, location, opened.log.is_last_segment)
+            reaches_end = chunk.damage is not None and chunk.damage.reaches_end
+            yield ChunkTotals(totals, tuple(found), damage, reaches_end)
+
+    def fold(self, log: LogUnit, parts: LogParts[ChunkTotals]) -> Iterator[Finding | LogTotals]:
+        """What is wrong, then the totals of what could be read."""
+        totals = LogTotals()
+        damage_count = 0
+        for part in with_last_finding(log, parts):
+            if isinstance(part, Finding):
+                totals.is_whole = False
+                yield part
+                continue
+            totals.merge(part.totals)
+            yield from part.findings
+            if part.damage is not None:
+                damage_count += 1
+                if damage_count <= MAX_DAMAGE_FINDINGS or part.reaches_end:
+                    yield part.damage
+        if damage_count > MAX_DAMAGE_FINDINGS:
+            message = f"{damage_count} places where a batch should start hold none; only the first ones are told here"
+            yield finding("log-framing-broken", log.location, message, next_step="Run verify, which tells them all.")
+        yield totals
+
+
+def read_log_totals(
+    log: LogUnit,
+    *,
+    next_base_offset: int | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    advance: Advance = no_progress,
+) -> Generator[Finding, None, LogTotals]:
+    """Read the headers of one log: yields what is wrong, returns the totals of what could be read."""
+    scan = TotalsScan(limits)
     totals = LogTotals()
-    damage_count = 0
-    try:
-        with FileSource(path) as source:
-            is_first = True
-            for chunk in batch_chunks(source, with_bodies=False, limits=limits):
-                opens_unread = False
-                if is_first and len(chunk.table):
-                    is_first = False
-                    opens_unread = not (yield from _open_first_wrapper(source, chunk, location, limits))
-                impossible = totals.add(chunk.table, location.base_offset)
-                if impossible is not None:
-                    yield _impossible_finding(impossible, location)
-                if opens_unread:
-                    totals.first_offset = totals.first_timestamp = None
-                if chunk.damage is not None:
-                    damage_count += 1
-                    if damage_count <= MAX_DAMAGE_FINDINGS or chunk.damage.reaches_end:
-                        yield tail_finding(source, chunk, location, is_last_segment)
-    except KafkaLogError as error:
-        totals.is_whole = False
-        yield finding_of(error, location)
-    if damage_count > MAX_DAMAGE_FINDINGS:
-        message = f"{damage_count} places where a batch should start hold none; only the first ones are told here"
-        yield finding("log-framing-broken", location, message, next_step="Run verify, which tells them all.")
+    for item in results_of(scan, log, SerialDriver(scan, advance)):
+        if isinstance(item, Finding):
+            yield item
+        else:
+            totals = item
     if next_base_offset is not None and totals.last_offset is not None and totals.last_offset >= next_base_offset:
         yield finding(
             "segment-overlap",
-            location.at(offset=totals.last_offset),
+            log.location.at(offset=totals.last_offset),
             f"the last offset is {totals.last_offset}, but the next segment starts at {next_base_offset}",
         )
     return totals
@@ -77,11 +128,11 @@ def _impossible_finding(event: OffsetsImpossible, location: Location) -> Finding
 
 
 def _open_first_wrapper(
-    source: FileSource, chunk: BatchChunk, location: Location, limits: Limits
-) -> Generator[Finding, None, bool]:
+    source: FileSource, chunk: BatchChunk, location: Location, limits: Limits, found: list[Finding]
+) -> bool:
     """Put the first inner message's offset and timestamp into the first row, where that is a compressed v0/v1 message.
 
-    Returns whether the first row now tells the truth.
+    Returns whether the first row is right now; what is wrong is added to ``found``.
     """
     table = chunk.table
     if not table.is_wrapper[0]:
@@ -92,7 +143,7 @@ def _open_first_wrapper(
     whole = next(batch_chunks(source, start, end, check_crc=False, limits=limits))
     inner = wrapper_table(whole, [0], limits, location)
     for problem in inner.problems:
-        yield finding_of(problem.error, location)
+        found.append(finding_of(problem.error, location))
     if not len(inner):
         return False
     first_offset, last_offset = int(inner.offset[0]), int(inner.offset[-1])

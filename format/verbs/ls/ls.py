@@ -30,6 +30,7 @@ from format.node.partition_surroundings import (
 from format.node.segment import Segment
 from format.node.target import Target, target_at
 from format.rows.record_rows import Row
+from format.scan.progress import Advance, no_progress
 from format.verbs.ls.partition_listing import ListedPartition, PartitionListing, list_partition
 from format.verbs.ls.segment_listing import SegmentListing, joined_notes, list_log, list_segment
 
@@ -78,6 +79,7 @@ class _Wishes:
     sort: str
     reverse: bool
     limits: Limits
+    advance: Advance
 
 
 def ls(
@@ -89,6 +91,7 @@ def ls(
     sort: str = "name",
     reverse: bool = False,
     limits: Limits = DEFAULT_LIMITS,
+    advance: Advance = no_progress,
 ) -> Iterator[Listing | Finding]:
     """What lies at ``path``: a log directory and its partitions, a partition and its segments, or one segment.
 
@@ -96,7 +99,7 @@ def ls(
     where ``path`` is a partition. ``scan`` False reads no log and no index. ``sort`` is one of SORT_KEYS.
     Raises InputError for a path that is not there or that is neither of the three.
     """
-    wishes = _Wishes(scan, sort, reverse, limits)
+    wishes = _Wishes(scan, sort, reverse, limits, advance)
     target = target_at(path, kind)
     path, kind = target.path, target.kind
     if kind is Kind.LOG_DIR:
@@ -107,12 +110,14 @@ def ls(
         with_segments = segments is not False
         checkpoints = target.checkpoints_around(limits)
         yield from checkpoints.findings
-        listed = yield from list_partition(path, checkpoints, scan=scan, segments=with_segments, limits=limits)
+        listed = yield from list_partition(
+            path, checkpoints, scan=scan, segments=with_segments, limits=limits, advance=advance
+        )
         yield from _with_segments(listed, wishes)
     elif kind in _SEGMENT_KINDS:
         yield (yield from _segment_of_file(path, wishes))
     elif kind is Kind.KRAFT_SNAPSHOT:
-        yield (yield from list_log(path, location_of_file(path), scan=scan, limits=limits))
+        yield (yield from list_log(path, location_of_file(path), scan=scan, limits=limits, advance=advance))
     else:
         raise NotALogDir(
             "ls lists log directories, partitions and segments; dump shows what this file holds", Location(str(path))
@@ -134,6 +139,7 @@ def _log_dir(found: LogDir, with_segments: bool, wishes: _Wishes) -> Iterator[Li
             segments=with_segments,
             listed=partial(found.partition, directory, with_sizes=True),
             limits=wishes.limits,
+            advance=wishes.advance,
         )
 
     partitions = found.partitions
@@ -266,7 +272,7 @@ def _segment_of_file(path: Path, wishes: _Wishes) -> Generator[Finding, None, Se
     location = location_of_file(path)
     match = layout.SEGMENT_FILE.match(path.name)
     if match is None or location.base_offset is None or location.base_offset > MAX_BASE_OFFSET:
-        return (yield from list_log(path, location, scan=wishes.scan, limits=wishes.limits))
+        return (yield from list_log(path, location, scan=wishes.scan, limits=wishes.limits, advance=wishes.advance))
     partition = read_partition(path.parent)
     live = [each.base_offset for each in partition.segments if each.base_offset <= MAX_BASE_OFFSET]
     following = [each for each in live if each > location.base_offset]
@@ -277,10 +283,10 @@ def _segment_of_file(path: Path, wishes: _Wishes) -> Generator[Finding, None, Se
     listed = yield from list_segment(
         segment,
         replace(location, path=str(segment.log or path)),
-        is_last=next_base_offset is None,
         next_base_offset=next_base_offset,
         scan=wishes.scan,
         limits=wishes.limits,
+        advance=wishes.advance,
     )
     return listed.listing
 

@@ -20,6 +20,7 @@ from format.node.offsets import CHECKPOINT_WORDS, offsets_of
 from format.node.partition import Partition, parse_partition_dir, read_partition
 from format.node.partition_surroundings import MARKS, MAX_BASE_OFFSET, surroundings_findings
 from format.rows.record_rows import Row
+from format.scan.progress import Advance, no_progress
 from format.state.totals import LogTotals
 from format.verbs.ls.segment_listing import SeenCodes, SegmentListing, joined_notes, list_segment
 
@@ -71,6 +72,7 @@ def list_partition(
     segments: bool = True,
     listed: Callable[[], Partition] | None = None,
     limits: Limits = DEFAULT_LIMITS,
+    advance: Advance = no_progress,
 ) -> Generator[Finding, None, ListedPartition]:
     """List one partition directory: yields findings, returns the listing.
 
@@ -101,11 +103,11 @@ def list_partition(
             list_segment(
                 segment,
                 partition.location(segment.log, segment.base_offset),
-                is_last=next_base_offset is None,
                 next_base_offset=next_base_offset,
                 scan=scan,
                 side_files=segments,
                 limits=limits,
+                advance=advance,
             )
         )
         totals.merge(result.totals or LogTotals(is_whole=False))
@@ -116,7 +118,7 @@ def list_partition(
         for leftover in partition.leftovers:
             if leftover.log is not None and leftover.base_offset <= MAX_BASE_OFFSET:
                 location = partition.location(leftover.log, leftover.base_offset)
-                result = yield from list_segment(leftover, location, scan=scan, limits=limits)
+                result = yield from list_segment(leftover, location, scan=scan, limits=limits, advance=advance)
                 segment_listings.append(result.listing)
     segment_listings.sort(key=lambda each: (each.segment_base_offset or 0, each.leftover or ""))
 

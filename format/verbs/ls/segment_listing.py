@@ -19,6 +19,8 @@ from format.location import Location
 from format.node.directory_sizes import file_size_bytes
 from format.node.segment import Segment
 from format.rows.record_rows import Row
+from format.scan.progress import Advance, no_progress
+from format.scan.protocol import LogUnit
 from format.state.totals import LogTotals
 from format.verbs.ls.log_totals import read_log_totals
 
@@ -89,13 +91,13 @@ def list_segment(
     segment: Segment,
     location: Location,
     *,
-    is_last: bool = True,
     next_base_offset: int | None = None,
     scan: bool = True,
     side_files: bool = True,
     limits: Limits = DEFAULT_LIMITS,
+    advance: Advance = no_progress,
 ) -> Generator[Finding, None, ListedSegment]:
-    """List one segment: yields findings, returns the listing.
+    """List one segment, the last one where no base offset is next: yields findings, returns the listing.
 
     ``scan`` False reads no file, ``side_files`` False none but the log. ``location`` names the log, or the file that
     stands for the segment where the log is missing.
@@ -112,10 +114,9 @@ def list_segment(
             missing = yield from seen.passing(_missing_indexes(segment, location))
             notes += missing
         if scan and size_bytes is not None:
+            log = LogUnit(segment.log, location, segment, is_last_segment=next_base_offset is None)
             totals = yield from seen.passing(
-                read_log_totals(
-                    segment.log, location, is_last_segment=is_last, next_base_offset=next_base_offset, limits=limits
-                )
+                read_log_totals(log, next_base_offset=next_base_offset, limits=limits, advance=advance)
             )
     counts: dict[str, int | None] = {}
     if scan and side_files:
@@ -126,14 +127,19 @@ def list_segment(
 
 
 def list_log(
-    path: Path, location: Location, *, scan: bool = True, limits: Limits = DEFAULT_LIMITS
+    path: Path,
+    location: Location,
+    *,
+    scan: bool = True,
+    limits: Limits = DEFAULT_LIMITS,
+    advance: Advance = no_progress,
 ) -> Generator[Finding, None, SegmentListing]:
     """List a file of batches that belongs to no segment: a KRaft snapshot, or a log under another name."""
     seen = SeenCodes()
     size_bytes = yield from seen.passing(file_size_bytes(path, location))
     totals = None
     if scan and size_bytes is not None:
-        totals = yield from seen.passing(read_log_totals(path, location, limits=limits))
+        totals = yield from seen.passing(read_log_totals(LogUnit(path, location), limits=limits, advance=advance))
     return _listing(location, location.base_offset, None, size_bytes, totals, {}, seen.notes())
 
 

@@ -12,19 +12,19 @@ import numpy as np
 from format import layout
 from format.codecs import compress, decompress
 from format.columns import ESTIMATE
-from format.errors import InputError, KafkaLogError
-from format.findings import Finding, finding_of
-from format.io.source import FileSource
+from format.errors import KafkaLogError
+from format.findings import Finding
 from format.layout import CODEC_BITS_NAMES
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.legacy_messages import message_table
-from format.log.walker import batch_chunks
 from format.node.partition import Partition
 from format.rewriting.sources import WriteSources, is_cluster_metadata
-from format.rewriting.written_segments import Advance, no_progress
 from format.rows.record_rows import Row
+from format.scan.drivers import scan_logs
+from format.scan.progress import Advance, no_progress
+from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.verbs.recompress.new_batches import Target, batch_bytes
 
 DEFAULT_SAMPLE_BYTES = 16 * MIB
@@ -180,17 +180,43 @@ def topic_pieces(sources: WriteSources, sample_bytes: int | None) -> Iterator[To
         yield TopicPieces(topic, log_bytes, sized)
 
 
+@dataclass(frozen=True, slots=True)
+class EstimateScan:
+    """The scan of an estimate: the parts are the sums of each chunk, the fold passes them on.
+
+    It is for one process: what it measures is the time that codecs take.
+    """
+
+    targets: tuple[Target, ...]
+    limits: Limits = DEFAULT_LIMITS
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(Depth.RECORDS, limits=self.limits)
+
+    def parts(self, opened: OpenedRange) -> Iterator[Sums]:
+        """What was measured of each chunk."""
+        for chunk in opened.chunks:
+            sums = Sums.of(self.targets)
+            _measure(chunk, sums, self.limits)
+            yield sums
+
+    def fold(self, log: LogUnit, parts: LogParts[Sums]) -> Iterator[Sums]:
+        """The same."""
+        return parts
+
+
 def measure(
     piece: Piece, sums: Sums, limits: Limits = DEFAULT_LIMITS, advance: Advance = no_progress
 ) -> Iterator[Finding]:
     """Measure a piece's batches and add to ``sums``; a file that cannot be read gives a finding."""
-    try:
-        with FileSource(piece.path) as source:
-            for chunk in batch_chunks(source, 0, piece.end, limits=limits):
-                _measure(chunk, sums, limits)
-                advance(chunk.covered_bytes)
-    except InputError as error:
-        yield finding_of(error, piece.location)
+    scan = EstimateScan(tuple(each.target for each in sums.measured), limits)
+    log = LogUnit(piece.path, piece.location, end=piece.end)
+    for item in scan_logs(scan, [log], advance=advance):
+        if isinstance(item, Finding):
+            yield item
+        else:
+            sums.add(item)
 
 
 def estimates(topic: str, log_bytes: int, sums: Sums) -> Iterator[Estimate]:

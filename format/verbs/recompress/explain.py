@@ -3,44 +3,65 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 
-from format.errors import InputError
-from format.findings import Finding, finding_of
-from format.io.source import FileSource
+from format.findings import Finding
 from format.layout import CODEC_BITS_NAMES
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.batch_table import BatchTable
-from format.rewriting.intact_batches import salvage_chunks
+from format.log.legacy_messages import open_wrappers
 from format.rewriting.sources import WriteSources
-from format.rewriting.written_segments import Advance, no_progress
 from format.rows.record_rows import Row
+from format.scan.drivers import scan_logs
+from format.scan.progress import Advance, no_progress
+from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import crc_findings, tail_finding
 from format.verbs.recompress.plan import DECISIONS, PlanTerms, Work, plan
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainScan:
+    """The scan of --explain: the parts are rows of BATCH_DECISION and findings, the fold passes them on."""
+
+    plan: PlanTerms
+    limits: Limits = DEFAULT_LIMITS
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(Depth.CRC, limits=self.limits)
+
+    def parts(self, opened: OpenedRange) -> Iterator[list[Row] | Finding]:
+        """The rows of each chunk, between what is wrong in it and the damage after it."""
+        location = opened.log.location
+        for chunk in opened.chunks:
+            open_wrappers(chunk, limits=self.limits)
+            yield from crc_findings(chunk, location)
+            works = plan(chunk.table, chunk.table.crc_valid == 1, self.plan)
+            yield [row for work in works for row in _rows(work, chunk.table, location)]
+            if chunk.damage is not None:
+                yield tail_finding(opened.source, chunk, location, opened.log.is_last_segment)
+
+    def fold(self, log: LogUnit, parts: LogParts[list[Row] | Finding]) -> Iterator[list[Row] | Finding]:
+        """The same."""
+        return parts
 
 
 def explain_recompress(
     sources: WriteSources, terms: PlanTerms, *, limits: Limits = DEFAULT_LIMITS, advance: Advance = no_progress
 ) -> Iterator[list[Row] | Finding]:
     """Rows of BATCH_DECISION for every intact batch, chunk by chunk, and findings where there is none."""
+    return scan_logs(ExplainScan(terms, limits), _logs(sources), advance=advance)
+
+
+def _logs(sources: WriteSources) -> Iterator[LogUnit]:
     for partition in sources.partitions.values():
         for segment in partition.segments:
-            if segment.log is None:
-                continue
-            location = partition.location(segment.log, segment.base_offset)
-            try:
-                with FileSource(segment.log) as source:
-                    for chunk in salvage_chunks(source, limits):
-                        yield from crc_findings(chunk, location)
-                        works = plan(chunk.table, chunk.table.crc_valid == 1, terms)
-                        yield [row for work in works for row in _rows(work, chunk.table, location)]
-                        if chunk.damage is not None:
-                            yield tail_finding(source, chunk, location, partition.next_base_offset(segment) is None)
-                        advance(chunk.covered_bytes)
-            except InputError as error:
-                yield finding_of(error, location)
+            if segment.log is not None:
+                location = partition.location(segment.log, segment.base_offset)
+                yield LogUnit(segment.log, location, segment, partition.next_base_offset(segment) is None)
 
 
 def _rows(work: Work, table: BatchTable, location: Location) -> Iterator[Row]:
