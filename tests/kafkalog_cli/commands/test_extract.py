@@ -333,15 +333,15 @@ def _interrupted(tmp_path: Path, words: tuple[Word, ...], name: str) -> Path:
     from format.verbs.extract import extract as operation
     from kafkalog_cli.main import main
 
-    real = operation.dump
+    real = operation.dumped_rows
 
-    def failing(path: Path, **options: Any) -> Any:
+    def failing(path: Path, *terms: Any, **options: Any) -> Any:
         if path.name == name:
             raise OutputError("no space left")
-        return real(path, **options)
+        return real(path, *terms, **options)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(operation, "dump", failing)
+        patch.setattr(operation, "dumped_rows", failing)
         assert main(["extract", *map(str, words)]) == 4
     (partial,) = tmp_path.glob(".out.partial-*")
     return partial
