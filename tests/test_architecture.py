@@ -1,14 +1,13 @@
-"""The imports of all three packages: which way the arrows point, and that none goes in a circle."""
+"""All three packages: which way their imports point, that none goes in a circle, and how large things may be."""
 
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
-
-import pytest
 
 from tests.corpora import REPOSITORY
 
@@ -36,14 +35,81 @@ SPARK_DOOR = "spark_jobs.submit"
 KNOWN_TO_RENDERERS = frozenset({"format.columns", "format.findings", "format.timestamps"})
 
 
+#: Modules that still import each other in a circle. To be taken apart, and then removed from here.
+KNOWN_CIRCLES = (
+    frozenset(
+        {
+            "spark_jobs.jobs.extract",
+            "spark_jobs.jobs.grep",
+            "spark_jobs.jobs.inventory",
+            "spark_jobs.jobs.recompress_estimate",
+            "spark_jobs.jobs.verify",
+            "spark_jobs.submit",
+            "spark_jobs.views",
+        }
+    ),
+)
+
+#: The folders that there are, but for folders of one verb below ``format/verbs`` and ``kafkalog_cli/commands``.
+FOLDERS = frozenset(
+    {
+        *("format", *(f"format/{room}" for rooms in LAYERS.values() for room in rooms if room != "kernel_memory")),
+        *("kafkalog_cli", *(f"kafkalog_cli/{room}" for room in ("commands", "options", "render", "screens"))),
+        *("spark_jobs", "spark_jobs/jobs"),
+    }
+)
+MOST_MODULES = 15
+#: Folders with more modules than that, with how many they may have, and why.
+CROWDED = {
+    "format/log": (
+        17,
+        "the noun that everything is about; its parts fall into no groups that have a name",
+    ),
+    "format/verbs/dump_log": (19, "a module for each release and each of Kafka's own topics that the tool decodes"),
+    "kafkalog_cli/commands": (30, "one module for each command"),
+    "spark_jobs": (17, "to shrink, when its jobs are scans"),
+}
+MOST_LINES = 400
+#: Modules with more lines than that, and why.
+LONG = {
+    "format.columns": "the table of columns: one line for each",
+    "format.findings": "the table of finding codes: one line for each",
+    "format.layout": "the table of structures: one line for each field",
+    "format.kernel.text": "one compiled unit: its functions call each other for every byte",
+    "format.rewriting.publish": "to shrink",
+    "format.scan.workers": "to shrink",
+}
+MOST_PARAMETERS = 7
+#: Functions with more parameters than that. Those of the kernel are called once for each block, and compiled: an object
+#: for their arguments would be taken apart again at once. The others are to shrink.
+MANY_PARAMETERS = frozenset(
+    {
+        "format.findings.finding",
+        "format.kernel.kafka_lines._put_record",
+        "format.kernel.kafka_lines.write_dump_log",
+        "format.kernel.text._put_batch_fields",
+        "format.kernel.text.put_batches",
+        "format.kernel.text.put_records",
+        "format.files.producer_snapshot._snapshot",
+        "format.log.walker.batch_chunks",
+        "format.verbs.ls.ls.ls",
+        "format.verbs.rebuild_index.rebuild_index._index",
+        "format.verbs.recompress.read_back.compare_output",
+        "spark_jobs.planning._planned",
+        "spark_jobs.submit.job_options",
+    }
+)
+
+
 @dataclass(frozen=True)
 class Import:
-    """One imported module: who imports it, where, and whether loading the importer runs it."""
+    """One imported module: who imports it, where, whether loading the importer runs it, and whether anything does."""
 
     importer: str
     line: int
     module: str
     at_load: bool
+    at_all: bool = True  # not where only a type checker reads it
 
     def __str__(self) -> str:
         return f"{self.importer} (line {self.line}) imports {self.module}"
@@ -64,23 +130,23 @@ def imports_in(source: str, importer: str, is_package: bool, known: frozenset[st
     """The imports of a module's source; of ``from package import module`` the module itself."""
     found: list[Import] = []
 
-    def walk(node: ast.AST, at_load: bool) -> None:
+    def walk(node: ast.AST, at_load: bool, at_all: bool = True) -> None:
         if isinstance(node, ast.Import):
-            found.extend(Import(importer, node.lineno, each.name, at_load) for each in node.names)
+            found.extend(Import(importer, node.lineno, each.name, at_load, at_all) for each in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = _absolute(node, importer, is_package)
             for each in node.names:
                 name = f"{base}.{each.name}"
-                found.append(Import(importer, node.lineno, name if name in known else base, at_load))
+                found.append(Import(importer, node.lineno, name if name in known else base, at_load, at_all))
         elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             for child in node.body:
-                walk(child, False)
+                walk(child, False, False)
             for child in node.orelse:
-                walk(child, at_load)
+                walk(child, at_load, at_all)
         else:
             inside = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
             for child in ast.iter_child_nodes(node):
-                walk(child, at_load and not inside)
+                walk(child, at_load and not inside, at_all)
 
     walk(ast.parse(source), True)
     return found
@@ -124,27 +190,30 @@ def layer_of(module: str) -> int:
     raise AssertionError(f"{module} lies in no room that LAYERS names")
 
 
-def circle_in(graph: dict[str, set[str]]) -> list[str]:
-    """The modules of one circle of imports, in order; empty when there is none."""
-    done: set[str] = set()
+def circles_in(graph: dict[str, set[str]]) -> list[frozenset[str]]:
+    """The largest sets of modules of which each reaches every other one, in the order of their first names."""
+    reached = {name: _reached_from(name, graph) for name in graph}
+    circles = {frozenset(other for other in reached[name] if name in reached.get(other, ())) for name in graph}
+    return sorted((each for each in circles if each), key=min)
 
-    def visit(name: str, trail: list[str]) -> list[str]:
-        if name in trail:
-            return [*trail[trail.index(name) :], name]
-        if name in done:
-            return []
-        for other in sorted(graph.get(name, ())):
-            circle = visit(other, [*trail, name])
-            if circle:
-                return circle
-        done.add(name)
-        return []
 
-    for name in sorted(graph):
-        circle = visit(name, [])
-        if circle:
-            return circle
-    return []
+def _reached_from(name: str, graph: dict[str, set[str]]) -> set[str]:
+    """The modules that a module imports, and those that they import, and so on; itself only in a circle."""
+    reached: set[str] = set()
+    ahead = [name]
+    while ahead:
+        for other in graph.get(ahead.pop(), ()):
+            if other not in reached:
+                reached.add(other)
+                ahead.append(other)
+    return reached
+
+
+def _parameter_count(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
+    """How many parameters a function has, but for self and cls."""
+    arguments = function.args
+    names = [each.arg for each in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    return len(names) - (names[:1] in (["self"], ["cls"]))
 
 
 # -- the rules ---------------------------------------------------------------------------------------------------
@@ -170,15 +239,51 @@ def test_the_layers_name_rooms_that_exist() -> None:
         assert f"format.{name}" in modules(), name
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_no_circles(package: str) -> None:
-    """Among the imports that run when a module is loaded; a package's own __init__ stands for no module in it."""
+def test_no_circles() -> None:
+    """Imports inside functions count; a package's own __init__ stands for no module in it."""
     graph: dict[str, set[str]] = {}
-    for each in imports_of(package):
-        if each.at_load and each.module in modules() and not is_within(each.importer, each.module):
+    for each in all_imports():
+        if each.at_all and each.module in modules() and not is_within(each.importer, each.module):
             graph.setdefault(each.importer, set()).add(each.module)
-    circle = circle_in(graph)
-    assert not circle, " imports ".join(circle)
+    circles = circles_in(graph)
+    wrong = [" and ".join(sorted(each)) for each in circles if not any(each <= known for known in KNOWN_CIRCLES)]
+    assert not wrong, "\n".join(wrong)
+    assert frozenset().union(*circles) == frozenset().union(*KNOWN_CIRCLES), "fewer now: take them out of KNOWN_CIRCLES"
+
+
+def test_folders_have_the_names_of_the_plan() -> None:
+    folders = {path.parent.relative_to(REPOSITORY).as_posix() for path in modules().values()}
+    wrong = {
+        each
+        for each in folders - FOLDERS
+        if not each.startswith(("format/verbs/", "kafkalog_cli/commands/", "format/internal_topics/"))
+    }
+    assert not wrong
+
+
+def test_no_folder_is_crowded() -> None:
+    counts = Counter(
+        path.parent.relative_to(REPOSITORY).as_posix() for path in modules().values() if path.name != "__init__.py"
+    )
+    crowded = {name: count for name, count in counts.items() if count > CROWDED.get(name, (MOST_MODULES, ""))[0]}
+    assert not crowded
+
+
+def test_no_module_is_long() -> None:
+    lines = {name: len(path.read_text(encoding="utf-8").splitlines()) for name, path in modules().items()}
+    assert {name for name, count in lines.items() if count > MOST_LINES} <= set(LONG)
+    assert set(LONG) <= set(lines), "no such module"
+
+
+def test_no_function_has_many_parameters() -> None:
+    found = {
+        f"{name}.{node.name}"
+        for name, path in modules().items()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and _parameter_count(node) > MOST_PARAMETERS
+    }
+    assert not found - MANY_PARAMETERS, "make a dataclass of what belongs together"
+    assert not MANY_PARAMETERS - found, "fewer now: remove it from MANY_PARAMETERS"
 
 
 def test_nobody_hides_the_builtin_format() -> None:
@@ -258,21 +363,27 @@ def test_the_imports_are_seen() -> None:
         "def later():\n    import spark_jobs.submit\n"
     )
     known = frozenset({"format", "format.layout", "format.limits", "kafkalog_cli.sibling"})
-    found = {(each.module, each.at_load) for each in imports_in(source, "kafkalog_cli.example", False, known)}
-    assert found >= {
-        ("format.layout", True),
-        ("format.limits", True),
-        ("format.log.record_table", True),
-        ("kafkalog_cli.sibling", True),
-        ("rich.table", False),
-        ("spark_jobs.submit", False),
+    imports = imports_in(source, "kafkalog_cli.example", False, known)
+    assert {(each.module, each.at_load, each.at_all) for each in imports} >= {
+        ("format.layout", True, True),
+        ("format.limits", True, True),
+        ("format.log.record_table", True, True),
+        ("kafkalog_cli.sibling", True, True),
+        ("rich.table", False, False),
+        ("spark_jobs.submit", False, True),
     }
     assert any(each.module == "format.layout" for each in all_imports())
 
 
 def test_circles_are_seen() -> None:
-    assert circle_in({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
-    assert circle_in({"a": {"b", "c"}, "b": {"c"}}) == []
+    assert circles_in({"a": {"b"}, "b": {"c"}, "c": {"b"}, "d": {"e"}, "e": {"d"}}) == [{"b", "c"}, {"d", "e"}]
+    assert circles_in({"a": {"b", "c"}, "b": {"c"}}) == []
+
+
+def test_parameters_are_counted() -> None:
+    [function] = ast.parse("def f(self, a, /, b, *c, d, e=1, **g): ...").body
+    assert isinstance(function, ast.FunctionDef)
+    assert _parameter_count(function) == 4
 
 
 def test_layers_are_distinguished() -> None:

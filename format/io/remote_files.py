@@ -1,4 +1,4 @@
-"""Files on other file systems: connections by address, sizes and listings, and a source that reads ranges.
+"""Files on other file systems: connections by address, sizes and listings, and files that are read by ranges.
 
 pyarrow's file systems come first (s3, gs, abfs, hdfs); for any other scheme fsspec is asked, where it is installed.
 Credentials and endpoints come from the usual environment (AWS_ACCESS_KEY_ID, AWS_PROFILE, AWS_ENDPOINT_URL, …) or
@@ -19,9 +19,7 @@ from typing import Any, Protocol
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from format.errors import FileChanged, InputError, UnreadableFile
-from format.io.remote_path import RemotePath, path_of
 from format.io.s3_connection import connected_s3
-from format.io.source import FileSource, FileState, os_reason
 from format.limits import MIB
 from format.location import Location
 
@@ -233,7 +231,7 @@ def _number(value: Any) -> float:
 def _words(error: BaseException) -> str:
     """The first line of an error, as one sentence."""
     if isinstance(error, OSError) and error.errno is not None and str(error.strerror) == os.strerror(error.errno):
-        return os_reason(error)
+        return os.strerror(error.errno)
     lines = str(error).strip().splitlines()
     return lines[0] if lines else type(error).__name__
 
@@ -303,61 +301,58 @@ def listed_at_once(address: str) -> Iterator[None]:
 # -- reading -------------------------------------------------------------------------------------------------
 
 
-class RemoteSource(FileSource):
-    """A file on another file system as it was when it was opened, read by ranges of a mebibyte and more."""
+class RemoteFile:
+    """A file on another file system as it was when it was opened, read by ranges of a mebibyte and more.
 
-    __slots__ = ("_ahead", "_ahead_position", "_file", "_mtime_s")
+    What a ``FileSource`` reads from where its path is an address.
+    """
 
-    def __init__(self, path: str | os.PathLike[str], state: FileState | None = None) -> None:
-        """Open; raises UnreadableFile for what is no file or cannot be had, FileChanged as a FileSource does."""
-        self._fd = -1
-        self._file: _Ranges | None = None
+    __slots__ = ("_ahead", "_ahead_position", "_file", "device_inode", "mtime_ns", "path", "size_bytes")
+
+    def __init__(self, path: str) -> None:
+        """Open; raises UnreadableFile for what is no file or cannot be read, FileChanged for what is not there."""
+        self.path = path
         self._ahead, self._ahead_position = b"", 0
-        self.path = os.fspath(path)
-        self.bytes_read = 0
         try:
-            store, inner = _store_of(self.path)
+            store, inner = _store_of(path)
             entry = store.entry(inner)
             if entry.is_directory:
-                raise UnreadableFile("cannot read: not a regular file", Location(self.path))
-            self._file = store.open(inner)
+                raise UnreadableFile("cannot read: not a regular file", Location(path))
+            self._file: _Ranges | None = store.open(inner)
         except FileNotFoundError as error:
-            raise FileChanged("cannot open: the file is not there, or not any more", Location(self.path)) from error
+            raise FileChanged("cannot open: the file is not there, or not any more", Location(path)) from error
         except OSError as error:
-            raise UnreadableFile(f"cannot open: {_words(error)}", Location(self.path)) from error
+            raise UnreadableFile(f"cannot open: {_words(error)}", Location(path)) from error
         except InputError as error:
-            raise UnreadableFile(error.message, Location(self.path)) from error
+            raise UnreadableFile(error.message, Location(path)) from error
         self.size_bytes = entry.size_bytes
         self.mtime_ns = entry.mtime_s * 10**9 or time.time_ns()  # some stores do not tell
         # A store has no inodes: a file is another one when its time, size or tag is.
         self.device_inode = (entry.mtime_s, zlib.crc32(f"{entry.size_bytes} {entry.tag}".encode()))
-        if state is not None and state.device_inode != self.device_inode:
-            self.close()
-            raise FileChanged("another file has taken its place while it was read", Location(self.path))
 
-    def _pread(self, position: int, length: int) -> bytes:
+    def read(self, length: int, position: int) -> tuple[bytes, int]:
+        """Up to so many bytes from a position, and how many were fetched for them: with reading ahead more, or none."""
         ahead = position - self._ahead_position
         if ahead >= 0 and ahead + length <= len(self._ahead):
-            return self._ahead[ahead : ahead + length]
+            return self._ahead[ahead : ahead + length], 0
         if length >= _LEAST_FETCH_BYTES:
-            return self._fetch(position, length)
+            got = self._fetch(position, length)
+            return got, len(got)
         self._ahead = self._fetch(position, min(_LEAST_FETCH_BYTES, self.size_bytes - position))
         self._ahead_position = position
-        return self._ahead[:length]
+        return self._ahead[:length], len(self._ahead)
 
     def _fetch(self, position: int, length: int) -> bytes:
         if self._file is None:
             raise UnreadableFile("the source was closed", Location(self.path))
         try:
-            got = self._file.read_at(length, position)
+            return self._file.read_at(length, position)
         except FileNotFoundError as error:
             raise FileChanged("read failed: the file is not there any more", Location(self.path)) from error
         except OSError as error:
             raise UnreadableFile(
                 f"read failed: {_words(error)}", Location(self.path, position=position, length=length)
             ) from error
-        self.bytes_read += len(got)
-        return got
 
     def current_size_bytes(self) -> int:
         """The file's size now; raises UnreadableFile where the store does not tell."""
@@ -371,16 +366,3 @@ class RemoteSource(FileSource):
         if self._file is not None:
             self._file.close()
             self._file = None
-
-
-__all__ = [
-    "RemoteEntry",
-    "RemotePath",
-    "RemoteSource",
-    "know",
-    "known",
-    "listed_at_once",
-    "listing",
-    "path_of",
-    "status_of",
-]

@@ -10,12 +10,15 @@ import os
 import stat
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from format.errors import FileChanged, UnreadableFile
 from format.io import read_policy
 from format.io.remote_path import is_remote
 from format.location import Location
+
+if TYPE_CHECKING:
+    from format.io.remote_files import RemoteFile
 
 
 class Source(Protocol):
@@ -45,17 +48,12 @@ class FileState:
 
 
 class FileSource:
-    """A local regular file, opened O_RDONLY and never through a final symlink."""
+    """A regular file, opened O_RDONLY and never through a final symlink; or a file on another file system."""
 
-    __slots__ = ("_fd", "bytes_read", "device_inode", "mtime_ns", "path", "size_bytes")
-
-    def __new__(cls, path: str | os.PathLike[str], state: FileState | None = None) -> FileSource:
-        """A FileSource, or a RemoteSource where the path is on another file system."""
-        if cls is FileSource and "://" in os.fspath(path) and is_remote(path):
-            from format.io.remote_files import RemoteSource
-
-            return super().__new__(RemoteSource)
-        return super().__new__(cls)
+    __slots__ = ("_fd", "_remote", "bytes_read", "device_inode", "mtime_ns", "path", "size_bytes")
+    size_bytes: int
+    mtime_ns: int
+    device_inode: tuple[int, int]
 
     def __init__(self, path: str | os.PathLike[str], state: FileState | None = None) -> None:
         """Open; raises UnreadableFile for anything that is not a readable regular file, FileChanged for nothing.
@@ -64,6 +62,24 @@ class FileSource:
         another file has taken its place, or where it was cut since.
         """
         self.path = os.fspath(path)
+        self.bytes_read = 0
+        self._fd = -1
+        self._remote: RemoteFile | None = None
+        if "://" in self.path and is_remote(self.path):
+            self._open_remote()
+        else:
+            self._open_local()
+        if state is not None:
+            if state.device_inode != self.device_inode:
+                self.close()
+                raise FileChanged("another file has taken its place while it was read", Location(self.path))
+            if self.size_bytes < state.size_bytes:
+                now = self.size_bytes
+                self.close()
+                raise FileChanged(cut_words(now, state), Location(self.path))
+            self.size_bytes, self.mtime_ns = state.size_bytes, state.mtime_ns
+
+    def _open_local(self) -> None:
         flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
         try:
             self._fd = os.open(self.path, flags)
@@ -80,18 +96,16 @@ class FileSource:
         self.size_bytes = status.st_size
         self.mtime_ns = status.st_mtime_ns
         self.device_inode = (status.st_dev, status.st_ino)
-        self.bytes_read = 0
         if read_policy.current is not None:
             read_policy.current.opened(self._fd)
-        if state is not None:
-            if state.device_inode != self.device_inode:
-                self.close()
-                raise FileChanged("another file has taken its place while it was read", Location(self.path))
-            if self.size_bytes < state.size_bytes:
-                now = self.size_bytes
-                self.close()
-                raise FileChanged(cut_words(now, state), Location(self.path))
-            self.size_bytes, self.mtime_ns = state.size_bytes, state.mtime_ns
+
+    def _open_remote(self) -> None:
+        from format.io.remote_files import RemoteFile
+
+        self._remote = RemoteFile(self.path)
+        self.size_bytes = self._remote.size_bytes
+        self.mtime_ns = self._remote.mtime_ns
+        self.device_inode = self._remote.device_inode
 
     @property
     def state(self) -> FileState:
@@ -119,6 +133,10 @@ class FileSource:
         return b"".join(parts)
 
     def _pread(self, position: int, length: int) -> bytes:
+        if self._remote is not None:
+            got, fetched_bytes = self._remote.read(length, position)
+            self.bytes_read += fetched_bytes
+            return got
         try:
             policy = read_policy.current
             if policy is None:
@@ -134,9 +152,11 @@ class FileSource:
 
     def current_size_bytes(self) -> int:
         """The file's size now, which differs from ``size_bytes`` when a broker appends to it or truncates it."""
-        return os.fstat(self._fd).st_size
+        return os.fstat(self._fd).st_size if self._remote is None else self._remote.current_size_bytes()
 
     def close(self) -> None:
+        if self._remote is not None:
+            self._remote.close()
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
