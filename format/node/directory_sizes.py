@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Generator, Iterable
 from dataclasses import dataclass
@@ -9,7 +10,6 @@ from pathlib import Path
 
 from format import layout
 from format.findings import Finding, finding
-from format.io.remote_path import Entry
 from format.io.source import os_reason
 from format.location import Location
 
@@ -22,16 +22,19 @@ class DirectorySizes:
     log_size_bytes: int = 0
     segment_count: int = 0
 
-    def add(self, entry: Entry) -> None:
-        """Add a file as it was listed; one that is gone counts as nothing."""
+    def add_file(self, path: Path) -> None:
+        """Add a file; one that is gone counts as nothing."""
         try:
-            status = entry.stat(follow_symlinks=False)
+            self.add(path.name, path.lstat())
         except OSError:
             return  # a live broker deleted it
+
+    def add(self, name: str, status: os.stat_result) -> None:
+        """Add a file by its status."""
         if not stat.S_ISREG(status.st_mode):
             return
         self.size_bytes += status.st_size
-        match = layout.SEGMENT_FILE.match(entry.name)
+        match = layout.SEGMENT_FILE.match(name)
         if match is not None and match["suffix"] == layout.LOG_SUFFIX and match["leftover"] is None:
             self.log_size_bytes += status.st_size
             self.segment_count += 1

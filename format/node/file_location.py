@@ -4,11 +4,18 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
+from pathlib import Path
 
 from format import layout
 from format.io.remote_path import absolute, path_of
 from format.location import Location
 from format.node.partition import is_offset, parse_partition_dir
+
+
+def location_of_directory(path: Path) -> Location:
+    """The location of a partition directory, with what its name says."""
+    parsed = parse_partition_dir(path.name if path.name not in ("", "..") else absolute(path).name)
+    return Location(str(path)) if parsed is None else Location(str(path), parsed[0], parsed[1])
 
 
 def location_of_file(path: str | os.PathLike[str]) -> Location:

@@ -83,16 +83,16 @@ class LogDir:
     _checkpoints: Checkpoints | None = field(default=None, repr=False, compare=False)
     _broker_lock: BrokerLock | None = field(default=None, repr=False, compare=False)
 
-    def partition(self, path: Path, *, with_sizes: bool = False) -> Partition:
+    def partition(self, path: Path) -> Partition:
         """One of the partition directories, listed once.
 
         Raises UnreadableFile where it cannot be listed, FileChanged where it is not there, or not any more.
         """
         known = self._read_partitions.get(path)
-        if known is None or (with_sizes and known.sizes is None):
-            known = self._read_partitions[path] = read_partition(path, with_sizes=with_sizes)
+        if known is None:
+            known = self._read_partitions[path] = read_partition(path)
         elif not is_remote(path) and not is_there(path):
-            raise FileChanged(DIRECTORY_GONE, Location(str(path)))
+            raise FileChanged(DIRECTORY_GONE, known.location())
         return known
 
     def checkpoints(self, limits: Limits = DEFAULT_LIMITS) -> Checkpoints:

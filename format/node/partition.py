@@ -10,7 +10,7 @@ from pathlib import Path
 from format import layout
 from format.errors import FileChanged, UnreadableFile
 from format.files.side_file import INT64_RANGE
-from format.io.remote_path import absolute, entries_of, path_of
+from format.io.remote_path import absolute, entries_of, is_remote, path_of
 from format.io.source import os_reason
 from format.location import Location
 from format.node.directory_sizes import DirectorySizes
@@ -51,7 +51,8 @@ class Partition:
     quorum_state: Path | None = None
     interrupted_writes: list[Path] = field(default_factory=list)  # a checkpoint's .tmp file that was never renamed
     unexpected: list[Path] = field(default_factory=list)
-    sizes: DirectorySizes | None = None  # where they were asked for
+    _file_names: list[str] = field(default_factory=list, repr=False, compare=False)  # of all regular files
+    _sizes: DirectorySizes | None = field(default=None, repr=False, compare=False)
 
     @property
     def key(self) -> tuple[str, int] | None:
@@ -61,6 +62,15 @@ class Partition:
     @property
     def name(self) -> str:
         return self.path.name if self.topic is None else f"{self.topic}-{self.number}"
+
+    @property
+    def sizes(self) -> DirectorySizes:
+        """The sizes of the files that were listed, looked at once."""
+        if self._sizes is None:
+            self._sizes = DirectorySizes()
+            for name in self._file_names:
+                self._sizes.add_file(self.path / name)
+        return self._sizes
 
     def location(self, path: Path | None = None, base_offset: int | None = None) -> Location:
         """A Location in this partition, of a file or of the directory itself."""
@@ -92,8 +102,8 @@ def is_temporary(name: str) -> bool:
     )
 
 
-def read_partition(path: str | os.PathLike[str], *, with_sizes: bool = False) -> Partition:
-    """What lies in a partition directory, from its file names alone; ``with_sizes`` looks at the files' sizes too.
+def read_partition(path: str | os.PathLike[str]) -> Partition:
+    """What lies in a partition directory, from its file names alone.
 
     A directory of any name is taken; one that is not ``TOPIC-PARTITION`` has neither topic nor number.
     Raises UnreadableFile when the directory cannot be listed, FileChanged when it is not there.
@@ -107,18 +117,17 @@ def read_partition(path: str | os.PathLike[str], *, with_sizes: bool = False) ->
         partition.topic, partition.number, partition.mark = parsed
     try:
         with entries_of(directory) as entries:
-            listed = []
-            if with_sizes:
-                partition.sizes = DirectorySizes()
-            for entry in entries:
-                listed.append((entry.name, entry.is_file(follow_symlinks=False)))
-                if partition.sizes is not None:
-                    partition.sizes.add(entry)
-            listed.sort()
+            found = list(entries)
+            listed = sorted((entry.name, entry.is_file(follow_symlinks=False)) for entry in found)
+            if is_remote(directory):  # a store gives sizes with the names, and a request for each later
+                partition._sizes = DirectorySizes()
+                for entry in found:
+                    partition._sizes.add(entry.name, entry.stat(follow_symlinks=False))
     except FileNotFoundError as error:
-        raise FileChanged(DIRECTORY_GONE, Location(str(directory))) from error
+        raise FileChanged(DIRECTORY_GONE, partition.location()) from error
     except OSError as error:
-        raise UnreadableFile(f"cannot list: {os_reason(error)}", Location(str(directory))) from error
+        raise UnreadableFile(f"cannot list: {os_reason(error)}", partition.location()) from error
+    partition._file_names = [name for name, is_file in listed if is_file]
     grouped: dict[tuple[str, int], Segment] = {}
     for name, is_file in listed:
         file_path = directory / name

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import stat
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 from format import layout
@@ -84,6 +84,14 @@ def unexpected_finding(path: Path, location: Location) -> Finding:
         message = "a file of the name under which kafkalog lists what it wrote; a broker ignores it"
         return finding("entry-unexpected", location, message, next_step="Nothing.")
     return finding("entry-unexpected", location, f"{_type_words(mode)} that no Kafka broker writes here")
+
+
+def unread_findings(partition: Partition) -> Iterator[Finding]:
+    """Live logs that are there and are not read: links are not followed, and special files not opened."""
+    for path in partition.unexpected:
+        found = unread_finding(path, partition.location(path))
+        if found is not None:
+            yield found
 
 
 def unread_finding(path: Path, location: Location) -> Finding | None:

@@ -17,21 +17,24 @@ ResultT = TypeVar("ResultT")
 
 
 def scan_logs(
-    scan: Scan[PartT, ResultT], logs: Iterable[LogUnit], *, jobs: int = 1, advance: Advance = no_progress
+    scan: Scan[PartT, ResultT], logs: Iterable[LogUnit | Finding], *, jobs: int = 1, advance: Advance = no_progress
 ) -> Iterator[ResultT | Finding]:
     """The results for some logs, in order, and a finding for each log that cannot be read to its end.
 
-    With several jobs all logs are listed first, else each is when it is its turn. Raises WorkerDied, and what
-    iterating over the logs raises.
+    Findings among the logs, about what could not be listed, are passed on in their place. With several jobs all logs
+    are listed first, else each is when it is its turn. Raises WorkerDied, and what iterating over the logs raises.
     """
     if jobs > 1 and may_be_shared(scan):
         logs = list(logs)
-        driver = open_driver(scan, logs, jobs, advance)
+        driver = open_driver(scan, [log for log in logs if isinstance(log, LogUnit)], jobs, advance)
     else:
         driver = SerialDriver(scan, advance)
     with driver:
         for log in logs:
-            yield from results_of(scan, log, driver)
+            if isinstance(log, Finding):
+                yield log
+            else:
+                yield from results_of(scan, log, driver)
 
 
 def open_driver(

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 from format.errors import KafkaLogError
-from format.node.file_location import location_of_file
-from format.node.log_dir import Kind, read_log_dir
+from format.findings import Finding, finding_of
+from format.node.file_location import location_of_directory, location_of_file
+from format.node.log_dir import Kind
 from format.node.partition import Partition, read_partition
-from format.node.target import kind_of
+from format.node.partition_surroundings import unread_findings
+from format.node.target import Target
 from format.scan.cost import size_of
 from format.scan.protocol import LogUnit
 from format.scan.selection import Selection
@@ -19,26 +22,45 @@ from format.scan.selection import Selection
 LOG_KINDS = (Kind.LOG_DIR, Kind.PARTITION, Kind.LOG, Kind.KRAFT_SNAPSHOT)
 
 
-def selected_logs(path: Path, kind: Kind, selection: Selection) -> Iterator[LogUnit]:
-    """The log files below a path of one of LOG_KINDS that may hold what is selected, in order."""
-    if kind is Kind.LOG_DIR:
-        for directory in read_log_dir(path).partitions:
-            yield from _logs_of_partition(read_partition(directory), selection)
-    elif kind is Kind.PARTITION:
-        yield from _logs_of_partition(read_partition(path), selection)
+def selected_logs(target: Target, selection: Selection) -> Iterator[LogUnit | Finding]:
+    """The log files below a target of one of LOG_KINDS that may hold what is selected, in order.
+
+    Findings stand in the place of what is there and cannot be read: partitions that cannot be listed, and links, which
+    are not followed.
+    """
+    if target.kind is Kind.LOG_DIR:
+        yield from target.link_findings()
+        for log_dir in target.log_dirs:
+            yield from log_dir.unread_findings()
+            for path in log_dir.partitions:
+                yield from _logs_of_directory(path, partial(log_dir.partition, path), selection)
+    elif target.kind is Kind.PARTITION:
+        yield from _logs_of_directory(target.path, lambda: target.partition, selection)
     else:
-        yield _lone_log(path, kind)
+        yield _lone_log(target.path, target.kind)
 
 
-def selected_bytes(paths: Iterable[Path], selection: Selection, *, kind: Kind | None = None) -> int:
-    """The bytes of the selected logs below some paths, for a progress bar; a path that cannot be listed has none."""
+def selected_bytes(targets: Iterable[Target], selection: Selection) -> int:
+    """The bytes of the selected logs below some targets, for a progress bar; none for what cannot be listed."""
     total_bytes = 0
-    for path in paths:
+    for target in targets:
         with suppress(KafkaLogError):  # the command says why
-            kind_of_path = kind or kind_of(path)
-            if kind_of_path in LOG_KINDS:
-                total_bytes += sum(size_of(log.path) for log in selected_logs(path, kind_of_path, selection))
+            if target.kind in LOG_KINDS:
+                logs = selected_logs(target, selection)
+                total_bytes += sum(size_of(log.path) for log in logs if isinstance(log, LogUnit))
     return total_bytes
+
+
+def _logs_of_directory(
+    path: Path, listed: Callable[[], Partition], selection: Selection
+) -> Iterator[LogUnit | Finding]:
+    try:
+        partition = listed()
+    except KafkaLogError as error:
+        yield finding_of(error, location_of_directory(path))
+        return
+    yield from unread_findings(partition)
+    yield from _logs_of_partition(partition, selection)
 
 
 def _logs_of_partition(partition: Partition, selection: Selection) -> Iterator[LogUnit]:

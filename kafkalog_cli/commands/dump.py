@@ -80,14 +80,13 @@ def dump(
             table_columns=_TABLE_COLUMNS,
         ) as run,
     ):
-        advance = no_progress
+        advance, targets = no_progress, reading.targets()
         if output.output_file is not None:  # else rows go by, and a bar would only get between them
-            advance = run.progress(lambda: selected_bytes(reading.files, terms.selection, kind=reading.kind)).advance
+            advance = run.progress(lambda: selected_bytes(targets, terms.selection)).advance
         for item in dump_lines(
-            reading.files,
+            targets,
             terms,
             style_of(run.raw_format),
-            kind=reading.kind,
             limit=rows.limit,
             jobs=work.process_count,
             advance=advance,

@@ -94,7 +94,7 @@ def extract(
         Run("extract", output, judging, main_schema=EXTRACTED_FILE, shows_summary=True) as run,
     ):
         sources = [Path(each) for each in extracted.paths]
-        found = extract_sources(sources, terms.left_out)
+        found = extract_sources(sources, terms)
         job = extract_job(
             sources,
             found,

@@ -21,7 +21,7 @@ from kafkalog_cli.render.shown_columns import RECORD_COLUMNS
 
 if TYPE_CHECKING:
     from format.findings import Finding
-    from format.node.log_dir import Kind
+    from format.node.target import Target
     from format.verbs.grep.grep import LogSearched
     from format.verbs.grep.lines import Found, FoundRows
     from format.verbs.grep.pattern import Pattern
@@ -123,6 +123,7 @@ def grep(
     CRC is wrong are not searched; a finding tells of each.
     """
     from format.columns import FILE_MATCH, RECORD
+    from format.node.target import Target
     from format.scan.selected_logs import selected_bytes
     from format.verbs.grep.grep import Criteria
     from format.verbs.grep.lines import Search, found_lines, searched_logs
@@ -143,22 +144,22 @@ def grep(
         wanted.tombstones,
         wanted.invert,
     )
-    kind = as_kind.kind
-    for path in paths:
-        _check_searchable(path, kind)
+    targets = [Target(Path(path), as_kind.kind) for path in paths]
+    for target in targets:
+        _check_searchable(target)
     is_per_file = per_file.count or per_file.files_with_matches
     schema = FILE_MATCH if is_per_file else RECORD
     with (
         work.reading(),
         Run("grep", output, judging, paths=paths, main_schema=schema, table_columns=_TABLE_COLUMNS) as run,
     ):
-        progress = run.progress(lambda: selected_bytes(map(Path, paths), criteria.selection, kind=kind))
+        progress = run.progress(lambda: selected_bytes(targets, criteria.selection))
         search = Search(criteria, style_of(run.raw_format), guards.limits, work.process_count, progress.advance)
         if is_per_file:
-            searched = searched_logs(map(Path, paths), search, kind=kind, first_only=per_file.files_with_matches)
+            searched = searched_logs(targets, search, first_only=per_file.files_with_matches)
             _show_files(run, searched, per_file.files_with_matches, wanted.rows.limit)
         else:
-            _show_records(run, found_lines(map(Path, paths), search, kind=kind), wanted.rows.limit)
+            _show_records(run, found_lines(targets, search), wanted.rows.limit)
 
 
 # -- what was asked ----------------------------------------------------------------------------------------------
@@ -202,21 +203,22 @@ def _places(in_places: list[str], headers: list[str]) -> Places:
     )
 
 
-def _check_searchable(path: str, kind: Kind | None) -> None:
+def _check_searchable(target: Target) -> None:
     from format.errors import InputError, UnreadableFile
-    from format.node.target import kind_of
     from format.verbs.grep.grep import is_searchable
     from kafkalog_cli.render.escape import printable
 
     try:
-        found = kind or kind_of(Path(path))
+        found = target.kind
     except UnreadableFile:
         return  # the search tells of it
     except InputError as error:
-        raise typer.BadParameter(printable(f"{path}: {error.message}")) from None
+        raise typer.BadParameter(printable(f"{target.path}: {error.message}")) from None
     if not is_searchable(found):
         raise typer.BadParameter(
-            printable(f"{path}: no records lie in a file of the kind {found.value}; name a .log file or a directory")
+            printable(
+                f"{target.path}: no records lie in a file of the kind {found.value}; name a .log file or a directory"
+            )
         )
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -20,7 +19,7 @@ from kafkalog_cli.options.work import Pacing
 if TYPE_CHECKING:
     from format.columns import RowSchema
     from format.findings import Finding
-    from format.node.log_dir import Kind
+    from format.node.target import Target
     from format.verbs.ls.ls import Listing
     from kafkalog_cli.runner import Run
 
@@ -127,6 +126,7 @@ def ls(
     from kafkalog_cli.runner import Run
 
     width = shutil.get_terminal_size((_NO_TERMINAL_COLUMNS, 24)).columns
+    targets = reading.targets()
     with (
         pacing.reading(),
         Run(
@@ -134,20 +134,18 @@ def ls(
             output,
             judging,
             paths=reading.paths,
-            main_schema=_main_schema(reading.files, reading.kind, listed.segments),
+            main_schema=_main_schema(targets[0], listed.segments),
             table_columns={name: _fitting(columns, width) for name, columns in _TABLE_COLUMNS.items()},
         ) as run,
     ):
         if not listed.scan:
             run.not_checked("the logs and their indexes (--no-scan)")
         shown = _Shown(run, judging.fail_on)
-        read = reading.files if listed.scan else []
-        progress = run.progress(lambda: selected_bytes(read, EVERYTHING, kind=reading.kind))
-        for path in reading.paths:
+        progress = run.progress(lambda: selected_bytes(targets if listed.scan else [], EVERYTHING))
+        for path, target in zip(reading.paths, targets, strict=True):
             try:
                 for item in listings(
-                    Path(path),
-                    kind=reading.kind,
+                    target,
                     scan=listed.scan,
                     segments=listed.segments,
                     sort=listed.sort,
@@ -207,16 +205,15 @@ class _Shown:
             self._run.count("info finding", self._infos)
 
 
-def _main_schema(paths: list[Path], kind: Kind | None, segments: bool | None) -> RowSchema:
+def _main_schema(first: Target, segments: bool | None) -> RowSchema:
     """What a CSV document holds: segments where they were asked for or no log directory was given, else partitions."""
     from format.columns import PARTITION, SEGMENT
     from format.errors import InputError
     from format.node.log_dir import Kind
-    from format.node.target import kind_of
 
     if segments is None:
         try:
-            segments = (kind or kind_of(paths[0])) is not Kind.LOG_DIR
+            segments = first.kind is not Kind.LOG_DIR
         except InputError:
             segments = False
     return SEGMENT if segments else PARTITION

@@ -77,7 +77,6 @@ def verify(
     Goes on past damage: after it, reading starts again at the next intact batch.
     """
     from format.node.log_dir import Kind
-    from format.node.target import Target
     from format.verbs.verify.terms import NOT_CHECKED, Coverage, Verification
     from format.verbs.verify.verify import bytes_to_verify
     from format.verbs.verify.verify import verify as verify_path
@@ -98,7 +97,7 @@ def verify(
         work.reading(),
         Run("verify", output, judging, paths=reading.paths, main_schema=FINDING, shows_summary=True) as run,
     ):
-        targets = [Target(each, reading.kind) for each in reading.files]
+        targets = reading.targets()
         terms.advance = run.progress(lambda: sum(bytes_to_verify(each) for each in targets)).advance
         for target in targets:
             run.findings(verify_path(target, terms))

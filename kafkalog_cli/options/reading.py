@@ -6,13 +6,16 @@ import errno
 import os
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from format.io.remote_path import is_remote
 from format.node.log_dir import Kind
 from kafkalog_cli.options.parsers import one_of, shown
+
+if TYPE_CHECKING:
+    from format.node.target import Target
 
 
 def check_paths(paths: list[str] | None) -> list[str] | None:
@@ -79,3 +82,9 @@ class Reading:
     @property
     def kind(self) -> Kind | None:
         return self.as_kind.kind
+
+    def targets(self) -> list[Target]:
+        """What lies at the paths; each is read once, when it is asked for."""
+        from format.node.target import Target
+
+        return [Target(each, self.kind) for each in self.files]

@@ -15,6 +15,7 @@ import pytest
 
 from format.findings import Finding
 from format.node.log_dir import Kind
+from format.node.target import Target
 from format.rewriting.publish import Publication
 from format.rows.line_blocks import LineBlock
 from format.rows.record_rows import RowBlock
@@ -77,7 +78,7 @@ class Changing:
     """Takes progress, and changes a file once so much of the logs is done."""
 
     def __init__(self, partition: Path, change: Callable[[Path], object], moment: float) -> None:
-        self.left_bytes = moment * selected_bytes([partition], EVERYTHING, kind=Kind.PARTITION)
+        self.left_bytes = moment * selected_bytes([Target(partition, Kind.PARTITION)], EVERYTHING)
         self.path = partition / NAME
         self.change: Callable[[Path], object] | None = change
 

@@ -18,7 +18,7 @@ from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.log.read_records import record_tables
 from format.node.log_dir import Kind
-from format.node.target import kind_of
+from format.node.target import Target, target_at
 from format.rows.internal_record_rows import decode_internal
 from format.rows.line_blocks import Block, LineBlock, in_lines
 from format.rows.record_rows import RowBlock, batch_block, record_block
@@ -80,7 +80,7 @@ class DumpScan:
 
 
 def dump(
-    path: Path,
+    path: Path | Target,
     *,
     kind: Kind | None = None,
     records: bool = False,
@@ -96,14 +96,14 @@ def dump(
 
 
 def dumped_rows(
-    path: Path, terms: DumpTerms, *, kind: Kind | None = None, advance: Advance = no_progress
+    path: Path | Target, terms: DumpTerms, *, kind: Kind | None = None, advance: Advance = no_progress
 ) -> Iterator[RowBlock | Finding]:
     """The rows of ``dump``, keys and values decoded where the terms say so."""
-    kind = kind or kind_of(path)
-    if kind not in LOG_KINDS:
-        yield from side_file_blocks(path, kind, limits=terms.limits)
+    target = target_at(path, kind)
+    if target.kind not in LOG_KINDS:
+        yield from side_file_blocks(target.path, target.kind, limits=terms.limits)
         return
-    for block in scan_logs(DumpScan(terms), selected_logs(path, kind, terms.selection), advance=advance):
+    for block in scan_logs(DumpScan(terms), selected_logs(target, terms.selection), advance=advance):
         if not isinstance(block, LineBlock):
             yield block
 

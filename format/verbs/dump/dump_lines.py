@@ -8,7 +8,7 @@ from pathlib import Path
 from format.findings import Finding
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.node.log_dir import Kind
-from format.node.target import kind_of
+from format.node.target import Target, target_at
 from format.rows.line_blocks import Block, in_lines
 from format.rows.record_rows import RowBlock
 from format.rows.row_text import LineStyle, RowText
@@ -21,7 +21,7 @@ from format.verbs.dump.dump import DumpScan, DumpTerms, dumped_rows
 
 
 def dump_lines(
-    paths: Iterable[Path],
+    paths: Iterable[Path | Target],
     terms: DumpTerms,
     style: LineStyle | None,
     *,
@@ -44,11 +44,11 @@ def dump_lines(
         return
     scan = DumpScan(terms, text)
     for path in paths:
-        kind_of_path = kind or kind_of(path)
-        if kind_of_path not in LOG_KINDS:
-            yield from side_file_blocks(path, kind_of_path, limits=terms.limits)
+        target = target_at(path, kind)
+        if target.kind not in LOG_KINDS:
+            yield from side_file_blocks(target.path, target.kind, limits=terms.limits)
             continue
-        logs = selected_logs(path, kind_of_path, terms.selection)
+        logs = selected_logs(target, terms.selection)
         # Rows cost more on their way from another process than it takes to make them.
         yield from scan_logs(scan, logs, jobs=1 if text is None else jobs, advance=advance)
 

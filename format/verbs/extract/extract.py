@@ -14,14 +14,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from format.errors import InputError
+from format.errors import InputError, KafkaLogError
 from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.file_location import location_of_file
-from format.node.log_dir import Kind, read_log_dir
-from format.node.partition import read_partition
-from format.node.target import kind_of
+from format.node.log_dir import Kind, LogDir
+from format.node.partition import Partition, parse_partition_dir, read_partition
+from format.node.target import Target
 from format.rewriting.publish import Publication
 from format.rewriting.sources import job_of
 from format.rewriting.written_segments import Advance, no_progress
@@ -40,7 +40,10 @@ Key = tuple[str | None, int | None]
 
 @dataclass(slots=True)
 class Extraction:
-    """The terms of one run; ``left_out`` says what is on purpose not in the output."""
+    """The terms of one run.
+
+    ``left_out`` says what is on purpose not in the output, ``unread`` what is there and cannot be read.
+    """
 
     file_format: FileFormat
     selection: Selection = EVERYTHING
@@ -49,6 +52,7 @@ class Extraction:
     bytes_per_file: int | None = None
     advance: Advance = no_progress
     left_out: list[str] = field(default_factory=list)
+    unread: list[Finding] = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,32 +65,39 @@ class ExtractSource:
 
     def bytes_to_read(self, selection: Selection) -> int:
         """Bytes of the logs that may hold what is selected."""
-        return selected_bytes([self.path], selection, kind=self.kind)
+        return selected_bytes([Target(self.path, self.kind)], selection)
 
     @property
     def files(self) -> list[Path]:
         """What is read: the file, or the directory and the files of its segments."""
         if self.kind is Kind.LOG:
             return [self.path]
-        return [self.path, *(file for each in read_partition(self.path).segments for file in each.files.values())]
+        return [self.path, *(file for each in self._partition.segments for file in each.files.values())]
+
+    @property
+    def _partition(self) -> Partition:
+        """An empty one where the directory cannot be listed, which is reported when it is read."""
+        try:
+            return read_partition(self.path)
+        except KafkaLogError:
+            return Partition(self.path)
 
 
-def extract_sources(paths: Sequence[Path], left_out: list[str]) -> list[ExtractSource]:
-    """The partitions and logs at these paths, in order; directories that are marked go to ``left_out`` by name.
+def extract_sources(paths: Sequence[Path], terms: Extraction) -> list[ExtractSource]:
+    """The partitions and logs at these paths, in order; what they leave out goes to ``terms``.
 
     Raises InputError for a path with no records in it, and where records would come twice: one partition from two
     directories, or a file beside the directory that it lies in.
     """
     found: list[ExtractSource] = []
     for path in paths:
-        kind = kind_of(path)
+        target = Target(path)
+        kind = target.kind
         if kind is Kind.LOG_DIR:
-            for directory in read_log_dir(path).partitions:
-                partition = read_partition(directory)
-                if partition.mark is None:
-                    found.append(ExtractSource((partition.topic, partition.number), directory, Kind.PARTITION))
-                else:
-                    left_out.append(f"{directory.name}: marked {partition.mark}; give it by itself to extract it")
+            terms.unread += target.link_findings()
+            for log_dir in target.log_dirs:
+                terms.unread += log_dir.unread_findings()
+                found += _sources_in(log_dir, terms)
         elif kind is Kind.PARTITION:
             partition = read_partition(path)
             found.append(ExtractSource((partition.topic, partition.number), path, kind))
@@ -99,6 +110,15 @@ def extract_sources(paths: Sequence[Path], left_out: list[str]) -> list[ExtractS
             )
     _check_for_doubles(found)
     return found
+
+
+def _sources_in(log_dir: LogDir, terms: Extraction) -> Iterator[ExtractSource]:
+    for directory in log_dir.partitions:
+        topic, number, mark = parse_partition_dir(directory.name) or (None, None, None)
+        if mark is None:
+            yield ExtractSource((topic, number), directory, Kind.PARTITION)
+        else:
+            terms.left_out.append(f"{directory.name}: marked {mark}; give it by itself to extract it")
 
 
 def _check_for_doubles(sources: list[ExtractSource]) -> None:
@@ -126,6 +146,7 @@ def extract(
 
     The records of batches with a wrong CRC are not among them. Raises OutputError.
     """
+    yield from terms.unread
     files: list[ExtractedFile] = []
     by_key: dict[Key, list[ExtractSource]] = {}
     for source in sources:

@@ -20,7 +20,7 @@ from format.location import Location
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.node.log_dir import Kind
-from format.node.target import kind_of
+from format.node.target import Target, target_at
 from format.scan.drivers import scan_logs, with_last_finding
 from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import LogChunk, selected_chunks
@@ -79,7 +79,7 @@ def is_searchable(kind: Kind) -> bool:
 
 
 def grep(
-    path: Path,
+    path: Path | Target,
     criteria: Criteria,
     *,
     kind: Kind | None = None,
@@ -123,15 +123,15 @@ class GrepScan:
         yield LogSearched(log.path, log.location, count)
 
 
-def logs_to_search(path: Path, criteria: Criteria, kind: Kind | None = None) -> Iterator[LogUnit]:
-    """The log files below a path, in order.
+def logs_to_search(path: Path | Target, criteria: Criteria, kind: Kind | None = None) -> Iterator[LogUnit | Finding]:
+    """The log files below a path, in order, and findings in the place of what cannot be read.
 
     Raises InputError for a path that is nothing of Kafka's or holds no records.
     """
-    kind = kind or kind_of(path)
-    if not is_searchable(kind):
-        raise NotALogDir(f"no records lie in a file of the kind {kind.value}", Location(str(path)))
-    return selected_logs(path, kind, criteria.selection)
+    target = target_at(path, kind)
+    if not is_searchable(target.kind):
+        raise NotALogDir(f"no records lie in a file of the kind {target.kind.value}", Location(str(target.path)))
+    return selected_logs(target, criteria.selection)
 
 
 def found_in(

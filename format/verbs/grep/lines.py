@@ -10,6 +10,7 @@ from format.findings import Finding
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.log_dir import Kind
+from format.node.target import Target
 from format.rows.line_blocks import LineBlock, in_lines
 from format.rows.record_rows import Row, RowBlock, record_block
 from format.rows.row_text import LineStyle, RowText
@@ -46,7 +47,7 @@ class Search:
 Found = LineBlock | FoundRows | Finding
 
 
-def found_lines(paths: Iterable[Path], search: Search, *, kind: Kind | None = None) -> Iterator[Found]:
+def found_lines(paths: Iterable[Path | Target], search: Search, *, kind: Kind | None = None) -> Iterator[Found]:
     """What ``grep`` finds at each path, in the same order: records as lines or rows, and findings.
 
     Rows where the search has no style or the kernel is not the compiled one, and of records that may be too long for
@@ -60,7 +61,7 @@ def found_lines(paths: Iterable[Path], search: Search, *, kind: Kind | None = No
 
 
 def searched_logs(
-    paths: Iterable[Path], search: Search, *, kind: Kind | None = None, first_only: bool = False
+    paths: Iterable[Path | Target], search: Search, *, kind: Kind | None = None, first_only: bool = False
 ) -> Iterator[LogSearched | Finding]:
     """How many records ``grep`` finds in each log, in the same order, and findings; ``first_only`` as there."""
     scan = GrepCounts(GrepScan(search.criteria, search.limits, first_only))

@@ -137,7 +137,7 @@ def _log_dir(found: LogDir, with_segments: bool, wishes: _Wishes) -> Iterator[Li
             checkpoints,
             scan=wishes.scan,
             segments=with_segments,
-            listed=partial(found.partition, directory, with_sizes=True),
+            listed=partial(found.partition, directory),
             limits=wishes.limits,
             advance=wishes.advance,
         )
@@ -163,7 +163,7 @@ def _log_dir(found: LogDir, with_segments: bool, wishes: _Wishes) -> Iterator[Li
 def _sizes(log_dir: LogDir, path: Path) -> DirectorySizes:
     """The sizes of a partition; none where it cannot be listed, which is reported when its turn comes."""
     try:
-        return log_dir.partition(path, with_sizes=True).sizes or DirectorySizes()
+        return log_dir.partition(path).sizes
     except KafkaLogError:
         return DirectorySizes()
 

@@ -13,9 +13,8 @@ from format.files import leader_epoch_checkpoint, partition_metadata
 from format.files.side_file import problem_findings
 from format.findings import Finding, finding, finding_of
 from format.limits import DEFAULT_LIMITS, Limits
-from format.location import Location
 from format.node.checkpoints import Checkpoints
-from format.node.directory_sizes import DirectorySizes
+from format.node.file_location import location_of_directory
 from format.node.offsets import CHECKPOINT_WORDS, offsets_of
 from format.node.partition import Partition, parse_partition_dir, read_partition
 from format.node.partition_surroundings import MARKS, MAX_BASE_OFFSET, surroundings_findings
@@ -77,10 +76,10 @@ def list_partition(
     """List one partition directory: yields findings, returns the listing.
 
     ``scan`` False reads names, sizes and checkpoints, no log. ``segments`` False opens no index and lists no segment.
-    ``listed`` returns the directory with its sizes, where it was listed before.
+    ``listed`` returns the directory where it was listed before.
     """
     try:
-        partition = read_partition(path, with_sizes=True) if listed is None else listed()
+        partition = read_partition(path) if listed is None else listed()
     except UnreadableFile as error:
         yield _unlistable(error, path)
         topic, number, mark = parse_partition_dir(path.name) or (None, None, None)
@@ -135,7 +134,7 @@ def list_partition(
                 expected=f"at most {log_end_offset}",
                 actual=offset,
             )
-    sizes = partition.sizes or DirectorySizes()
+    sizes = partition.sizes
     is_read = scan and (totals.is_whole or totals.batch_count > 0)
     listing = PartitionListing(
         path=str(path),
@@ -167,8 +166,8 @@ def _unlistable(error: UnreadableFile, path: Path) -> Finding:
     cause = error.__cause__
     if isinstance(cause, OSError) and cause.errno == errno.ENOENT:
         message = "the directory vanished after the log directory was listed"
-        return finding("file-changed", Location(str(path)), message)
-    return finding_of(error, Location(str(path)))
+        return finding("file-changed", location_of_directory(path), message)
+    return finding_of(error, location_of_directory(path))
 
 
 def _log_end_offset(last_segment: SegmentListing | None, totals: LogTotals) -> int | None:

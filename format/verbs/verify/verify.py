@@ -11,9 +11,8 @@ from pathlib import Path
 from format.checks.log_dir_files import check_log_dir_files
 from format.errors import KafkaLogError
 from format.findings import Finding, finding_of
-from format.location import Location
 from format.node.checkpoints import Checkpoints
-from format.node.file_location import location_of_file
+from format.node.file_location import location_of_directory, location_of_file
 from format.node.log_dir import Kind, LogDir
 from format.node.partition import Partition, read_partition
 from format.node.target import Target, target_at
@@ -131,7 +130,7 @@ def _verify_partition_dir(
     try:
         partition = listed()
     except KafkaLogError as error:
-        yield finding_of(error, Location(str(path)))
+        yield finding_of(error, location_of_directory(path))
         return
     terms.coverage.partitions += 1
     yield from limited(verify_partition(partition, checkpoints, terms))

@@ -1,0 +1,91 @@
+"""The logs below a path: those that cannot be read are findings, for every verb that reads records."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from format.findings import Finding
+from format.node.target import Target
+from format.rewriting.publish import Publication
+from format.scan.protocol import LogUnit
+from format.scan.selected_logs import selected_bytes, selected_logs
+from format.scan.selection import EVERYTHING
+from format.verbs.dump.dump import dump
+from format.verbs.extract.extract import Extraction, extract, extract_sources
+from format.verbs.extract.files import ParquetFormat
+from format.verbs.grep.grep import Criteria, grep
+from tests.building import batches, write_segment
+
+
+@pytest.fixture
+def log_dir(tmp_path: Path) -> Path:
+    """A log directory with a sound partition, one behind a link, and logs that are a link and a pipe."""
+    elsewhere, log_dir = tmp_path / "elsewhere", tmp_path / "data"
+    write_segment(elsewhere / "moved-0", 0, batches(2))
+    write_segment(log_dir / "orders-0", 0, batches(2))
+    (log_dir / "moved-0").symlink_to(elsewhere / "moved-0")
+    (log_dir / "orders-0" / f"{6:020d}.log").symlink_to(elsewhere / "moved-0" / f"{0:020d}.log")
+    os.mkfifo(log_dir / "orders-0" / f"{9:020d}.log")
+    (log_dir / "meta.properties").write_text("version=1\n")
+    return log_dir
+
+
+def dumped(path: Path) -> Iterable[object]:
+    return dump(path)
+
+
+def grepped(path: Path) -> Iterable[object]:
+    return grep(path, Criteria())
+
+
+def extracted(path: Path) -> Iterable[object]:
+    terms = Extraction(ParquetFormat())
+    sources = extract_sources([path], terms)
+    with Publication(path.parent / "output", []) as publication:
+        return list(extract(sources, publication, terms))
+
+
+@pytest.mark.parametrize("read", [dumped, grepped, extracted])
+def test_what_is_not_read_is_reported(log_dir: Path, read: Callable[[Path], Iterable[object]]) -> None:
+    found = [each for each in read(log_dir) if isinstance(each, Finding)]
+    partition = log_dir / "orders-0"
+    assert [(each.code, each.location.path) for each in found] == [
+        ("file-unreadable", str(log_dir / "moved-0")),
+        ("file-unreadable", str(partition / f"{6:020d}.log")),
+        ("file-unreadable", str(partition / f"{9:020d}.log")),
+    ]
+    assert found[1].location.topic == "orders"
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root lists everything")
+def test_a_directory_without_permission_does_not_stop_the_others(log_dir: Path) -> None:
+    forbidden = log_dir / "forbidden-0"
+    forbidden.mkdir(mode=0)
+    items = list(selected_logs(Target(log_dir), EVERYTHING))
+    assert [each.location.topic for each in items if isinstance(each, Finding)][:2] == [None, "forbidden"]
+    assert [each.path.parent.name for each in items if isinstance(each, LogUnit)] == ["orders-0"]
+
+
+def test_a_partition_that_vanished_does_not_stop_the_others(log_dir: Path) -> None:
+    write_segment(log_dir / "alpha-3", 0, batches(1))
+    target = Target(log_dir)
+    assert target.log_dirs[0].partitions[0].name == "alpha-3"
+    (log_dir / "alpha-3" / f"{0:020d}.log").unlink()
+    (log_dir / "alpha-3").rmdir()
+    items = list(selected_logs(target, EVERYTHING))
+    gone = [each for each in items if isinstance(each, Finding) and each.code == "file-changed"]
+    assert [(each.location.topic, each.location.partition) for each in gone] == [("alpha", 3)]
+    assert [each.path.parent.name for each in items if isinstance(each, LogUnit)] == ["orders-0"]
+
+
+def test_all_brokers_below_a_directory(tmp_path: Path) -> None:
+    for name in ("kafka-1", "kafka-2"):
+        write_segment(tmp_path / name / "orders-0", 0, batches(2))
+        (tmp_path / name / "meta.properties").write_text("version=1\n")
+    logs = [each for each in selected_logs(Target(tmp_path), EVERYTHING) if isinstance(each, LogUnit)]
+    assert [each.path.parent.parent.name for each in logs] == ["kafka-1", "kafka-2"]
+    assert selected_bytes([Target(tmp_path)], EVERYTHING) == sum(each.path.stat().st_size for each in logs)
