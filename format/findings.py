@@ -247,6 +247,14 @@ _CODES = (
                 "Deletes, swaps or ignores it.", "Delete a stray one when its data is not needed."),
     FindingCode("entry-unexpected", _I, "full", "A file or directory that no Kafka broker writes here.",
                 "Ignores it, or refuses to start for a directory it cannot parse.", "Move it elsewhere."),
+    FindingCode("boot-refused", _E, "full", "A broker would refuse to start on this log directory.",
+                "Stops, with the words in the message.", "Run kafkalog boot on all log directories of the node, and mend or move away what it names."),
+    FindingCode("boot-unserved", _E, "full", "A broker would start and not serve this log directory or partition.",
+                "Takes it offline.", "Run kafkalog boot on all log directories of the node; mend what it names, or delete the file where a broker writes it anew."),
+    FindingCode("replica-stray", _E, "full", "A log that the metadata log of the same directory does not assign to this node.",
+                "Renames its directory to -stray and serves nothing of it.", "Find out where the directory comes from; restore its partition.metadata when that is wrong."),
+    FindingCode("replica-missing", _E, "full", "A partition that the metadata log assigns to this directory, and that is not there.",
+                "Makes an empty log, and fetches from the leader when it is a follower.", "Look for a disk that is not mounted; compare with another replica before a broker starts."),
 )  # fmt: skip
 
 FINDING_CODES: dict[str, FindingCode] = {entry.code: entry for entry in _CODES}

@@ -245,7 +245,10 @@ def test_an_offset_checkpoint(tmp_path: Path, name: str, checkpoint: str) -> Non
     partition_of(tmp_path, LOG)
     (tmp_path / checkpoint).write_bytes(content)
     found = [each for each in verify(tmp_path) if each.code not in ("index-missing", "unflushed-segment")]
-    assert codes_of(found) == expected
+    # An I/O error of the reader fails the log directory; only high watermarks that are no numbers do harm as well.
+    is_high_watermark = checkpoint == layout.REPLICATION_OFFSET_CHECKPOINT
+    unserved = ["boot-unserved"] if name == "a wrong count" or (name == "words" and is_high_watermark) else []
+    assert codes_of(found) == unserved + expected
 
 
 @pytest.mark.parametrize(("is_clean", "expected"), [(True, ["checkpoint-mismatch"]), (False, [])])
@@ -293,4 +296,5 @@ def test_the_cache_of_tiered_storage_belongs_there(tmp_path: Path) -> None:
     (tmp_path / "remote-log-index-cache").mkdir()
     assert codes_of(each for each in verify(tmp_path) if each.code != "index-missing") == []
     (tmp_path / "something-else").mkdir()
-    assert codes_of(each for each in verify(tmp_path) if each.code != "index-missing") == ["entry-unexpected"]
+    found = codes_of(each for each in verify(tmp_path) if each.code != "index-missing")
+    assert found == ["boot-refused", "entry-unexpected"]

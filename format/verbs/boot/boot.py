@@ -53,13 +53,14 @@ def boot(log_dirs: list[Path], terms: BootTerms, node_id: int | None = None) -> 
     logs = load_logs(opened, metadata.image, node_id, terms)
     result.steps += [_refusal(error) for error in logs.stops]
     result.steps += [_unknown(error) for error in logs.unknown]
-    _offline_directories(opened, offline, result)
+    _offline_directories(opened, offline, result, may_be_last=not terms.is_one_of_several)
     for log_dir in opened:
         result.steps += log_dir.steps
     result.steps += logs.steps
     if metadata.image is not None and node_id is not None:
         _future_logs(logs, metadata, node_id, result)
-        _missing_logs(logs, opened, metadata, node_id, result, is_whole=not offline)
+        is_whole = not offline and not terms.is_one_of_several
+        _missing_logs(logs, opened, metadata, node_id, result, is_whole=is_whole)
         if metadata.image.problem is not None:
             result.steps.append(_unknown(NotKnown(metadata.image.problem, metadata_dir / METADATA_PARTITION)))
     _not_checked(result, identity, metadata, node_id)
@@ -127,11 +128,15 @@ def _unknown(error: NotKnown) -> Step:
     return Step(Action.UNKNOWN, error.path, reason=error.text)
 
 
-def _offline_directories(opened: list[LogDirState], offline: dict[Path, FailsLogDir], result: BootResult) -> None:
+def _offline_directories(
+    opened: list[LogDirState], offline: dict[Path, FailsLogDir], result: BootResult, *, may_be_last: bool
+) -> None:
     """Directories that fail while they are loaded; the last one takes the broker with it."""
     failed = list(offline.items())
     failed += [(log_dir.path, error) for log_dir in opened for error in log_dir.failures]
-    is_all = bool(failed) and {path for path, _ in failed} >= {each.path for each in opened} | set(offline)
+    is_all = (
+        may_be_last and bool(failed) and {path for path, _ in failed} >= {each.path for each in opened} | set(offline)
+    )
     for path, error in failed:
         step = _refusal(error)
         if is_all:
@@ -193,10 +198,9 @@ def _missing_logs(
         if found is not None:
             _check_topic_id(found, topic_id, result)
             continue
-        if not is_whole and image.directory_of(topic_id, partition, node_id) not in {
-            log_dir.directory_id for log_dir in serving
-        }:
-            continue  # it may lie in the directory that failed
+        homes = {log_dir.directory_id for log_dir in serving}
+        if not is_whole and image.directory_of(topic_id, partition, node_id) not in homes:
+            continue  # it may lie in a directory that failed, or that was not given
         high_watermark, log_start, home = _checkpointed(opened, (topic, partition))
         lost = lost_range(log_start, 2**63, log_start, high_watermark)
         reason = "the metadata assigns it to this node and there is no such log: an empty one is made"

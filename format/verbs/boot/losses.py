@@ -52,6 +52,8 @@ def _log_step(found: FoundLog, high_watermark: int | None, log_start: int | None
         reason = "the log is served from here on"
     if lost is not None:
         reason = f"the log ends at {log.log_end}, below its high watermark {high_watermark}; it goes on from there"
+    if not log.segments:
+        return Step(Action.KEEP, found.path, *found.key, reason="the log is recovered", kafka_class="UnifiedLog")
     active = log.segments[-1]
     end = active.end()
     behind = active.size_bytes - end.position

@@ -74,13 +74,18 @@ def load_metadata(metadata_dir: Path, terms: BootTerms) -> MetadataState:
     state = MetadataState()
     path = metadata_dir / METADATA_PARTITION
     if not is_there(path):
+        if terms.is_one_of_several:
+            return state
         state.image = ClusterImage()
         reason = "there is no metadata log here: the node begins a new one and knows of no topic"
         state.steps.append(Step(Action.CREATE, path, CLUSTER_METADATA_TOPIC, 0, reason=reason, kafka_class=_RAFT_LOG))
         return state
     files = read_partition_files(path, CLUSTER_METADATA_TOPIC, 0)
     epochs = EpochCache(files, terms.limits)
-    log = load_log(files, LoadTerms(terms, clean=False, why_recovered="the metadata log is recovered at every start"))
+    log = load_log(
+        files,
+        LoadTerms(terms, clean=False, is_metadata=True, why_recovered="the metadata log is recovered at every start"),
+    )
     epochs.settle(log)
     _check_topic_id(files, terms.limits)
     snapshots = _snapshots(files, log.log_start)

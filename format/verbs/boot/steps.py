@@ -60,12 +60,15 @@ class Step:
 class BootTerms:
     """What is asked: the Kafka version (major, minor), whether files that stay get a row, and the limits.
 
+    ``is_one_of_several``: the log directory may be one of several of its node, and the others are not known: nothing is
+    said of what they may hold, and logs that a broker would recover are not read.
     ``index_interval_bytes`` is the broker's default of ``index.interval.bytes``: it decides where recovery writes
     index entries, which matters only in logs whose offsets do not rise.
     """
 
     version: tuple[int, int] = (4, 3)
     every_file: bool = False
+    is_one_of_several: bool = False
     limits: Limits = DEFAULT_LIMITS
     index_interval_bytes: int = 4096
 

@@ -20,6 +20,7 @@ from format.rows.side_file_rows import side_file_blocks
 from format.scan.cost import size_of
 from format.scan.drivers import may_be_shared, open_driver
 from format.scan.protocol import LogUnit
+from format.verbs.boot.refusals import refusal_findings
 from format.verbs.verify.log_checks import verify_kraft_snapshot, verify_lone_segment
 from format.verbs.verify.partition_checks import logs_of_partition, verify_partition
 from format.verbs.verify.terms import NOT_CHECKED, Coverage, Verification
@@ -114,6 +115,7 @@ def verify_log_dir_files(log_dir: LogDir, terms: Verification) -> Iterator[Findi
     checkpoints = log_dir.checkpoints(terms.limits)
     yield from limited(checkpoints.findings)
     yield from limited(check_log_dir_files(log_dir, checkpoints, terms.limits))
+    yield from limited(refusal_findings(log_dir.path, terms.limits))
     terms.coverage.side_files += len(log_dir.checkpoint_paths) + (log_dir.meta_properties is not None)
     if log_dir.bootstrap_checkpoint is not None:
         yield from limited(verify_kraft_snapshot(log_dir.bootstrap_checkpoint, terms))

@@ -39,6 +39,7 @@ class LoadTerms:
     recovery_point: int = 0
     log_start: int = 0
     is_deleted: bool = False
+    is_metadata: bool = False
     why_recovered: str = "there was no clean shutdown"
 
 
@@ -50,8 +51,13 @@ class LoadedSegment:
     place: Path | None
     shown_path: Path
     size_bytes: int
-    index: OffsetIndexView
+    index_place: Path | None
     recovered: Recovered | None = None
+
+    @property
+    def index(self) -> OffsetIndexView:
+        """The offset index: as recovery made it, or as it lies on disk."""
+        return read_index(self.index_place, self.base_offset) if self.recovered is None else self.recovered.index
 
     def end(self) -> LogEnd:
         """Where the broker sees the segment end. Raises StopsStart where its reader fails."""
@@ -94,6 +100,8 @@ class _LogLoad:
 
     def run(self) -> LoadedLog:
         settle_leftovers(self._files)
+        if self._terms.boot.is_one_of_several and not self._terms.clean and not self._terms.is_metadata:
+            return LoadedLog(self._terms.log_start, 0, (), ())
         self._load_segments()
         if self._terms.is_deleted:
             return LoadedLog(self._terms.log_start, 0, (), ())
@@ -134,7 +142,7 @@ class _LogLoad:
         size_bytes = 0 if place is None else place.stat().st_size
         index_name = file_name(base_offset, OFFSET_INDEX_SUFFIX)
         index_place = files.present.get(index_name)
-        segment = LoadedSegment(base_offset, place, files.path / name, size_bytes, read_index(index_place, base_offset))
+        segment = LoadedSegment(base_offset, place, files.path / name, size_bytes, index_place)
         if index_name not in files.present:
             message = (
                 f"Could not find offset index file corresponding to log file {files.path / name}, recovering segment "
@@ -226,7 +234,7 @@ class _LogLoad:
                 files.step(Action.REBUILD_INDEX, index_name, "made anew with its log", kafka_class="LogSegment.recover")
             files.create(index_name)
         self._epochs += found.epochs
-        segment.recovered, segment.size_bytes, segment.index = found, found.valid_bytes, found.index
+        segment.recovered, segment.size_bytes = found, found.valid_bytes
         if not found.is_emptied:  # the exception comes before the snapshot is taken
             producers.map_end = found.map_end_offset if found.map_end_offset is not None else base_offset
             producers.take()
@@ -285,7 +293,7 @@ class _LogLoad:
         self._files.step(
             Action.CREATE, path.name, "an empty segment, as the log has none", offset=log_start, kafka_class=_CLASS
         )
-        self._segments[log_start] = LoadedSegment(log_start, None, path, 0, OffsetIndexView(log_start))
+        self._segments[log_start] = LoadedSegment(log_start, None, path, 0, None)
         return log_start
 
     # -- the producers' state -----------------------------------------------------------------------------------

@@ -1,0 +1,51 @@
+"""What a broker's start says of one log directory, as findings: refusals, strays, partitions that are gone.
+
+For verify: the directory may be one of several of its node, and what recovery would read is not read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from format.findings import Finding, finding
+from format.io import broker_lock
+from format.io.remote_path import is_remote, is_there
+from format.layout import LOCK
+from format.limits import Limits
+from format.location import Location
+from format.verbs.boot.boot import boot
+from format.verbs.boot.identity import METADATA_PARTITION
+from format.verbs.boot.steps import Action, BootTerms, Step
+
+#: Without a metadata log the directory may be one of a broker with ZooKeeper, of which 3.9 has the last.
+_NEWEST, _LAST_WITH_ZOOKEEPER = (4, 3), (3, 9)
+
+
+def refusal_findings(log_dir: Path, limits: Limits) -> Iterator[Finding]:
+    """Findings for what would keep a broker from starting here, or from serving what lies here.
+
+    None for a directory that a broker runs on, or that lies on a remote file system, where no broker starts.
+    """
+    if is_remote(log_dir) or broker_lock.probe(log_dir / LOCK).is_held:
+        return
+    version = _NEWEST if is_there(log_dir / METADATA_PARTITION) else _LAST_WITH_ZOOKEEPER
+    result = boot([log_dir], BootTerms(version=version, is_one_of_several=True, limits=limits))
+    for step in result.steps:
+        if step.action is Action.REFUSE:
+            yield _finding("boot-refused", step, f"a broker would not start: {_words(step)}")
+        elif step.action is Action.OFFLINE:
+            yield _finding("boot-unserved", step, f"a broker would not serve this: {_words(step)}")
+        elif step.action is Action.RENAME and str(step.new_path).endswith("-stray"):
+            yield _finding("replica-stray", step, f"a broker would rename this log to -stray: {step.reason}")
+        elif step.action is Action.CREATE and step.lost_offsets is not None:
+            yield _finding("replica-missing", step, step.reason)
+
+
+def _words(step: Step) -> str:
+    return ": ".join(each for each in (step.reason, step.broker_message) if each)
+
+
+def _finding(code: str, step: Step, message: str) -> Finding:
+    location = Location(str(step.path), step.topic, step.partition, position=step.position)
+    return finding(code, location, message, lost_offsets=step.lost_offsets)
