@@ -143,7 +143,7 @@ def load_command(entry: CommandEntry) -> Any:
     module = import_module(entry.module)
     function = as_command(getattr(module, entry.name.replace("-", "_")))
     app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
-    kind = getattr(module, "COMMAND_CLASS", HelpfulCommand)
+    kind: Any = getattr(module, "COMMAND_CLASS", HelpfulCommand)
     if issubclass(kind, LazyGroup):
         app.callback(cls=kind, context_settings=CONTEXT_SETTINGS)(function)
         app.info.name = entry.name

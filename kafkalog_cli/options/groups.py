@@ -71,5 +71,6 @@ def _value(name: str, hint: Any, values: dict[str, Any]) -> Any:
     """The value of a parameter or field: the option's own, or the group made of the values of its options."""
     if not is_dataclass(hint):
         return values[name]
-    hints = _hints(hint)
-    return hint(**{field.name: _value(field.name, hints[field.name], values) for field in fields(hint)})
+    group: Any = hint
+    hints = _hints(group)
+    return group(**{field.name: _value(field.name, hints[field.name], values) for field in fields(group)})

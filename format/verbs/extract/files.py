@@ -82,7 +82,8 @@ class RecordFile(Protocol):
 class FileFormat(Protocol):
     """How records are cut into portions, and the file that takes them."""
 
-    suffix: str
+    @property
+    def suffix(self) -> str: ...
 
     def portions(self, block: RowBlock) -> Iterator[Portion]: ...
 
