@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import tomllib
 from importlib import import_module
 
 import pytest
@@ -15,7 +14,7 @@ from format.kernel.compiled import COMPILED_MODULES
 from kafkalog_cli.command_table import COMMANDS, SCANS
 from kafkalog_cli.exit_codes import MEANINGS
 from kafkalog_cli.main import app, main
-from kafkalog_cli.version import VERSION, kernel_kind, version_text
+from kafkalog_cli.version import version_text
 from tests.corpora import REPOSITORY
 
 HEAVY = {
@@ -137,31 +136,6 @@ def test_help_of_a_command_shows_examples_and_exit_status():
     assert "[default: 8MiB]" in stdout
 
 
-def test_version():
-    with (REPOSITORY / "pyproject.toml").open("rb") as file:
-        assert tomllib.load(file)["project"]["version"] == VERSION
-    stdout, _stderr, modules = run("--version")
-    assert stdout == version_text() + "\n"
-    first, second, third = version_text().split("\n")
-    assert first == f"kafkalog {VERSION}"
-    assert second == f"kernel: {kernel_kind()}"
-    assert third.startswith("python: ")
-    assert not modules & {f"format.kernel.{each}" for each in COMPILED_MODULES}
-
-
-@pytest.mark.parametrize(
-    ("plain", "kind"),
-    [
-        ([], "compiled"),
-        (["checks", "text"], "compiled, but plain Python for checks, text"),
-        (list(COMPILED_MODULES), "plain Python"),
-    ],
-)
-def test_the_kernel_is_named_by_what_is_compiled(monkeypatch, plain, kind):
-    monkeypatch.setattr("kafkalog_cli.version.plain_modules", lambda: plain)
-    assert kernel_kind() == kind
-
-
 def test_a_mistyped_command_is_a_usage_error_with_a_suggestion(capsys):
     assert main(["verfy"]) == 2
     assert "Did you mean 'verify'?" in capsys.readouterr().err
@@ -211,5 +185,7 @@ def check_promises(module, command, *words):
     assert not {name for name in modules if name.split(".")[0] in HEAVY}
 
 
-def test_scan_offers_the_commands_that_are_scans():
-    assert [each.name for each in SCANS if each.panel == "Verbs"] == [each.name for each in COMMANDS if each.is_scan]
+def test_version():
+    stdout, _stderr, modules = run("--version")
+    assert stdout == version_text() + "\n"
+    assert not modules & {f"format.kernel.{each}" for each in COMPILED_MODULES}

@@ -1,0 +1,67 @@
+"""kafkalog scan as a user runs it: its usage errors, what it says where Spark is missing, and that it loads late."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from spark_jobs import session
+from tests.kafkalog_cli.commands.scan.spark_at_hand import needs_spark, no_class_archive  # noqa: F401
+from tests.running import Run
+
+
+def test_wrong_words_are_usage_errors(run_kafkalog: Callable[..., Run], tmp_path: Path, data_dir: Path) -> None:
+    log_dir = data_dir / "kafka-4.3-single" / "node-1"
+    for words in (
+        ("scan",),
+        ("scan", "verify"),
+        ("scan", "nothing", log_dir),
+        ("scan", "verify", tmp_path / "absent"),
+        ("scan", "extract", log_dir),
+        ("scan", "grep", log_dir),
+        ("scan", "verify", log_dir, "--from-offset", "1"),
+        ("scan", "ls", log_dir, "--batches"),
+        ("scan", "recompress", log_dir),
+        ("scan", "recompress", "--estimate", log_dir, "--codec", "gzip", "--level", "10"),
+        ("scan", "verify", log_dir, "--conf", "no-value"),
+        ("scan", "--no-such-option", "verify", log_dir),
+    ):
+        result = run_kafkalog(*words)
+        assert result.code == 2, words
+
+
+def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pyspark" else found(name))
+    with pytest.raises(session.SparkMissing, match=r"need pyspark.*pip install 'kafkalog\[spark\]'"):
+        session.require_spark()
+
+
+def test_a_missing_or_old_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
+    monkeypatch.setenv("JAVA_HOME", str(tmp_path))
+    with pytest.raises(session.SparkMissing, match="Java 17 or later: there is none"):
+        session.require_spark()
+    java = tmp_path / "bin" / "java"
+    java.parent.mkdir()
+    java.write_text("#!/bin/sh\n")
+    java.chmod(0o755)
+    (tmp_path / "release").write_text('JAVA_VERSION="11.0.2"\n')
+    with pytest.raises(session.SparkMissing, match="is Java 11"):
+        session.require_spark()
+    (tmp_path / "release").write_text('JAVA_VERSION="17.0.1"\n')
+    session.require_spark()
+
+
+def test_the_reason_of_a_failure_is_one_line() -> None:
+    text = 'x\nTraceback (most recent call last):\n  File "a"\nValueError: why\n\nDriver stacktrace:\n\tat org.x'
+    assert session.one_line_reason(Exception(text)) == "ValueError: why"
+    lost = (
+        "An error occurred while calling o63.count.\n: org.apache.spark.SparkException: Job aborted due to stage "
+        "failure: Task 0 in stage 0.0 failed 1 times, most recent failure: Lost task 0.0 in stage 0.0 (TID 0) (h "
+        "executor driver): org.apache.spark.SparkException: Python worker exited unexpectedly (crashed).\n\tat x"
+    )
+    assert session.one_line_reason(Exception(lost)) == "Python worker exited unexpectedly (crashed)."

@@ -1,0 +1,54 @@
+"""kafkalog dump as a user runs it: batches or records, ranges, limits, and what a table shows."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from format.columns import SCHEMAS
+from kafkalog_cli.commands import dump as command
+from tests.building import batches, write_segment
+from tests.running import Run
+
+RunMany = Callable[..., list[Run]]
+
+
+def test_batches_or_records(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    partition = write_segment(tmp_path / "t-0", 0, batches(4)).parent
+    plain, records, some, few = run_kafkalog_many(
+        [
+            ["dump", partition, "--format", "jsonl"],
+            ["dump", partition, "--records", "--format", "jsonl"],
+            ["dump", partition, "--records", "--from-offset", "2", "--to-offset", "7", "--format", "jsonl"],
+            ["dump", partition, "--records", "--from-offset", "2", "--limit", "2", "--format", "jsonl"],
+        ]
+    )
+    assert [row["base_offset"] for row in plain.check(0).rows("batch")] == [0, 3, 6, 9]
+    assert [row["offset"] for row in records.check(0).rows("record")] == list(range(12))
+    assert [row["offset"] for row in some.check(0).rows("record")] == [2, 3, 4, 5, 6, 7]
+    assert [row["offset"] for row in few.check(0).rows("record")] == [2, 3]
+
+
+def test_raw_records_of_an_internal_topic(data_dir: Path, run_kafkalog_many: RunMany) -> None:
+    log_dir = data_dir / "kafka-4.3-single" / "node-1"
+    paths = [each for each in log_dir.glob("__consumer_offsets-*") if any(map(_has_bytes, each.glob("*.log")))]
+    decoded, raw = run_kafkalog_many(
+        [["dump", *paths, "--records", *more, "--limit", "5", "--format", "jsonl"] for more in ((), ("--raw",))]
+    )
+    keys = [row["key"] for row in decoded.check(0).rows("record")]
+    assert any(isinstance(key, dict) and "base64" not in key for key in keys)
+    assert all(key is None or isinstance(key, str) or set(key) == {"base64"} for key in raw_keys(raw))
+
+
+def raw_keys(run: Run) -> list[object]:
+    return [row["key"] for row in run.check(0).rows("record")]
+
+
+def _has_bytes(path: Path) -> bool:
+    return path.stat().st_size > 0
+
+
+def test_a_table_shows_columns_that_there_are() -> None:
+    schemas = {each.type: each for each in SCHEMAS}
+    for row_type, columns in command._TABLE_COLUMNS.items():
+        assert set(columns) <= set(schemas[row_type].names)

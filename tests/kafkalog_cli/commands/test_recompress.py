@@ -1,0 +1,83 @@
+"""kafkalog recompress: usage errors, estimates, explanations, several partitions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.building import batches, write_segment
+from tests.running import Run
+
+RunMany = Callable[..., list[Run]]
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Path:
+    write_segment(tmp_path / "src" / "t-0", 0, batches(4, values=9))
+    return tmp_path / "src" / "t-0"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--output", "x"],
+        ["--codec", "lzma", "--output", "x"],
+        ["--codec", "zstd"],
+        ["--codec", "zstd", "--level", "99", "--output", "x"],
+        ["--codec", "snappy", "--level", "1", "--output", "x"],
+        ["--codec", "zstd", "--estimate", "--output", "x"],
+        ["--explain"],
+    ],
+)
+def test_usage_errors(partition: Path, run_kafkalog_many: RunMany, words: list[str]) -> None:
+    [run] = run_kafkalog_many([["recompress", partition, *words]])
+    run.check(2)
+
+
+def test_estimate_and_explain_write_nothing(
+    partition: Path, tmp_path: Path, run_kafkalog_many: RunMany, source_snapshot: Callable[[Path], None]
+) -> None:
+    source_snapshot(tmp_path / "src")
+    log_bytes = (partition / f"{0:020d}.log").stat().st_size
+    estimate, sampled, whole, explain = run_kafkalog_many(
+        [
+            ["recompress", partition, "--estimate", "--format", "jsonl"],
+            ["recompress", partition, "--estimate", "--sample", str(log_bytes - 1), "--format", "jsonl"],
+            ["recompress", partition, "--estimate", "--whole", "--codec", "gzip", "--level", "9", "--format", "jsonl"],
+            ["recompress", partition, "--explain", "--codec", "gzip", "--format", "jsonl"],
+        ]
+    )
+    rows = estimate.check(0).rows("estimate")
+    assert [row["codec"] for row in rows] == ["none:4", "none", "gzip", "snappy", "lz4", "zstd"]
+    assert {row["log_bytes"] for row in rows} == {log_bytes}
+    assert rows[1]["estimated_bytes"] == log_bytes
+    assert not estimate.summary["not_checked"]  # the sample was the whole
+    assert sampled.check(0).rows("estimate")[0]["sampled_bytes"] < log_bytes
+    assert sampled.summary["not_checked"]
+    [_, gzip] = whole.check(0).rows("estimate")
+    assert (gzip["level"], gzip["sampled_bytes"]) == (9, log_bytes)
+    assert not whole.summary["not_checked"]
+    decisions = explain.check(0).rows("batch_decision")
+    assert [(row["decision"], row["reason"]) for row in decisions] == [("recompressed", "codec-differs")] * 4
+    assert os.listdir(tmp_path) == ["src"]
+
+
+def test_an_estimate_of_the_whole_is_what_comes_out(tmp_path: Path, run_kafkalog_many: RunMany, data_dir: Path) -> None:
+    source = data_dir / "kafka-4.3-single" / "node-1" / "orders-0"
+    [estimate, real] = run_kafkalog_many(
+        [
+            ["recompress", source, "--estimate", "--whole", "--codec", "zstd", "--format", "jsonl"],
+            ["recompress", source, "--codec", "zstd", "--output", tmp_path / "out", "--format", "jsonl"],
+        ]
+    )
+    assert estimate.check(0).rows("estimate")[-1]["estimated_bytes"] == real.check(0).summary["counts"]["written_bytes"]
+
+
+def test_several_partitions(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    paths = [write_segment(tmp_path / name, 0, batches(1)).parent for name in ("a-0", "b-3")]
+    [run] = run_kafkalog_many([["recompress", *paths, "--codec", "gzip", "--output", tmp_path / "out"]])
+    run.check(0)
+    assert sorted(os.listdir(tmp_path / "out")) == ["a-0", "b-3", "manifest.json"]

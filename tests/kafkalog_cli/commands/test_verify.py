@@ -1,0 +1,54 @@
+"""kafkalog verify as a user runs it: usage errors, levels, what was not checked."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.running import Run
+
+RunMany = Callable[..., list[Run]]
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--partitioner", "murmur2"],
+        ["--partitions", "3"],
+        ["--partitioner", "murmur2", "--partitions", "0"],
+        ["--partitioner", "murmur2", "--partitions", "3", "--level", "crc"],
+        ["--level", "deep"],
+        ["--as", "parquet"],
+    ],
+)
+def test_usage_errors(words: list[str], data_dir: Path, run_kafkalog_many: RunMany) -> None:
+    [run] = run_kafkalog_many([["verify", data_dir / "kafka-4.3-single" / "node-1" / "orders-0", *words]])
+    run.check(2)
+    assert not run.stdout
+
+
+def test_each_level_says_what_it_leaves_out(data_dir: Path, run_kafkalog_many: RunMany) -> None:
+    partition = data_dir / "kafka-4.3-single" / "node-1" / "orders-0"
+    levels = ("headers", "crc", "records", "full")
+    runs = run_kafkalog_many([["verify", partition, "--level", level, "--format", "jsonl"] for level in levels])
+    left_out = [len(run.check(0).summary["not_checked"]) for run in runs]
+    assert left_out == sorted(left_out, reverse=True)
+    assert left_out[0] > left_out[-1] == 0
+    counts = [run.summary["counts"] for run in runs]
+    assert [each["records"] > 0 for each in counts] == [False, False, True, True]
+    assert len({each["batches"] for each in counts}) == 1
+
+
+def test_a_file_by_itself_is_checked_without_its_neighbours(data_dir: Path, run_kafkalog_many: RunMany) -> None:
+    log = next((data_dir / "kafka-4.3-single" / "node-1" / "orders-0").glob("*.log"))
+    [run] = run_kafkalog_many([["verify", log, "--format", "jsonl"]])
+    assert run.check(0).summary["not_checked"] == ["what lies beside a file that is given by itself"]
+
+
+def test_keys_of_other_partitions(data_dir: Path, run_kafkalog_many: RunMany) -> None:
+    log_dir = data_dir / "kafka-4.3-single" / "node-1"
+    words = ["--partitioner", "murmur2", "--format", "jsonl", "--partitions"]
+    [run] = run_kafkalog_many([["verify", log_dir / "orders-0", *words, "1000"]])
+    assert "record-misplaced" in {row["code"] for row in run.rows("finding")}

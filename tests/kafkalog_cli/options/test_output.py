@@ -1,0 +1,16 @@
+"""Where rows go, as a run reads it."""
+
+from __future__ import annotations
+
+from kafkalog_cli.options.output import DocumentOutput, Output, RowOutput
+from kafkalog_cli.render import FORMATS
+
+
+def test_rows_go_to_standard_output_unless_a_file_is_given() -> None:
+    outputs: list[Output] = [RowOutput(), DocumentOutput(), DocumentOutput("csv", "out.csv", True)]
+    assert [(each.format_name, each.output_file, each.quiet) for each in outputs] == [
+        (None, None, False),
+        (None, None, False),
+        ("csv", "out.csv", True),
+    ]
+    assert "csv" in FORMATS
