@@ -132,7 +132,7 @@ class KafkaLogReader(DataSourceReader):
             sys.stderr.write(f"kafkalog: dropped in this task: {self._dropped.total()} ({codes})\n")
 
     def _batches(self, item: Item) -> Iterator[pa.RecordBatch]:
-        from spark_jobs import views
+        from spark_jobs import scan_views, views
 
         options = self._options
         try:
@@ -143,9 +143,9 @@ class KafkaLogReader(DataSourceReader):
             elif options.view == "index_entries":
                 yield from views.index_entries(item)
             elif isinstance(item, Unit) and options.view == "segments":
-                yield from _of_rows(SEGMENT, views.listed(item, SEGMENT))
+                yield from _of_rows(SEGMENT, scan_views.listed(item, SEGMENT))
             elif isinstance(item, Unit):
-                yield from views.findings(item)
+                yield from scan_views.findings(item)
         except UnreadableFile as error:
             is_gone = error.location is not None and not is_there(error.location.path)
             if not (options.ignore_missing if is_gone else options.ignore_corrupt):

@@ -27,7 +27,7 @@ from spark_jobs.schemas import BROKER_ID, REPORT_TABLES, ddl
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from spark_jobs.submit import Scan
+    from spark_jobs.requests import Scan
 
 #: Which tables a job's report has.
 TABLES_OF_JOB = {"verify": ("findings",), "inventory": ("log_dirs", "partitions", "segments", "findings"), "grep": ()}

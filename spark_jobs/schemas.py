@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -47,10 +47,11 @@ def struct_type(schema: RowSchema) -> StructType:
     """The columns as a StructType, with their meanings as comments."""
     from pyspark.sql.types import StructType
 
-    made = StructType.fromDDL(ddl(schema))
+    made: Any = StructType.fromDDL(ddl(schema))
     for field, column in zip(made.fields, schema.columns, strict=True):
         field.metadata = {"comment": column.meaning}
-    return made
+    struct: StructType = made
+    return struct
 
 
 # -- the views of the data source ----------------------------------------------------------------------------

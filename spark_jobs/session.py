@@ -183,13 +183,14 @@ def _no_orphan() -> Iterator[None]:
     from pyspark import java_gateway
 
     started: list[subprocess.Popen[bytes]] = []
-    popen = java_gateway.Popen
+    gateway: Any = java_gateway  # the type checker knows of no Popen there
+    popen = gateway.Popen
 
     def start(*arguments: Any, **keywords: Any) -> subprocess.Popen[bytes]:
         started.append(popen(*arguments, **keywords))
         return started[-1]
 
-    java_gateway.Popen = start  # type: ignore[assignment,misc]
+    gateway.Popen = start
     try:
         yield
     except BaseException:
@@ -198,7 +199,7 @@ def _no_orphan() -> Iterator[None]:
             process.wait()
         raise
     finally:
-        java_gateway.Popen = popen  # type: ignore[misc]
+        gateway.Popen = popen
 
 
 @contextlib.contextmanager

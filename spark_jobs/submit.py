@@ -1,80 +1,36 @@
-"""The one door to Spark: runs a job over paths and gives back what it tells, in a fixed order.
+"""The one door to Spark: runs a scan over paths and returns its results in a fixed order.
 
-``run`` is behind both ``kafkalog scan`` and the jobs' own ``main`` for spark-submit.
+``run`` is behind ``kafkalog scan``, also when spark-submit calls it.
 """
 
 from __future__ import annotations
 
 import importlib
-import json
-import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+import pickle
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
-from format.columns import FINDING, RECORD, RowSchema
-from format.errors import InputError, KafkaLogError
-from format.findings import Finding
-from format.io import remote_files
-from format.io.remote_path import path_of
-from format.layout import CODEC_NAMES
+from format.columns import RECORD
+from format.errors import InputError
 from format.limits import DEFAULT_LIMITS, MIB, Limits
-from format.node.log_dir import Kind
 from format.scan.selection import EVERYTHING, Selection
 from format.verbs.recompress.estimate import DEFAULT_SAMPLE_BYTES
-from format.verbs.verify.verify import Coverage
 from format.verbs.verify.walk import Level
 from spark_jobs.class_archive import want_class_archive
-from spark_jobs.planning import Plan, Splits, plan
+from spark_jobs.planning import Plan, plan
+from spark_jobs.requests import JobOptions, ReportProgress, Rows, Scan, Told
 from spark_jobs.session import close_session, is_session_running, is_submitted, open_session, require_spark
 
 if TYPE_CHECKING:
     from format.verbs.grep.grep import Criteria
 
+__all__ = ["JOBS", "JobOptions", "ReportProgress", "Rows", "Scan", "Told", "job_options", "run"]
+
 JOBS = ("verify", "inventory", "grep", "extract", "recompress-estimate")
 
 #: Results of no more than this are fetched by the driver at once, and not partition by partition.
 _MOST_BYTES_AT_ONCE = 16 * MIB
-
-ToldProgress = Callable[[int, int], None]  # bytes done, bytes in all
-
-
-class JobOptions(Protocol):
-    """The options of a job; each job's module has its own class."""
-
-    @property
-    def splits(self) -> Splits: ...
-
-
-@dataclass(frozen=True, slots=True)
-class Rows:
-    """Rows of one schema, told by a job."""
-
-    schema: RowSchema
-    rows: Iterator[tuple[Any, ...]] | list[tuple[Any, ...]]
-
-
-@dataclass(frozen=True, slots=True)
-class Scan:
-    """A job over paths: where it runs, and where its report goes.
-
-    ``output`` is a directory of Parquet tables, by table and broker id; ``range_bytes`` how much a task reads at
-    once of a large log, None to choose by the total.
-    """
-
-    job: str
-    paths: Sequence[Path]
-    options: JobOptions
-    master: str | None = None
-    kind: Kind | None = None
-    output: str | None = None
-    broker_id: int | None = None
-    range_bytes: int | None = None
-    conf: Mapping[str, str] = field(default_factory=dict)
-
-
-Told = Finding | Rows | Coverage
 
 
 def job_options(
@@ -92,28 +48,28 @@ def job_options(
     """The options of a job, from what it takes of these; raises SparkMissing where Spark cannot start."""
     require_spark()  # the jobs need pyarrow as soon as they are imported
     if job == "verify":
-        from spark_jobs.jobs.verify import VerifyOptions
+        from spark_jobs.scans.verify import VerifyOptions
 
         return VerifyOptions(level, limits)
     if job == "grep":
         from format.verbs.grep.grep import Criteria as AnyRecord
-        from spark_jobs.jobs.grep import GrepOptions
+        from spark_jobs.scans.grep import GrepOptions
 
         return GrepOptions(criteria or AnyRecord(), limits)
     if job == "extract":
-        from spark_jobs.jobs.extract import ExtractOptions
+        from spark_jobs.scans.extract import ExtractOptions
 
         return ExtractOptions(selection, limits)
     if job == "recompress-estimate":
-        from spark_jobs.jobs.recompress_estimate import EstimateOptions
+        from spark_jobs.scans.recompress_estimate import EstimateOptions
 
         return EstimateOptions(codec, codec_level, sample_bytes, limits)
-    from spark_jobs.jobs.inventory import InventoryOptions
+    from spark_jobs.scans.inventory import InventoryOptions
 
     return InventoryOptions(batches=batches, limits=limits)
 
 
-def run(scan: Scan, told: ToldProgress | None = None) -> Iterator[Told]:
+def run(scan: Scan, told: ReportProgress | None = None) -> Iterator[Told]:
     """What the job tells, unit by unit in the order of the paths; a session that was not there before is closed.
 
     Raises SparkMissing where Spark cannot start, InputError for a path that is nothing of Kafka's, and JobFailed.
@@ -157,10 +113,10 @@ def _planned(scan: Scan, parallelism: int) -> Plan[Any]:
 
 
 def _module_of(job: str) -> Any:
-    return importlib.import_module(f"spark_jobs.jobs.{job.replace('-', '_')}")
+    return importlib.import_module(f"spark_jobs.scans.{job.replace('-', '_')}")
 
 
-def _run(session: Any, scan: Scan, made: Plan[Any], told: ToldProgress | None) -> Iterator[Told]:
+def _run(session: Any, scan: Scan, made: Plan[Any], told: ReportProgress | None) -> Iterator[Told]:
     from pyspark import StorageLevel
 
     from spark_jobs.report import write_report
@@ -185,15 +141,14 @@ def _run(session: Any, scan: Scan, made: Plan[Any], told: ToldProgress | None) -
         watched(session, "kafkalog report", lambda: write_report(session, results, scan))
         if hasattr(module, "written_beside"):
             module.written_beside(session, scan, share_told)
-    import pickle
-
     rows: Iterable[Any]
     if result_bytes <= _MOST_BYTES_AT_ONCE:
         rows = sorted(results.collect(), key=lambda row: row[:5])
     else:  # one partition after the other reaches the driver, so that it never holds them all
         rows = results.orderBy(*ORDER).toLocalIterator()
     for row in rows:
-        yield from _values(Result(*row[:5], pickle.loads(row[5])))
+        unit, phase, segment, part, step, payload = row
+        yield from _values(Result(unit, phase, segment, part, step, pickle.loads(payload)))
 
 
 def _bytes_of(results: Any) -> int:
@@ -204,8 +159,8 @@ def _bytes_of(results: Any) -> int:
 
 
 def _values(result: Any) -> Iterator[Told]:
-    from spark_jobs.jobs.grep import ArrowRecords
-    from spark_jobs.jobs.inventory import Listed
+    from spark_jobs.scans.grep import ArrowRecords
+    from spark_jobs.scans.inventory import Listed
 
     values = result.value if isinstance(result.value, list) else [result.value]
     for value in values:
@@ -215,104 +170,3 @@ def _values(result: Any) -> Iterator[Told]:
             yield Rows(RECORD, value.rows())
         else:
             yield value
-
-
-# -- spark-submit --------------------------------------------------------------------------------------------
-
-
-def main(job: str, arguments: Sequence[str] | None = None) -> int:
-    """A job's own entry for spark-submit: rows as JSON lines on standard output, and a summary as the last line.
-
-    The exit status is 1 for findings of severity error and above, 3 where something could not be read, as the
-    command line has it.
-    """
-    import argparse
-
-    parser = argparse.ArgumentParser(prog=f"spark_jobs/jobs/{job.replace('-', '_')}.py")
-    if job == "grep":
-        parser.add_argument("pattern")
-    parser.add_argument("paths", nargs="+")
-    parser.add_argument("--output", help="a directory for Parquet tables")
-    parser.add_argument("--broker-id", type=int)
-    parser.add_argument("--master")
-    parser.add_argument("--range-bytes", type=int)
-    if job == "verify":
-        parser.add_argument("--level", choices=("headers", "crc", "records", "full"), default="full")
-    if job == "inventory":
-        parser.add_argument("--batches", action="store_true")
-    if job == "recompress-estimate":
-        parser.add_argument("--codec", choices=CODEC_NAMES)
-        parser.add_argument("--codec-level", type=int)
-        parser.add_argument("--sample-bytes", type=int, default=DEFAULT_SAMPLE_BYTES)
-        parser.add_argument("--whole", action="store_true")
-    given = parser.parse_args(arguments)
-    remote_files.know(given.paths)
-    scan = Scan(
-        job,
-        [path_of(each) for each in given.paths],
-        job_options(
-            job,
-            level=Level[getattr(given, "level", "full").upper()],
-            criteria=_criteria(given.pattern) if job == "grep" else None,
-            batches=getattr(given, "batches", False),
-            codec=getattr(given, "codec", None),
-            codec_level=getattr(given, "codec_level", None),
-            sample_bytes=None if getattr(given, "whole", False) else getattr(given, "sample_bytes", None),
-        ),
-        given.master,
-        output=given.output,
-        broker_id=given.broker_id,
-        range_bytes=given.range_bytes,
-    )
-    return _print_lines(scan)
-
-
-def _criteria(pattern: str) -> Criteria:
-    from format.verbs.grep.grep import Criteria
-    from format.verbs.grep.pattern import text_pattern
-
-    return Criteria(text_pattern(pattern))
-
-
-def _print_lines(scan: Scan) -> int:
-    from format.rows.arrow_columns import finding_row
-
-    counts: dict[str, int] = {}
-    code = 0
-    try:
-        for item in run(scan):
-            if isinstance(item, Coverage):
-                continue
-            rows = Rows(FINDING, [finding_row(item)]) if isinstance(item, Finding) else item
-            if isinstance(item, Finding):
-                code = _worse(code, 3 if item.is_incomplete else 1 if item.severity >= 2 else 0)
-            for row in rows.rows:
-                _print({"type": rows.schema.type, **dict(zip(rows.schema.names, map(_plain, row), strict=True))})
-                counts[rows.schema.type] = counts.get(rows.schema.type, 0) + 1
-    except KafkaLogError as error:
-        sys.stderr.write(f"kafkalog: {error}\n")
-        return 3
-    _print({"type": "summary", "command": f"scan {scan.job}", "counts": counts, "exit_code": code})
-    return code
-
-
-def _worse(code: int, other: int) -> int:
-    return max(code, other, key=(0, 3, 1).index)
-
-
-def _print(values: dict[str, Any]) -> None:
-    sys.stdout.write(json.dumps(values, default=str) + "\n")
-
-
-def _plain(value: Any) -> Any:
-    """Bytes as the command line's JSON has them: text where they are UTF-8, else base64."""
-    if isinstance(value, bytes):
-        try:
-            return value.decode("utf-8")
-        except UnicodeDecodeError:
-            import base64
-
-            return {"base64": base64.b64encode(value).decode("ascii")}
-    if isinstance(value, (list, tuple)):
-        return [_plain(each) for each in value]
-    return value

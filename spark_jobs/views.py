@@ -9,7 +9,6 @@ import numpy as np
 import pyarrow as pa
 
 from format import layout
-from format.columns import RowSchema
 from format.files import offset_index, time_index
 from format.findings import Finding, finding_of
 from format.io.remote_path import is_there, path_of
@@ -23,22 +22,20 @@ from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
 from format.rows.arrow_columns import (
     ARROW_TYPES,
-    BoolColumn,
     arrow_schema,
     batch_table_batch,
     bounded_parts,
     bytes_array,
     constant,
-    findings_batch,
     headers_array,
     ints,
     record_batch_of,
 )
-from format.rows.record_rows import Row
+from format.rows.column_values import BoolColumn
 from format.scan.damage_findings import damage_finding
 from format.scan.read_log import crc_findings
 from spark_jobs.part_bounds import bounds_of, opened
-from spark_jobs.planning import Item, Part, Unit
+from spark_jobs.planning import Item, Part
 from spark_jobs.read_options import ReadOptions
 from spark_jobs.schemas import DETAILS, INDEX_ENTRY
 
@@ -203,21 +200,3 @@ def index_entries(item: Item) -> Iterator[pa.RecordBatch]:
         }
         schema = arrow_schema(INDEX_ENTRY)
         yield pa.RecordBatch.from_arrays([columns[name] for name in schema.names], schema=schema)
-
-
-def listed(unit: Unit, schema: RowSchema) -> Iterator[Row]:
-    """The rows of one schema in the inventory of a unit."""
-    from spark_jobs.jobs.inventory import InventoryOptions, Listed, items
-
-    for each in items(unit, InventoryOptions()):
-        if isinstance(each, Listed) and each.schema.type == schema.type:
-            yield each.row
-
-
-def findings(unit: Unit) -> Iterator[pa.RecordBatch]:
-    """The findings of a unit, verified whole."""
-    from spark_jobs.jobs.verify import VerifyOptions, verified
-
-    for result in verified(unit, VerifyOptions()):
-        if isinstance(result.value, list):
-            yield findings_batch(result.value)

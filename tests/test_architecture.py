@@ -312,11 +312,28 @@ def test_spark_has_one_door() -> None:
 
 
 def test_spark_jobs_do_without_the_command_line() -> None:
+    """But for the entries for spark-submit, which are nothing but a call of the command line."""
     wrong = [
         str(each)
         for each in imports_of("spark_jobs")
         if each.module.split(".")[0] in ("kafkalog_cli", "typer", "click", "rich", "docs", "tests")
+        and not (is_within(each.importer, "spark_jobs.jobs") and each.module == "kafkalog_cli.main")
     ]
+    assert not wrong, "\n".join(wrong)
+
+
+def test_entries_for_spark_submit_have_no_logic() -> None:
+    entries = [path for name, path in modules().items() if is_within(name, "spark_jobs.jobs")]
+    assert len(entries) > 4
+    for path in entries:
+        defined = [
+            node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, (ast.FunctionDef, ast.ClassDef))
+        ]
+        assert not defined, path
+
+
+def test_nobody_but_the_command_line_knows_the_entries_for_spark_submit() -> None:
+    wrong = [str(each) for each in all_imports() if is_within(each.module, "spark_jobs.jobs")]
     assert not wrong, "\n".join(wrong)
 
 

@@ -1,1 +1,1 @@
-"""The jobs: each one operation of ``format`` over a plan; the file's name is the job's."""
+"""The entries for spark-submit, one for each scan. They pass their arguments to the command line of kafkalog."""

@@ -22,12 +22,12 @@ from format.verbs.grep.grep import Criteria
 from format.verbs.grep.pattern import text_pattern
 from format.verbs.verify.verify import Verification, verify
 from spark_jobs.data_source import KafkaLogReader, _schemas
-from spark_jobs.jobs.extract import ExtractOptions
-from spark_jobs.jobs.grep import GrepOptions
-from spark_jobs.jobs.inventory import InventoryOptions
-from spark_jobs.jobs.verify import VerifyOptions
 from spark_jobs.planning import Part, plan
 from spark_jobs.read_options import parse_options
+from spark_jobs.scans.extract import ExtractOptions
+from spark_jobs.scans.grep import GrepOptions
+from spark_jobs.scans.inventory import InventoryOptions
+from spark_jobs.scans.verify import VerifyOptions
 from spark_jobs.submit import Rows, Scan, run
 from tests.building import batch, batches, write_segment
 

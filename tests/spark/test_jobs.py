@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -25,14 +26,14 @@ from format.verbs.grep.pattern import text_pattern
 from format.verbs.ls.ls import ls
 from format.verbs.recompress.estimate import estimate, targets_of
 from format.verbs.verify.verify import verify
-from spark_jobs.jobs.extract import ExtractOptions
-from spark_jobs.jobs.grep import GrepOptions
-from spark_jobs.jobs.inventory import InventoryOptions
-from spark_jobs.jobs.recompress_estimate import EstimateOptions, planned
-from spark_jobs.jobs.verify import VerifyOptions
+from spark_jobs.scans.extract import ExtractOptions
+from spark_jobs.scans.grep import GrepOptions
+from spark_jobs.scans.inventory import InventoryOptions
+from spark_jobs.scans.recompress_estimate import EstimateOptions, planned
+from spark_jobs.scans.verify import VerifyOptions
 from spark_jobs.submit import Rows, Scan, run
 from tests.building import batches, write_segment
-from tests.corpora import Corpus
+from tests.corpora import REPOSITORY, Corpus
 
 
 def _told(scan: Scan) -> list[Any]:
@@ -101,7 +102,7 @@ def test_extract_is_dump(spark: Any, corpus: Corpus, damaged_copy: Path, tmp_pat
 def test_recompress_estimate_is_recompress_with_estimate(
     spark: Any, damaged_copy: Path, sample_bytes: int | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spark_jobs.jobs.recompress_estimate._SMALLEST_TASK_BYTES", 10_000)
+    monkeypatch.setattr("spark_jobs.scans.recompress_estimate._SMALLEST_TASK_BYTES", 10_000)
     big = damaged_copy.parent / "estimate" / "big-0"
     for number in range(4):
         write_segment(big, number * 9000, batches(3000, number * 9000, values=3))
@@ -128,7 +129,7 @@ def test_recompress_estimate_of_one_codec_and_of_what_vanished(
         gone.unlink(missing_ok=True)
         return made
 
-    monkeypatch.setattr("spark_jobs.jobs.recompress_estimate.planned", plan_and_remove)
+    monkeypatch.setattr("spark_jobs.scans.recompress_estimate.planned", plan_and_remove)
     options = EstimateOptions("zstd", 9)
     got = _told(Scan("recompress-estimate", [tmp_path], options))
     assert [each.code for each in got if isinstance(each, Finding)] == ["file-changed"]
@@ -179,11 +180,21 @@ def test_a_report_is_not_written_into_what_is_read(spark: Any, data_dir: Path) -
             list(run(Scan("verify", [source], VerifyOptions(), output=str(output))))
 
 
-def test_main_prints_json_lines(spark: Any, damaged_copy: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    from spark_jobs.submit import main
+ENTRIES = {"verify": [], "inventory": [], "grep": ["no such text anywhere"], "recompress_estimate": ["--whole"]}
 
-    assert main("verify", [str(damaged_copy)]) == 1
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_an_entry_for_spark_submit_is_the_command(
+    entry: str, spark: Any, damaged_copy: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The script that spark-submit is given takes the arguments of ``kafkalog scan`` and prints JSON lines."""
+    script = REPOSITORY / "spark_jobs" / "jobs" / f"{entry}.py"
+    monkeypatch.setattr("sys.argv", [str(script), *ENTRIES[entry], str(damaged_copy)])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(script), run_name="__main__")
+    lines = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
     assert lines[-1]["type"] == "summary"
-    assert len(lines) - 1 == len(list(verify(damaged_copy)))
-    assert main("grep", ["no such text anywhere", str(damaged_copy)]) in (0, 1, 3)
+    assert lines[-1]["exit_code"] == ended.value.code
+    if entry == "verify":
+        assert ended.value.code == 1
+        assert sum(line["type"] == "finding" for line in lines) == len(list(verify(damaged_copy)))

@@ -27,11 +27,11 @@ from format.verbs.grep.pattern import text_pattern
 from format.verbs.ls.ls import ls
 from format.verbs.verify.verify import verify
 from spark_jobs.data_source import KafkaLogDataSource
-from spark_jobs.jobs.extract import ExtractOptions
-from spark_jobs.jobs.grep import GrepOptions
-from spark_jobs.jobs.inventory import InventoryOptions
-from spark_jobs.jobs.verify import VerifyOptions
 from spark_jobs.planning import plan
+from spark_jobs.scans.extract import ExtractOptions
+from spark_jobs.scans.grep import GrepOptions
+from spark_jobs.scans.inventory import InventoryOptions
+from spark_jobs.scans.verify import VerifyOptions
 from spark_jobs.submit import Rows, Scan, run
 from tests.building import batches, write_segment
 from tests.corpora import REPOSITORY

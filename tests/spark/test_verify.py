@@ -17,8 +17,8 @@ from format.verbs.verify.verify import Coverage, Verification
 from format.verbs.verify.verify import verify as verify_path
 from format.verbs.verify.walk import Level
 from spark_jobs import submit
-from spark_jobs.jobs.verify import VerifyOptions
 from spark_jobs.planning import plan
+from spark_jobs.scans.verify import VerifyOptions
 from spark_jobs.submit import Scan, run
 from tests.building import batches, write_segment
 from tests.corpora import Corpus
@@ -137,7 +137,7 @@ def test_a_file_that_changed_since_it_was_planned(spark: Any, tmp_path: Path, mo
 def test_an_executor_that_dies_changes_nothing(spark: Any, damaged_copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     once = damaged_copy.parent / "died"
     monkeypatch.setattr("spark_jobs.replay.walk_part", _dying_once(once))
-    monkeypatch.setattr("spark_jobs.jobs.verify.walk_part", _dying_once(once))
+    monkeypatch.setattr("spark_jobs.scans.verify.walk_part", _dying_once(once))
     _check(damaged_copy, range_bytes=2000)
     assert once.exists()
 

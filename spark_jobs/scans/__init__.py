@@ -1,0 +1,1 @@
+"""The scans: what each makes of a plan on Spark, with the operations of ``format``."""
