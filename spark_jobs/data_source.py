@@ -22,9 +22,9 @@ from format.findings import Finding, Severity
 from format.io import remote_files
 from format.io.remote_path import is_there, path_of
 from format.location import Location
-from spark_jobs.planning import Item, Part, Splits, Unit, plan
-from spark_jobs.read_options import OPTIONS, ReadOptions, parse_options, resolved_paths
 from spark_jobs.schemas import VIEWS, ddl, plain_arrow_schema, records_view
+from spark_jobs.views.read_options import OPTIONS, ReadOptions, parse_options, resolved_paths
+from spark_jobs.work.planning import Item, Part, Splits, Unit, plan
 
 if TYPE_CHECKING:
     from pyspark.sql.types import StructType
@@ -132,16 +132,16 @@ class KafkaLogReader(DataSourceReader):
             sys.stderr.write(f"kafkalog: dropped in this task: {self._dropped.total()} ({codes})\n")
 
     def _batches(self, item: Item) -> Iterator[pa.RecordBatch]:
-        from spark_jobs import scan_views, views
+        from spark_jobs.views import log_views, scan_views
 
         options = self._options
         try:
             if options.view == "records":
-                yield from views.records(item, options, self._schema, self._damage)
+                yield from log_views.records(item, options, self._schema, self._damage)
             elif options.view == "batches":
-                yield from views.batches(item, options, self._damage)
+                yield from log_views.batches(item, options, self._damage)
             elif options.view == "index_entries":
-                yield from views.index_entries(item)
+                yield from log_views.index_entries(item)
             elif isinstance(item, Unit) and options.view == "segments":
                 yield from _of_rows(SEGMENT, scan_views.listed(item, SEGMENT))
             elif isinstance(item, Unit):

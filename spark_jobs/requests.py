@@ -11,7 +11,7 @@ from format.columns import RowSchema
 from format.findings import Finding
 from format.node.log_dir import Kind
 from format.verbs.verify.terms import Coverage
-from spark_jobs.planning import Splits
+from spark_jobs.work.planning import Splits
 
 #: Called with the bytes that are done, and all bytes.
 ReportProgress = Callable[[int, int], None]

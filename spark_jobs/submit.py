@@ -18,9 +18,9 @@ from format.scan.selection import EVERYTHING, Selection
 from format.verbs.recompress.estimate import DEFAULT_SAMPLE_BYTES
 from format.verbs.verify.walk import Level
 from spark_jobs.class_archive import want_class_archive
-from spark_jobs.planning import Plan, plan
 from spark_jobs.requests import JobOptions, ReportProgress, Rows, Scan, Told
 from spark_jobs.session import close_session, is_session_running, is_submitted, open_session, require_spark
+from spark_jobs.work.planning import Plan, plan
 
 if TYPE_CHECKING:
     from format.verbs.grep.grep import Criteria
@@ -120,8 +120,8 @@ def _run(session: Any, scan: Scan, made: Plan[Any], told: ReportProgress | None)
     from pyspark import StorageLevel
 
     from spark_jobs.report import write_report
-    from spark_jobs.tasks import ORDER, RESULT_DDL, Result
     from spark_jobs.watching import watched
+    from spark_jobs.work.tasks import ORDER, RESULT_DDL, Result
 
     def share_told(share: float) -> None:
         if told is not None:

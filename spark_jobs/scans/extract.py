@@ -25,12 +25,12 @@ from format.scan.read_log import first_position, opened_chunks
 from format.scan.selection import EVERYTHING, Selection
 from format.verbs.dump.dump import DUMP_CHUNK_BYTES, DumpTerms, blocks_of_chunks, dump
 from format.verbs.verify.verify import MOST_ALIKE, more_like_it
-from spark_jobs.part_bounds import bounds_of, opened
-from spark_jobs.parts import changes_of, tasks_that_fit
-from spark_jobs.planning import Item, Part, Plan, Splits, UnitKind, segment_of_file
 from spark_jobs.schemas import ddl
-from spark_jobs.tasks import rows_frame
 from spark_jobs.watching import watched
+from spark_jobs.work.part_bounds import bounds_of, opened
+from spark_jobs.work.parts import changes_of, tasks_that_fit
+from spark_jobs.work.planning import Item, Part, Plan, Splits, UnitKind, segment_of_file
+from spark_jobs.work.tasks import rows_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

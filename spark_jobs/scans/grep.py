@@ -20,10 +20,10 @@ from format.rows.arrow_columns import record_batches_of
 from format.rows.record_rows import Row
 from format.scan.read_log import LogChunk
 from format.verbs.grep.grep import Criteria, FoundRecords, Told, found_in, grep
-from spark_jobs.parts import changes_of, changes_of_segment, together, told_of_part
-from spark_jobs.planning import Item, Part, Plan, PlannedSegment, Splits, Unit, UnitKind
-from spark_jobs.replay import CHUNKS, STATUS, PartStatus
-from spark_jobs.tasks import Result, merged_frame, results_frame
+from spark_jobs.work.parts import changes_of, changes_of_segment, together, told_of_part
+from spark_jobs.work.planning import Item, Part, Plan, PlannedSegment, Splits, Unit, UnitKind
+from spark_jobs.work.replay import CHUNKS, STATUS, PartStatus
+from spark_jobs.work.tasks import Result, merged_frame, results_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

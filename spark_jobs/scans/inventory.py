@@ -21,12 +21,12 @@ from format.node.log_dir import Kind
 from format.rows.record_rows import Row
 from format.verbs.ls.ls import Listing, LogDirListing, ls
 from format.verbs.ls.partition_listing import PartitionListing, list_partition
-from spark_jobs.parts import tasks_that_fit
-from spark_jobs.planning import Item, Plan, Splits, Unit, UnitKind
-from spark_jobs.planning import plan as plan_paths
 from spark_jobs.schemas import ddl
-from spark_jobs.tasks import Result, results_frame, rows_frame
 from spark_jobs.watching import watched
+from spark_jobs.work.parts import tasks_that_fit
+from spark_jobs.work.planning import Item, Plan, Splits, Unit, UnitKind
+from spark_jobs.work.planning import plan as plan_paths
+from spark_jobs.work.tasks import Result, results_frame, rows_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -87,8 +87,8 @@ def written_beside(session: SparkSession, scan: Scan, told: Callable[[float], No
 
 def batches_frame(session: SparkSession, plan: Plan[Item]) -> DataFrame:
     """Rows of columns.BATCH, of the segments that the plan has; what is damaged the findings tell."""
-    from spark_jobs.read_options import ReadOptions
-    from spark_jobs.views import batches
+    from spark_jobs.views.log_views import batches
+    from spark_jobs.views.read_options import ReadOptions
 
     def rows_of(item: Item) -> Iterator[pa.RecordBatch]:
         with contextlib.suppress(KafkaLogError):  # a file that cannot be had is told of by the job itself

@@ -24,9 +24,9 @@ from format.verbs.recompress.estimate import (
     warm_up,
 )
 from format.verbs.recompress.new_batches import Target
-from spark_jobs.planning import Plan, Splits
-from spark_jobs.tasks import ORDER, Result, results_frame
 from spark_jobs.watching import watched
+from spark_jobs.work.planning import Plan, Splits
+from spark_jobs.work.tasks import ORDER, Result, results_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

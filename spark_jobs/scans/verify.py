@@ -20,8 +20,8 @@ from format.verbs.verify.verify import (
     verify_partition_dir,
 )
 from format.verbs.verify.walk import Level
-from spark_jobs.parts import changes_of
-from spark_jobs.planning import (
+from spark_jobs.work.parts import changes_of
+from spark_jobs.work.planning import (
     Item,
     Part,
     Plan,
@@ -29,8 +29,8 @@ from spark_jobs.planning import (
     Unit,
     UnitKind,
 )
-from spark_jobs.replay import CHUNKS, FINISHED, STATUS, PartStatus, ReplayedWalks, walk_part
-from spark_jobs.tasks import Result, merged_frame, results_frame
+from spark_jobs.work.replay import CHUNKS, FINISHED, STATUS, PartStatus, ReplayedWalks, walk_part
+from spark_jobs.work.tasks import Result, merged_frame, results_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

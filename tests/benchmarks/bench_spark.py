@@ -19,10 +19,10 @@ import threading
 import time
 from pathlib import Path
 
-from spark_jobs.planning import plan
 from spark_jobs.scans.verify import VerifyOptions
 from spark_jobs.session import close_session, open_session
 from spark_jobs.submit import Scan, run
+from spark_jobs.work.planning import plan
 
 
 def _children_rss_bytes() -> dict[str, int]:

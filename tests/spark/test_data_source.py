@@ -21,7 +21,7 @@ from format.verbs.ls.ls import ls
 from format.verbs.ls.segment_listing import SegmentListing
 from format.verbs.verify.verify import verify
 from spark_jobs.data_source import KafkaLogDataSource
-from spark_jobs.read_options import OPTIONS, BadOption, parse_options
+from spark_jobs.views.read_options import OPTIONS, BadOption, parse_options
 from tests.building import batch, batches, wrapper, write_segment
 from tests.corpora import Corpus
 

@@ -22,13 +22,13 @@ from format.verbs.grep.grep import Criteria
 from format.verbs.grep.pattern import text_pattern
 from format.verbs.verify.verify import Verification, verify
 from spark_jobs.data_source import KafkaLogReader, _schemas
-from spark_jobs.planning import Part, plan
-from spark_jobs.read_options import parse_options
 from spark_jobs.scans.extract import ExtractOptions
 from spark_jobs.scans.grep import GrepOptions
 from spark_jobs.scans.inventory import InventoryOptions
 from spark_jobs.scans.verify import VerifyOptions
 from spark_jobs.submit import Rows, Scan, run
+from spark_jobs.views.read_options import parse_options
+from spark_jobs.work.planning import Part, plan
 from tests.building import batch, batches, write_segment
 
 _LIMITS = Limits(max_decompressed_bytes=4096)

@@ -27,12 +27,12 @@ from format.verbs.grep.pattern import text_pattern
 from format.verbs.ls.ls import ls
 from format.verbs.verify.verify import verify
 from spark_jobs.data_source import KafkaLogDataSource
-from spark_jobs.planning import plan
 from spark_jobs.scans.extract import ExtractOptions
 from spark_jobs.scans.grep import GrepOptions
 from spark_jobs.scans.inventory import InventoryOptions
 from spark_jobs.scans.verify import VerifyOptions
 from spark_jobs.submit import Rows, Scan, run
+from spark_jobs.work.planning import plan
 from tests.building import batches, write_segment
 from tests.corpora import REPOSITORY
 

@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kafkalog[arrow]'")
 
 from format.limits import MIB
-from spark_jobs.tasks import RESULT_DDL, Result, as_batches, results_in
+from spark_jobs.work.tasks import RESULT_DDL, Result, as_batches, results_in
 
 
 def test_results_are_the_same_after_they_travelled() -> None:
@@ -35,8 +35,8 @@ def test_large_results_travel_in_batches_of_their_own() -> None:
 _PROGRAM = """
 import gc, sys
 from spark_jobs.scans import verify
-from spark_jobs.tasks import Result, as_batches, results_in
-from spark_jobs.workers import begin_task
+from spark_jobs.work.tasks import Result, as_batches, results_in
+from spark_jobs.work.workers import begin_task
 counts = []
 for number in range(4):
     begin_task(())

@@ -17,9 +17,9 @@ from format.verbs.verify.verify import Coverage, Verification
 from format.verbs.verify.verify import verify as verify_path
 from format.verbs.verify.walk import Level
 from spark_jobs import submit
-from spark_jobs.planning import plan
 from spark_jobs.scans.verify import VerifyOptions
 from spark_jobs.submit import Scan, run
+from spark_jobs.work.planning import plan
 from tests.building import batches, write_segment
 from tests.corpora import Corpus
 
@@ -83,7 +83,7 @@ def test_single_files_and_partitions(spark: Any, damaged_copy: Path) -> None:
 def test_a_segment_with_and_without_its_index_is_many_tasks(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("spark_jobs.planning.SMALLEST_TASK_BYTES", 1)
+    monkeypatch.setattr("spark_jobs.work.planning.SMALLEST_TASK_BYTES", 1)
     partition = tmp_path / "t-0"
     write_segment(partition, 0, batches(3000))
     write_segment(partition, 9000, batches(50, 9000))
@@ -136,14 +136,14 @@ def test_a_file_that_changed_since_it_was_planned(spark: Any, tmp_path: Path, mo
 
 def test_an_executor_that_dies_changes_nothing(spark: Any, damaged_copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     once = damaged_copy.parent / "died"
-    monkeypatch.setattr("spark_jobs.replay.walk_part", _dying_once(once))
+    monkeypatch.setattr("spark_jobs.work.replay.walk_part", _dying_once(once))
     monkeypatch.setattr("spark_jobs.scans.verify.walk_part", _dying_once(once))
     _check(damaged_copy, range_bytes=2000)
     assert once.exists()
 
 
 def _dying_once(mark: Path) -> Any:
-    from spark_jobs.replay import walk_part
+    from spark_jobs.work.replay import walk_part
 
     def walk(*args: Any) -> Any:
         results = walk_part(*args)

@@ -16,10 +16,10 @@ from format.columns import BATCH
 from format.findings import Finding
 from format.rows.record_rows import RowBlock
 from format.verbs.dump.dump import dump
-from spark_jobs import views
-from spark_jobs.planning import plan
-from spark_jobs.read_options import ReadOptions
 from spark_jobs.schemas import records_view
+from spark_jobs.views import log_views
+from spark_jobs.views.read_options import ReadOptions
+from spark_jobs.work.planning import plan
 
 _DDL, _RECORDS = records_view(value=True, headers=True, details=True)
 
@@ -34,9 +34,9 @@ def _cut(directory: Path, range_bytes: int, view: str) -> tuple[Counter[str], Co
     for task in plan([directory], range_bytes=range_bytes, splits_small=True).tasks:
         for item in task:
             made = (
-                views.batches(item, ReadOptions(()), tell)
+                log_views.batches(item, ReadOptions(()), tell)
                 if view == "batches"
-                else views.records(item, ReadOptions((), headers=True, details=True), _RECORDS, tell)
+                else log_views.records(item, ReadOptions((), headers=True, details=True), _RECORDS, tell)
             )
             for each in made:
                 rows.update(map(repr, zip(*(column.to_pylist() for column in each.columns), strict=True)))

@@ -10,8 +10,8 @@ from format.io.source import FileSource, Source
 from format.limits import Limits
 from format.log.batch_ranges import batch_ranges
 from format.log.resynchronise import has_right_crc, read_header
-from spark_jobs.file_states import FileState, words_for_change
-from spark_jobs.planning import PlannedSegment
+from spark_jobs.work.file_states import FileState, words_for_change
+from spark_jobs.work.planning import PlannedSegment
 
 _MOST_TRIES = 16  # index entries that are tried for a sound batch
 

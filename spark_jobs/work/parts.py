@@ -21,12 +21,12 @@ from format.log.walker import batch_chunks
 from format.scan.read_log import LogChunk, first_position, opened_chunks
 from format.scan.selection import Selection
 from format.verbs.verify.walk import Level
-from spark_jobs.file_states import state_of_file, state_of_files, state_of_partition, words_for_change
-from spark_jobs.part_bounds import bounds_of, opened
-from spark_jobs.planning import Item, Part, Plan, PlannedSegment, Unit, UnitKind, segment_of_file
-from spark_jobs.replay import CHUNKS, STATUS, PartStatus, parts_fit, walk_part
-from spark_jobs.tasks import ORDER, Result, results_frame
 from spark_jobs.watching import watched
+from spark_jobs.work.file_states import state_of_file, state_of_files, state_of_partition, words_for_change
+from spark_jobs.work.part_bounds import bounds_of, opened
+from spark_jobs.work.planning import Item, Part, Plan, PlannedSegment, Unit, UnitKind, segment_of_file
+from spark_jobs.work.replay import CHUNKS, STATUS, PartStatus, parts_fit, walk_part
+from spark_jobs.work.tasks import ORDER, Result, results_frame
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -26,9 +26,9 @@ from format.scan.protocol import LogParts, LogUnit, OpenedRange
 from format.scan.serial import OwnRoom, SerialDriver
 from format.verbs.verify.verify import MOST_ALIKE
 from format.verbs.verify.walk import Level, LogWalk, WalkedChunk
-from spark_jobs.part_bounds import bounds_of, opened
-from spark_jobs.planning import Part, PlannedSegment
-from spark_jobs.tasks import Result
+from spark_jobs.work.part_bounds import bounds_of, opened
+from spark_jobs.work.planning import Part, PlannedSegment
+from spark_jobs.work.tasks import Result
 
 #: What the phases of a unit's results are: how its parts went comes before what they saw.
 STATUS, CHUNKS, FINISHED = 0, 1, 2

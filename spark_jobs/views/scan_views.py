@@ -9,9 +9,9 @@ import pyarrow as pa
 from format.columns import RowSchema
 from format.rows.arrow_columns import findings_batch
 from format.rows.record_rows import Row
-from spark_jobs.planning import Unit
 from spark_jobs.scans.inventory import InventoryOptions, Listed, items
 from spark_jobs.scans.verify import VerifyOptions, verified
+from spark_jobs.work.planning import Unit
 
 
 def listed(unit: Unit, schema: RowSchema) -> Iterator[Row]:

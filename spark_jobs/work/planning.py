@@ -24,7 +24,7 @@ from format.node.log_dir import Kind, LogDir
 from format.node.partition import Partition, parse_partition_dir, read_partition
 from format.node.segment import Segment
 from format.node.target import Target
-from spark_jobs.file_states import FileState, state_of_file, state_of_files, state_of_partition
+from spark_jobs.work.file_states import FileState, state_of_file, state_of_files, state_of_partition
 
 #: A range is at least this large, and at most that: a hundred terabytes must not become millions of tasks.
 SMALLEST_RANGE_BYTES = 64 * MIB

@@ -34,10 +34,10 @@ from format.rows.arrow_columns import (
 from format.rows.column_values import BoolColumn
 from format.scan.damage_findings import damage_finding
 from format.scan.read_log import crc_findings
-from spark_jobs.part_bounds import bounds_of, opened
-from spark_jobs.planning import Item, Part
-from spark_jobs.read_options import ReadOptions
 from spark_jobs.schemas import DETAILS, INDEX_ENTRY
+from spark_jobs.views.read_options import ReadOptions
+from spark_jobs.work.part_bounds import bounds_of, opened
+from spark_jobs.work.planning import Item, Part
 
 ToldDamage = Callable[[Finding], None]
 

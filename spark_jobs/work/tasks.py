@@ -16,8 +16,8 @@ import numpy as np
 import pyarrow as pa
 
 from format.limits import MIB
-from spark_jobs.planning import Item, ItemT, Plan, Unit
-from spark_jobs.workers import begin_task
+from spark_jobs.work.planning import Item, ItemT, Plan, Unit
+from spark_jobs.work.workers import begin_task
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

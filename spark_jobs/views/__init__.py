@@ -1,0 +1,1 @@
+"""The views of the data source, and its options."""

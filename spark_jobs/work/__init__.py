@@ -1,0 +1,1 @@
+"""How work is cut into tasks, done by them, and put together again."""
