@@ -132,6 +132,7 @@ class _Spans:
         counts, lengths = spans[:, _SPAN["record_count"]], spans[:, _SPAN["end"]] - spans[:, _SPAN["start"]]
         # The header's count may be forged: no batch holds more records than its bytes allow.
         capacity = int(np.minimum(counts, lengths // layout.MIN_RECORD_BYTES + 1).sum())
+        known = {each.batch for each in problems}
         first: int | None = 0
         is_continued = False
         while first is not None:
@@ -140,8 +141,11 @@ class _Spans:
                 self._buffer, memoryview(spans), first, len(spans), memoryview(columns), 0, memoryview(results)
             )
             cut = self._first_unfinished(first) if read < capacity and read == len(columns) else None
-            problems += self._problems(first, len(spans) if cut is None else cut, {each.batch for each in problems})
+            problems += self._problems(first, len(spans) if cut is None else cut, known)
             problems.sort(key=lambda problem: problem.batch)
+            # The problems of a batch come with the table that its records would be in.
+            later = [] if cut is None else [each for each in problems if each.batch >= self._rows[cut]]
+            problems = problems[: len(problems) - len(later)]
             capacity -= read
             is_cut = False
             if cut is not None:
@@ -150,7 +154,7 @@ class _Spans:
                 spans[cut, _SPAN["start"]] = results[cut, _END]
                 spans[cut, _SPAN["record_count"]] -= results[cut, _RECORDS]
             yield RecordTable(self._batches, self._buffer, columns[:read], problems, is_continued, is_cut)
-            problems, first, is_continued = [], cut, is_cut
+            problems, first, is_continued = later, cut, is_cut
 
     def _first_unfinished(self, first: int) -> int | None:
         """The first span that a full table stopped."""

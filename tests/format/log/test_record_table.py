@@ -192,6 +192,17 @@ def test_a_wrapper_of_old_librdkafka_counts_from_zero() -> None:
     assert [row[0] for row in read(wrapper(1, 0, 3, last_offset=0))[0]] == [0, 1, 2]
 
 
+def test_a_problem_comes_once_and_with_the_records_around_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where records fill several tables, and one of the batches cannot be decompressed."""
+    broken = bytearray(batch(5, [b"v"] * 2, codec=1))
+    broken[61:63] = b"\0\0"
+    log = batch(0, [b"v"] * 5, codec=1) + reseal(broken) + batch(7, [b"v"] * 5, codec=1)
+    assert [(len(table), [each.batch for each in table.problems]) for table in tables(log)] == [(10, [1])]
+    monkeypatch.setattr("format.log.read_records.MOST_ROWS", 3)
+    found = [(table.offset.tolist(), [each.batch for each in table.problems]) for table in tables(log)]
+    assert found == [([0, 1, 2], []), ([3, 4, 7], [1]), ([8, 9, 10], []), ([11], [])]
+
+
 def test_opening_wrappers_tells_their_first_offset_and_count() -> None:
     (chunk,) = batch_chunks(BytesSource(wrapper(1, 50, 4) + wrapper(0, 54, 2)))
     assert chunk.table.record_count.tolist() == [-1, -1]
