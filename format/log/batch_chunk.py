@@ -64,6 +64,8 @@ class BatchChunk:
     """Some consecutive batches; ``buffer`` (None when only headers were asked for) holds their bytes.
 
     ``buffer[0]`` lies at ``buffer_position`` in the file. ``damage`` lies after the last row, before the next chunk.
+    ``after_offset`` is the last offset before the chunk, and ``next_offset`` the first one of the batch behind it: that
+    is looked up only where the chunk's last batch has a wrong CRC. Both are of batches with right CRCs, None otherwise.
     ``opened`` keeps compressed v0/v1 messages that were opened once, by the first's row, for whoever needs them again.
     """
 
@@ -72,6 +74,8 @@ class BatchChunk:
     buffer_position: int
     damage: Damage | None = None
     opened: dict[int, OpenedWrappers] = field(default_factory=dict, compare=False)
+    after_offset: int | None = None
+    next_offset: int | None = None
 
     @property
     def covered_bytes(self) -> int:

@@ -17,7 +17,7 @@ from format.log.batch_chunk import BatchChunk, Damage
 from format.log.batch_table import BATCH_COLUMN, BatchTable, Int64Column
 from format.log.chain_trust import ChainTrust
 from format.log.legacy_messages import open_wrappers
-from format.log.resynchronise import BatchSearch, FoundBatch, has_right_crc, read_header
+from format.log.resynchronise import BatchSearch, FoundBatch, Header, has_right_crc, read_header
 
 _COLUMN = BATCH_COLUMN
 #: What is read at once where whole batches are wanted, and where only headers are.
@@ -145,6 +145,7 @@ class _Walker:
         rest: memoryview | None = None  # what a full table left of a buffer
         self._status[2] = -1
         while position < self.end:
+            after_offset = self.last_offset
             buffer = memoryview(self.source.read_at(position, min(want, self.end - position))) if rest is None else rest
             want = chunk_bytes
             is_rest, rest = rest is not None, None
@@ -192,8 +193,18 @@ class _Walker:
                 if stop == "table-full":
                     rest = buffer[next_position - position :]
             if len(table) or damage:
-                yield BatchChunk(table, buffer, position, damage)
+                next_offset = self._next_offset(next_position) if damage is None and table.crc_valid[-1] == 0 else None
+                yield BatchChunk(table, buffer, position, damage, after_offset=after_offset, next_offset=next_offset)
             position = next_position if damage is None else damage.position + damage.length
+
+    def _next_offset(self, position: int) -> int | None:
+        """The first offset of the batch at a position, if there is one with a right CRC."""
+        header = read_header(self.source, position) if position < self.end else None
+        if header is None or header.end_position > self.end:
+            return None
+        if not has_right_crc(self.source, position, header.size_bytes, header.magic):
+            return None
+        return self._first_offset_of(header)
 
     def _first_distrusted(self, table: BatchTable) -> int | None:
         """The first batch with a wrong CRC after which the log does not go on where its length points."""
@@ -253,7 +264,7 @@ class _Walker:
         end_position = position + layout.LOG_ENTRY.size_bytes + length
         return end_position > self.end and (len(header) <= _MAGIC_AT or header[_MAGIC_AT] <= 2)
 
-    def _first_offset_of(self, found: FoundBatch) -> int:
+    def _first_offset_of(self, found: FoundBatch | Header) -> int:
         """The batch's first offset; that of a compressed v0/v1 message lies inside it."""
         (chunk,) = _Walker(self.source, found.end_position, self.limits).bodies(found.position, found.size_bytes, False)
         open_wrappers(chunk, limits=self.limits)

@@ -17,7 +17,6 @@ from format.io.source import FileSource
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk, Damage
-from format.log.batch_table import BatchTable
 from format.log.legacy_messages import open_wrappers
 from format.log.resynchronise import has_right_crc, read_header
 from format.node.segment import Segment
@@ -81,7 +80,9 @@ def crc_findings(chunk: BatchChunk, location: Location, source: FileSource | Non
     With a source its bytes are read once more: bytes that differ then are those of a file that is being changed.
     """
     table = chunk.table
-    for row in np.flatnonzero(table.crc_valid == 0).tolist():
+    is_sound = table.crc_valid != 0
+    sound_before = np.maximum.accumulate(np.where(is_sound, np.arange(len(table)), -1))
+    for row in np.flatnonzero(~is_sound).tolist():
         position, size_bytes = int(table.position[row]), int(table.size_bytes[row])
         where = location.at(position=position, length=size_bytes, offset=int(table.base_offset[row]))
         if source is not None and chunk.buffer is not None:
@@ -89,7 +90,7 @@ def crc_findings(chunk: BatchChunk, location: Location, source: FileSource | Non
             if source.read_at(position, size_bytes) != chunk.buffer[start : start + size_bytes]:
                 yield finding("file-changed", where, "the batch's bytes changed while they were read")
                 continue
-        lost = _lost_offsets(table, row)
+        lost = _lost_offsets(chunk, row, int(sound_before[row]))
         words = "its offsets" if lost is None else f"offsets {lost[0]} to {lost[1]}"
         yield finding(
             "batch-crc-mismatch",
@@ -100,20 +101,30 @@ def crc_findings(chunk: BatchChunk, location: Location, source: FileSource | Non
         )
 
 
-def _lost_offsets(table: BatchTable, row: int) -> tuple[int, int] | None:
-    """The offsets of a batch with a wrong CRC: what its header claims, as far as sound neighbours leave room for it."""
+def _lost_offsets(chunk: BatchChunk, row: int, sound_before: int) -> tuple[int, int] | None:
+    """The offsets of a batch with a wrong CRC: what its header claims, as far as sound neighbours leave room for it.
+
+    ``sound_before`` is the row of the nearest batch before it with a right CRC, -1 for none in this chunk.
+    """
+    table = chunk.table
     first, last = int(table.base_offset[row]), table.last_offset_of(row)
-    least, most = 0, _MAX_OFFSET
-    if row > 0 and table.crc_valid[row - 1] != 0:
-        least = table.last_offset_of(row - 1) + 1
-    if row + 1 < len(table) and table.crc_valid[row + 1] != 0:
-        # The first offset of a compressed v0/v1 message is known once it was opened, the last one always.
-        most = int(table.base_offset[row + 1]) - 1
-    if row > 0 and table.rows(slice(row, row + 1)).is_wrapper[0]:
+    before = chunk.after_offset if sound_before < 0 else table.last_offset_of(sound_before)
+    after = _offset_after(chunk, row)
+    least = 0 if before is None else before + 1
+    most = _MAX_OFFSET if after is None else after - 1
+    if before is not None and table.rows(slice(row, row + 1)).is_wrapper[0]:
         first = least
     if not least <= first <= last <= most:
         first, last = least, most
     return (first, last) if first <= last < _MAX_OFFSET else None
+
+
+def _offset_after(chunk: BatchChunk, row: int) -> int | None:
+    """The first offset of the batch behind a row, if its CRC is right."""
+    if row + 1 == len(chunk.table):
+        return chunk.next_offset
+    # The first offset of a compressed v0/v1 message is known once it was opened, the last one always.
+    return int(chunk.table.base_offset[row + 1]) if chunk.table.crc_valid[row + 1] != 0 else None
 
 
 def tail_finding(source: FileSource, chunk: BatchChunk, location: Location, is_last_segment: bool) -> Finding:

@@ -15,6 +15,7 @@ from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable
+from format.log.legacy_messages import open_wrappers
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.scan.read_log import crc_findings, tail_finding
@@ -65,6 +66,8 @@ class LogLines:
         for chunk in chunks:
             shown = self._within_max_bytes(chunk)
             yield from self.chunk_lines(shown)
+            if not shown.table.crc_valid.all():
+                open_wrappers(shown, limits=self._limits)
             yield from crc_findings(shown, self._location)
             if shown.damage is None:
                 if len(shown.table) < len(chunk.table):
@@ -86,7 +89,8 @@ class LogLines:
         fits = chunk.table.end_position <= most
         if fits.all() and (chunk.damage is None or chunk.damage.position + chunk.damage.length <= most):
             return chunk
-        return BatchChunk(chunk.table.rows(fits), chunk.buffer, chunk.buffer_position)
+        table = chunk.table.rows(fits)
+        return BatchChunk(table, chunk.buffer, chunk.buffer_position, after_offset=chunk.after_offset)
 
     def emulated_lines(self) -> Iterator[Piece]:
         """What the emulated release prints of the whole file; no findings. Raises KafkaStops where it dies."""
