@@ -10,7 +10,7 @@ from pathlib import Path
 
 from format.findings import Finding, finding
 from format.io import broker_lock
-from format.io.remote_path import is_remote, is_there
+from format.io.remote_path import is_there
 from format.layout import LOCK
 from format.limits import Limits
 from format.location import Location
@@ -25,9 +25,9 @@ _NEWEST, _LAST_WITH_ZOOKEEPER = (4, 3), (3, 9)
 def refusal_findings(log_dir: Path, limits: Limits) -> Iterator[Finding]:
     """Findings for what would keep a broker from starting here, or from serving what lies here.
 
-    None for a directory that a broker runs on, or that lies on a remote file system, where no broker starts.
+    None for a directory that a broker runs on.
     """
-    if is_remote(log_dir) or broker_lock.probe(log_dir / LOCK).is_held:
+    if broker_lock.probe(log_dir / LOCK).is_held:
         return
     version = _NEWEST if is_there(log_dir / METADATA_PARTITION) else _LAST_WITH_ZOOKEEPER
     result = boot([log_dir], BootTerms(version=version, is_one_of_several=True, limits=limits))
