@@ -123,8 +123,11 @@ def _topic_id(files: PartitionFiles, terms: BootTerms) -> str | None:
         return read_topic_id(path, terms.limits)
     except BadText as error:
         kind = FailsLogDir if error.is_io_error else StopsStart
+        text = error.text
+        if terms.version < (4, 0):
+            text = text.replace("Malformed line in partition metadata file", "Malformed line in checkpoint file")
         reason = "the topic id cannot be read; without the file the broker takes the log as stray"
-        raise kind(error.text, "PartitionMetadataFile", path=path, reason=reason) from error
+        raise kind(text, "PartitionMetadataFile", path=path, reason=reason) from error
 
 
 def _sort_out(

@@ -140,7 +140,6 @@ def _check_topic_id(files: PartitionFiles, limits: Limits) -> None:
         raise StopsStart(error.text, "PartitionMetadataFile", path=path, reason="it cannot be read") from error
     if topic_id != _METADATA_TOPIC_ID:
         raise StopsStart(
-            f"Tried to assign topic ID Optional[{_METADATA_TOPIC_ID}] to log for topic partition "
             f"{METADATA_PARTITION},but log already contained topic ID {topic_id}",
             "UnifiedLog.initializeTopicId",
             path=path,

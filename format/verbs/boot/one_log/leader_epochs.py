@@ -34,8 +34,7 @@ class EpochCache:
         try:
             for epoch, offset in read_epochs(path, limits):
                 if epoch < 0 or offset < 0:
-                    entry = f"EpochEntry[epoch={epoch}, startOffset={offset}]"
-                    text = f"Received invalid partition leader epoch entry {entry}"
+                    text = "Received invalid partition leader epoch entry EpochEntry"
                     raise StopsStart(text, "LeaderEpochFileCache", path=path, reason="an epoch or offset is negative")
                 self._assign(epoch, offset)
         except BadText as error:

@@ -176,12 +176,7 @@ class _LogLoad:
             return None
         with FileSource(place) as source:
             content = source.read_at(0, source.size_bytes - source.size_bytes % ABORTED_TXN.size_bytes)
-        for version, producer_id, first, last, _ in ABORTED_TXN.struct.iter_unpack(content):
-            if version > 0 and self._terms.boot.version < (4, 0):
-                text = (
-                    f"Unexpected aborted transaction version {version} in transaction index {self._files.path / name}"
-                )
-                raise StopsStart(text, "TransactionIndex", path=self._files.path / name)
+        for _, producer_id, first, last, _ in ABORTED_TXN.struct.iter_unpack(content):
             if last < base_offset:
                 return (
                     f"Last offset of aborted transaction (producer id {producer_id}, first offset {first}) is "
