@@ -163,7 +163,7 @@ def open_output(path: str | None, sources: Iterable[str] = ()) -> OutputStream:
         return _standard_output()
     from pathlib import Path
 
-    from format.rewriting.publish_paths import log_dir_around
+    from format.rewriting.publishing.target import log_dir_around
 
     real = os.path.realpath(path)
     for source in sources:

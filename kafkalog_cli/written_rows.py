@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from format.findings import Finding
-    from format.rewriting.publish import Publication
+    from format.rewriting.publishing.publication import Publication
     from format.rewriting.written_segments import WrittenSegment
     from kafkalog_cli.runner import Run
 

@@ -39,6 +39,7 @@ KNOWN_TO_RENDERERS = frozenset({"format.columns", "format.findings", "format.tim
 FOLDERS = frozenset(
     {
         *("format", *(f"format/{room}" for rooms in LAYERS.values() for room in rooms if room != "kernel_memory")),
+        "format/rewriting/publishing",
         *("kafkalog_cli", *(f"kafkalog_cli/{room}" for room in ("commands", "options", "render", "screens"))),
         *("spark_jobs", *(f"spark_jobs/{room}" for room in ("jobs", "scans", "views", "work"))),
     }
@@ -60,7 +61,6 @@ LONG = {
     "format.findings": "the table of finding codes: one line for each",
     "format.layout": "the table of structures: one line for each field",
     "format.kernel.text": "one compiled unit: its functions call each other for every byte",
-    "format.rewriting.publish": "to shrink",
     "format.scan.workers": "to shrink",
 }
 MOST_PARAMETERS = 7
@@ -77,8 +77,6 @@ MANY_PARAMETERS = frozenset(
         "format.files.producer_snapshot._snapshot",
         "format.log.walker.batch_chunks",
         "format.verbs.ls.ls.ls",
-        "format.verbs.rebuild_index.rebuild_index._index",
-        "format.verbs.recompress.read_back.compare_output",
         "spark_jobs.work.planning._planned",
         "spark_jobs.submit.job_options",
     }
@@ -394,7 +392,7 @@ def test_layers_are_distinguished() -> None:
         "format.scan.selection",
         "format.state.totals",
         "format.checks.offset_chain",
-        "format.rewriting.publish",
+        "format.rewriting.publishing.publication",
         "format.verbs.ls.ls",
     )
     assert [list(LAYERS)[layer_of(name)] for name in names] == list(LAYERS)

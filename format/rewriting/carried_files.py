@@ -17,7 +17,7 @@ from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.log_dir import LogDir
 from format.node.partition import Partition
-from format.rewriting.publish import Publication
+from format.rewriting.publishing.publication import Publication
 
 _COPY_BYTES = 4 * 1024 * 1024
 

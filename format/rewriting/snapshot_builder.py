@@ -20,7 +20,7 @@ from format.log.walker import batch_chunks
 from format.node.partition import Partition
 from format.node.segment import segment_file_name
 from format.rewriting.index_builder import end_markers
-from format.rewriting.publish import Publication
+from format.rewriting.publishing.publication import Publication
 from format.rewriting.written_segments import WrittenSegment
 from format.state.producers import ProducerState
 

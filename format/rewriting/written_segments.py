@@ -1,4 +1,4 @@
-"""A segment of the output while it is written: its log, and the indexes that belong to it."""
+"""The results of a run: the segments that were written, and what was found and lost on the way."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from typing import Any
 
 from format import layout
 from format.columns import WRITTEN_SEGMENT
-from format.log.batch_table import BatchTable
+from format.findings import Finding
 from format.node.segment import segment_file_name
-from format.rewriting.index_builder import AbortedEntry, SegmentIndexBuilder, transaction_index_bytes
-from format.rewriting.publish import NewFile, Publication
+from format.rows.finding_json import finding_as_json, finding_from_json
 from format.rows.record_rows import Row
-from format.scan.progress import Advance as Advance
-from format.scan.progress import no_progress as no_progress
 
 
 @dataclass(slots=True)
@@ -43,79 +40,77 @@ class WrittenSegment:
         return asdict(self)
 
 
-@dataclass(slots=True)
-class SegmentWriter:
-    """Writes the files of one segment in order; ``writes_log`` False writes its indexes alone.
-
-    ``append`` takes batches with their positions in the new log. ``close`` writes the indexes and closes the files.
-    """
-
-    publication: Publication
-    directory: str
-    written: WrittenSegment
-    interval_bytes: int
-    writes_log: bool = True
-    mtime_ns: int | None = None  # that of the source's log, which decides retention where it has no timestamps
-    _log: NewFile | None = field(init=False, default=None)
-    _indexes: SegmentIndexBuilder = field(init=False)
-
-    def __post_init__(self) -> None:
-        self._indexes = SegmentIndexBuilder(self.written.segment_base_offset, self.interval_bytes)
-        if self.writes_log:
-            self._log = self.publication.create(self.log_path, write_beside=True)
-            self._log.mtime_ns = self.mtime_ns
-
-    @property
-    def log_path(self) -> str:
-        return self._file(layout.LOG_SUFFIX)
-
-    def _file(self, suffix: str) -> str:
-        return f"{self.directory}/{segment_file_name(self.written.segment_base_offset, suffix)}"
-
-    @property
-    def size_bytes(self) -> int:
-        """Bytes of the log so far."""
-        return 0 if self._log is None else self._log.size_bytes
-
-    def write(self, content: bytes | bytearray | memoryview) -> None:
-        """The next bytes of the log."""
-        if self._log is not None:
-            self._log.write(content)
-
-    def index(self, table: BatchTable) -> None:
-        """The batches that these bytes are, with their positions in the new log."""
-        self._indexes.feed(table)
-        self.written.batch_count += len(table)
-
-    def finish_log(self) -> None:
-        """The log is whole: it may be flushed to the disk while it is read back."""
-        if self._log is not None:
-            self._log.finish_writing()
-
-    def close(self, aborted: list[AbortedEntry]) -> WrittenSegment:
-        """Close the log and write the indexes; raises OutputError, and InvalidIndex where the batches cannot be."""
-        if self._log is not None:
-            self._log.close()
-            self.written.size_bytes = self._log.size_bytes
-        offsets, times = self._indexes.offset_index(), self._indexes.time_index()
-        self.publication.write_file(self._file(layout.OFFSET_INDEX_SUFFIX), offsets)
-        self.publication.write_file(self._file(layout.TIME_INDEX_SUFFIX), times)
-        if aborted:
-            self.publication.write_file(self._file(layout.TRANSACTION_INDEX_SUFFIX), transaction_index_bytes(aborted))
-        self.written.index_entries = len(offsets) // layout.OFFSET_INDEX_ENTRY.size_bytes
-        self.written.time_index_entries = len(times) // layout.TIME_INDEX_ENTRY.size_bytes
-        self.written.aborted_txns = len(aborted)
-        return self.written
-
-    def discard(self) -> None:
-        """Close the log and remove it; a segment that is closed already stays."""
-        if self._log is not None:
-            self._log.discard()
-
-
 def written_segment(
     directory: str, topic: str | None, partition: int | None, base_offset: int, **counts: int
 ) -> WrittenSegment:
     """The record of a segment that is to be written into ``directory`` of the output."""
     path = f"{directory}/{segment_file_name(base_offset, layout.LOG_SUFFIX)}"
     return WrittenSegment(path, topic, partition, base_offset, **counts)
+
+
+@dataclass(slots=True)
+class SegmentResult:
+    """The segments that one became, and the findings on the way.
+
+    ``last_offset`` is that of the last batch written so far; ``open_transactions`` are those at that place, by
+    producer id. ``lost_bytes`` counts the bytes of the source that the output lacks. Each finding comes with
+    whether it is a loss.
+    """
+
+    last_offset: int | None
+    open_transactions: dict[int, int] = field(default_factory=dict)
+    findings: list[tuple[Finding, bool]] = field(default_factory=list)
+    segments: list[WrittenSegment] = field(default_factory=list)
+    lost_bytes: int = 0
+    record_count: int = 0
+    is_read: bool = True  # False: the file could not be opened, or not read to its end
+
+    def add(self, found: Finding, is_loss: bool) -> None:
+        """Add a finding."""
+        self.findings.append((found, is_loss))
+
+    def as_json(self) -> dict[str, Any]:
+        """The result in JSON values, for the journal."""
+        return {
+            "last_offset": self.last_offset,
+            "open_transactions": self.open_transactions,
+            "findings": [{"finding": finding_as_json(found), "is_loss": is_loss} for found, is_loss in self.findings],
+            "segments": [each.as_json() for each in self.segments],
+            "lost_bytes": self.lost_bytes,
+            "record_count": self.record_count,
+        }
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> SegmentResult:
+        """The result that ``as_json`` made these values of."""
+        return cls(
+            values["last_offset"],
+            {int(producer): first for producer, first in values["open_transactions"].items()},
+            [(finding_from_json(each["finding"]), each["is_loss"]) for each in values["findings"]],
+            [WrittenSegment(**each) for each in values["segments"]],
+            values["lost_bytes"],
+            values["record_count"],
+        )
+
+
+@dataclass(slots=True)
+class RewritingResult:
+    """What came of a whole run: the segments written, the findings of the partitions, and those that are losses.
+
+    ``left_out`` says in words what was left out on purpose.
+    """
+
+    segments: list[WrittenSegment] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+    losses: list[Finding] = field(default_factory=list)
+    left_out: list[str] = field(default_factory=list)
+    lost_bytes: int = 0
+    record_count: int = 0
+
+    def add(self, result: SegmentResult) -> None:
+        """Add the result of a segment."""
+        self.segments += result.segments
+        self.findings += [found for found, _ in result.findings]
+        self.losses += [found for found, is_loss in result.findings if is_loss]
+        self.lost_bytes += result.lost_bytes
+        self.record_count += result.record_count

@@ -23,6 +23,8 @@ def finding_as_json(found: Finding) -> dict[str, Any]:
         "length": where.length,
         "offset": where.offset,
         "message": found.message,
+        "expected": found.expected,
+        "actual": found.actual,
         "next_step": found.next_step,
         "lost_offsets": None if found.lost_offsets is None else list(found.lost_offsets),
     }
@@ -46,6 +48,8 @@ def finding_from_json(values: dict[str, Any]) -> Finding:
         ),
         message=values["message"],
         certainty=Certainty(values["certainty"]),
+        expected=values.get("expected"),
+        actual=values.get("actual"),
         next_step=values.get("next_step", ""),
         lost_offsets=None if lost is None else (lost[0], lost[1]),
     )

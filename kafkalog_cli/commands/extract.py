@@ -20,7 +20,7 @@ from kafkalog_cli.runner import Run
 from kafkalog_cli.written_rows import say_published, tell_resumed
 
 if TYPE_CHECKING:
-    from format.rewriting.publish import NewFile
+    from format.rewriting.publishing.new_file import NewFile
     from format.verbs.extract.files import FileFormat
 
 EXAMPLES = (

@@ -10,7 +10,7 @@ import typer
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import RowOutput
-from kafkalog_cli.options.work import Pacing
+from kafkalog_cli.options.work import Work
 from kafkalog_cli.options.writing import Indexing, OutputDirectory, Resumption, Sources
 from kafkalog_cli.runner import Run
 from kafkalog_cli.written_rows import say_published, tell_resumed, tell_written
@@ -40,7 +40,7 @@ def rebuild_index(
     judging: Judging,
     output: RowOutput,
     guards: Guards,
-    pacing: Pacing,
+    work: Work,
 ) -> None:
     """Build .index, .timeindex and .txnindex anew from the log, as a broker does when it recovers a segment.
 
@@ -53,7 +53,7 @@ def rebuild_index(
     from format.verbs.rebuild_index.rebuild_index import rebuild_index as rebuild_sources
 
     with (
-        pacing.reading(),
+        work.reading(),
         Run(
             "rebuild-index",
             output,
@@ -70,7 +70,13 @@ def rebuild_index(
         with resumption.publication(rebuilt.output, paths, job) as publication:
             tell_resumed(run, publication, resumption.resume)
             progress = run.progress((2 if with_log else 1) * found.size_bytes)
-            terms = IndexRebuilding(with_log, guards.limits, interval_bytes, progress.advance)
+            terms = IndexRebuilding(
+                with_log=with_log,
+                limits=guards.limits,
+                interval_bytes=interval_bytes,
+                jobs=work.process_count,
+                advance=progress.advance,
+            )
             tell_written(run, rebuild_sources(found, publication, terms), counts_written=False)
             files = publication.files
             run.count("written_bytes", sum(each.size_bytes for name, each in files.items() if name != MANIFEST))

@@ -148,14 +148,6 @@ def recompress(
         ) as run,
     ):
         found = read_write_sources(paths)
-        terms = Recompression(
-            plan,
-            recompressed.segment_bytes,
-            recompressed.skip_damaged,
-            work.process_count,
-            guards.limits,
-            indexing.interval_bytes,
-        )
         job = found.job(
             "recompress",
             codec=recompressed.codec,
@@ -165,11 +157,19 @@ def recompress(
             batch_bytes=recompressed.merge_bytes,
             segment_bytes=recompressed.segment_bytes,
             skip_damaged=recompressed.skip_damaged,
-            index_interval_bytes=terms.interval_bytes,
+            index_interval_bytes=indexing.interval_bytes,
         )
         with resumption.publication(recompressed.output or "", paths, job) as publication:
             tell_resumed(run, publication, resumption.resume)
-            terms.advance = run.progress(2 * found.size_bytes).advance
+            terms = Recompression(
+                plan=plan,
+                segment_bytes=recompressed.segment_bytes,
+                skip_damaged=recompressed.skip_damaged,
+                limits=guards.limits,
+                interval_bytes=indexing.interval_bytes,
+                jobs=work.process_count,
+                advance=run.progress(2 * found.size_bytes).advance,
+            )
             tell_written(run, recompress_sources(found, publication, terms))
         if run.summary.counts.get("lost_bytes"):
             run.condition(Condition.DAMAGE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import typer
@@ -12,7 +12,7 @@ from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import RowOutput
 from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.reading import check_path
-from kafkalog_cli.options.work import Pacing
+from kafkalog_cli.options.work import Work
 from kafkalog_cli.options.writing import Indexing, OutputDirectory, Resumption, Sources
 from kafkalog_cli.runner import Run
 from kafkalog_cli.written_rows import SEGMENT_TABLE_COLUMNS, say_published, tell_resumed, tell_written
@@ -59,7 +59,7 @@ def redact(
     judging: Judging,
     output: RowOutput,
     guards: Guards,
-    pacing: Pacing,
+    work: Work,
 ) -> None:
     """Copy logs into a new directory with every key, value and header value replaced by as many other bytes.
 
@@ -68,6 +68,7 @@ def redact(
     """
     from format.columns import WRITTEN_SEGMENT
     from format.rewriting.sources import read_write_sources
+    from format.rewriting.written_segments import RewritingResult
     from format.verbs.redact.redact import Redaction
     from format.verbs.redact.redact import redact as redact_sources
     from format.verbs.redact.replacements import Mode, Redactor
@@ -78,14 +79,16 @@ def redact(
     if resumption.resume and mode == "hash" and key_file is None:
         raise typer.BadParameter("a run with a random key cannot be taken up: give --key-file", param_hint="--resume")
     redactor = Redactor(Mode(mode), b"" if mode == "fill" else _key(key_file))
-    terms = Redaction(
-        redactor,
-        redacted.header_names,
-        guards.limits,
-        indexing.interval_bytes,
+    asked = Redaction(
+        redactor=redactor,
+        with_header_names=redacted.header_names,
+        limits=guards.limits,
+        interval_bytes=indexing.interval_bytes,
+        jobs=work.process_count,
     )
+    result = RewritingResult()
     with (
-        pacing.reading(),
+        work.reading(),
         Run(
             "redact",
             output,
@@ -97,13 +100,13 @@ def redact(
     ):
         paths = redacted.sources.paths
         found = read_write_sources(paths, takes_files=True)
-        job = found.job("redact", **terms.options())
+        job = found.job("redact", **asked.options())
         with resumption.publication(redacted.output, paths, job) as publication:
             tell_resumed(run, publication, resumption.resume)
-            terms.advance = run.progress(2 * found.size_bytes).advance
-            tell_written(run, redact_sources(found, publication, terms))
-        run.count("records", terms.records)
-        for words in terms.left_out:
+            terms = replace(asked, advance=run.progress(2 * found.size_bytes).advance)
+            tell_written(run, redact_sources(found, publication, terms, result))
+        run.count("records", result.record_count)
+        for words in result.left_out:
             run.not_checked(words)
         say_published(run, publication.target)
 

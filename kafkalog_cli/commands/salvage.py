@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import RowOutput
-from kafkalog_cli.options.work import Pacing
+from kafkalog_cli.options.work import Work
 from kafkalog_cli.options.writing import Indexing, OutputDirectory, Resumption, Sources
 from kafkalog_cli.runner import Run
 from kafkalog_cli.written_rows import SEGMENT_TABLE_COLUMNS, say_published, tell_resumed, tell_written
@@ -35,7 +35,7 @@ def salvage(
     judging: Judging,
     output: RowOutput,
     guards: Guards,
-    pacing: Pacing,
+    work: Work,
 ) -> None:
     """Copy every intact batch, byte for byte, into a new directory, with new indexes, and list what is lost.
 
@@ -43,13 +43,14 @@ def salvage(
     status is 1 when something is lost. A broker that starts on the result checks it all and builds producer state anew.
     """
     from format.columns import WRITTEN_SEGMENT
+    from format.rewriting.rewriter import WriteTerms
     from format.rewriting.sources import read_write_sources
-    from format.verbs.salvage.salvage import Salvage
+    from format.rewriting.written_segments import RewritingResult
     from format.verbs.salvage.salvage import salvage as salvage_sources
     from kafkalog_cli.exit_codes import Condition
 
     with (
-        pacing.reading(),
+        work.reading(),
         Run(
             "salvage",
             output,
@@ -62,12 +63,17 @@ def salvage(
         paths = salvaged.sources.paths
         found = read_write_sources(paths, takes_files=True)
         job = found.job("salvage", index_interval_bytes=indexing.interval_bytes)
-        terms = Salvage(guards.limits, indexing.interval_bytes)
+        result = RewritingResult()
         with resumption.publication(salvaged.output, paths, job) as publication:
             tell_resumed(run, publication, resumption.resume)
-            terms.advance = run.progress(2 * found.size_bytes).advance
-            tell_written(run, salvage_sources(found, publication, terms))
-            run.count("losses", len(terms.losses))
-        if terms.losses:
+            terms = WriteTerms(
+                limits=guards.limits,
+                interval_bytes=indexing.interval_bytes,
+                jobs=work.process_count,
+                advance=run.progress(2 * found.size_bytes).advance,
+            )
+            tell_written(run, salvage_sources(found, publication, terms, result))
+            run.count("losses", len(result.losses))
+        if result.losses:
             run.condition(Condition.DAMAGE)
         say_published(run, publication.target)

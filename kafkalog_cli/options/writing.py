@@ -13,7 +13,7 @@ from kafkalog_cli.options.parsers import parse_size
 from kafkalog_cli.options.reading import check_paths
 
 if TYPE_CHECKING:
-    from format.rewriting.publish import Publication
+    from format.rewriting.publishing.publication import Publication
 
 OutputDirectory = Annotated[
     str,
@@ -62,7 +62,7 @@ class Resumption:
 
     def publication(self, output: str, sources: Sequence[Path], job: Mapping[str, Any]) -> Publication:
         """The new directory, not open yet; the arguments are those of ``Publication``."""
-        from format.rewriting.publish import Publication
+        from format.rewriting.publishing.publication import Publication
 
         return Publication(output, sources, job=job, resume=self.resume, keep_partial=self.keep_partial)
 

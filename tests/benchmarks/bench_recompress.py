@@ -29,7 +29,7 @@ from format.codecs import compress, decompress
 from format.io.freed_memory import keep_freed_memory
 from format.layout import CODEC_NAMES
 from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
-from format.rewriting.publish import Publication
+from format.rewriting.publishing.publication import Publication
 from format.rewriting.sources import read_write_sources
 from format.verbs.recompress.new_batches import Target
 from format.verbs.recompress.plan import PlanTerms
@@ -211,7 +211,7 @@ def writing(packed: list[bytes], path: Path) -> Taken:
 def whole_command(partition: Path, target: Path, codec: str, level: int | None, jobs: int) -> Taken:
     def run() -> None:
         sources = read_write_sources([partition])
-        terms = Recompression(PlanTerms(Target(CODEC_NAMES.index(codec), level), force=True), jobs=jobs)
+        terms = Recompression(plan=PlanTerms(Target(CODEC_NAMES.index(codec), level), force=True), jobs=jobs)
         with Publication(target, [partition], job=sources.job("recompress")) as publication:
             for _ in recompress(sources, publication, terms):
                 pass

@@ -16,7 +16,7 @@ import pytest
 from format.findings import Finding
 from format.node.log_dir import Kind
 from format.node.target import Target
-from format.rewriting.publish import Publication
+from format.rewriting.publishing.publication import Publication
 from format.rows.line_blocks import LineBlock
 from format.rows.record_rows import RowBlock
 from format.scan.selected_logs import selected_bytes

@@ -22,11 +22,11 @@ from format.node.file_location import location_of_file
 from format.node.log_dir import Kind, LogDir
 from format.node.partition import Partition, parse_partition_dir, read_partition
 from format.node.target import Target
-from format.rewriting.publish import Publication
+from format.rewriting.publishing.publication import Publication
 from format.rewriting.sources import job_of
-from format.rewriting.written_segments import Advance, no_progress
 from format.rows.finding_json import finding_as_json, finding_from_json
 from format.rows.record_rows import RowBlock
+from format.scan.progress import Advance, no_progress
 from format.scan.selected_logs import selected_bytes
 from format.scan.selection import EVERYTHING, Selection
 from format.verbs.dump.dump import DumpTerms, dumped_rows

@@ -10,7 +10,8 @@ from format.columns import EXTRACTED_FILE, RECORD, RowSchema
 from format.errors import OutputError
 from format.limits import MIB
 from format.location import Location
-from format.rewriting.publish import NewFile, Publication
+from format.rewriting.publishing.new_file import NewFile
+from format.rewriting.publishing.publication import Publication
 from format.rows.record_rows import Row, RowBlock
 
 if TYPE_CHECKING:

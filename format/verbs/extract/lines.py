@@ -15,7 +15,8 @@ from format.columns import RECORD
 from format.limits import MIB
 from format.location import Location
 from format.log.record_table import RecordTable
-from format.rewriting.publish import NewFile, Publication
+from format.rewriting.publishing.new_file import NewFile
+from format.rewriting.publishing.publication import Publication
 from format.rows.record_rows import RowBlock, record_block
 from format.rows.row_text import LineStyle, RowText
 from format.verbs.extract.files import ExtractedFile, RowWriter, TextFile

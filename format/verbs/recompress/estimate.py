@@ -21,11 +21,12 @@ from format.log.batch_chunk import BatchChunk
 from format.log.legacy_messages import message_table
 from format.node.partition import Partition
 from format.rewriting.sources import WriteSources, is_cluster_metadata
+from format.rewriting.written_batches import batch_bytes
 from format.rows.record_rows import Row
 from format.scan.drivers import scan_logs
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
-from format.verbs.recompress.new_batches import Target, batch_bytes
+from format.verbs.recompress.new_batches import Target
 
 DEFAULT_SAMPLE_BYTES = 16 * MIB
 #: A sample is taken in pieces of this size, spread over the topic's segments.

@@ -7,12 +7,10 @@ Source: clients record/internal/MemoryRecordsBuilder, storage LogValidator.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 
 import numpy as np
-from numpy.typing import NDArray
 
 from format import layout
 from format.codecs import compress, compressor, decompress
@@ -31,80 +29,18 @@ from format.log.header_edits import HEADER_BYTES, batch_spans, seal_batches
 from format.log.legacy_messages import message_table, wrapper_table
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
+from format.rewriting.written_batches import (
+    Decision,
+    NewBatches,
+    batch_bytes,
+    body_of,
+    new_batches,
+    offsets_of,
+)
 
 _OFFSET_BYTES = 8
-Int64Column = NDArray[np.int64]
 #: So many new bytes are made at once, and what the last batch has more; a batch may hold a thousand times its size.
 _MOST_NEW_BYTES = 3 * MIB
-
-
-class Decision(IntEnum):
-    """What is done with a batch."""
-
-    COPIED = 0
-    RECOMPRESSED = 1
-    REBUILT = 2
-    REFUSED = 3
-
-    @property
-    def word(self) -> str:
-        """The stable word."""
-        return self.name.lower()
-
-
-@dataclass(frozen=True, slots=True)
-class NewBatches:
-    """Whole batches for the output, which are ``content`` one after the other; columns with an entry for each.
-
-    ``decisions`` are numbers of Decision.
-    """
-
-    content: bytes | bytearray | memoryview
-    sizes_bytes: Int64Column
-    first_offsets: Int64Column
-    last_offsets: Int64Column
-    decisions: NDArray[np.int8]
-
-    def __len__(self) -> int:
-        return len(self.sizes_bytes)
-
-    def each(self) -> Iterator[NewBatches]:
-        """Every batch by itself."""
-        view, end = memoryview(self.content), 0
-        for row, size_bytes in enumerate(self.sizes_bytes.tolist()):
-            start, end = end, end + size_bytes
-            one = slice(row, row + 1)
-            columns = (self.sizes_bytes[one], self.first_offsets[one], self.last_offsets[one], self.decisions[one])
-            yield NewBatches(view[start:end], *columns)
-
-
-def joined(portions: Sequence[NewBatches]) -> NewBatches:
-    """All batches of several portions as one."""
-    if len(portions) == 1:
-        return portions[0]
-    return NewBatches(
-        b"".join([each.content for each in portions]),
-        np.concatenate([each.sizes_bytes for each in portions]),
-        np.concatenate([each.first_offsets for each in portions]),
-        np.concatenate([each.last_offsets for each in portions]),
-        np.concatenate([each.decisions for each in portions]),
-    )
-
-
-def _one(content: bytes, first_offset: int, last_offset: int, decision: Decision) -> NewBatches:
-    return _of([content], [first_offset], [last_offset], decision)
-
-
-def _of(
-    contents: Sequence[bytes], first_offsets: Sequence[int], last_offsets: Sequence[int], decision: Decision
-) -> NewBatches:
-    return NewBatches(
-        contents[0] if len(contents) == 1 else b"".join(contents),
-        np.array(list(map(len, contents)), np.int64),
-        np.array(first_offsets, np.int64),
-        np.array(last_offsets, np.int64),
-        np.full(len(contents), decision, np.int8),
-    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,33 +52,6 @@ class Target:
     magic: int | None = None
 
 
-def batch_bytes(chunk: BatchChunk, row: int) -> memoryview:
-    """The bytes of one batch of a chunk."""
-    if chunk.buffer is None:
-        raise ValueError("the chunk was read without bodies")
-    start = int(chunk.table.position[row]) - chunk.buffer_position
-    return chunk.buffer[start : start + int(chunk.table.size_bytes[row])]
-
-
-def copied(chunk: BatchChunk, rows: Sequence[int]) -> NewBatches:
-    """The batches as they are."""
-    if chunk.buffer is None:
-        raise ValueError("the chunk was read without bodies")
-    buffer, which = chunk.buffer, np.array(rows)
-    starts, ends = batch_spans(chunk, which)
-    content: bytes | memoryview
-    if (starts[1:] == ends[:-1]).all():
-        content = buffer[int(starts[0]) : int(ends[-1])]
-    else:
-        content = b"".join([buffer[start:end] for start, end in zip(starts.tolist(), ends.tolist(), strict=True)])
-    return NewBatches(content, ends - starts, *_offsets(chunk, which), np.full(len(which), Decision.COPIED, np.int8))
-
-
-def _offsets(chunk: BatchChunk, which: NDArray[np.intp]) -> tuple[Int64Column, Int64Column]:
-    first = chunk.table.base_offset[which]
-    return first, first + chunk.table.last_offset_delta[which]
-
-
 def recompressed(
     chunk: BatchChunk, rows: Sequence[int], target: Target, limits: Limits
 ) -> tuple[NewBatches, KafkaLogError | None]:
@@ -151,9 +60,7 @@ def recompressed(
     Stops at a batch that cannot be decompressed, with what ``decompress`` raised, and where there is enough for once;
     the batches before it are made.
     """
-    if chunk.buffer is None:
-        raise ValueError("the chunk was read without bodies")
-    buffer, which = chunk.buffer, np.array(rows)
+    buffer, which = body_of(chunk), np.array(rows)
     starts, ends = batch_spans(chunk, which)
     spans = zip(starts.tolist(), ends.tolist(), chunk.table.codec[which].tolist(), strict=True)
     new_codec, level = target.codec, target.level
@@ -181,7 +88,7 @@ def recompressed(
     content = bytearray().join(parts)
     seal_batches(content, sizes_bytes, new_codec)
     decisions = np.full(len(which), Decision.RECOMPRESSED, np.int8)
-    return NewBatches(content, sizes_bytes, *_offsets(chunk, which), decisions), error
+    return NewBatches(content, sizes_bytes, *offsets_of(chunk, which), decisions), error
 
 
 def rewrapped(chunk: BatchChunk, row: int, target: Target, limits: Limits) -> NewBatches:
@@ -199,7 +106,7 @@ def rewrapped(chunk: BatchChunk, row: int, target: Target, limits: Limits) -> Ne
         timestamp=int(outer.timestamp[0]),
         attributes=attributes & ~layout.CODEC_MASK | target.codec,
     )
-    return _one(content, int(table.base_offset[row]), table.last_offset_of(row), Decision.RECOMPRESSED)
+    return _one_batch(content, int(table.base_offset[row]), table.last_offset_of(row), Decision.RECOMPRESSED)
 
 
 def unpacked(chunk: BatchChunk, row: int, limits: Limits) -> NewBatches:
@@ -220,7 +127,7 @@ def unpacked(chunk: BatchChunk, row: int, limits: Limits) -> NewBatches:
         )
         for number, offset in enumerate(offsets)
     ]
-    return _of(messages, offsets, offsets, Decision.REBUILT)
+    return new_batches(messages, offsets, offsets, Decision.REBUILT)
 
 
 def packed(chunk: BatchChunk, rows: Sequence[int], target: Target) -> NewBatches:
@@ -245,7 +152,7 @@ def packed(chunk: BatchChunk, rows: Sequence[int], target: Target) -> NewBatches
         attributes=int(table.attributes[rows[0]]) & layout.TIMESTAMP_TYPE_BIT if magic == 1 else 0,
         level=target.level,
     )
-    return _one(content, first_offset, last_offset, Decision.REBUILT)
+    return _one_batch(content, first_offset, last_offset, Decision.REBUILT)
 
 
 def rebuilt(chunk: BatchChunk, rows: Sequence[int], target: Target, limits: Limits) -> NewBatches:
@@ -284,9 +191,13 @@ def rebuilt(chunk: BatchChunk, rows: Sequence[int], target: Target, limits: Limi
         layout.TIMESTAMP_TYPE_BIT if append_time else 0,
     )
     content = encode_batch(header, b"".join(parts), codec=target.codec, level=target.level)
-    return _one(content, first_offset, last_offset, Decision.REBUILT)
+    return _one_batch(content, first_offset, last_offset, Decision.REBUILT)
 
 
 def _raise_problems(records: RecordTable) -> None:
     if records.problems:
         raise records.problems[0].error
+
+
+def _one_batch(content: bytes, first_offset: int, last_offset: int, decision: Decision) -> NewBatches:
+    return new_batches([content], [first_offset], [last_offset], decision)

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.log.batch_table import BatchTable
-from format.verbs.recompress.new_batches import Decision, Target
+from format.rewriting.written_batches import Decision
+from format.verbs.recompress.new_batches import Target
 
 
 class Reason(Enum):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,11 +11,10 @@ from format.errors import CorruptDataError, KafkaLogError, LimitExceeded, Refuse
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
-from format.log.batch_table import BatchTable, batch_location
+from format.log.batch_table import batch_location
+from format.rewriting.rewriter import Portion
+from format.rewriting.written_batches import Decision, NewBatches, copied
 from format.verbs.recompress.new_batches import (
-    Decision,
-    NewBatches,
-    copied,
     packed,
     rebuilt,
     recompressed,
@@ -24,14 +22,6 @@ from format.verbs.recompress.new_batches import (
     unpacked,
 )
 from format.verbs.recompress.plan import DECISIONS, TOGETHER, PlanTerms, Reason, plan
-
-
-class Portion(NamedTuple):
-    """Some new batches; ``error`` is what made them be copied as they are, met at the chunk's ``row``."""
-
-    batches: NewBatches
-    error: KafkaLogError | None = None
-    row: int = -1
 
 
 def portions(
@@ -51,13 +41,6 @@ def portions(
                 yield Portion(copied(chunk, rows[count:end]), error, rows[count])
                 count = end
             rows = rows[count:]
-
-
-def out_of_order(table: BatchTable, first_possible: int) -> NDArray[np.bool_]:
-    """Which batches do not start after the one before them ends, the first of them at ``first_possible`` or later."""
-    previous = np.concatenate(([first_possible - 1], table.last_offset[:-1]))
-    is_wrong: NDArray[np.bool_] = (table.base_offset <= previous) | (table.last_offset_delta < 0)
-    return is_wrong
 
 
 def _new_batches(

@@ -1,213 +1,154 @@
 """recompress: the same records with another codec, in new segments with new indexes, in a new directory.
 
-Every batch keeps its offsets, timestamps, producer and leader epoch; what goes on inside is in ``recompress_plan`` and
-``recompress_batches``. Once a segment is written it is read back and compared with its source, record by record.
+Every batch keeps its offsets, timestamps, producer and leader epoch; what is done with each is in ``plan`` and
+``new_batches``. Once a segment is written it is read back and compared with its source, record by record.
 """
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from dataclasses import replace
 from typing import Any
 
-from format import layout
+import numpy as np
+from numpy.typing import NDArray
+
 from format.errors import Refused, UnreadableFile
-from format.findings import Finding, Severity, finding_of
+from format.files.side_file import INT64_RANGE
+from format.findings import Finding, Severity, finding, finding_of
 from format.io.source import FileSource
-from format.log.walker import batch_chunks
+from format.layout import CODEC_NAMES
+from format.location import Location
+from format.log.batch_chunk import BatchChunk
+from format.log.batch_table import batch_location
+from format.log.walker import BODY_CHUNK_BYTES
 from format.node.partition import Partition
-from format.node.partition_surroundings import surroundings_findings
-from format.node.segment import Segment
-from format.rewriting.carried_files import LogRange, carry_log_dir_files, carry_partition_files, copy_file
-from format.rewriting.index_builder import TransactionIndexBuilder
-from format.rewriting.publish import Publication
-from format.rewriting.snapshot_builder import rebuild_snapshots
+from format.rewriting.publishing.publication import Publication
+from format.rewriting.rewriter import CHUNK_BYTES, FirstLook, Portion, Rewriter, SourceLog
+from format.rewriting.run import rewrite
 from format.rewriting.sources import WriteSources, is_cluster_metadata
-from format.rewriting.written_segments import WrittenSegment, written_segment
-from format.rows.finding_json import finding_as_json, finding_from_json
-from format.verbs.recompress.one_segment import SegmentRecompression
-from format.verbs.recompress.sharing import LogToRecompress, SharedRecompression, are_worth_sharing
+from format.rewriting.written_segments import RewritingResult, SegmentResult, WrittenSegment
+from format.rows.finding_json import finding_as_json
+from format.scan.protocol import Cost
+from format.scan.read_log import crc_findings, tail_finding
+from format.verbs.recompress.portions import portions
 from format.verbs.recompress.terms import Recompression
 
 _WHAT_TO_RUN = (
     "run 'kafkalog salvage SRC --output DIR' first and recompress its output, or leave out what is damaged with "
     "--skip-damaged"
 )
+#: What a batch costs in seconds, and a byte of records under each codec, at its usual level and with a thorough one.
+_BATCH_S = 3e-6
+_BYTE_S = {"none": 0.4e-9, "gzip": 13e-9, "snappy": 1.5e-9, "lz4": 1.2e-9, "zstd": 4e-9}
+_MOST_USUAL_LEVEL = 9
+_THOROUGH_BYTE_S = 25e-9
+#: How many bytes of records one in a compressed log stands for.
+_RECORD_BYTES_PER_BYTE = 3
+#: Damage at a log's end that takes no record away.
+_HARMLESS = ("tail-zeros",)
 
 
 def recompress(
-    sources: WriteSources, publication: Publication, terms: Recompression
+    sources: WriteSources, publication: Publication, terms: Recompression, result: RewritingResult | None = None
 ) -> Iterator[Finding | WrittenSegment]:
     """Write the recompressed sources into the open publication and finish it; yields segments and findings.
 
-    Raises Refused for damage (after a finding that tells it) unless it is to be skipped, and for v0/v1 messages under
-    zstd; UnreadableFile; OutputError, also where what was read back differs from the source.
+    Raises Refused for damage (after the findings) unless it is to be skipped, and for v0/v1 messages under zstd;
+    FileChanged; OutputError, also where what was read back differs from the source.
     """
-    with contextlib.ExitStack() as stack:
-        logs = list(_logs_to_write(sources, publication)) if terms.jobs > 1 else []
-        shared = None
-        if logs and are_worth_sharing(logs, terms):
-            shared = stack.enter_context(SharedRecompression(logs, terms, publication.leave))
-        run = _Run(sources, publication, terms, shared)
-        yield from run.everything()
-    publication.finish(run.manifest())
+    return rewrite(sources, publication, Recompressor(terms), result or RewritingResult())
 
 
-def _logs_to_write(sources: WriteSources, publication: Publication) -> Iterator[LogToRecompress]:
-    """The logs that are not written yet, in the order in which they will be."""
-    for name, partition in sources.partitions.items():
-        if is_cluster_metadata(partition):
-            continue
-        for segment in partition.segments:
-            if segment.log is not None and not publication.is_step_finished(_step_of(name, segment)):
-                location = partition.location(segment.log, segment.base_offset)
-                yield LogToRecompress(segment.log, location, segment.base_offset, partition.next_base_offset(segment))
+class Recompressor(Rewriter):
+    """Batches become what ``plan`` says; one that cannot be decompressed is copied as it is, or refused."""
 
+    reads_around_errors = False
 
-def _step_of(name: str, segment: Segment) -> str:
-    return f"{name}/{segment.base_offset}"
+    def __init__(self, terms: Recompression) -> None:
+        super().__init__(terms)
+        self._plan = terms.plan
+        self._skips_damaged = terms.skip_damaged
+        self.segment_bytes = terms.segment_bytes
+        # Batches of different chunks are never merged: the size of a chunk decides what merging gives.
+        self.chunk_bytes = BODY_CHUNK_BYTES if terms.plan.merge_bytes else CHUNK_BYTES
+        target = terms.plan.target
+        byte_s = _BYTE_S[CODEC_NAMES[target.codec]]
+        if (target.level or 0) > _MOST_USUAL_LEVEL:
+            byte_s = max(byte_s, _THOROUGH_BYTE_S)
+        self.cost = Cost(_BATCH_S, byte_s, _RECORD_BYTES_PER_BYTE * byte_s)
 
+    @property
+    def shares_making(self) -> bool:
+        """Whether something is compressed; else the process that writes has the most to do anyway."""
+        return self._plan.target.codec != 0
 
-@dataclass(slots=True)
-class _Run:
-    sources: WriteSources
-    publication: Publication
-    terms: Recompression
-    shared: SharedRecompression | None
-    segments: list[WrittenSegment] = field(default_factory=list)
-    damage: list[Finding] = field(default_factory=list)
-    ranges: dict[tuple[str, int], LogRange] = field(default_factory=dict)
-    end_offset: int = 0  # of the partition that was written last
+    def portions(self, chunk: BatchChunk, is_kept: NDArray[np.bool_], location: Location) -> Iterator[Portion]:
+        return portions(chunk, is_kept, self._plan, self.terms.limits, location)
 
-    def manifest(self) -> dict[str, Any]:
-        return {
-            "segments": [each.as_json() for each in self.segments],
-            "skipped": [finding_as_json(each) for each in self.damage],
-        }
+    def last_possible(self, log: SourceLog) -> int:
+        """Offsets past what one segment can hold are written into a segment of their own."""
+        if log.next_base_offset is None and not self._skips_damaged:
+            return INT64_RANGE[1]
+        return super().last_possible(log)
 
-    def everything(self) -> Iterator[Finding | WrittenSegment]:
-        yield from self.sources.left_out
-        for name, partition in self.sources.partitions.items():
-            yield from surroundings_findings(partition)
-            self._check_leftovers(partition)
-            self.publication.redo_step(f"{name} side files")
-            self.publication.create_directory(name)
-            first_segment = len(self.segments)
-            if is_cluster_metadata(partition):
-                yield from self._copied_partition(name, partition)
-            else:
-                yield from self._partition(name, partition)
-            carried = yield from carry_partition_files(
-                self.publication, partition, name, limits=self.terms.limits, snapshots=not self.damage
-            )
-            if not is_cluster_metadata(partition):
-                self._rebuild_snapshots(name, partition, self.segments[first_segment:], carried)
-            self.publication.finish_step(f"{name} side files")
-        if self.sources.log_dir is not None:
-            self.publication.redo_step("log directory")
-            yield from carry_log_dir_files(
-                self.publication,
-                self.sources.log_dir,
-                self.ranges,
-                is_whole=not self.damage,
-                limits=self.terms.limits,
-            )
-            self.publication.finish_step("log directory")
+    def report_unreadable(self, error: UnreadableFile, log: SourceLog, result: SegmentResult) -> None:
+        result.add(finding_of(error), True)
 
-    def _rebuild_snapshots(
-        self, name: str, partition: Partition, written: list[WrittenSegment], carried: set[int]
+    def report_look(self, look: FirstLook, result: SegmentResult) -> None:
+        result.lost_bytes = look.bytes_not_kept if self._skips_damaged else 0
+
+    def report_chunk(
+        self, look: FirstLook, chunk: BatchChunk, is_kept: NDArray[np.bool_], result: SegmentResult
     ) -> None:
-        rebuild_snapshots(
-            self.publication,
-            partition,
-            name,
-            written,
-            self.end_offset,
-            None if self.damage else carried,
-            limits=self.terms.limits,
-        )
+        log, table = look.log, chunk.table
+        for found in crc_findings(chunk, log.location):
+            _add(found, result)
+        if chunk.damage is not None and isinstance(look.source, FileSource):
+            _add(tail_finding(look.source, chunk, log.location, log.next_base_offset is None), result)
+        for row in np.flatnonzero((table.crc_valid == 1) & ~is_kept).tolist():
+            message = f"the batch's offsets, from {table.base_offset[row]} on, cannot be here"
+            _add(finding("offset-not-increasing", batch_location(log.location, table, row), message), result)
 
-    def _check_leftovers(self, partition: Partition) -> None:
+    def report_error(self, portion: Portion, chunk: BatchChunk, location: Location, result: SegmentResult) -> None:
+        if portion.error is not None:
+            found = finding_of(portion.error, batch_location(location, chunk.table, portion.row))
+            _add(replace(found, message=f"copied as it is, unreadable: {found.message}"), result)
+
+    def refusal(self, result: SegmentResult) -> Refused | None:
+        damage = [found for found, _ in result.findings if found.code not in _HARMLESS]
+        if not result.is_read:
+            return Refused(f"a segment cannot be read whole: {_WHAT_TO_RUN}", damage[0].location)
+        if damage and not self._skips_damaged:
+            return Refused(f"the source is damaged: {_WHAT_TO_RUN}", damage[0].location)
+        return None
+
+    def is_copied_whole(self, partition: Partition) -> bool:
+        """KRaft's metadata log is read before any broker setting, and is never compressed."""
+        return is_cluster_metadata(partition)
+
+    def begin_partition(self, partition: Partition) -> Iterator[Finding]:
+        yield from super().begin_partition(partition)
         swaps = [each for each in partition.leftovers if each.leftover == "swap"]
-        if swaps and not self.terms.skip_damaged:
+        if swaps and not self._skips_damaged:
             raise Refused(
                 "a .swap file of an unfinished clean-up lies here, which a broker would put in place of segments: let "
                 "a broker start on a copy first, or leave it out with --skip-damaged",
                 partition.location(),
             )
 
-    def _copied_partition(self, name: str, partition: Partition) -> Iterator[WrittenSegment]:
-        """KRaft's metadata log, byte for byte: it is read before any broker setting, and is never compressed."""
-        for segment in partition.segments:
-            for path in segment.files.values():
-                if path.suffix != layout.PRODUCER_SNAPSHOT_SUFFIX:
-                    copy_file(self.publication, path, f"{name}/{path.name}")
-            written = written_segment(name, partition.topic, partition.number, segment.base_offset)
-            with FileSource(segment.files[layout.LOG_SUFFIX]) as source:
-                for chunk in batch_chunks(source, with_bodies=False):
-                    written.batch_count += len(chunk.table)
-                written.source_bytes = written.size_bytes = source.size_bytes
-            written.copied_count = written.batch_count
-            self.terms.advance(2 * written.size_bytes)
-            self.segments.append(written)
-            yield written
-        self._note_range(partition, None)
+    def keeps_snapshots(self, result: RewritingResult, lost_bytes: int) -> bool:
+        return not result.losses
 
-    def _partition(self, name: str, partition: Partition) -> Iterator[Finding | WrittenSegment]:
-        transactions = TransactionIndexBuilder(self.terms.limits)
-        transactions.seed(partition)
-        last_offset: int | None = None
-        for segment in partition.segments:
-            step = _step_of(name, segment)
-            if not self.publication.is_step_finished(step):
-                work = SegmentRecompression(
-                    self.publication, self.terms, self.shared, name, partition, segment, transactions, last_offset
-                )
-                yield from self._done(work, step)
-            else:
-                self.terms.advance(2 * _size_of(segment.log))
-            result = self.publication.step_result(step)
-            transactions.open_transactions = {int(producer): first for producer, first in result["open"].items()}
-            last_offset = result["last_offset"]
-            for each in map(finding_from_json, result["findings"]):
-                if each.severity >= Severity.ERROR or each.lost_offsets is not None:
-                    self.damage.append(each)
-                yield each
-            for values in result["segments"]:
-                written = WrittenSegment(**values)
-                self.segments.append(written)
-                yield written
-        self._note_range(partition, last_offset)
+    def is_whole(self, result: RewritingResult) -> bool:
+        return not result.losses
 
-    def _done(self, work: SegmentRecompression, step: str) -> Iterator[Finding]:
-        """Do one segment; where it is damaged, tell what is and refuse."""
-        try:
-            written = work.write()
-        except UnreadableFile as error:
-            yield finding_of(error)
-            raise Refused(f"a segment cannot be read whole: {_WHAT_TO_RUN}", error.location) from error
-        if work.damage and not self.terms.skip_damaged:
-            yield from work.damage
-            raise Refused(f"the source is damaged: {_WHAT_TO_RUN}", work.damage[0].location)
-        self.publication.finish_step(
-            step,
-            {
-                "last_offset": work.last_offset,
-                "open": work.transactions.open_transactions,
-                "findings": [finding_as_json(each) for each in (*work.damage, *work.notes)],
-                "segments": [each.as_json() for each in written],
-            },
-        )
-
-    def _note_range(self, partition: Partition, last_offset: int | None) -> None:
-        self.end_offset = 0 if last_offset is None else last_offset + 1
-        if partition.topic is None or partition.number is None or partition.mark is not None or not partition.segments:
-            return
-        end = partition.segments[-1].base_offset if last_offset is None else last_offset + 1
-        self.ranges[partition.topic, partition.number] = LogRange(partition.segments[0].base_offset, end)
+    def manifest(self, result: RewritingResult) -> dict[str, Any]:
+        return {
+            "segments": [each.as_json() for each in result.segments],
+            "skipped": [finding_as_json(each) for each in result.losses],
+        }
 
 
-def _size_of(path: Path | None) -> int:
-    return 0 if path is None else path.lstat().st_size
+def _add(found: Finding, result: SegmentResult) -> None:
+    result.add(found, found.severity >= Severity.ERROR or found.lost_offsets is not None)

@@ -9,12 +9,14 @@ from pathlib import Path
 import numpy as np
 
 from format.errors import KafkaLogError, OutputError
-from format.io.source import FileSource
 from format.kernel.tables import BATCH_COLUMNS
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.batch_table import BatchTable
-from format.rewriting.intact_batches import salvage_chunks
+from format.log.header_edits import batch_spans
+from format.rewriting.compare_records import ReadBackMismatch
+from format.rewriting.read_back import Became, output_chunks
+from format.rewriting.written_batches import body_of
 from format.verbs.redact.batches import payload_of
 
 #: What a redacted batch has in common with its source: where it lies, how large it is and its CRC are not.
@@ -37,33 +39,25 @@ class ContentDigest:
             self._payloads.update(payload)
         self.batches += len(table)
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, ContentDigest) and self._values() == other._values()
-
-    __hash__ = None  # type: ignore[assignment]
-
-    def _values(self) -> tuple[bytes, bytes, int]:
-        return self._headers.digest(), self._payloads.digest(), self.batches
+    def value(self) -> bytes:
+        """The digest of all that was fed."""
+        return blake2b(self._headers.digest() + self._payloads.digest() + self.batches.to_bytes(8, "big")).digest()
 
 
-def read_back(path: Path, expected: ContentDigest, *, limits: Limits = DEFAULT_LIMITS) -> None:
-    """Raises OutputError where the log at ``path`` does not hold what ``expected`` was made of, with right CRCs."""
+def read_back(became: Became, *, limits: Limits = DEFAULT_LIMITS) -> None:
+    """Raises ReadBackMismatch where the output does not hold what the digest was made of, with right CRCs."""
     found = ContentDigest()
+    path = became.outputs[0].path if became.outputs else Path()
     location = Location(str(path))
     try:
-        with FileSource(path) as source:
-            for chunk in salvage_chunks(source, limits):
-                table = chunk.table
-                if chunk.damage is not None or chunk.buffer is None or (table.crc_valid != 1).any():
-                    raise OutputError("what was read back is damaged", location)
-                starts = table.position - chunk.buffer_position
-                ends = starts + table.size_bytes
-                buffer = chunk.buffer
-                columns = zip(starts.tolist(), ends.tolist(), strict=True)
-                found.update(table, (payload_of(bytes(buffer[start:end]), limits) for start, end in columns))
+        for chunk in output_chunks(became.outputs, limits):
+            starts, ends = batch_spans(chunk, np.arange(len(chunk.table)))
+            buffer = body_of(chunk)
+            spans = zip(starts.tolist(), ends.tolist(), strict=True)
+            found.update(chunk.table, (payload_of(bytes(buffer[start:end]), limits) for start, end in spans))
     except OutputError:
         raise
     except KafkaLogError as error:
-        raise OutputError(f"what was written cannot be read back: {error.message}", location) from error
-    if found != expected:
-        raise OutputError("what was read back is not what was written", location)
+        raise ReadBackMismatch(f"what was written cannot be read back: {error.message}", location) from error
+    if found.value() != (became.digest or ContentDigest().value()):
+        raise ReadBackMismatch("what was read back is not what was written", location)

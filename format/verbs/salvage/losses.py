@@ -3,41 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 
 from format.findings import Certainty, Finding, finding
 from format.io.unreadable_ranges import PatchedSource
 from format.location import Location
-from format.node.segment import Segment
-from format.rewriting.index_builder import TransactionIndexBuilder
 from format.rewriting.intact_batches import BadBytes, SegmentScan
-from format.rewriting.written_segments import WrittenSegment
-from format.rows.finding_json import finding_as_json
+from format.rewriting.written_segments import SegmentResult
 
 _LOOK_ELSEWHERE = "Look for these offsets in another replica, a backup, or where the records came from."
-
-
-@dataclass(slots=True)
-class SegmentResult:
-    """What one segment gave, so that a run that is taken up can tell it again."""
-
-    last_offset: int | None
-    segment: WrittenSegment | None = None
-    findings: list[tuple[Finding, bool]] = field(default_factory=list)
-
-    def add(self, found: Finding, is_loss: bool) -> None:
-        self.findings.append((found, is_loss))
-
-    def as_json(self, transactions: TransactionIndexBuilder) -> dict[str, Any]:
-        return {
-            "last_offset": self.last_offset,
-            "segment": None if self.segment is None else self.segment.as_json(),
-            "findings": [{"finding": finding_as_json(found), "is_loss": is_loss} for found, is_loss in self.findings],
-            "open": transactions.open_transactions,
-        }
 
 
 @dataclass(slots=True)
@@ -123,8 +99,3 @@ class LossTeller:
 def offset_range(first: int, until: int | None) -> tuple[int, int] | None:
     """First and last of the offsets from ``first`` to the one before ``until``; None where there is none, or no end."""
     return None if until is None or until <= first else (first, until - 1)
-
-
-def offset_after(last_offset: int | None, segment: Segment) -> int:
-    """The least offset that a segment's first batch can have after ``last_offset``, the last that came before."""
-    return segment.base_offset if last_offset is None else max(segment.base_offset, last_offset + 1)

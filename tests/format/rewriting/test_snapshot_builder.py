@@ -14,7 +14,7 @@ from format.files import producer_snapshot
 from format.limits import DEFAULT_LIMITS
 from format.node.partition import Partition, read_partition
 from format.node.segment import segment_file_name
-from format.rewriting.publish import Publication
+from format.rewriting.publishing.publication import Publication
 from format.rewriting.snapshot_builder import rebuild_snapshots
 from format.rewriting.sources import read_write_sources
 from format.rewriting.written_segments import written_segment
@@ -122,7 +122,7 @@ def recompressed(source: Path, target: Path, **terms: Any) -> None:
     sources = read_write_sources([source])
     plan = PlanTerms(Target(layout.CODEC_NAMES.index("none")))
     with Publication(target, [source]) as publication:
-        list(recompress(sources, publication, Recompression(plan, **terms)))
+        list(recompress(sources, publication, Recompression(plan=plan, **terms)))
 
 
 def test_a_rolled_segment_gets_one(partition: Path, tmp_path: Path) -> None:

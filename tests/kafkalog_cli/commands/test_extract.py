@@ -240,7 +240,7 @@ def test_a_parquet_file_that_reads_back_otherwise(tmp_path: Path, monkeypatch: p
     """What the library writes is believed only once it is read back: then nothing is published."""
     pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kafkalog[arrow]'")
     from format.errors import OutputError
-    from format.rewriting.publish import Publication
+    from format.rewriting.publishing.publication import Publication
     from format.verbs.extract import files
     from format.verbs.extract.extract import Extraction, extract, extract_sources
 
@@ -265,7 +265,8 @@ def test_a_full_disk(
     import gc
 
     from format.errors import OutputError
-    from format.rewriting.publish import NewFile, Publication
+    from format.rewriting.publishing.new_file import NewFile
+    from format.rewriting.publishing.publication import Publication
     from format.verbs.extract.extract import Extraction, extract, extract_sources
     from format.verbs.extract.files import ParquetFormat
     from kafkalog_cli.commands.extract import _file_format

@@ -15,7 +15,7 @@ from format.io.source import BytesSource
 from format.layout import MANIFEST
 from format.log.walker import read_batch_table
 from format.rewriting.index_builder import SegmentIndexBuilder
-from format.rewriting.publish import Publication
+from format.rewriting.publishing.publication import Publication
 from format.rewriting.sources import read_write_sources
 from format.rewriting.written_segments import WrittenSegment
 from format.verbs.rebuild_index.rebuild_index import IndexRebuilding, rebuild_index
@@ -28,7 +28,7 @@ SUFFIXES = (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX, layout.TRANSAC
 def run(source: Path, target: Path, *, with_log: bool = False) -> tuple[list[WrittenSegment], list[Finding]]:
     sources = read_write_sources([source])
     with Publication(target, [source], job=sources.job("rebuild-index")) as publication:
-        items = list(rebuild_index(sources, publication, IndexRebuilding(with_log)))
+        items = list(rebuild_index(sources, publication, IndexRebuilding(with_log=with_log)))
     return (
         [each for each in items if isinstance(each, WrittenSegment)],
         [each for each in items if isinstance(each, Finding)],

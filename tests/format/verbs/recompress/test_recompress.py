@@ -20,7 +20,7 @@ from format.limits import DEFAULT_LIMITS
 from format.location import Location
 from format.log.walker import batch_chunks, read_batch_table
 from format.rewriting.compare_records import ReadBackMismatch
-from format.rewriting.publish import Publication
+from format.rewriting.publishing.publication import Publication
 from format.rewriting.sources import read_write_sources
 from format.rewriting.written_segments import WrittenSegment
 from format.rows.record_rows import RowBlock
@@ -49,7 +49,7 @@ def run(source: Path | list[Path], target: Path, codec: str, **terms: Any) -> Ou
     paths = source if isinstance(source, list) else [source]
     sources = read_write_sources(paths)
     with Publication(target, paths, job=sources.job("recompress", codec=codec)) as publication:
-        items = list(recompress(sources, publication, Recompression(PlanTerms(wanted, **plan), **terms)))
+        items = list(recompress(sources, publication, Recompression(plan=PlanTerms(wanted, **plan), **terms)))
     return (
         [each for each in items if isinstance(each, WrittenSegment)],
         [each for each in items if isinstance(each, Finding)],

@@ -18,18 +18,19 @@ import pytest
 from format.errors import KafkaLogError, WorkerDied
 from format.findings import Finding
 from format.layout import CODEC_NAMES
+from format.rewriting import run as run_module
 from format.rewriting.compare_records import ReadBackMismatch
-from format.rewriting.publish import Publication
+from format.rewriting.publishing.publication import Publication
+from format.rewriting.segment_output import Mark, SegmentOutput
+from format.rewriting.segment_rewriting import SegmentRewriting
 from format.rewriting.sources import read_write_sources
 from format.rewriting.written_segments import WrittenSegment
-from format.verbs.recompress import portions, terms
+from format.scan.cost import is_worth_sharing
+from format.verbs.recompress import portions
 from format.verbs.recompress import recompress as recompress_module
 from format.verbs.recompress.new_batches import Target
-from format.verbs.recompress.one_segment import SegmentRecompression
 from format.verbs.recompress.plan import PlanTerms
-from format.verbs.recompress.recompress import recompress
-from format.verbs.recompress.rolled_segments import SegmentOutput
-from format.verbs.recompress.sharing import LogToRecompress, are_worth_sharing
+from format.verbs.recompress.recompress import Recompressor, recompress
 from format.verbs.recompress.terms import Recompression
 from tests.building import batch, batches, wrapper, write_segment
 from tests.corpora import REPOSITORY, Corpus
@@ -39,9 +40,9 @@ CHUNK_BYTES = 6000
 
 @pytest.fixture(autouse=True)
 def small_chunks_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recompress_module, "are_worth_sharing", lambda logs, terms: True)
-    for name in ("_CHUNK_BYTES", "BODY_CHUNK_BYTES"):
-        monkeypatch.setattr(terms, name, CHUNK_BYTES)
+    monkeypatch.setattr(run_module, "is_worth_sharing", lambda paths, cost: True)
+    for name in ("CHUNK_BYTES", "BODY_CHUNK_BYTES"):
+        monkeypatch.setattr(recompress_module, name, CHUNK_BYTES)
 
 
 def outcome(source: Path, target: Path, jobs: int, codec: str, **terms: Any) -> dict[str, Any]:
@@ -50,7 +51,7 @@ def outcome(source: Path, target: Path, jobs: int, codec: str, **terms: Any) -> 
     wanted = Target(CODEC_NAMES.index(codec), terms.pop("level", None), terms.pop("magic", None))
     sources = read_write_sources([source])
     told: list[int] = []
-    run = Recompression(PlanTerms(wanted, **plan), jobs=jobs, advance=told.append, **terms)
+    run = Recompression(plan=PlanTerms(wanted, **plan), jobs=jobs, advance=told.append, **terms)
     items: list[Finding | WrittenSegment] = []
     refusal = None
     try:
@@ -168,7 +169,7 @@ def test_what_the_disk_gives_back_wrong_is_noticed(tmp_path: Path, monkeypatch: 
 
     def spoilt(self: SegmentOutput) -> None:
         finish_log(self)
-        [(path, _, end)] = self.everything()
+        [(path, _, end)] = self.ranges(Mark(0, 0), self.mark())
         with path.open("r+b") as log:
             log.seek(end - 1)
             last = log.read(1)
@@ -182,7 +183,7 @@ def test_what_the_disk_gives_back_wrong_is_noticed(tmp_path: Path, monkeypatch: 
 
 def running(source: Path, target: Path, codec: str = "gzip", jobs: int = 2) -> Any:
     sources = read_write_sources([source])
-    terms = Recompression(PlanTerms(Target(CODEC_NAMES.index(codec))), jobs=jobs)
+    terms = Recompression(plan=PlanTerms(Target(CODEC_NAMES.index(codec))), jobs=jobs)
     with Publication(target, [source], job=sources.job("recompress")) as publication:
         yield from recompress(sources, publication, terms)
 
@@ -201,15 +202,15 @@ def test_a_log_that_grows_meanwhile_is_taken_as_it_was_when_its_turn_came(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     source = sound_source(tmp_path)
-    write = SegmentRecompression.write
+    do = SegmentRewriting.do
 
-    def grown(self: SegmentRecompression) -> Any:
-        if self.segment.base_offset == 3000:  # of which the other processes know already
+    def grown(self: SegmentRewriting, after_offset: int | None) -> Any:
+        if after_offset is not None:  # of which the other processes know already
             with (source / f"{3000:020d}.log").open("ab") as log:
                 log.write(batch(6000))
-        return write(self)
+        return do(self, after_offset)
 
-    monkeypatch.setattr(SegmentRecompression, "write", grown)
+    monkeypatch.setattr(SegmentRewriting, "do", grown)
     segments = [each for each in running(source, tmp_path / "out") if isinstance(each, WrittenSegment)]
     assert [each.batch_count for each in segments] == [100, 101]
 
@@ -239,13 +240,12 @@ def wait_for(what: Callable[[], bool]) -> None:
         time.sleep(0.005)
 
 
-def test_small_or_easy_work_is_not_shared(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_small_or_easy_work_is_not_shared(tmp_path: Path) -> None:
     path = write_segment(tmp_path / "t-0", 0, [batch(number, [bytes(1 << 20)]) for number in range(20)])
-    partition = read_write_sources([tmp_path / "t-0"]).partitions["t-0"]
-    logs = [LogToRecompress(path, partition.location(path), 0, None)]
 
     def is_shared(codec: str, level: int | None = None) -> bool:
-        return are_worth_sharing(logs, Recompression(PlanTerms(Target(CODEC_NAMES.index(codec), level)), jobs=2))
+        terms = Recompression(plan=PlanTerms(Target(CODEC_NAMES.index(codec), level)), jobs=2)
+        return is_worth_sharing([path], Recompressor(terms).cost)
 
     shared = [codec for codec in CODEC_NAMES if is_shared(codec)]
     assert shared == ["gzip"]

@@ -20,9 +20,10 @@ from format.limits import DEFAULT_LIMITS
 from format.log.encode_batches import encode_message, encode_wrapper, reseal
 from format.log.walker import batch_chunks
 from format.node.target import kind_of
-from format.rewriting.publish import Publication
+from format.rewriting.publishing.publication import Publication
+from format.rewriting.read_back import Became, OutputRange
 from format.rewriting.sources import read_write_sources
-from format.rewriting.written_segments import WrittenSegment
+from format.rewriting.written_segments import RewritingResult, WrittenSegment
 from format.verbs.dump.dump import dump
 from format.verbs.redact.batches import payload_of, redact_chunk
 from format.verbs.redact.internal_records import COORDINATOR_TOPICS
@@ -41,14 +42,16 @@ CONTENT = ("key", "value", "headers")
 
 def run_redact(
     source: Path, output: Path, *, mode: Mode = Mode.HASH, key: bytes = KEY, header_names: bool = False
-) -> tuple[Redaction, list[Finding], list[WrittenSegment]]:
+) -> tuple[RewritingResult, list[Finding], list[WrittenSegment]]:
     """The redacted copy of one path; what was found and written."""
-    terms = Redaction(Redactor(mode, key if mode is Mode.HASH else b""), header_names)
+    redactor = Redactor(mode, key if mode is Mode.HASH else b"")
+    terms = Redaction(redactor=redactor, with_header_names=header_names)
+    result = RewritingResult()
     sources = read_write_sources([source], takes_files=True)
     with Publication(output, [source], job=sources.job("redact", **terms.options())) as publication:
-        items = list(redact(sources, publication, terms))
+        items = list(redact(sources, publication, terms, result))
     findings = [each for each in items if isinstance(each, Finding)]
-    return terms, findings, [each for each in items if isinstance(each, WrittenSegment)]
+    return result, findings, [each for each in items if isinstance(each, WrittenSegment)]
 
 
 def rows_of(path: Path) -> list[Row]:
@@ -116,11 +119,11 @@ def test_the_corpus(corpus: Corpus, tmp_path: Path, source_snapshot: Callable[[P
     for number, log_dir in enumerate(corpus.log_dirs):
         source_snapshot(log_dir)
         output = tmp_path / str(number)
-        terms, findings, segments = run_redact(log_dir, output)
+        result, findings, segments = run_redact(log_dir, output)
         before, after = user_rows(log_dir), user_rows(output)
         assert [shape(row) for row in after] == [shape(row) for row in before]
-        assert terms.records == len(after)
-        assert terms.left_out_bytes == 0
+        assert result.record_count == len(after)
+        assert result.lost_bytes == 0
         assert not [each for each in findings if each.severity >= Severity.WARNING]
         assert segments
         left = np.intersect1d(eights(contents(before)), eights(contents(after)))
@@ -233,10 +236,10 @@ def test_a_damaged_batch_is_left_out(tmp_path: Path) -> None:
     damaged = bytearray(batches[2])
     damaged[-5] ^= 1
     source = write_log(tmp_path / "t-0", [*batches[:2], bytes(damaged), *batches[3:]])
-    terms, findings, _ = run_redact(source, tmp_path / "out")
+    result, findings, _ = run_redact(source, tmp_path / "out")
     assert [each.code for each in findings] == ["batch-crc-mismatch"]
     assert findings[0].location.position == len(batches[0]) * 2
-    assert terms.left_out_bytes == len(damaged)
+    assert result.lost_bytes == len(damaged)
     assert [row[AT["offset"]] for row in rows_of(tmp_path / "out" / "t-0")] == [0, 1, 2, 3, 4, 5, 9, 10, 11, 12, 13, 14]
     assert b"secret" not in b"".join(tree(tmp_path / "out").values())
 
@@ -262,9 +265,9 @@ def test_bytes_behind_the_records_are_not_carried(tmp_path: Path, codec: int) ->
     fewer = bytearray(whole)
     fewer[57:61] = (1).to_bytes(4, "big")
     source = write_log(tmp_path / "t-0", [reseal(fewer), batch(2, [b"third value"])])
-    terms, findings, _ = run_redact(source, tmp_path / "out")
+    result, findings, _ = run_redact(source, tmp_path / "out")
     assert [each.code for each in findings] == ["record-trailing-bytes"]
-    assert terms.left_out_bytes == len(whole)
+    assert result.lost_bytes == len(whole)
     assert [row[AT["offset"]] for row in rows_of(tmp_path / "out" / "t-0")] == [2]
 
 
@@ -357,23 +360,27 @@ def digest_of(path: Path) -> ContentDigest:
     return digest
 
 
+def became(path: Path, digest: ContentDigest) -> Became:
+    return Became(0, 0, (OutputRange(path, 0, path.stat().st_size),), digest.value())
+
+
 def test_reading_back_sees_every_change(tmp_path: Path) -> None:
     """Sealed anew, so that no CRC tells; every byte but the CRC's own."""
     path = tmp_path / "log"
     content = batch(7, [b"value", None], headers=((b"h", b"v"),), leader_epoch=3)
     path.write_bytes(content)
     expected = digest_of(path)
-    read_back(path, expected)
+    read_back(became(path, expected))
     chance = random.Random(1)
     for at in [*range(17), *range(21, len(content))]:
         changed = bytearray(content)
         changed[at] ^= 1 << chance.randrange(8)
         path.write_bytes(reseal(changed) if changed[16] == 2 else bytes(changed))
         with pytest.raises(OutputError):
-            read_back(path, expected)
+            read_back(became(path, expected))
     path.write_bytes(content + content)
     with pytest.raises(OutputError):
-        read_back(path, expected)
+        read_back(became(path, expected))
 
 
 def test_what_reads_back_otherwise_is_not_published(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -397,7 +404,7 @@ def test_a_run_that_is_taken_up_gives_the_same(tmp_path: Path, monkeypatch: pyte
     (source / f"{6:020d}.log").write_bytes(b"".join(made[2:]))
     _, _, expected = run_redact(source, tmp_path / "whole")
     sources = read_write_sources([source])
-    terms = Redaction(Redactor(Mode.HASH, KEY))
+    terms = Redaction(redactor=Redactor(Mode.HASH, KEY))
     job = sources.job("redact", **terms.options())
     with Publication(tmp_path / "out", [source], job=job, keep_partial=True) as publication:
         run = redact(sources, publication, terms)
@@ -410,12 +417,12 @@ def test_a_run_that_is_taken_up_gives_the_same(tmp_path: Path, monkeypatch: pyte
         return redact_chunk(chunk, *others, **named)
 
     monkeypatch.setattr("format.verbs.redact.redact.redact_chunk", count)
-    terms = Redaction(Redactor(Mode.HASH, KEY))
+    result = RewritingResult()
     with Publication(tmp_path / "out", [source], job=job, resume=True) as publication:
-        items = [each for each in redact(sources, publication, terms) if isinstance(each, WrittenSegment)]
+        items = [each for each in redact(sources, publication, terms, result) if isinstance(each, WrittenSegment)]
     assert calls == [6]
     assert items == expected
-    assert terms.records == 12
+    assert result.record_count == 12
     assert tree(tmp_path / "out") == tree(tmp_path / "whole")
 
 

@@ -19,10 +19,10 @@ from format.findings import Finding
 from format.io.source import FileSource
 from format.layout import MANIFEST
 from format.rewriting.intact_batches import longest_chain
-from format.rewriting.publish import Publication
+from format.rewriting.publishing.publication import Publication
 from format.rewriting.sources import read_write_sources
-from format.rewriting.written_segments import WrittenSegment
-from format.verbs.salvage.salvage import Salvage, salvage
+from format.rewriting.written_segments import RewritingResult, WrittenSegment
+from format.verbs.salvage.salvage import salvage
 from format.verbs.verify.verify import verify
 from tests.building import batch, batches, wrapper, write_segment
 from tests.corpora import Corpus
@@ -30,19 +30,19 @@ from tests.corpora import Corpus
 LOG = f"{0:020d}.log"
 
 
-def run(source: Path, target: Path) -> tuple[list[WrittenSegment], list[Finding], Salvage]:
+def run(source: Path, target: Path) -> tuple[list[WrittenSegment], list[Finding], RewritingResult]:
     sources = read_write_sources([source], takes_files=True)
-    terms = Salvage()
+    result = RewritingResult()
     with Publication(target, [source], job=sources.job("salvage")) as publication:
-        items = list(salvage(sources, publication, terms))
+        items = list(salvage(sources, publication, result=result))
     segments = [each for each in items if isinstance(each, WrittenSegment)]
-    return segments, [each for each in items if isinstance(each, Finding)], terms
+    return segments, [each for each in items if isinstance(each, Finding)], result
 
 
-def lost_offsets(terms: Salvage) -> set[int]:
+def lost_offsets(result: RewritingResult) -> set[int]:
     return {
         offset
-        for each in terms.losses
+        for each in result.losses
         if each.lost_offsets is not None
         for offset in range(each.lost_offsets[0], each.lost_offsets[1] + 1)
     }
@@ -57,9 +57,9 @@ def test_a_sound_corpus_comes_out_as_it_is(
     for number, log_dir in enumerate(corpus.log_dirs):
         source_snapshot(log_dir)
         target = tmp_path / str(number)
-        _, findings, terms = run(log_dir, target)
+        _, findings, result = run(log_dir, target)
         if corpus.is_shared:  # the shipped ones are excerpts, whose checkpoints speak of more
-            assert terms.losses == []
+            assert result.losses == []
         for partition in read_write_sources([log_dir]).partitions.values():
             for segment in partition.segments:
                 assert segment.log is not None
@@ -107,7 +107,7 @@ def test_one_damaged_range(tmp_path: Path, seed: int) -> None:
         hit = [s < start < e for s, e in zip([0, *ends[:-1]], ends, strict=True)]
     write_segment(tmp_path / "t-0", 0, [bytes(content)])
     intact = [each for each, is_hit in zip(parts, hit, strict=True) if not is_hit]
-    [segment], _, terms = run(tmp_path / "t-0", tmp_path / "out")
+    [segment], _, result = run(tmp_path / "t-0", tmp_path / "out")
     kept = (tmp_path / "out/t-0" / LOG).read_bytes()
     saved = [each for each in parts if each in kept]
     # What was hit only where no CRC looks may still be there; what was not hit must be.
@@ -125,9 +125,9 @@ def test_one_damaged_range(tmp_path: Path, seed: int) -> None:
         if at >= 0:
             present |= {3 * number + delta for delta in range(3)}
     missing = set(range(last)) - present
-    open_end = {loss.location.offset for loss in terms.losses if loss.lost_offsets is None}
+    open_end = {loss.location.offset for loss in result.losses if loss.lost_offsets is None}
     beyond = {offset for offset in missing if any(first is not None and offset >= first for first in open_end)}
-    assert missing <= lost_offsets(terms) | beyond, (kind, start, end)
+    assert missing <= lost_offsets(result) | beyond, (kind, start, end)
     # A leader epoch lies outside the CRC: nothing can tell which of two is wrong, and verify says so.
     bad = [each for each in verify(tmp_path / "out/t-0") if each.severity >= 2]
     assert [each for each in bad if each.code != "leader-epoch-decreasing"] == []
@@ -138,10 +138,10 @@ def test_a_wrong_base_offset_costs_one_batch_that_is_put_apart(tmp_path: Path) -
     wrong = bytearray(parts[2])
     wrong[2] ^= 1
     write_segment(tmp_path / "t-0", 0, [*parts[:2], bytes(wrong), *parts[3:]])
-    _, findings, terms = run(tmp_path / "t-0", tmp_path / "out")
+    _, findings, result = run(tmp_path / "t-0", tmp_path / "out")
     assert (tmp_path / "out/t-0" / LOG).read_bytes() == b"".join([*parts[:2], *parts[3:]])
     assert (tmp_path / "out" / f"t-0.{0:020d}.quarantine").read_bytes() == bytes(wrong)
-    assert lost_offsets(terms) == {6, 7, 8}
+    assert lost_offsets(result) == {6, 7, 8}
     assert [each.code for each in findings] == ["offset-out-of-segment"]
 
 
@@ -162,27 +162,27 @@ def test_a_torn_end(tmp_path: Path, has_next: bool, code: str) -> None:
     write_segment(tmp_path / "t-0", 0, [b"".join(parts)[:-5]])
     if has_next:
         write_segment(tmp_path / "t-0", 9, batches(1, 9))
-    _, [found], terms = run(tmp_path / "t-0", tmp_path / "out")
+    _, [found], result = run(tmp_path / "t-0", tmp_path / "out")
     assert (found.code, found.location.offset) == (code, 6)
-    assert lost_offsets(terms) == ({6, 7, 8} if has_next else set())
-    assert terms.lost_bytes == len(parts[2]) - 5
+    assert lost_offsets(result) == ({6, 7, 8} if has_next else set())
+    assert result.lost_bytes == len(parts[2]) - 5
 
 
 def test_a_segment_cut_at_a_boundary_shows_by_the_next(tmp_path: Path) -> None:
     write_segment(tmp_path / "t-0", 0, batches(2))
     write_segment(tmp_path / "t-0", 9, batches(1, 9))
-    _, [found], terms = run(tmp_path / "t-0", tmp_path / "out")
+    _, [found], result = run(tmp_path / "t-0", tmp_path / "out")
     assert found.code == "log-truncated"
-    assert lost_offsets(terms) == {6, 7, 8}
+    assert lost_offsets(result) == {6, 7, 8}
 
 
 def test_a_log_cut_at_its_end_shows_by_the_checkpoint(tmp_path: Path) -> None:
     write_segment(tmp_path / "logs/t-0", 0, batches(2))
     (tmp_path / "logs/replication-offset-checkpoint").write_text("0\n1\nt 0 9\n")
     (tmp_path / "logs/recovery-point-offset-checkpoint").write_text("0\n2\nt 0 9\ngone 0 5\n")
-    _, findings, terms = run(tmp_path / "logs", tmp_path / "out")
+    _, findings, result = run(tmp_path / "logs", tmp_path / "out")
     assert {each.code for each in findings} == {"checkpoint-mismatch"}
-    assert lost_offsets(terms) == {6, 7, 8}
+    assert lost_offsets(result) == {6, 7, 8}
     assert (tmp_path / "out/replication-offset-checkpoint").read_text() == "0\n1\nt 0 6\n"
     assert (tmp_path / "out/recovery-point-offset-checkpoint").read_text() == "0\n1\nt 0 0\n"
 
@@ -190,16 +190,16 @@ def test_a_log_cut_at_its_end_shows_by_the_checkpoint(tmp_path: Path) -> None:
 def test_a_zero_tail_is_no_loss(tmp_path: Path) -> None:
     parts = batches(2)
     write_segment(tmp_path / "t-0", 0, [*parts, bytes(5000)])
-    _, [found], terms = run(tmp_path / "t-0", tmp_path / "out")
+    _, [found], result = run(tmp_path / "t-0", tmp_path / "out")
     assert found.code == "tail-zeros"
-    assert terms.losses == []
+    assert result.losses == []
     assert (tmp_path / "out/t-0" / LOG).read_bytes() == b"".join(parts)
 
 
 def test_nothing_but_garbage(tmp_path: Path) -> None:
     write_segment(tmp_path / "t-0", 0, [b"\x55" * 10_000])
-    [segment], _, terms = run(tmp_path / "t-0", tmp_path / "out")
-    assert (segment.batch_count, segment.size_bytes, terms.lost_bytes) == (0, 0, 10_000)
+    [segment], _, result = run(tmp_path / "t-0", tmp_path / "out")
+    assert (segment.batch_count, segment.size_bytes, result.lost_bytes) == (0, 0, 10_000)
 
 
 def test_one_file_by_itself(tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_an_unreadable_checkpoint_is_told_once(tmp_path: Path) -> None:
     assert [each.code for each in findings].count("checkpoint-invalid") == 1
     sources = read_write_sources([node / "a-0", node / "b-0"])
     with Publication(tmp_path / "parts", [node], job=sources.job("salvage")) as publication:
-        items = list(salvage(sources, publication, Salvage()))
+        items = list(salvage(sources, publication))
     assert [each.code for each in items if isinstance(each, Finding)].count("checkpoint-invalid") == 1
 
 
@@ -239,10 +239,10 @@ def test_the_manifest_lists_the_losses(tmp_path: Path) -> None:
     content = bytearray(b"".join(batches(3)))
     content[-1] ^= 1
     write_segment(tmp_path / "t-0", 0, [bytes(content)])
-    _, _, terms = run(tmp_path / "t-0", tmp_path / "out")
+    _, _, result = run(tmp_path / "t-0", tmp_path / "out")
     manifest = json.loads((tmp_path / "out" / MANIFEST).read_text())
     [loss] = manifest["losses"]
-    assert (loss["code"], loss["length"], loss["offset"]) == ("batch-crc-mismatch", terms.lost_bytes, 6)
+    assert (loss["code"], loss["length"], loss["offset"]) == ("batch-crc-mismatch", result.lost_bytes, 6)
 
 
 # -- a failing disk ------------------------------------------------------------------------------------------
@@ -261,19 +261,19 @@ def test_what_the_disk_does_not_give_is_passed_over(tmp_path: Path, monkeypatch:
 
     inode = path.stat().st_ino
     monkeypatch.setattr(os, "pread", failing)
-    _, findings, terms = run(tmp_path / "t-0", tmp_path / "out")
+    _, findings, result = run(tmp_path / "t-0", tmp_path / "out")
     ends = np.cumsum([len(each) for each in parts]).tolist()
     starts = [0, *ends[:-1]]
     kept = [p for p, s, e in zip(parts, starts, ends, strict=True) if e <= bad.start or s >= bad.stop]
     assert (tmp_path / "out/t-0" / LOG).read_bytes() == b"".join(kept)
     assert "could not be read from the disk" in findings[0].message
-    assert len(lost_offsets(terms)) == 20 * (400 - len(kept))
+    assert len(lost_offsets(result)) == 20 * (400 - len(kept))
 
 
 def test_a_log_that_cannot_be_opened_is_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_segment(tmp_path / "t-0", 0, batches(2))
     write_segment(tmp_path / "t-0", 6, batches(2, 6))
-    from format.verbs.salvage import salvage as room
+    from format.rewriting import segment_rewriting as room
 
     def opened(path: Path) -> FileSource:
         if path.name == LOG:
@@ -281,9 +281,9 @@ def test_a_log_that_cannot_be_opened_is_listed(tmp_path: Path, monkeypatch: pyte
         return FileSource(path)
 
     monkeypatch.setattr(room, "FileSource", opened)
-    segments, _, terms = run(tmp_path / "t-0", tmp_path / "out")
+    segments, _, result = run(tmp_path / "t-0", tmp_path / "out")
     assert [each.segment_base_offset for each in segments] == [6]
-    assert lost_offsets(terms) == set(range(6))
+    assert lost_offsets(result) == set(range(6))
 
 
 # -- the chain -----------------------------------------------------------------------------------------------

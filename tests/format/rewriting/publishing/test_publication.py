@@ -13,7 +13,7 @@ import pytest
 
 from format.errors import OutputError, OutputExists, OutputInsideSource
 from format.layout import MANIFEST
-from format.rewriting.publish import JOURNAL, Publication
+from format.rewriting.publishing.publication import JOURNAL, Publication
 
 
 def publish(target: Path, sources: list[Path] | None = None, **options: object) -> Publication:

@@ -8,132 +8,25 @@ tried again: what the kernel dropped cannot be told.
 
 from __future__ import annotations
 
-import contextlib
 import fcntl
 import hashlib
 import json
 import os
 import shutil
 import stat
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path, PurePosixPath
 from types import TracebackType
 from typing import Any, Self
 
 from format.errors import OutputError, OutputExists
-from format.io.digesting_writer import DigestingWriter
-from format.io.source import os_reason
 from format.layout import MANIFEST
 from format.location import Location
-from format.rewriting.publish_journal import FileEntry, Journal, read_journal
-from format.rewriting.publish_paths import check_target, partials_of
+from format.rewriting.publishing.journal import FileEntry, Journal, read_journal
+from format.rewriting.publishing.new_file import NewFile, output_error
+from format.rewriting.publishing.target import check_target, partials_of
 
 JOURNAL = "journal.jsonl"
-_BUFFER_BYTES = 1024 * 1024
-_LARGE_BYTES = 128 * 1024
-_NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-
-
-class NewFile:
-    """A file of a publication while it is written; bytes go to the disk in large pieces, and through SHA-256.
-
-    ``close`` flushes it to the disk and enters it in the journal; ``finish_writing`` begins with that and goes on.
-    Left by an exception it is removed.
-    """
-
-    def __init__(self, publication: Publication, relative_path: str, path: Path, *, write_beside: bool = False) -> None:
-        self.relative_path = relative_path
-        self.path = path
-        self.size_bytes = 0
-        self.mtime_ns: int | None = None  # to be given to the file when it is closed: brokers look at a log's
-        self._publication = publication
-        self._parts: list[bytes | memoryview] = []
-        self._buffered_bytes = 0
-        self._is_finished = False
-        try:
-            self._fd = os.open(path, _NEW_FILE, 0o666)
-        except OSError as error:
-            raise _failed("cannot create", path, error) from error
-        self._writer = DigestingWriter(self._fd, beside=write_beside)
-
-    def write(self, data: bytes | bytearray | memoryview) -> int:
-        """Take bytes, which must not change afterwards; raises OutputError when the disk does not."""
-        part = data if isinstance(data, bytes) else memoryview(data).cast("B")
-        if len(part) < _LARGE_BYTES:
-            part = bytes(part)  # a small part of a large buffer would keep all of it
-        elif self._parts:
-            self._flush()  # rather than copy what is large
-        self._parts.append(part)
-        self._buffered_bytes += len(part)
-        self.size_bytes += len(part)
-        if self._buffered_bytes >= _BUFFER_BYTES or len(part) >= _LARGE_BYTES:
-            self._flush()
-        return len(part)
-
-    def _flush(self) -> None:
-        content = memoryview(self._parts[0] if len(self._parts) == 1 else b"".join(self._parts))
-        self._parts, self._buffered_bytes = [], 0
-        with self._told("cannot write"):
-            self._writer.write(content)
-
-    @contextlib.contextmanager
-    def _told(self, what: str) -> Iterator[None]:
-        try:
-            yield
-        except OSError as error:
-            raise _failed(what, self.path, error) from error
-
-    def finish_writing(self) -> None:
-        """No more comes: all of it can be read back, while a thread, if there is one, flushes it to the disk."""
-        if self._is_finished:
-            return
-        if self._parts:
-            self._flush()
-        with self._told("cannot write"):
-            self._writer.wait()
-        with self._told("cannot flush to the disk"):
-            if self.mtime_ns is not None:
-                os.utime(self._fd, ns=(self.mtime_ns, self.mtime_ns))
-            self._writer.begin_flush()
-        self._is_finished = True
-
-    def close(self) -> None:
-        """Flush to the disk and enter the file in the journal; raises OutputError. Once closed, it does nothing."""
-        if self._fd < 0:
-            return
-        try:
-            self.finish_writing()
-            with self._told("cannot flush to the disk"):
-                self._writer.flush()
-            sha256 = self._writer.hexdigest()
-        finally:
-            self._close_descriptor()
-        self._publication.enter(FileEntry(self.relative_path, self.size_bytes, sha256))
-
-    def _close_descriptor(self) -> None:
-        self._writer.close()
-        fd, self._fd = self._fd, -1
-        if fd >= 0:
-            os.close(fd)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        if error is None:
-            self.close()
-        else:
-            self.discard()
-
-    def discard(self) -> None:
-        """Close the file and remove it; once closed, it stays."""
-        if self._fd < 0:
-            return
-        self._close_descriptor()
-        with contextlib.suppress(OSError):
-            os.unlink(self.path)
 
 
 class Publication:
@@ -184,7 +77,7 @@ class Publication:
             try:
                 os.mkdir(self.path)
             except OSError as error:
-                raise _failed("cannot create", self.path, error) from error
+                raise output_error("cannot create", self.path, error) from error
         try:
             self._open_journal()
         except BaseException:
@@ -230,14 +123,14 @@ class Publication:
                     if relative not in self._files and relative != JOURNAL:
                         path.unlink()
         except OSError as error:
-            raise _failed("cannot take up", self.path, error) from error
+            raise output_error("cannot take up", self.path, error) from error
 
     def _open_journal(self) -> None:
         path = self.path / JOURNAL
         try:
             fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
         except OSError as error:
-            raise _failed("cannot create", path, error) from error
+            raise output_error("cannot create", path, error) from error
         try:
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError as error:
@@ -262,8 +155,8 @@ class Publication:
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise _failed("cannot create", path.parent, error) from error
-        return NewFile(self, name, path, write_beside=write_beside)
+            raise output_error("cannot create", path.parent, error) from error
+        return NewFile(name, path, self._enter, write_beside=write_beside)
 
     def write_file(self, relative_path: str | os.PathLike[str], content: bytes) -> None:
         """A whole small file."""
@@ -276,10 +169,10 @@ class Publication:
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise _failed("cannot create", path, error) from error
+            raise output_error("cannot create", path, error) from error
 
-    def enter(self, entry: FileEntry) -> None:
-        """Take note of a file that is closed; NewFile calls this."""
+    def _enter(self, entry: FileEntry) -> None:
+        """Note a file that is closed."""
         self._files[entry.path] = entry
         self._pending.append(entry)
 
@@ -323,7 +216,7 @@ class Publication:
             try:
                 path.unlink()
             except OSError as error:
-                raise _failed("cannot remove", path, error) from error
+                raise output_error("cannot remove", path, error) from error
 
     def step_result(self, name: str) -> Any:
         """What was given to ``finish_step``."""
@@ -343,7 +236,7 @@ class Publication:
             "files": [self._files[name].as_json() for name in sorted(self._files)],
         }
         path = self.path / MANIFEST
-        with NewFile(self, MANIFEST, path) as file:
+        with NewFile(MANIFEST, path, self._enter) as file:
             file.write(json.dumps(manifest, indent=1, ensure_ascii=True).encode("ascii") + b"\n")
         if not self._is_on_disk(self._files[MANIFEST]):
             raise OutputError("what was read back is not what was written", Location(str(path)))
@@ -353,7 +246,7 @@ class Publication:
                 _sync_directory(directory)
             self._rename()
         except OSError as error:
-            raise _failed("cannot publish", self.target, error) from error
+            raise output_error("cannot publish", self.target, error) from error
         self._is_published = True
 
     def _rename(self) -> None:
@@ -407,7 +300,3 @@ def _sha256_of(path: Path) -> str:
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(fd, "rb", buffering=0) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _failed(what: str, path: str | os.PathLike[str], error: OSError) -> OutputError:
-    return OutputError(f"{what}: {os_reason(error)}", Location(os.fspath(path)))

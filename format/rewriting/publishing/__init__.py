@@ -1,0 +1,1 @@
+"""Writing a directory that appears whole or not at all."""

@@ -1,0 +1,223 @@
+"""The object in which the writing verbs differ: what becomes of a batch, and what is compared when it is read back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format.errors import KafkaLogError, Refused, UnreadableFile
+from format.findings import Finding
+from format.io.source import FileSource
+from format.io.unreadable_ranges import PatchedSource
+from format.layout import MAX_RELATIVE_OFFSET
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+from format.log.batch_chunk import BatchChunk
+from format.node.log_dir import LogDir
+from format.node.partition import Partition
+from format.node.partition_surroundings import surroundings_findings
+from format.rewriting.index_builder import DEFAULT_INTERVAL_BYTES
+from format.rewriting.intact_batches import SegmentScan
+from format.rewriting.read_back import Became, compare_with_source
+from format.rewriting.written_batches import NewBatches
+from format.rewriting.written_segments import RewritingResult, SegmentResult
+from format.scan.progress import Advance, no_progress
+from format.scan.protocol import Cost
+
+#: What is read at once; more would push it out of the processor's cache before it is used.
+CHUNK_BYTES = 2 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WriteTerms:
+    """The terms that all writing verbs share; ``advance`` is called with the bytes done since the last call.
+
+    ``jobs`` is how many processes do the work; the output is the same for any number.
+    """
+
+    limits: Limits = DEFAULT_LIMITS
+    interval_bytes: int = DEFAULT_INTERVAL_BYTES
+    jobs: int = 1
+    advance: Advance = no_progress
+
+
+class Portion(NamedTuple):
+    """Some new batches of a chunk; ``digest`` is of their content, for the read-back, where the verb wants one.
+
+    ``error`` is why the batch of the chunk's ``row`` could not be made anew: it was copied as it is, or left out where
+    there are no batches.
+    """
+
+    batches: NewBatches | None
+    error: KafkaLogError | None = None
+    row: int = -1
+    digest: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class SourceLog:
+    """A log of the source; ``next_base_offset`` is the base offset of the segment after it, None for the last."""
+
+    path: Path
+    location: Location
+    base_offset: int
+    next_base_offset: int | None
+
+    def first_possible(self, after_offset: int | None) -> int:
+        """The least offset that the first batch can have after ``after_offset``, the last offset before it."""
+        return self.base_offset if after_offset is None else max(self.base_offset, after_offset + 1)
+
+    def size_bytes(self) -> int:
+        """The size of the file, 0 where that cannot be known."""
+        try:
+            return self.path.lstat().st_size
+        except OSError:
+            return 0
+
+    @property
+    def last_possible(self) -> int:
+        """The largest offset that a batch of this log can have."""
+        return self.base_offset + MAX_RELATIVE_OFFSET if self.next_base_offset is None else self.next_base_offset - 1
+
+
+@dataclass(frozen=True, slots=True)
+class FirstLook:
+    """A log that is not plainly sound: all its batches, and which of them are kept.
+
+    ``after_offset`` is the last offset before it. ``is_live``: a broker is writing its end.
+    """
+
+    log: SourceLog
+    source: FileSource | PatchedSource
+    scan: SegmentScan
+    after_offset: int | None
+    is_live: bool
+
+    @property
+    def bytes_not_kept(self) -> int:
+        """The bytes of the log that belong to no kept batch."""
+        scan = self.scan
+        return int(self.source.size_bytes - (scan.end_position - scan.position)[scan.is_kept].sum())
+
+
+class Rewriter:
+    """What a verb does with the batches of a log, and what it reports.
+
+    ``portions`` and ``read_back`` are pure, so that any process can call them. The ``report_*`` methods add findings to
+    the result of a segment that is not plainly sound.
+    """
+
+    #: Whether there is a log in the output; otherwise only its indexes are written.
+    writes_log = True
+    #: Whether bytes that belong to no kept batch are copied too, without being indexed.
+    copies_damage = False
+    #: Whether batches with a right CRC whose offsets cannot be in their place go into a file of their own.
+    keeps_misplaced = False
+    #: Whether a log is looked at as a whole where its batches leave offsets out, so that this can be reported.
+    wants_every_offset = False
+    #: Whether blocks that the disk does not give are passed over.
+    reads_around_errors = True
+    #: Whether the files of partitions and of the log directory beside the logs are written.
+    writes_side_files = True
+    #: A new segment is begun where one would grow past this; None for what an index can address.
+    segment_bytes: int | None = None
+    chunk_bytes = CHUNK_BYTES
+    #: How often a byte of the source counts as progress.
+    passes = 2
+    #: What making and comparing new batches takes of processor time.
+    cost = Cost(batch_s=1e-6, byte_s=1e-9, compressed_byte_s=1e-9)
+
+    def __init__(self, terms: WriteTerms) -> None:
+        self.terms = terms
+
+    @property
+    def shares_making(self) -> bool:
+        """Whether new batches take so long that other processes are to make them, and not only compare."""
+        return False
+
+    # -- what becomes of batches -------------------------------------------------------------------------------
+
+    def portions(self, chunk: BatchChunk, is_kept: NDArray[np.bool_], location: Location) -> Iterator[Portion]:
+        """What the kept batches of a chunk become, in order; raises Refused for what must not be done at all."""
+        raise NotImplementedError
+
+    def read_back(
+        self,
+        source: FileSource | PatchedSource,
+        became: Sequence[Became],
+        is_kept: NDArray[np.bool_] | None,
+        location: Location,
+        advance: Advance,
+    ) -> None:
+        """Compare what was written with its source; ``is_kept`` None says that it is all of these ranges.
+
+        Raises ReadBackMismatch, UnreadableFile.
+        """
+        compare_with_source(source, became, is_kept, self.terms.limits, self.chunk_bytes, location, advance)
+
+    def last_possible(self, log: SourceLog) -> int:
+        """The largest offset that a batch of a log can have, for the log to be plainly sound."""
+        return log.last_possible
+
+    # -- what is reported of a segment -------------------------------------------------------------------------
+
+    def report_unreadable(self, error: UnreadableFile, log: SourceLog, result: SegmentResult) -> None:
+        """The log could not be opened, or not read to its end: it is left out."""
+        raise NotImplementedError
+
+    def report_look(self, look: FirstLook, result: SegmentResult) -> None:
+        """The whole log was looked at; sets ``lost_bytes``."""
+        raise NotImplementedError
+
+    def report_chunk(
+        self, look: FirstLook, chunk: BatchChunk, is_kept: NDArray[np.bool_], result: SegmentResult
+    ) -> None:
+        """The next chunk is about to be written."""
+
+    def report_error(self, portion: Portion, chunk: BatchChunk, location: Location, result: SegmentResult) -> None:
+        """A batch could not be made anew."""
+
+    def refusal(self, result: SegmentResult) -> Refused | None:
+        """Why the run ends here, with nothing published; None where it goes on."""
+        return None
+
+    # -- partitions --------------------------------------------------------------------------------------------
+
+    def is_left_out(self, partition: Partition) -> bool:
+        """Whether nothing of a partition goes into the output."""
+        return False
+
+    def is_copied_whole(self, partition: Partition) -> bool:
+        """Whether the segments of a partition are copied, indexes and all."""
+        return False
+
+    def begin_partition(self, partition: Partition) -> Iterator[Finding]:
+        """What is reported of a partition before its segments; raises Refused."""
+        return surroundings_findings(partition)
+
+    def end_partition(self, partition: Partition, last_offset: int | None) -> Iterator[Finding]:
+        """What is reported of a partition after its segments: losses."""
+        return iter(())
+
+    def keeps_snapshots(self, result: RewritingResult, lost_bytes: int) -> bool:
+        """Whether a partition's producer snapshots hold for the output, which lacks so many bytes of its logs."""
+        return True
+
+    # -- the run -----------------------------------------------------------------------------------------------
+
+    def log_dir(self, log_dir: LogDir, result: RewritingResult) -> LogDir:
+        """What of a log directory's own files goes into the output."""
+        return log_dir
+
+    def is_whole(self, result: RewritingResult) -> bool:
+        """Whether the output holds every record of the source, so that checkpoints and the clean mark hold."""
+        return True
+
+    def manifest(self, result: RewritingResult) -> dict[str, Any]:
+        """What the manifest says besides the job and the files."""
+        raise NotImplementedError

@@ -1,0 +1,142 @@
+"""Chunks of a log that are plainly sound, with the new batches that a verb makes of them.
+
+This is what most logs consist of. Where a chunk is not plainly sound, nothing of the log is taken from here: it is
+looked at as a whole first, so that the output never depends on which process made it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format.errors import UnreadableFile
+from format.io.source import FileSource
+from format.log.batch_chunk import BatchChunk
+from format.log.batch_table import BatchTable
+from format.log.control_records import ControlRecord
+from format.log.legacy_messages import open_wrappers
+from format.log.walker import batch_chunks
+from format.rewriting.index_builder import end_markers
+from format.rewriting.intact_batches import offsets_agree
+from format.rewriting.rewriter import Rewriter, SourceLog
+from format.rewriting.written_batches import NewBatches, joined
+
+#: New batches that are passed on at once: enough that sending them to another process costs nothing.
+_PORTION_BYTES = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class MadeChunk:
+    """A sound chunk, before its new batches: where it lies, and what the indexes need of it.
+
+    ``transactional`` are its transactional and control batches, ``markers`` the control records by row of those.
+    """
+
+    start: int
+    end: int
+    first_offset: int
+    last_offset: int
+    record_count: int
+    transactional: BatchTable
+    markers: dict[int, ControlRecord]
+
+
+@dataclass(frozen=True, slots=True)
+class MadeDigest:
+    """Comes after the new batches of a chunk whose content has a digest."""
+
+    digest: bytes
+
+
+class NotSound(Exception):
+    """A chunk is not plainly sound, or cannot be read."""
+
+
+def made_chunks(
+    chunks: Iterable[BatchChunk], log: SourceLog, rewriter: Rewriter, after_offset: int | None
+) -> Iterator[MadeChunk | NewBatches | MadeDigest]:
+    """The chunks of a log, or of a range of it, in order, each before its new batches; raises NotSound, Refused.
+
+    ``after_offset`` is the last offset before them.
+    """
+    first_possible = log.first_possible(after_offset)
+    for chunk in chunks:
+        open_wrappers(chunk, limits=rewriter.terms.limits)
+        if not _is_sound(chunk, first_possible, rewriter.last_possible(log)):
+            raise NotSound
+        if rewriter.wants_every_offset and (chunk.table.base_offset[1:] != chunk.table.last_offset[:-1] + 1).any():
+            raise NotSound
+        made = _made_chunk(chunk, rewriter)
+        yield made
+        yield from _new_batches(chunk, log, rewriter)
+        first_possible = made.last_offset + 1
+
+
+def made_here(
+    source: FileSource, log: SourceLog, rewriter: Rewriter, after_offset: int | None
+) -> Iterator[MadeChunk | NewBatches | MadeDigest]:
+    """The same for a whole log, read by this process."""
+    chunks = batch_chunks(source, limits=rewriter.terms.limits, chunk_bytes=rewriter.chunk_bytes)
+    try:
+        yield from made_chunks(chunks, log, rewriter, after_offset)
+    except UnreadableFile as error:
+        raise NotSound from error
+
+
+def out_of_order(table: BatchTable, first_possible: int) -> NDArray[np.bool_]:
+    """Which batches do not start after the one before them ends, the first of them at ``first_possible`` or later."""
+    previous = np.concatenate(([first_possible - 1], table.last_offset[:-1]))
+    is_wrong: NDArray[np.bool_] = (table.base_offset <= previous) | (table.last_offset_delta < 0)
+    return is_wrong
+
+
+def _is_sound(chunk: BatchChunk, first_possible: int, last_possible: int) -> bool:
+    """Whether all batches are to be taken, for all that the chunk tells."""
+    table = chunk.table
+    if chunk.damage is not None or chunk.buffer is None or not len(table) or not table.crc_valid.all():
+        return False
+    if out_of_order(table, first_possible).any() or int(table.last_offset[-1]) > last_possible:
+        return False
+    return bool(offsets_agree(chunk).all())
+
+
+def _made_chunk(chunk: BatchChunk, rewriter: Rewriter) -> MadeChunk:
+    table = chunk.table
+    which = transactional_rows(table)
+    return MadeChunk(
+        int(table.position[0]),
+        int(table.end_position[-1]),
+        int(table.base_offset[0]),
+        int(table.last_offset[-1]),
+        int(np.maximum(table.record_count, 0).sum()),
+        table.rows(which),
+        end_markers(chunk, which, rewriter.terms.limits),
+    )
+
+
+def transactional_rows(table: BatchTable) -> NDArray[np.bool_]:
+    """The batches that the transaction index is built from."""
+    which: NDArray[np.bool_] = table.is_transactional | table.is_control
+    return which
+
+
+def _new_batches(chunk: BatchChunk, log: SourceLog, rewriter: Rewriter) -> Iterator[NewBatches | MadeDigest]:
+    gathered: list[NewBatches] = []
+    gathered_bytes = 0
+    digest = None
+    for portion in rewriter.portions(chunk, np.ones(len(chunk.table), bool), log.location):
+        if portion.error is not None or portion.batches is None:
+            raise NotSound
+        digest = portion.digest
+        gathered.append(portion.batches)
+        gathered_bytes += len(portion.batches.content)
+        if gathered_bytes >= _PORTION_BYTES:
+            yield joined(gathered)
+            gathered, gathered_bytes = [], 0
+    if gathered:
+        yield joined(gathered)
+    if digest is not None:
+        yield MadeDigest(digest)
