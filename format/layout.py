@@ -267,6 +267,8 @@ OFFSET_CHECKPOINTS = (
 #: Files of a log directory itself: none of them belongs to a partition, whatever the directory is called.
 LOG_DIR_FILES = (*OFFSET_CHECKPOINTS, META_PROPERTIES, CLEAN_SHUTDOWN, LOCK, BOOTSTRAP_CHECKPOINT)
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+#: Kafka's own topics begin so.
+INTERNAL_TOPIC_PREFIX = "__"
 #: Where a broker with tiered storage keeps indexes that it fetched (storage RemoteIndexCache); no partition.
 REMOTE_INDEX_CACHE = "remote-log-index-cache"
 #: Files that a broker writes under a name with ``.tmp`` behind it and then renames (CheckpointFile and its kin).
@@ -285,7 +287,10 @@ SEGMENT_FILE = re.compile(
     r"^(?P<base_offset>\d{20})(?P<suffix>\.log|\.index|\.timeindex|\.txnindex|\.snapshot)(?P<leftover>\.deleted|\.cleaned|\.swap)?$"
 )
 #: A KRaft snapshot: end offset in 20 digits, epoch in 10 (raft snapshot/Snapshots).
-KRAFT_SNAPSHOT_FILE = re.compile(r"^(?P<end_offset>\d{20})-(?P<epoch>\d{10})\.checkpoint(?P<leftover>\.deleted|\.part)?$")
+#: One that is being written has a number in its name, too, and ``.part`` behind it.
+KRAFT_SNAPSHOT_FILE = re.compile(
+    r"^(?P<end_offset>\d{20})-(?P<epoch>\d{10})(?:-\d+(?=\.checkpoint\.part$))?\.checkpoint(?P<leftover>\.deleted|\.part)?$"
+)
 #: A partition's directory, with the marks of deletion, of a move between directories and of a stray replica.
 PARTITION_DIR = re.compile(
     r"^(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,10})(?:\.(?P<unique>[0-9a-f]{32})-(?P<mark>delete|future|stray))?$"

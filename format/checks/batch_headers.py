@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
-from format.findings import Finding, finding
+from format.findings import Finding, Severity, finding
 from format.kernel.checks import find_doubtful_header
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.location import Location
@@ -49,20 +49,8 @@ def check_batch_headers(
         lambda row: f"attributes {table.attributes[row] & 0xFFFF:#06x} have bits that no known version of format "
                     f"{table.magic[row]} uses",
     )  # fmt: skip
-    producer_id, producer_epoch = table.producer_id, table.producer_epoch
-    yield from _each(
-        table, location,
-        # A base sequence of 0 without a producer id is what aiokafka and the group coordinator write.
-        is_v2 & ((producer_id < layout.NO_PRODUCER_ID) | ((producer_id >= 0) != (producer_epoch >= 0))
-                 | (table.base_sequence < layout.NO_SEQUENCE)),
-        "batch-invalid",
-        lambda row: f"producer id {producer_id[row]}, epoch {producer_epoch[row]} and base sequence "
-                    f"{table.base_sequence[row]} do not fit together",
-    )  # fmt: skip
-    yield from _each(
-        table, location, table.is_control & (table.codec > 0), "batch-invalid",
-        lambda row: "a control batch is compressed; no broker writes one so",
-    )  # fmt: skip
+    yield from _producer_fields(table, location)
+    yield from _control_fields(table, location)
     timestamp = table.max_timestamp
     odd = timestamp < layout.NO_TIMESTAMP
     if latest_timestamp_ms is not None:
@@ -72,6 +60,60 @@ def check_batch_headers(
         lambda row: f"max timestamp {timestamp[row]} is "
                     + ("negative" if timestamp[row] < 0 else "more than a day after the file was last written"),
     )  # fmt: skip
+
+
+def _producer_fields(table: BatchTable, location: Location) -> Iterator[Finding]:
+    """Producer id, epoch and base sequence against each other.
+
+    Without a producer id a broker looks at neither epoch nor sequence, and clients write there what they like: -1, or
+    0 in both (several Node clients), or 0 as the sequence (aiokafka, the group coordinator).
+    """
+    is_v2 = table.magic == 2
+    producer_id, producer_epoch, base_sequence = table.producer_id, table.producer_epoch, table.base_sequence
+    has_producer = producer_id >= 0
+    yield from _each(
+        table, location,
+        is_v2 & ((producer_id < layout.NO_PRODUCER_ID)
+                 | (has_producer & ((producer_epoch < 0) | (base_sequence < layout.NO_SEQUENCE)))),
+        "batch-invalid",
+        lambda row: f"producer id {producer_id[row]}, epoch {producer_epoch[row]} and base sequence "
+                    f"{base_sequence[row]} do not fit together",
+    )  # fmt: skip
+    # A broker refuses this from a client (LogValidator.validateBatch); coordinators write it into their own topics.
+    if location.topic is not None and not location.topic.startswith(layout.INTERNAL_TOPIC_PREFIX):
+        yield from _each(
+            table, location,
+            is_v2 & has_producer & (producer_epoch >= 0) & ~table.is_control & (base_sequence == layout.NO_SEQUENCE),
+            "batch-invalid",
+            lambda row: f"the batch has producer id {producer_id[row]} and no base sequence; a broker accepts none so",
+            Severity.WARNING,
+        )  # fmt: skip
+    yield from _each(
+        table, location, is_v2 & ~has_producer & table.is_transactional, "batch-invalid",
+        lambda row: "the batch is transactional and has no producer id",
+        Severity.WARNING,
+    )  # fmt: skip
+
+
+def _control_fields(table: BatchTable, location: Location) -> Iterator[Finding]:
+    """Control batches against what brokers and controllers write; consumers skip the records of a control batch."""
+    is_control = table.is_control
+    yield from _each(
+        table, location, is_control & (table.codec > 0), "batch-invalid",
+        lambda row: "a control batch is compressed; no broker writes one so",
+    )  # fmt: skip
+    has_producer = table.producer_id >= 0
+    yield from _each(
+        table, location, is_control & has_producer & ((table.base_sequence >= 0) | ~table.is_transactional),
+        "batch-invalid",
+        lambda row: "the control bit is set on a batch that is no transaction marker: consumers skip its records",
+    )  # fmt: skip
+    if location.topic is not None and location.topic != layout.CLUSTER_METADATA_TOPIC:
+        yield from _each(
+            table, location, is_control & ~has_producer, "batch-invalid",
+            lambda row: "the control bit is set on a batch without a producer id, which only the metadata log has: "
+                        "consumers skip its records",
+        )  # fmt: skip
 
 
 def check_wrapper_offsets(table: BatchTable, stored: Int64Column, location: Location) -> Iterator[Finding]:
@@ -92,7 +134,12 @@ def check_wrapper_offsets(table: BatchTable, stored: Int64Column, location: Loca
 
 
 def _each(
-    table: BatchTable, location: Location, wrong: NDArray[np.bool_], code: str, message: Callable[[int], str]
+    table: BatchTable,
+    location: Location,
+    wrong: NDArray[np.bool_],
+    code: str,
+    message: Callable[[int], str],
+    severity: Severity | None = None,
 ) -> Iterator[Finding]:
     for row in np.flatnonzero(wrong).tolist():
-        yield finding(code, batch_location(location, table, row), message(row))
+        yield finding(code, batch_location(location, table, row), message(row), severity=severity)

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from format import layout
 from format.findings import Finding, finding
 from format.kernel.partitioner import find_misplaced_record
 from format.location import Location
@@ -13,13 +14,13 @@ from format.log.batch_table import batch_location
 from format.log.partitioner import partition_for_key
 from format.log.record_table import RecordTable
 
-#: Kafka's own topics have partitioners of their own: a group's id, a transactional id, a user's own plug-in.
-_OWN_TOPICS_BEGIN = "__"
-
 
 def is_placed_by_key(location: Location) -> bool:
-    """Whether a log's records may be held against the default partitioner: its partition is known, and not Kafka's."""
-    return location.partition is not None and not (location.topic or "").startswith(_OWN_TOPICS_BEGIN)
+    """Whether a log's records may be held against the default partitioner: its partition is known, and not Kafka's.
+
+    Kafka's own topics have partitioners of their own: by a group's id, a transactional id, or a user's plug-in.
+    """
+    return location.partition is not None and not (location.topic or "").startswith(layout.INTERNAL_TOPIC_PREFIX)
 
 
 def check_key_placement(table: RecordTable, location: Location, partition_count: int) -> Iterator[Finding]:

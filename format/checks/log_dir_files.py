@@ -31,7 +31,7 @@ def check_log_dir_files(log_dir: LogDir, checkpoints: Checkpoints, limits: Limit
             yield from problem_findings(clean_shutdown.read(log_dir.clean_shutdown, limits).problems, location)
         except KafkaLogError as error:
             yield finding_of(error, location)
-    elif log_dir.meta_properties is not None:
+    elif log_dir.meta_properties is not None and log_dir.is_marked_at_shutdown:
         yield _unclean(log_dir, checkpoints)
     for path in log_dir.interrupted_writes:
         yield interrupted_finding(path, Location(str(path)))

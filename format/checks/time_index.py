@@ -25,6 +25,8 @@ class TimeIndexCheck:
         self._before = np.full(index.entry_count, _NEVER, np.int64)  # largest timestamp before the entry's batch
         self._of_batch = np.full(index.entry_count, _NEVER, np.int64)
         self._is_seen = np.zeros(index.entry_count, bool)
+        self._is_past_v0 = np.zeros(index.entry_count, bool)  # whether messages of format 0 lie at or before it
+        self._has_v0 = False
         self._largest = _NEVER
         self.has_padding = index.padding_bytes > 0
 
@@ -42,6 +44,9 @@ class TimeIndexCheck:
         self._is_seen |= inside
         self._before[inside] = before[rows[inside]]
         self._of_batch[inside] = table.max_timestamp[rows[inside]]
+        past_v0 = np.logical_or.accumulate(table.magic == 0) | self._has_v0
+        self._is_past_v0[inside] = past_v0[rows[inside]]
+        self._has_v0 = bool(past_v0[-1])
         self._largest = max(self._largest, int(largest[-1]))
 
     def findings(self, damaged_after_offset: int | None, *, is_closed: bool) -> Iterator[Finding]:
@@ -62,7 +67,13 @@ class TimeIndexCheck:
                     )  # fmt: skip
                 continue
             upto = max(int(self._before[number]), int(self._of_batch[number]))
-            if timestamp != upto:
+            if timestamp > upto and self._is_past_v0[number]:
+                yield finding(
+                    "time-index-imprecise", place,
+                    f"entry {number} has the time {timestamp}, at which a broker appended messages of format 0; these "
+                    "have no timestamps",
+                )  # fmt: skip
+            elif timestamp != upto:
                 yield finding(
                     "time-index-mismatch", place,
                     f"entry {number} says that {timestamp} is the largest timestamp up to offset {offset}; "

@@ -102,10 +102,6 @@ def _with_problems(index: TransactionIndex) -> TransactionIndex:
                     f"the last offset is below the base offset {index.base_offset}",
                 ),
                 (
-                    is_sound & (index.last_stable_offsets - 1 > index.last_offsets),
-                    "the last stable offset is past the one after the marker",
-                ),
-                (
                     not_above_previous(index.last_offsets, is_sound, strictly=True),
                     "the last offset is not above that of the entry before",
                 ),

@@ -9,7 +9,7 @@ from format.kernel.tables cimport B_CRC, B_EPOCH, B_MAX_TIMESTAMP, B_PRODUCER_ID
 from format.kernel.tables cimport R_BATCH, R_OFFSET, R_TIMESTAMP, R_ATTRIBUTES, R_START, R_SIZE, R_KEY_START
 from format.kernel.tables cimport R_KEY_LENGTH, R_VALUE_START, R_VALUE_LENGTH, R_HEADERS_START, R_HEADER_COUNT
 from format.kernel.header_layout cimport LEGACY_CRC_AT, CRC_START_V2, CRC_START_LEGACY, CODEC_MASK, TIMESTAMP_TYPE_BIT
-from format.kernel.header_layout cimport CONTROL_BIT, KNOWN_V0, KNOWN_V1, KNOWN_V2
+from format.kernel.header_layout cimport TRANSACTIONAL_BIT, CONTROL_BIT, KNOWN_V0, KNOWN_V1, KNOWN_V2
 
 cdef int _CONTROL_KEY_BYTES, _CONTROL_TYPE_AT, _END_MARKER_BYTES, _LAST_END_MARKER_TYPE
 

@@ -65,9 +65,16 @@ def find_doubtful_header(table: Table, latest_timestamp: int) -> int:
             return row
         if table[row, B_COUNT] < 0 or table[row, B_COUNT] > last_delta + 1 or table[row, B_EPOCH] < -1:
             return row
-        if table[row, B_PRODUCER_ID] < -1 or table[row, B_BASE_SEQUENCE] < -1:
+        # Without a producer id its epoch and sequence mean nothing; markers alone have one and no sequence.
+        if table[row, B_PRODUCER_ID] < 0:
+            if table[row, B_PRODUCER_ID] < -1 or attributes & (TRANSACTIONAL_BIT | CONTROL_BIT):
+                return row
+        elif table[row, B_PRODUCER_EPOCH] < 0:
             return row
-        if (table[row, B_PRODUCER_ID] >= 0) != (table[row, B_PRODUCER_EPOCH] >= 0):
+        elif attributes & CONTROL_BIT:
+            if table[row, B_BASE_SEQUENCE] != -1 or not attributes & TRANSACTIONAL_BIT:
+                return row
+        elif table[row, B_BASE_SEQUENCE] < 0:
             return row
     return -1
 

@@ -118,6 +118,11 @@ class LogDir:
         """Topic and number of each partition directory, marked ones among them."""
         return {parsed[:2] for parsed in (parse_partition_dir(path.name) for path in self.partitions) if parsed}
 
+    @property
+    def is_marked_at_shutdown(self) -> bool:
+        """Whether a broker that stops leaves its mark here: not in a directory with the metadata log alone."""
+        return any(topic != layout.CLUSTER_METADATA_TOPIC for topic, _ in self.topic_partitions)
+
     def unread_findings(self) -> Iterator[Finding]:
         """Partitions that are there and are not read: symbolic links are not followed."""
         for path in self.unexpected:

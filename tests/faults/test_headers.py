@@ -149,7 +149,11 @@ def test_a_compressed_control_batch(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "fields",
-    [{"producer_id": 5}, {"producer_epoch": 5}, {"producer_id": -2}, {"base_sequence": -5}],
+    [
+        {"producer_id": 5},
+        {"producer_id": -2},
+        {"producer_id": 5, "producer_epoch": 0, "base_sequence": -5},
+    ],
 )
 def test_producer_fields_that_do_not_fit_together(tmp_path: Path, fields: dict[str, int]) -> None:
     assert codes_of(verdict(tmp_path, FIRST + batch(3, **fields))) == ["batch-invalid"]

@@ -108,8 +108,7 @@ def test_an_entry_that_a_broker_is_writing_is_no_damage(
         return found
 
     monkeypatch.setattr(module, "read", finished_after_the_first)
-    monkeypatch.setattr("format.verbs.verify.partition_checks.is_broker_running", lambda path: is_running)
-    monkeypatch.setattr("format.io.live_broker.is_broker_running", lambda path: is_running)
+    monkeypatch.setattr(broker_lock, "probe", lambda path: BrokerLock(str(path), True, is_running))
     codes = codes_of(findings_of(partition))
     assert len(reads) > 1
     assert codes == []

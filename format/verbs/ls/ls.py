@@ -237,8 +237,7 @@ def _shutdown(found: LogDir, location: Location) -> Generator[Finding, None, lis
     """The finding for a missing clean-shutdown mark; a directory of the metadata log alone never has one."""
     if found.clean_shutdown is not None:
         return []
-    topics = {topic for topic, _ in found.topic_partitions}
-    if not topics - {layout.CLUSTER_METADATA_TOPIC}:
+    if not found.is_marked_at_shutdown:
         return []
     yield finding("unclean-shutdown", location, f"there is no {layout.CLEAN_SHUTDOWN}: the broker runs, or was killed")
     return ["no clean shutdown"]

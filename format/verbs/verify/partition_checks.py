@@ -18,7 +18,7 @@ from format.checks.partition_files import check_partition_files
 from format.checks.producer_snapshots import check_producer_snapshot
 from format.checks.producers import check_open_transactions, check_producer_events
 from format.checks.time_index import TimeIndexCheck
-from format.checks.transaction_index import check_transaction_index
+from format.checks.transaction_index import SegmentTransactions, check_transaction_index
 from format.errors import KafkaLogError
 from format.files import offset_index, time_index
 from format.files.offset_index import OffsetIndex
@@ -33,7 +33,6 @@ from format.node.offsets import offsets_of
 from format.node.partition import Partition
 from format.node.segment import Segment
 from format.scan.protocol import LogUnit
-from format.state.producer_events import TransactionEnded
 from format.state.producers import ProducerState
 from format.verbs.verify.log_checks import Fed, SegmentOutcome, verify_kraft_snapshot, verify_log_file
 from format.verbs.verify.terms import Verification
@@ -82,7 +81,7 @@ class _PartitionRun:
         is_compacted = partition.topic in _COMPACTED_TOPICS or bool(cleaner_offset)
         self.chain = OffsetChain(is_compacted=is_compacted)
         self.producers = ProducerState()
-        self.ended: list[TransactionEnded] = []  # of the segment that is read
+        self.transactions = SegmentTransactions()  # of the segment that is read
         self.snapshots_left = sorted(partition.snapshots.items())
         self.epochs = LeaderEpochCheck(
             partition.leader_epoch_checkpoint if self.is_full else None,
@@ -141,7 +140,7 @@ class _PartitionRun:
         yield from found
         if outcome.damaged_from is not None:
             self.log_is_whole = False
-        ended, self.ended = self.ended, []
+        transactions, self.transactions = self.transactions, SegmentTransactions()
         self.end_is_known = outcome.is_readable
         if outcome.is_readable:
             if offset_check is not None:
@@ -150,7 +149,7 @@ class _PartitionRun:
                 yield from time_check.findings(outcome.damaged_after_offset, is_closed=not is_last)
             yield from check_transaction_index(
                 segment,
-                ended,
+                transactions,
                 location,
                 first_offset=self.chain.first_offset,
                 is_compacted=self.chain.is_compacted,
@@ -235,7 +234,7 @@ class _PartitionRun:
                 boundary = int(np.searchsorted(table.base_offset, self.snapshots_left[0][0]))
             part, its_markers = _part(table, markers, first, boundary)
             events = self.producers.feed(part, its_markers)
-            self.ended += (each for each in events if isinstance(each, TransactionEnded))
+            self.transactions.add(events)
             yield from check_producer_events(events, location, is_compacted=self.chain.is_compacted)
             first = max(first, boundary)
             if first >= len(table):

@@ -124,3 +124,29 @@ def test_a_broker_behind_a_link_is_reported_and_not_followed(broker: Path, tmp_p
 def test_a_target_is_passed_on_as_it_is(tmp_path: Path) -> None:
     target = Target(tmp_path)
     assert target_at(target) is target
+
+
+@pytest.mark.parametrize(
+    ("name", "leftover"),
+    [
+        ("00000000000000000123-0000000004.checkpoint", None),
+        ("00000000000000000123-0000000004.checkpoint.deleted", "deleted"),
+        ("00000000000000000123-0000000004-5577006791947779410.checkpoint.part", "part"),  # as a node writes it
+        ("00000000000000000123-0000000004.checkpoint.part", "part"),
+    ],
+)
+def test_kraft_snapshots(tmp_path: Path, name: str, leftover: str | None) -> None:
+    directory = tmp_path / "__cluster_metadata-0"
+    write_segment(directory, 0, batches(1))
+    (directory / name).write_bytes(b"")
+    partition = Target(directory).partition
+    assert [(each.end_offset, each.epoch, each.leftover) for each in partition.kraft_snapshots] == [(123, 4, leftover)]
+    assert partition.unexpected == []
+
+
+@pytest.mark.parametrize(("topic", "is_marked"), [("__cluster_metadata", False), ("orders", True)])
+def test_a_controller_leaves_no_mark(tmp_path: Path, topic: str, is_marked: bool) -> None:
+    write_segment(tmp_path / f"{topic}-0", 0, batches(1))
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
+    assert Target(tmp_path).log_dirs[0].is_marked_at_shutdown == is_marked
+    assert ("unclean-shutdown" in {each.code for each in verify(tmp_path)}) == is_marked

@@ -1,0 +1,54 @@
+"""Producer snapshots against the state of a log: heads that are gone, producers that expired and came back."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from format.checks.producer_snapshots import check_producer_snapshot
+from format.files import producer_snapshot
+from format.limits import DEFAULT_LIMITS
+from format.location import Location
+from format.state.producers import ProducerState
+from tests.format.state.tables import table_of
+from tests.format.state.test_producers import COMMIT, data, marker
+
+#: Producer 1 has a batch and a marker in the log, of producer 2 only the marker is left.
+ROWS = [data(10, 1, 4, transactional=True), marker(11, 1), marker(12, 2)]
+WHOLE = {1: (0, 4, 10, 0, 11, 7, -1), 2: (0, 9, 6, 2, 12, 7, -1)}
+
+
+def messages(tmp_path: Path, entries: dict[int, tuple[int, ...]]) -> list[str]:
+    path = tmp_path / f"{13:020d}.snapshot"
+    columns = tuple(map(list, zip(*((key, *values) for key, values in entries.items()), strict=True)))
+    path.write_bytes(producer_snapshot.write(columns))
+    state = ProducerState()
+    state.feed(table_of(ROWS), {1: COMMIT, 2: COMMIT})
+    found = check_producer_snapshot(
+        path, 13, state, Location(str(path)), first_offset=10, is_compacted=False, limits=DEFAULT_LIMITS
+    )
+    return [each.message for each in found]
+
+
+def test_what_went_with_the_head_cannot_be_compared(tmp_path: Path) -> None:
+    assert messages(tmp_path, WHOLE) == []
+
+
+def test_a_producer_that_expired_and_came_back(tmp_path: Path) -> None:
+    assert messages(tmp_path, WHOLE | {1: (0, 4, 10, 0, 11, -1, -1)}) == []
+
+
+@pytest.mark.parametrize(
+    ("producer_id", "values", "name"),
+    [
+        (1, (1, 4, 10, 0, 11, 7, -1), "producer_epoch"),
+        (1, (0, 5, 10, 0, 11, 7, -1), "last_sequence"),
+        (1, (0, 4, 10, 0, 11, 6, -1), "coordinator_epoch"),
+        (2, (0, 9, 10, 2, 12, 7, -1), "last_offset"),  # within the log, where no batch of it lies
+        (2, (0, 9, 6, 2, 13, 7, -1), "timestamp"),
+    ],
+)
+def test_what_contradicts_the_log(tmp_path: Path, producer_id: int, values: tuple[int, ...], name: str) -> None:
+    found = messages(tmp_path, WHOLE | {producer_id: values})
+    assert any(f"has {name}" in each for each in found)
