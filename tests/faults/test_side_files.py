@@ -10,6 +10,8 @@ import pytest
 
 from format import layout
 from format.files import offset_index, producer_snapshot, time_index
+from format.io import broker_lock
+from format.io.broker_lock import BrokerLock
 from format.limits import Limits
 from format.verbs.verify.verify import verify
 from tests.building import BASE_TIMESTAMP, batch, batches, write_segment

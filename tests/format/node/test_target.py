@@ -17,6 +17,7 @@ from format.node.log_dir import Kind
 from format.node.target import Target, target_at
 from format.verbs.ls.ls import ls
 from format.verbs.verify.terms import Verification
+from format.verbs.verify.walk import Level
 from format.verbs.verify.verify import bytes_to_verify, verify
 from tests.building import batches, write_segment
 
@@ -48,7 +49,7 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
 
 def test_verify_lists_each_directory_once_and_asks_for_the_lock_once(broker: Path, looked_at: Counter[str]) -> None:
-    target, terms = Target(broker), Verification()
+    target, terms = Target(broker), Verification(Level.RECORDS)
     assert bytes_to_verify(target) > 0
     list(verify(target, terms))
     assert looked_at == dict.fromkeys(map(str, [broker, broker / ".lock", *target.log_dirs[0].partitions]), 1)
