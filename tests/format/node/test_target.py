@@ -17,8 +17,8 @@ from format.node.log_dir import Kind
 from format.node.target import Target, target_at
 from format.verbs.ls.ls import ls
 from format.verbs.verify.terms import Verification
-from format.verbs.verify.walk import Level
 from format.verbs.verify.verify import bytes_to_verify, verify
+from format.verbs.verify.walk import Level
 from tests.building import batches, write_segment
 
 
