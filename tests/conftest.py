@@ -1,8 +1,9 @@
 """What every test may ask for: the shipped data, the shared corpus, the program as a user runs it, Kafka's own tools.
 
 Three environment variables matter: KAFKALOG_SHARED names the shared folder (by default the one called ``shared``
-beside the checkout), KAFKALOG_NO_SKIP=1 turns a missing corpus or a missing Kafka into a failure, and
-KAFKALOG_REQUIRE_COMPILED_KERNEL=1 does the same for a missing compiled kernel.
+beside the checkout), KAFKALOG_NO_SKIP=1 makes the run fail where a test was skipped because something is missing (the
+corpus, Kafka, a library), and KAFKALOG_REQUIRE_COMPILED_KERNEL=1 does the same for a missing compiled kernel. The
+tests that need Spark are the ones marked ``spark``; KAFKALOG_REQUIRE_SPARK=1 makes them fail where it cannot start.
 """
 
 from __future__ import annotations
@@ -57,6 +58,42 @@ def pytest_sessionstart() -> None:
                     f"pip install -e .",
                     returncode=4,
                 )
+
+
+#: Tests that are slow as a whole: they walk all corpora, change thousands of bytes, or start other programs.
+SLOW = (
+    *("faults", "faults_writing", "oracle", "properties", "recording", "spark", "truth"),
+    *("docs/test_generated.py", "test_packaging.py", "test_readme.py"),
+    *("format/kernel/test_kernel_twins.py", "format/codecs/test_codecs.py", "format/rewriting"),
+    *(f"format/verbs/{verb}" for verb in ("dump_log", "grep", "rebuild_index", "recompress", "redact", "salvage")),
+    *("kafkalog_cli/options/test_work.py", "kafkalog_cli/test_runner.py"),
+)
+#: What a skip says when something is missing that the run could have had.
+_SOMETHING_MISSING = re.compile(r"not installed|could not import|absent", re.IGNORECASE)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests as slow, and as those that need Spark, by the folders that they lie in."""
+    tests = REPOSITORY / "tests"
+    slow = [tests / each for each in SLOW]
+    for item in items:
+        if any(item.path == each or each in item.path.parents for each in slow):
+            item.add_marker(pytest.mark.slow)
+        if tests / "spark" in item.path.parents:
+            item.add_marker(pytest.mark.spark)
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Fail a run that must not skip where something was missing, such as a library; Spark has a variable of its own."""
+    reporter = session.config.pluginmanager.get_plugin("terminalreporter")
+    if os.environ.get("KAFKALOG_NO_SKIP") != "1" or reporter is None:
+        return
+    for report in reporter.stats.get("skipped", ()):
+        reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
+        if _SOMETHING_MISSING.search(reason) and "spark" not in reason:
+            reporter.write_line(f"must not be skipped here: {report.nodeid}: {reason}", red=True)
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
 # -- data ----------------------------------------------------------------------------------------------------

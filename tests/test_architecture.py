@@ -38,7 +38,7 @@ KNOWN_TO_RENDERERS = frozenset({"format.columns", "format.findings", "format.tim
 #: The folders that there are, but for folders of one verb below ``format/verbs`` and ``kafkalog_cli/commands``.
 FOLDERS = frozenset(
     {
-        *("format", *(f"format/{room}" for rooms in LAYERS.values() for room in rooms if room != "kernel_memory")),
+        *("format", *(f"format/{room}" for rooms in LAYERS.values() for room in rooms)),
         "format/rewriting/publishing",
         *("kafkalog_cli", *(f"kafkalog_cli/{room}" for room in ("commands", "options", "render", "screens"))),
         *("spark_jobs", *(f"spark_jobs/{room}" for room in ("jobs", "scans", "views", "work"))),

@@ -25,7 +25,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             raise pytest.UsageError(error.message) from None
         mark = pytest.mark.skip(reason=error.message)
         for item in items:
-            if here in item.path.parents and item.get_closest_marker("without_spark") is None:
+            if here in item.path.parents:
                 item.add_marker(mark)
 
 
