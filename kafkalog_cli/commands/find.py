@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from format.limits import Limits
     from format.node.partition import Partition
-    from format.verbs.find.trace import Result, Told
+    from format.verbs.find.trace import LookupStep, Result
     from kafkalog_cli.runner import Run
 
 EXAMPLES = (
@@ -100,7 +100,7 @@ def _opened(path: str) -> Partition:
         raise typer.BadParameter(printable(f"{path}: {error.message}")) from None
 
 
-def _search(partition: Partition, sought: Sought, limits: Limits) -> Iterator[Told | Result]:
+def _search(partition: Partition, sought: Sought, limits: Limits) -> Iterator[LookupStep | Result]:
     from format.verbs.find.find import find_max_timestamp, find_offset, find_timestamp
 
     if sought.offset is not None:
@@ -111,7 +111,7 @@ def _search(partition: Partition, sought: Sought, limits: Limits) -> Iterator[To
     return find_max_timestamp(partition, past_high_watermark=is_past, limits=limits)
 
 
-def _show(run: Run, item: Told | Result, explain: bool, quiet: bool) -> None:
+def _show(run: Run, item: LookupStep | Result, explain: bool, quiet: bool) -> None:
     from format.columns import MATCH, STEP
     from format.findings import Finding
     from format.verbs.find.trace import Match, TraceStep, match_row, step_row

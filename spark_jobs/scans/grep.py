@@ -19,7 +19,7 @@ from format.node.log_dir import Kind
 from format.rows.arrow_columns import record_batches_of
 from format.rows.record_rows import Row
 from format.scan.read_log import LogChunk
-from format.verbs.grep.grep import Criteria, FoundRecords, Told, found_in, grep
+from format.verbs.grep.grep import Criteria, FoundRecords, GrepItem, found_in, grep
 from spark_jobs.work.parts import changes_of, changes_of_segment, together, told_of_part
 from spark_jobs.work.planning import Item, Part, Plan, PlannedSegment, Splits, Unit, UnitKind
 from spark_jobs.work.replay import CHUNKS, STATUS, PartStatus
@@ -108,7 +108,7 @@ def _is_excluded(item: Part, criteria: Criteria) -> bool:
     return base_offset is not None and criteria.selection.excludes_segment(base_offset, segment.next_base_offset)
 
 
-def _in_arrow(found: Iterable[Told]) -> Iterator[ArrowRecords | Finding]:
+def _in_arrow(found: Iterable[GrepItem]) -> Iterator[ArrowRecords | Finding]:
     for told in found:
         if isinstance(told, Finding):
             yield told

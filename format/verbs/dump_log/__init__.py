@@ -1,7 +1,7 @@
-"""dump-log: what Kafka's own kafka-dump-log prints, to the byte; and the right thing where that tool has a defect.
+"""dump-log: the output of Kafka's kafka-dump-log, byte for byte, and correct output where that tool has a defect.
 
-``dump_log`` takes files and Kafka's flags and gives bytes for standard output, lines for standard error, and findings.
-With a release to emulate it repeats that release's defects, to the point where it dies (KafkaStops).
+``dump_log`` takes files and Kafka's flags and yields bytes for standard output, lines for standard error, and findings.
+When it emulates a release it repeats that release's defects, up to the point where the tool dies (KafkaStops).
 """
 
 from format.verbs.dump_log.files import dump_log

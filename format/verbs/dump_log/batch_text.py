@@ -18,7 +18,7 @@ _OVERHEAD = layout.LOG_ENTRY.size_bytes
 
 
 class BatchFacts(NamedTuple):
-    """What is printed of a batch, or of an outermost message, as its header has it; ``crc_valid`` is not stored."""
+    """The printed header fields of a batch or outermost message; ``crc_valid`` is computed, not stored."""
 
     position: int
     size_bytes: int
@@ -56,7 +56,7 @@ class BatchFacts(NamedTuple):
 
 
 def decode_facts(header: bytes, position: int, crc_valid: bool) -> BatchFacts:
-    """The facts of a header as Kafka reads it, whatever stands in it; ``header`` is whole for its magic."""
+    """Decode a header as Kafka does, without checking its values; ``header`` is complete for its magic."""
     magic = magic_of(header)
     if magic >= 2:
         fields = _HEADER.struct.unpack_from(header)
@@ -77,19 +77,19 @@ def decode_facts(header: bytes, position: int, crc_valid: bool) -> BatchFacts:
 
 
 def magic_of(header: bytes | memoryview) -> int:
-    """The magic of a header, signed as Kafka has it."""
+    """The magic of a header, as a signed byte."""
     return int.from_bytes(header[_MAGIC_AT : _MAGIC_AT + 1], "big", signed=True)
 
 
 def header_bytes(magic: int) -> int:
-    """How many bytes Kafka reads for the header of a batch of that magic, which may be none that exists."""
+    """How many bytes Kafka reads as the header of a batch with that magic, which may be unknown."""
     if magic >= 2:
         return _HEADER.size_bytes
     return layout.MESSAGE_V0.size_bytes if magic == 0 else _MESSAGE.size_bytes
 
 
 def batch_line(facts: BatchFacts) -> bytes:
-    """The line of a batch, with its LF; raises UnprintableBatch where Kafka dies amid it."""
+    """The line of a batch, with its LF; raises UnprintableBatch where Kafka dies while printing it."""
     if facts.magic >= 2:
         sequence = facts.base_sequence
         last_sequence = -1 if sequence == -1 else increment_sequence(sequence, facts.last_offset_delta)
@@ -133,7 +133,7 @@ def batch_line(facts: BatchFacts) -> bytes:
 
 
 class UnprintableBatch(KafkaStops):
-    """Kafka dies amid a batch's line, after ``start``."""
+    """Kafka dies while printing a batch's line, after ``start``."""
 
     def __init__(self, message: str, start: bytes) -> None:
         super().__init__(message, code="batch-invalid")

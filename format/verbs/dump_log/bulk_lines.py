@@ -1,4 +1,4 @@
-"""The plain lines of a log in bulk, by the kernel; what is odd is left to whoever asks."""
+"""Ordinary lines of a log, written in bulk by the kernel; the caller writes the lines of odd batches and records."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _NO_RECORDS = np.empty((0, len(RECORD_COLUMNS)), np.int64)
 
 
 class BulkLines:
-    """The kernel's writer for one run of options, and the buffer that it writes to."""
+    """The kernel's line writer for one set of options, and the buffer that it writes to."""
 
     def __init__(self, options: DumpLogOptions) -> None:
         self.wants = (
@@ -49,7 +49,7 @@ class BulkLines:
     def start(
         self, table: BatchTable, first: int, last: int, records: RecordTable | None, record: int, *, is_begun: bool
     ) -> BulkWork:
-        """Begin with some batches and with their records from a row of ``records`` on.
+        """Begin at batch ``first``, and at row ``record`` of ``records``.
 
         ``is_begun``: the first batch's own line is written already.
         """
@@ -62,7 +62,7 @@ class BulkLines:
 
 
 class BulkWork:
-    """One pass over some batches. Where it halts at something odd the caller does that and skips it."""
+    """One pass over some batches. It stops at an odd batch or record; the caller writes that one and skips it."""
 
     def __init__(
         self, bulk: BulkLines, table: BatchTable, last: int, records: RecordTable | None, state: NDArray[np.int64]
@@ -76,7 +76,7 @@ class BulkWork:
         self._state = state
 
     def next_lines(self) -> memoryview:
-        """Lines up to the end, to something odd, or to a full buffer; to be used before more are asked for."""
+        """The lines up to the end, an odd batch or record, or a full buffer; valid until the next call."""
         state = self._state
         filled = write_dump_log(
             memoryview(self._table.columns),
@@ -108,17 +108,17 @@ class BulkWork:
 
     @property
     def batch(self) -> int:
-        """The row of the batch that is next, or whose records are."""
+        """The row of the next batch, or of the batch whose records are next."""
         return int(self._state[_BATCH])
 
     def skip_batch(self) -> None:
-        """Go on with the next batch: the caller has told this one."""
+        """Go on with the next batch; the caller has written this one."""
         self._state[_BATCH] += 1
         self._state[_IS_BEGUN] = 0
 
     @property
     def record(self) -> int:
-        """The row of the record that is next."""
+        """The row of the next record."""
         return int(self._state[_RECORD])
 
     @record.setter
@@ -127,7 +127,7 @@ class BulkWork:
 
 
 def inner_checks(records: RecordTable) -> list[tuple[int, bool]]:
-    """The CRC that each message of v0 or v1 stores, and whether it is right."""
+    """The stored CRC of each v0 or v1 message, and whether it is correct."""
     buffer = records.buffer
     checks = []
     for start, size_bytes in zip(records.start.tolist(), records.size_bytes.tolist(), strict=True):

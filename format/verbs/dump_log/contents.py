@@ -1,4 +1,4 @@
-"""Keys and values as kafka-dump-log prints them: by Kafka's decoder classes, or by those of internal topics.
+"""Keys and values as kafka-dump-log prints them, through Kafka's decoder classes or its internal topics' parsers.
 
 Source: tools DumpLogSegments (MessageParser and its classes), tools-api StringDecoder, IntegerDecoder, LongDecoder and
 DefaultDecoder; up to 3.9 the same under kafka.serializer.
@@ -18,12 +18,12 @@ _PACKAGE = "org.apache.kafka.tools.api."
 _OLD_PACKAGE = "kafka.serializer."
 _UNDERFLOW = "java.nio.BufferUnderflowException"
 
-#: What stands after "key: " and "payload: ", None where nothing is printed.
+#: The text after "key: " and after "payload: "; None where nothing is printed.
 Texts = tuple[bytes | None, bytes | None]
 
 
 class Parser(Protocol):
-    """Makes text of a record's key and value; raises KafkaStops where Kafka dies of them."""
+    """Formats a record's key and value as text; raises KafkaStops where they make Kafka die."""
 
     def __call__(self, key: bytes | None, value: bytes | None, offset: int) -> Texts: ...
 
@@ -38,7 +38,7 @@ def _fixed(length: int) -> Callable[[bytes], bytes]:
 
 
 def _hexadecimal(raw: bytes) -> bytes:
-    """What stands for an array of bytes: Kafka prints its address in memory, which says nothing."""
+    """The text of a byte array. Kafka prints the array's address in memory, which is of no use."""
     return raw.hex().encode()
 
 
@@ -51,7 +51,7 @@ _CLASSES: dict[str, Callable[[bytes], bytes]] = {
 
 
 def decoder_class(name: str, emulate: Release | None) -> Callable[[bytes], bytes] | None:
-    """The decoder of a class's name, None for a class that is not Kafka's own, or not that release's."""
+    """The decoder with this class name; None for a class that Kafka, or the emulated release, does not have."""
     packages = (_PACKAGE,) if emulate is Release.V4_3_1 else (_PACKAGE, _OLD_PACKAGE)
     for package in packages:
         found = _CLASSES.get(name.removeprefix(package))
@@ -61,14 +61,14 @@ def decoder_class(name: str, emulate: Release | None) -> Callable[[bytes], bytes
 
 
 def prints_strings(options: DumpLogOptions) -> bool:
-    """Whether keys and values are printed as they are, but for malformed UTF-8."""
+    """Whether keys and values are printed unchanged, except for malformed UTF-8."""
     return options.contents is Contents.CLASSES and all(
         decoder_class(name, options.emulate) is java_utf8 for name in (options.key_decoder, options.value_decoder)
     )
 
 
 def deprecation_lines(options: DumpLogOptions) -> bytes:
-    """What 3.9.1 prints for each log when decoders are named as they were before."""
+    """The warnings that 3.9.1 prints for each log when decoders are given by their old names."""
     if options.emulate is not Release.V3_9_1 or options.contents is not Contents.CLASSES:
         return b""
     lines = []
@@ -80,7 +80,7 @@ def deprecation_lines(options: DumpLogOptions) -> bytes:
 
 
 def parser_for(options: DumpLogOptions) -> Parser:
-    """The parser that the options ask for; raises KafkaStops for a decoder class that is not Kafka's own."""
+    """The parser for these options; raises KafkaStops for a decoder class that is not one of Kafka's."""
     if options.contents is not Contents.CLASSES:
         if options.emulate is Release.V3_9_1:
             from format.verbs.dump_log.contents_3_9 import ParserOf39
@@ -120,5 +120,5 @@ def _topic_parser(decoder: Decoder, *, is_emulated: bool) -> Parser:
 
 
 def _encoded(text: str | None) -> bytes | None:
-    """Java writes a question mark for what no UTF-8 can say."""
+    """The text in UTF-8. As in Java, a character that UTF-8 cannot encode becomes a question mark."""
     return None if text is None else text.encode("utf-8", "replace")

@@ -1,4 +1,4 @@
-"""Records of internal topics as kafka-dump-log 3.9.1 prints them, which knows fewer types and fields.
+"""Records of internal topics as printed by kafka-dump-log 3.9.1, which knows fewer types and fields.
 
 Source: core DumpLogSegments of 3.9.1, TransactionLog.formatRecordKeyAndValue, and the schemas in that release's jars.
 """
@@ -20,7 +20,7 @@ from format.verbs.dump_log.stops import KafkaStops
 _LAST_GROUP_TYPE = 8
 _LAST_METADATA_TYPE = 27
 _REGISTER_BROKER_TYPE, _REGISTER_BROKER_VERSION = 0, 3
-#: Fields that came later: read past, as tagged fields are, and not printed.
+#: Fields added in later releases: skipped, as tagged fields are, and not printed.
 _LATER_FIELDS = {
     "ConsumerGroupTargetAssignmentMetadataValue": {"assignmentTimestamp"},
     "ConsumerGroupCurrentMemberAssignmentValue": {"assignmentEpochs"},
@@ -44,7 +44,7 @@ Texts = tuple[bytes | None, bytes | None]
 
 
 class ParserOf39:
-    """The parser of one of 3.9.1's decoder flags."""
+    """The parser that one of 3.9.1's decoder flags selects."""
 
     def __init__(self, contents: Contents) -> None:
         decoder = decoder_for(contents.value)

@@ -1,4 +1,4 @@
-"""File names as java.io.File and kafka-dump-log take them apart."""
+"""File names, parsed as java.io.File and kafka-dump-log parse them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _LONG = re.compile(r"[+-]?[0-9]{1,40}")
 
 
 def split_files(value: str) -> list[str]:
-    """The value of --files: separated by commas, empty ones at the end left out, as String.split does it."""
+    """The files in the value of --files, split at commas; trailing empty names are dropped, as in String.split."""
     if value == "":
         return [""]
     parts = value.split(",")
@@ -22,7 +22,7 @@ def split_files(value: str) -> list[str]:
 
 
 def normalised(path: str) -> str:
-    """The path as java.io.File keeps it: no doubled slashes, none at the end."""
+    """The path as java.io.File normalises it: without doubled or trailing slashes."""
     joined = re.sub("/+", "/", path)
     return joined if joined == "/" else joined.removesuffix("/")
 
@@ -37,17 +37,17 @@ def stem_of(path: str) -> str:
 
 
 def sibling(path: str, suffix: str) -> str:
-    """The file of the same stem beside it with another suffix."""
+    """The path of the file beside it with the same stem and another suffix."""
     return os.path.join(os.path.dirname(path), stem_of(path) + suffix)
 
 
 def java_long(text: str) -> int:
-    """Long.parseLong; raises KafkaStops for what is no long."""
+    """Long.parseLong; raises KafkaStops for text that is not a long."""
     if not _LONG.fullmatch(text) or not INT64_RANGE[0] <= int(text) <= INT64_RANGE[1]:
         raise KafkaStops(f'java.lang.NumberFormatException: For input string: "{text}"')
     return int(text)
 
 
 def path_line(path: str, rest: str, *, before: str = "") -> bytes:
-    """A line with a path in it, whose bytes are those that it was given with."""
+    """A line that contains a path, with the path's bytes as the user gave them."""
     return before.encode() + os.fsencode(path) + rest.encode() + b"\n"

@@ -1,4 +1,4 @@
-"""The files of one run, each by its kind, and what is told of them at the end. Source: tools DumpLogSegments.main."""
+"""The files of one run, each by its kind, and the mismatches reported last. Source: tools DumpLogSegments.main."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ _OFFSET_DIGITS, _EPOCH_DIGITS = 20, 10
 
 
 @dataclass(slots=True)
-class _Told:
-    """What is told at the end, by the file's absolute path."""
+class _Mismatches:
+    """The mismatches and gaps reported at the end, by the file's absolute path."""
 
     index_mismatches: dict[str, IndexMismatches] = field(default_factory=dict)
     time_index_mismatches: dict[str, TimeIndexMismatches] = field(default_factory=dict)
@@ -47,33 +47,33 @@ class _Told:
 def dump_log(
     files: Sequence[str], options: DumpLogOptions, limits: Limits = DEFAULT_LIMITS, *, jobs: int = 1
 ) -> Iterator[Item]:
-    """The lines of some files in order, then what Kafka's tool tells of them on standard error.
+    """The lines of some files in order, then the mismatches that Kafka's tool reports on standard error.
 
-    Memoryviews are to be used before the next item is asked for. So many processes share a large log, unless a release
-    is emulated. Raises KafkaStops where a release is emulated and dies; what was given out before is what it has
-    printed by then. Nothing is ever created or written. A file that cannot be read gives a finding, unless a release
-    is emulated.
+    A memoryview is valid until the next item is requested. Up to ``jobs`` processes share a large log, unless a
+    release is emulated. Raises KafkaStops where an emulated release dies; the items before it are what that release
+    prints until then. Nothing is ever created or written. A file that cannot be read gives a finding, unless a
+    release is emulated.
     """
-    told = _Told()
+    mismatches = _Mismatches()
     for given in files:
         path = normalised(given)
         yield path_line(path, "", before="Dumping ")
         if options.emulate is not None:
             try:
-                yield from _file_items(path, options, limits, told, jobs)
+                yield from _file_items(path, options, limits, mismatches, jobs)
             except InputError as error:
                 raise KafkaStops(f"java.nio.file.NoSuchFileException: {error}", code=error.code) from error
             continue
         try:
-            yield from _file_items(path, options, limits, told, jobs)
+            yield from _file_items(path, options, limits, mismatches, jobs)
         except WorkerDied:
             raise
         except KafkaLogError as error:
             yield finding_of(error, location_of_file(path))
-    yield from _told_lines(told, options.emulate)
+    yield from _mismatch_lines(mismatches, options.emulate)
 
 
-def _file_items(path: str, options: DumpLogOptions, limits: Limits, told: _Told, jobs: int) -> Iterator[Item]:
+def _file_items(path: str, options: DumpLogOptions, limits: Limits, seen: _Mismatches, jobs: int) -> Iterator[Item]:
     name = name_of(path)
     dot = name.rfind(".")
     suffix = name[dot:] if dot >= 0 else ""
@@ -81,9 +81,9 @@ def _file_items(path: str, options: DumpLogOptions, limits: Limits, told: _Told,
         raise KafkaStops("java.lang.StringIndexOutOfBoundsException: begin -1")
     absolute = os.path.abspath(path) if path else os.getcwd()
     if suffix in (layout.LOG_SUFFIX, layout.CHECKPOINT_SUFFIX):
-        yield from _log_items(path, suffix, options, limits, told, jobs)
+        yield from _log_items(path, suffix, options, limits, seen, jobs)
     elif suffix == layout.OFFSET_INDEX_SUFFIX:
-        mismatches = told.index_mismatches.setdefault(absolute, IndexMismatches())
+        mismatches = seen.index_mismatches.setdefault(absolute, IndexMismatches())
         if options.emulate is None:
             yield from offset_index_lines.entry_lines(path, options, mismatches, limits)
         else:
@@ -92,7 +92,7 @@ def _file_items(path: str, options: DumpLogOptions, limits: Limits, told: _Told,
         if options.emulate is None:
             yield from time_index_lines.entry_lines(path, options, limits)
         else:
-            found = told.time_index_mismatches.setdefault(absolute, TimeIndexMismatches())
+            found = seen.time_index_mismatches.setdefault(absolute, TimeIndexMismatches())
             yield from time_index_lines.emulated_entry_lines(path, options, found, limits)
     elif suffix == layout.PRODUCER_SNAPSHOT_SUFFIX:
         yield from producer_snapshot_lines(path, options, limits)
@@ -103,7 +103,7 @@ def _file_items(path: str, options: DumpLogOptions, limits: Limits, told: _Told,
 
 
 def _log_items(
-    path: str, suffix: str, options: DumpLogOptions, limits: Limits, told: _Told, jobs: int
+    path: str, suffix: str, options: DumpLogOptions, limits: Limits, mismatches: _Mismatches, jobs: int
 ) -> Iterator[Item]:
     yield deprecation_lines(options)
     parse = parser_for(options)
@@ -127,7 +127,7 @@ def _log_items(
         if not isinstance(item, OffsetGaps):
             yield item
         elif item:
-            told.gaps[os.path.abspath(path)] = item
+            mismatches.gaps[os.path.abspath(path)] = item
 
 
 def _pieces(
@@ -149,7 +149,7 @@ def _pieces(
 
 
 def _heading(path: str, suffix: str) -> bytes:
-    """The line above a log's batches; raises KafkaStops for a name that Kafka cannot take apart."""
+    """The line above a log's batches; raises KafkaStops for a name that Kafka cannot parse."""
     if suffix == layout.LOG_SUFFIX:
         return b"Log starting offset: %d\n" % java_long(stem_of(path))
     name = name_of(path)
@@ -173,11 +173,11 @@ def _newest_segment(directory: str) -> int:
     )
 
 
-def _told_lines(told: _Told, emulate: Release | None) -> Iterator[ErrorLine]:
-    """The end of Kafka's standard error; where a release is emulated the files come in the order of its hash table."""
-    for path in _ordered({path: each for path, each in told.index_mismatches.items() if each.pairs}, emulate):
+def _mismatch_lines(mismatches: _Mismatches, emulate: Release | None) -> Iterator[ErrorLine]:
+    """The last lines of Kafka's standard error; files are in the order of the emulated release's hash table, if any."""
+    for path in _ordered({path: each for path, each in mismatches.index_mismatches.items() if each.pairs}, emulate):
         yield ErrorLine(f"Mismatches in :{path}")
-        pairs = told.index_mismatches[path].pairs
+        pairs = mismatches.index_mismatches[path].pairs
         if emulate is Release.V4_3_1:
             pairs = sorted(dict(pairs).items(), reverse=True)
         elif emulate is Release.V3_9_1:
@@ -186,30 +186,30 @@ def _told_lines(told: _Told, emulate: Release | None) -> Iterator[ErrorLine]:
             yield ErrorLine(
                 f"  Index offset: {index_offset}, log offset: {'none' if log_offset is None else log_offset}"
             )
-    yield from _time_index_lines(told.time_index_mismatches, emulate)
-    for path in _ordered(told.gaps, emulate):
+    yield from _time_index_lines(mismatches.time_index_mismatches, emulate)
+    for path in _ordered(mismatches.gaps, emulate):
         yield ErrorLine(f"Non-consecutive offsets in {path}")
-        for first, second in told.gaps[path].pairs():
+        for first, second in mismatches.gaps[path].pairs():
             yield ErrorLine(f"  {first} is followed by {second}")
 
 
-def _time_index_lines(told: Mapping[str, TimeIndexMismatches], emulate: Release | None) -> Iterator[ErrorLine]:
-    for path in _ordered({path: each for path, each in told.items() if each.timestamps}, emulate):
+def _time_index_lines(mismatches: Mapping[str, TimeIndexMismatches], emulate: Release | None) -> Iterator[ErrorLine]:
+    for path in _ordered({path: each for path, each in mismatches.items() if each.timestamps}, emulate):
         yield ErrorLine(f"Found timestamp mismatch in :{path}")
-        for ours, logs in told[path].timestamps:
+        for ours, logs in mismatches[path].timestamps:
             yield ErrorLine(f"  Index timestamp: {ours}, log timestamp: {logs}")
-    for path in _ordered({path: each for path, each in told.items() if each.out_of_order}, emulate):
+    for path in _ordered({path: each for path, each in mismatches.items() if each.out_of_order}, emulate):
         yield ErrorLine(f"Found out of order timestamp in :{path}")
-        for ours, previous in told[path].out_of_order:
+        for ours, previous in mismatches[path].out_of_order:
             yield ErrorLine(f"  Index timestamp: {ours}, Previously indexed timestamp: {previous}")
-    for path in _ordered({path: each for path, each in told.items() if each.not_found}, emulate):
+    for path in _ordered({path: each for path, each in mismatches.items() if each.not_found}, emulate):
         where = "the log." if emulate is Release.V3_9_1 else f":{path}"
         yield ErrorLine(f"The following indexed offsets are not found in {where}")
-        for indexed, found in told[path].not_found:
+        for indexed, found in mismatches[path].not_found:
             yield ErrorLine(f"Indexed offset: {indexed}, found log offset: {found}")
 
 
-def _ordered(told: Mapping[str, object], emulate: Release | None) -> list[str]:
+def _ordered(mismatches: Mapping[str, object], emulate: Release | None) -> list[str]:
     if emulate is None:
-        return list(told)
-    return hash_map_order(told, is_scala=emulate is Release.V3_9_1)
+        return list(mismatches)
+    return hash_map_order(mismatches, is_scala=emulate is Release.V3_9_1)

@@ -1,4 +1,4 @@
-"""Values as Java prints them: text decoded from bytes that may not be UTF-8, 32- and 64-bit sums, hash tables' order.
+"""Values as Java prints them: malformed UTF-8, wrapping 32- and 64-bit sums, the iteration order of hash tables.
 
 Source: OpenJDK String (decoding with replacement), HashMap; Scala 2.13 mutable.HashMap.
 """
@@ -12,9 +12,9 @@ _AS_JAVA = "kafkalog-java-replacement"
 
 
 def java_utf8(raw: bytes) -> bytes:
-    """The bytes as UTF-8 after Java's ``new String(raw, UTF_8)``: what is malformed becomes replacement characters.
+    """The UTF-8 of Java's ``new String(raw, UTF_8)``: malformed sequences become replacement characters.
 
-    Java and Python agree on what is malformed, but not on how much of it one replacement character stands for.
+    Java and Python agree on what is malformed, but not on how many bytes one replacement character replaces.
     """
     try:
         raw.decode("utf-8")
@@ -33,7 +33,7 @@ codecs.register_error(_AS_JAVA, _replace)
 
 
 def _replaced_length(raw: bytes, at: int) -> int:
-    """How many bytes from a malformed sequence's first on one replacement character stands for."""
+    """How many bytes of the malformed sequence at ``at`` Java replaces with one replacement character."""
     lead = raw[at]
     rest = raw[at + 1 : at + 4]
     if 0xE0 <= lead <= 0xEF:
@@ -74,14 +74,14 @@ def int64(number: int) -> int:
 
 
 def increment_sequence(sequence: int, increment: int) -> int:
-    """A producer's sequence after so many records, past 2**31-1 from 0 on again (DefaultRecordBatch)."""
+    """A producer's sequence ``increment`` records later; it wraps from 2**31-1 to 0 (DefaultRecordBatch)."""
     if sequence > int32(2**31 - 1 - increment):
         return int32(increment - (2**31 - 1 - sequence) - 1)
     return int32(sequence + increment)
 
 
 def decrement_sequence(sequence: int, decrement: int) -> int:
-    """The sequence so many records before (DefaultRecordBatch)."""
+    """A producer's sequence ``decrement`` records earlier (DefaultRecordBatch)."""
     if sequence < decrement:
         return int32(2**31 - 1 - (decrement - sequence) + 1)
     return int32(sequence - decrement)
@@ -97,10 +97,10 @@ def string_hash(text: str) -> int:
 
 
 def hash_map_order(keys: Iterable[str], *, is_scala: bool = False) -> list[str]:
-    """Keys in the order in which a java.util.HashMap, or a Scala mutable.HashMap, iterates over them.
+    """Keys in the iteration order of a java.util.HashMap or a Scala mutable.HashMap.
 
-    Both have a table of a power of two that doubles at three quarters. Java's computeIfAbsent doubles it two keys
-    later, and puts a new key before the others of its bucket; Scala keeps each bucket sorted by hash.
+    The table size of both is a power of two, and doubles when the table is three quarters full. Java's computeIfAbsent
+    doubles it two keys later and inserts a new key at the front of its bucket; Scala keeps each bucket sorted by hash.
     """
     names = list(keys)
     if is_scala:
@@ -118,7 +118,7 @@ def hash_map_order(keys: Iterable[str], *, is_scala: bool = False) -> list[str]:
 
 
 def scala_places(hashes: Sequence[int]) -> list[tuple[int, int]]:
-    """Where elements of these hash codes (unsigned) stand in a Scala mutable.HashMap or HashSet, to sort them by."""
+    """Sort keys that give the iteration order of a Scala mutable.HashMap or HashSet for these unsigned hash codes."""
     capacity = 16
     while len(hashes) >= capacity * 3 // 4:
         capacity *= 2

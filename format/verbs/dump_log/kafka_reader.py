@@ -1,6 +1,6 @@
-"""The records of a batch as Kafka's own classes read them; in places more lenient or stricter than record_table.
+"""The records of a batch as Kafka's own classes read them, which are sometimes more lenient or stricter than ours.
 
-Only batches that ``format.log.record_table`` cannot read come here, so this may be slow. Sums wrap as in Java.
+Only used for batches that ``format.log.read_records`` cannot read, so it may be slow. Sums wrap as in Java.
 Source: clients record/internal DefaultRecord, DefaultRecordBatch, LegacyRecord, AbstractLegacyRecordBatch; utils
 ByteUtils.
 """
@@ -28,10 +28,10 @@ _ATTRIBUTES_AT = layout.MESSAGE_V0.offset_of("attributes")
 
 
 class KafkaRecord(NamedTuple):
-    """What is printed of a record. ``header_keys`` is None in v0 and v1, which have ``crc`` and ``crc_valid`` instead.
+    """The printed fields of a record. v0 and v1 have ``crc`` and ``crc_valid``; their ``header_keys`` is None.
 
-    ``key_size`` and ``value_size`` are what is printed, ``key`` and ``value`` what there is of them. ``fault`` is what
-    Kafka dies of when it comes to the key and value, after the rest of the line.
+    ``key_size`` and ``value_size`` are the printed sizes, ``key`` and ``value`` the bytes that exist. ``fault`` is the
+    exception that Kafka dies with when it prints the key and value, after the rest of the line.
     """
 
     offset: int
@@ -48,11 +48,11 @@ class KafkaRecord(NamedTuple):
 
 
 class _End(Exception):
-    """The bytes end before the field does (BufferUnderflowException)."""
+    """The bytes end in the middle of a field (BufferUnderflowException)."""
 
 
 class _Bytes:
-    """A ByteBuffer's position over some bytes."""
+    """Bytes with a read position, like a ByteBuffer."""
 
     def __init__(self, raw: memoryview) -> None:
         self.raw = raw
@@ -63,7 +63,7 @@ class _Bytes:
         return len(self.raw) - self.at
 
     def take(self, length: int) -> bytes | None:
-        """So many bytes, None for a negative length (Utils.readBytes)."""
+        """The next ``length`` bytes, None for a negative length (Utils.readBytes)."""
         if length < 0:
             return None
         if length > self.remaining:
@@ -89,7 +89,7 @@ class _Bytes:
             byte = self.byte()
             value |= (byte & 0x7F) << 7 * number
             if byte < 0x80:
-                value &= (1 << bits) - 1  # what a last byte holds too much is lost
+                value &= (1 << bits) - 1  # excess bits of the last byte are dropped
                 return (value >> 1) ^ -(value & 1)
         raise KafkaStops(f"{_INVALID}: Found invalid record structure")
 
@@ -97,7 +97,7 @@ class _Bytes:
 def read_records(facts: BatchFacts, raw: memoryview, limits: Limits) -> Iterator[KafkaRecord]:
     """The records of the batch in ``raw``, its header included; raises KafkaStops where Kafka does.
 
-    For a compressed v2 batch Kafka reads all records before it hands out the first; here they come as they are read.
+    For a compressed v2 batch Kafka reads all records before it returns the first; this yields each one as it is read.
     """
     if facts.magic >= 2:
         yield from _read_v2(facts, raw, limits)
@@ -224,7 +224,7 @@ def _read_wrapper(facts: BatchFacts, raw: memoryview, limits: Limits) -> Iterato
 
 
 def _legacy_record(message: memoryview, offset: int, append_timestamp: int | None) -> KafkaRecord:
-    """A message from its CRC on; of one whose key or value does not fit, the rest."""
+    """The record of a message that starts at its CRC; a key or value that does not fit is left out."""
     magic = message[_MAGIC_AT - _CRC_AT]
     field = layout.MESSAGE_V0.size_bytes - _CRC_AT
     timestamp = layout.NO_TIMESTAMP

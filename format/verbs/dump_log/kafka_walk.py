@@ -1,4 +1,4 @@
-"""Batches as Kafka's tool comes to them: from header to header, with no look at what is likely, until it stops or dies.
+"""The batches that Kafka's tool finds, from header to header without plausibility checks, until it stops or dies.
 
 Source: clients record/internal/FileLogInputStream.
 """
@@ -22,7 +22,7 @@ from format.log.walker import BODY_CHUNK_BYTES
 from format.verbs.dump_log.batch_text import BatchFacts, decode_facts, header_bytes, magic_of
 from format.verbs.dump_log.stops import KafkaStops
 
-#: A log never ends so few bytes after its last whole batch without Kafka seeing it: a header up to the magic.
+#: The fewest bytes after the last whole batch that Kafka still looks at: a header up to its magic.
 _LEAST_BYTES = layout.RECORD_BATCH.offset_of("magic") + 1
 _LENGTH = slice(layout.LOG_ENTRY.offset_of("length"), layout.LOG_ENTRY.size_bytes)
 _OVERHEAD = layout.LOG_ENTRY.size_bytes
@@ -31,13 +31,16 @@ _TABLE_ROWS = 16 * 1024
 
 @dataclass(frozen=True, slots=True)
 class OddBatch:
-    """A batch for Kafka and not for batch_table: its magic is unknown, or it is too short for its magic."""
+    """A batch for Kafka but not for batch_table: its magic is unknown, or it is too short for its magic."""
 
     facts: BatchFacts
 
 
 def kafka_walk(source: Source, start: int, end: int, *, check_crc: bool = True) -> Iterator[BatchChunk | OddBatch]:
-    """What Kafka sees of ``source[start:end]``; the caller counts the bytes. Raises KafkaStops where Kafka dies."""
+    """The batches that Kafka finds in ``source[start:end]``. Raises KafkaStops where Kafka dies.
+
+    The caller counts the bytes.
+    """
     position = start
     scratch = np.empty((_TABLE_ROWS, len(BATCH_COLUMNS)), np.int64)
     status = np.zeros(3, np.int64)
@@ -62,7 +65,7 @@ def kafka_walk(source: Source, start: int, end: int, *, check_crc: bool = True) 
         if position > end - _OVERHEAD - length:
             return
         if count:
-            wanted = _OVERHEAD + length  # larger than what is read at once
+            wanted = _OVERHEAD + length  # larger than one read
             continue
         facts = _facts(source, position)
         if check_crc:
@@ -72,7 +75,7 @@ def kafka_walk(source: Source, start: int, end: int, *, check_crc: bool = True) 
 
 
 def batch_at(source: Source, position: int, end: int) -> BatchFacts | None:
-    """The first batch of ``source[position:end]`` as Kafka takes it, its CRC not looked at; None where it sees none.
+    """The first batch that Kafka finds in ``source[position:end]``, without checking its CRC; None if it finds none.
 
     Raises KafkaStops where Kafka dies.
     """
@@ -101,7 +104,7 @@ def _is_valid(source: Source, facts: BatchFacts) -> bool:
 
 
 def _facts(source: Source, position: int) -> BatchFacts:
-    """The facts of a header; it may reach past its batch, but where it reaches past the file Kafka dies."""
+    """The facts of a header. It may extend past its batch; Kafka dies when it extends past the end of the file."""
     header = source.read_at(position, layout.RECORD_BATCH.size_bytes)
     magic = magic_of(header)
     if len(header) < header_bytes(magic):

@@ -34,7 +34,7 @@ _LIMIT_CODE = LimitExceeded.code
 
 
 class LogLines:
-    """One run through a log file, or a range of it. ``gaps`` is filled as records are read."""
+    """Makes the lines of a log file, or of a range of it. ``gaps`` is filled as records are read."""
 
     def __init__(
         self,
@@ -55,13 +55,13 @@ class LogLines:
         self._limits = limits
         self._is_last_segment = is_last_segment
         self.gaps = OffsetGaps(options.emulate)
-        # Without a compiler a line at a time is faster than the kernel's loop.
+        # If the kernel is not compiled, writing one line at a time is faster than its loop.
         self._bulk = BulkLines(options) if KERNEL_IS_COMPILED and BulkLines.serves(options) else None
 
     def lines(self, chunks: Iterable[BatchChunk]) -> Iterator[Piece]:
-        """Bytes for standard output, in pieces, and what is wrong on the way.
+        """Bytes for standard output, in pieces, and findings.
 
-        Memoryviews are to be used before the next piece is asked for.
+        A memoryview is valid until the next piece is requested.
         """
         for chunk in chunks:
             shown = self._within_max_bytes(chunk)
@@ -93,7 +93,7 @@ class LogLines:
         return BatchChunk(table, chunk.buffer, chunk.buffer_position, after_offset=chunk.after_offset)
 
     def emulated_lines(self) -> Iterator[Piece]:
-        """What the emulated release prints of the whole file; no findings. Raises KafkaStops where it dies."""
+        """The emulated release's output for the whole file, without findings. Raises KafkaStops where it dies."""
         size_bytes, most = self._source.size_bytes, self._options.max_bytes
         if size_bytes > INT32_MAX:
             raise KafkaStops(
@@ -121,33 +121,38 @@ class LogLines:
     def chunk_lines(self, chunk: BatchChunk) -> Iterator[Piece]:
         """The lines of a chunk's batches, and findings about records that cannot be read."""
         row = 0
-        told = 0  # records of that row that came with the table before, where a batch spreads over several
+        printed = 0  # records of that row already printed: a batch may span several tables
         every = np.ones(len(chunk.table), np.bool_)
         if self._options.reads_records:
             for records in record_tables(chunk, which=every, limits=self._limits, location=self._location):
                 problems = {problem.batch: problem.error for problem in records.problems}
                 end = 1 + max(int(records.batch[-1]) if len(records) else -1, *problems, -1)
                 for odd_row in sorted(problems):
-                    yield from self._batches(chunk.table, row, odd_row, records, is_begun=told > 0)
-                    yield from self._problem_lines(chunk, odd_row, problems[odd_row], told if odd_row == row else 0)
-                    row, told = odd_row + 1, 0
-                yield from self._batches(chunk.table, row, end, records, is_begun=told > 0)
+                    yield from self._batches(chunk.table, row, odd_row, records, is_begun=printed > 0)
+                    yield from self._problem_lines(chunk, odd_row, problems[odd_row], printed if odd_row == row else 0)
+                    row, printed = odd_row + 1, 0
+                yield from self._batches(chunk.table, row, end, records, is_begun=printed > 0)
                 if records.is_cut:
-                    row, told = end - 1, (told if row == end - 1 else 0) + int((records.batch == end - 1).sum())
+                    row, printed = end - 1, (printed if row == end - 1 else 0) + int((records.batch == end - 1).sum())
                 elif end > row:
-                    row, told = end, 0
+                    row, printed = end, 0
         yield from self._batches(chunk.table, row, len(chunk.table), None)
 
-    def _problem_lines(self, chunk: BatchChunk, row: int, error: KafkaLogError, told: int) -> Iterator[bytes | Finding]:
-        """A batch whose records format.log.record_table cannot read, as far as Kafka can; some may be told already."""
-        yield from self._odd_batch_lines(_facts(chunk.table, row), told)
+    def _problem_lines(
+        self, chunk: BatchChunk, row: int, error: KafkaLogError, printed: int
+    ) -> Iterator[bytes | Finding]:
+        """The lines of a batch that read_records cannot read completely, up to where Kafka fails.
+
+        The first ``printed`` records are printed already.
+        """
+        yield from self._odd_batch_lines(_facts(chunk.table, row), printed)
         if self._options.emulate is None:
             yield finding_of(error, self._location)
 
-    def _odd_batch_lines(self, facts: BatchFacts, told: int = 0) -> Iterator[bytes]:
+    def _odd_batch_lines(self, facts: BatchFacts, printed: int = 0) -> Iterator[bytes]:
         try:
             line = batch_line(facts)
-            if not told:
+            if not printed:
                 yield line
         except UnprintableBatch as stop:
             yield stop.start
@@ -168,7 +173,7 @@ class LogLines:
             records = read_records(facts, raw, self._limits)
             if is_strict and facts.magic >= 2 and facts.codec:
                 records = iter(list(records))  # Kafka reads them all before it prints the first
-            for record in islice(records, told, None):
+            for record in islice(records, printed, None):
                 self.gaps.add(np.array([record.offset], np.int64))
                 yield from self._record_lines(facts, record)
         except (KafkaStops, LimitExceeded) as error:
@@ -177,7 +182,7 @@ class LogLines:
             yield _error_line(facts, error)
 
     def _record_lines(self, facts: BatchFacts, record: KafkaRecord) -> Iterator[bytes]:
-        """A record's line; where Kafka would die amid it, and none is emulated, the reason ends the line."""
+        """A record's line. Where Kafka would die while printing it, the line ends with the reason, unless emulating."""
         try:
             yield from record_line(facts, record, self._options, self._parse)
         except KafkaStops as stop:
@@ -190,7 +195,7 @@ class LogLines:
     ) -> Iterator[bytes | memoryview]:
         """The lines of some batches that can be read, and of their records in the table.
 
-        ``is_begun``: the line of the first batch, and some of its records, are told already.
+        ``is_begun``: the line of the first batch, and some of its records, are printed already.
         """
         at = 0
         if records is not None:
@@ -219,7 +224,7 @@ class LogLines:
     def _batch(
         self, table: BatchTable, row: int, records: RecordTable | None, at: int, *, is_begun: bool = False
     ) -> Generator[bytes, None, int]:
-        """The lines of one batch, whose records begin at a row of their table; returns the row after the last."""
+        """The lines of one batch whose records begin at row ``at``; returns the row after its last record."""
         facts = _facts(table, row)
         try:
             if not is_begun:

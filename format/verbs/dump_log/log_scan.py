@@ -25,7 +25,7 @@ _RECORD_COST = Cost(batch_s=0.9e-6, byte_s=2e-9, compressed_byte_s=8e-9)
 
 @dataclass(frozen=True, slots=True)
 class DumpLogScan:
-    """``make`` makes the LogLines of an open file."""
+    """dump-log as a scan; ``make`` creates the LogLines of an open file."""
 
     options: DumpLogOptions
     limits: Limits
@@ -33,7 +33,7 @@ class DumpLogScan:
 
     @property
     def needs(self) -> Needs:
-        """With --max-bytes the end is known only to one that reads in order."""
+        """With --max-bytes the log must be read in order, because the end depends on what came before."""
         cost = _RECORD_COST if self.options.reads_records else _BATCH_COST
         return Needs(
             Depth.RECORDS if self.options.reads_records else Depth.CRC,

@@ -1,4 +1,4 @@
-"""Offsets that do not follow each other in a log, for the notice that kafka-dump-log gives at its end."""
+"""Gaps between the offsets of a log, for the notice that kafka-dump-log prints at its end."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from format.verbs.dump_log.options import Release
 class OffsetGaps:
     """The pairs of neighbouring offsets of one log that are not consecutive.
 
-    A compacted log is full of them; 16 bytes are kept for each. 4.3.1 takes the log to follow offset -1, so that it
-    tells of a gap before every log but the first; it does not tell twice of gaps after the same offset.
+    A compacted log is full of them; 16 bytes are kept for each. 4.3.1 assumes that every log follows offset -1, so it
+    reports a gap before every log but the first; it reports gaps after the same offset only once.
     """
 
     def __init__(self, emulate: Release | None) -> None:
@@ -24,7 +24,7 @@ class OffsetGaps:
         self._pairs: list[NDArray[np.int64]] = []
 
     def add(self, offsets: NDArray[np.int64]) -> None:
-        """The offsets of some records, in log order."""
+        """Add the offsets of the next records, in log order."""
         if not len(offsets):
             return
         if self._first is None:
@@ -39,7 +39,7 @@ class OffsetGaps:
         self._last = int(offsets[-1])
 
     def follow(self, later: OffsetGaps) -> None:
-        """Take in those of the records that come next, which were gathered apart."""
+        """Append the gaps of the records that follow, which were collected separately."""
         if later._first is None:
             return
         self.add(np.array([later._first], np.int64))
@@ -50,7 +50,7 @@ class OffsetGaps:
         return bool(self._pairs)
 
     def pairs(self) -> Iterator[tuple[int, int]]:
-        """Each offset and the one after it, in the order in which they are told of."""
+        """Each offset and the one after it, in the order in which they are reported."""
         if not self._pairs:
             return
         pairs = np.concatenate(self._pairs)

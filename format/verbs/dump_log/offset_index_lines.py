@@ -24,7 +24,7 @@ from format.verbs.dump_log.stops import KafkaStops
 
 @dataclass(slots=True)
 class IndexMismatches:
-    """Entries that are not the last offset of the batch they point to: (index offset, log offset), as they come."""
+    """Entries that are not the last offset of the batch they point to: (index offset, log offset), in file order."""
 
     pairs: list[tuple[int, int | None]] = field(default_factory=list)
 
@@ -32,10 +32,10 @@ class IndexMismatches:
 def entry_lines(
     path: str, options: DumpLogOptions, mismatches: IndexMismatches, limits: Limits
 ) -> Iterator[bytes | Finding]:
-    """The lines, as any release prints them for a sound index; findings for what would mislead a broker.
+    """The lines that every release prints for a sound index, and findings for what would mislead a broker.
 
     Kafka compares each entry with one batch's last offset only; older brokers wrote first offsets, and an index of
-    wrapped messages has them in the middle. Only what makes look-ups fail is told of here.
+    wrapped messages has offsets from the middle. Only mismatches that make look-ups fail are reported here.
     """
     location = location_of_file(path)
     base_offset = 0 if location.base_offset is None else location.base_offset
@@ -59,7 +59,7 @@ def entry_lines(
             ]
         )
         if not index.entry_count:
-            # As Kafka, which takes the first of the preallocated zeros for an entry.
+            # Kafka takes the first of the preallocated zeros for an entry.
             yield b"offset: %d position: 0\n" % base_offset
     if missing is not None:
         yield finding("index-orphan", location, f"cannot be compared with its segment: {missing.message}")
@@ -83,7 +83,7 @@ def _last_offset_at(tables: list[BatchTable], position: int) -> int | None:
 
 
 def emulated_entry_lines(path: str, options: DumpLogOptions, mismatches: IndexMismatches) -> Iterator[bytes]:
-    """The lines as a release prints them, up to where it dies."""
+    """The lines that the emulated release prints, up to where it dies."""
     base_offset = java_long(stem_of(path))
     with FileSource(sibling(path, LOG_SUFFIX)) as log, FileSource(path) as source:
         entries = np.frombuffer(

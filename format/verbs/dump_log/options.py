@@ -1,4 +1,4 @@
-"""What a run of dump-log was asked for: Kafka's own flags, and which release's mistakes to repeat."""
+"""Options of dump-log: Kafka's flags, and the release whose defects are repeated."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ INT32_MAX = 2**31 - 1
 
 
 class Release(Enum):
-    """A release whose output is repeated to the byte, its defects too."""
+    """A release whose output is reproduced byte for byte, defects included."""
 
     V4_3_1 = "4.3.1"
     V3_9_1 = "3.9.1"
 
 
 class Contents(Enum):
-    """How keys and values are printed: by decoder classes, or by the decoder of an internal topic."""
+    """How keys and values are printed: through decoder classes, or through an internal topic's decoder."""
 
     CLASSES = ""
     OFFSETS = "__consumer_offsets"
@@ -28,7 +28,7 @@ class Contents(Enum):
 
 @dataclass(frozen=True, slots=True)
 class DumpLogOptions:
-    """The flags of kafka-dump-log; ``emulate`` None means the right thing wherever Kafka has a known defect.
+    """The flags of kafka-dump-log; ``emulate`` None means correct output wherever Kafka has a known defect.
 
     ``max_bytes`` and ``max_message_size`` are int32, as Kafka's are; ``prints_contents`` is --print-data-log or
     anything that implies it.

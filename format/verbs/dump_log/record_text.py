@@ -15,7 +15,7 @@ from format.verbs.dump_log.kafka_reader import KafkaRecord
 from format.verbs.dump_log.options import DumpLogOptions, Release
 from format.verbs.dump_log.stops import KafkaStops
 
-#: What stands before a control record's fields; 4.3.1 put a colon after the newest of them.
+#: The text before a control record's fields; 4.3.1 put a colon after the newest of them.
 _CONTROL_NAMES = {
     "LEADER_CHANGE": "LeaderChange:",
     "SNAPSHOT_HEADER": "SnapshotHeader",
@@ -28,7 +28,7 @@ _CONTROL_NAMES = {
 def record_line(
     facts: BatchFacts, record: KafkaRecord, options: DumpLogOptions, parse: Parser | None
 ) -> Iterator[bytes]:
-    """The line of a record in parts, its LF last; raises KafkaStops between them where Kafka dies amid the line.
+    """The line of a record in parts, ending with its LF; raises KafkaStops between parts where Kafka dies.
 
     ``parse`` None: contents are not printed.
     """
@@ -59,13 +59,13 @@ def record_line(
             yield b"%bkey: %b" % (prefix, key)
             prefix = b" "
         if value is not None:
-            # 3.9.1 forgets the bar where it stands first.
+            # 3.9.1 omits the bar where it would come first.
             yield b"%bpayload: %b" % (b" " if is_3_9 else prefix, value)
     yield b"\n"
 
 
 def control_text(record: KafkaRecord, *, is_3_9: bool) -> bytes:
-    """What is printed of a control record; raises KafkaStops for one that Kafka cannot decode."""
+    """The printed text of a control record; raises KafkaStops for one that Kafka cannot decode."""
     if record.key is None:
         raise KafkaStops("java.lang.NullPointerException", code="control-record-invalid")
     if len(record.key) < layout.CONTROL_KEY.size_bytes:
@@ -88,7 +88,7 @@ def control_text(record: KafkaRecord, *, is_3_9: bool) -> bytes:
 
 
 def _decoded(number: int, value: bytes | None) -> Decoded:
-    """A control record's value; Kafka reads any version that its first field may tell as the first one."""
+    """A control record's value. Kafka decodes it as the first version, whatever version its first field names."""
     decoded = decode_control_value(number, value)
     if decoded.data is None and value is not None:
         first = decode_control_value(number, bytes(2) + value[2:])

@@ -13,9 +13,9 @@ from format.log.walker import batch_chunks
 
 
 def header_tables(path: str, limits: Limits) -> tuple[list[BatchTable], int | None, InputError | None]:
-    """The tables of all batches, where the first damage lies (None for none), and why the file cannot be read.
+    """The tables of all batches, the position of the first damage (None for none), and why the file cannot be read.
 
-    Wrapped messages are opened, as a wrapper's header does not tell its first offset.
+    Wrapped messages are decompressed, since a wrapper's header does not hold its first offset.
     """
     try:
         with FileSource(os.fspath(path)) as source:

@@ -21,7 +21,7 @@ from format.verbs.dump_log.stops import ErrorLine, KafkaStops
 
 
 def transaction_index_lines(path: str, options: DumpLogOptions, limits: Limits) -> Iterator[bytes | Finding]:
-    """A line for each aborted transaction. Kafka looks at the first byte of the version only, and dies above 0."""
+    """A line for each aborted transaction. Kafka checks only the first byte of the version, and dies if it is not 0."""
     location = location_of_file(path)
     is_emulated = options.emulate is not None
     if is_emulated:
@@ -50,7 +50,7 @@ def transaction_index_lines(path: str, options: DumpLogOptions, limits: Limits) 
 def producer_snapshot_lines(
     path: str, options: DumpLogOptions, limits: Limits
 ) -> Iterator[bytes | Finding | ErrorLine]:
-    """A line for each producer; none, as Kafka has it, of a snapshot that cannot be trusted."""
+    """A line for each producer; as in Kafka, no lines for a snapshot that cannot be trusted."""
     location = location_of_file(path)
     snapshot = producer_snapshot.read(path, limits)
     untrusted = _untrusted(snapshot, Path(path))
@@ -62,7 +62,7 @@ def producer_snapshot_lines(
             yield finding(problem.code, location.at(problem.position, problem.length), problem.message)
         if untrusted is not None:
             return
-    # 3.9.1 wrote the space after the timestamp in any case.
+    # 3.9.1 always wrote the space after the timestamp.
     space_before, space_after = (b"", b" ") if options.emulate is Release.V3_9_1 else (b" ", b"")
     lines = []
     for producer, epoch, sequence, offset, delta, timestamp, coordinator, first in zip(
@@ -85,7 +85,7 @@ def producer_snapshot_lines(
 
 
 def _untrusted(snapshot: producer_snapshot.ProducerSnapshot, path: Path) -> str | None:
-    """What Kafka says of a snapshot that it does not take; None for one that it takes."""
+    """Kafka's message for a snapshot that it rejects; None for one that it accepts."""
     if snapshot.version not in (None, producer_snapshot.CURRENT_VERSION):
         return f"Snapshot failed schema validation: Snapshot contained an unknown file version {snapshot.version}"
     stored = snapshot.stored_entry_count

@@ -8,7 +8,7 @@ from format.errors import CorruptDataError
 
 
 class KafkaStops(CorruptDataError):
-    """Kafka's tool ends here with an exception; the message is near that of the exception, and begins with its class.
+    """Kafka's tool ends here with an exception. The message starts with the exception's class and resembles its text.
 
     While a release is emulated this ends the run; otherwise only the record, batch or file that it is about.
     """

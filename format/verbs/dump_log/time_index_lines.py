@@ -34,7 +34,7 @@ _WARM_ENTRIES = 8192 // OFFSET_INDEX_ENTRY.size_bytes
 
 @dataclass(slots=True)
 class TimeIndexMismatches:
-    """What Kafka says of the entries at the end: each a list of pairs, as they come."""
+    """The mismatches that Kafka reports at the end: lists of pairs, in file order."""
 
     timestamps: list[tuple[int, int]] = field(default_factory=list)  # of the index, of the log
     out_of_order: list[tuple[int, int]] = field(default_factory=list)  # of the entry, of the one before
@@ -42,10 +42,10 @@ class TimeIndexMismatches:
 
 
 def entry_lines(path: str, options: DumpLogOptions, limits: Limits) -> Iterator[bytes | Finding]:
-    """The lines, as any release prints them for a sound index; findings for what would mislead a broker.
+    """The lines that every release prints for a sound index, and findings for what would mislead a broker.
 
-    The .index beside it is not needed. Kafka compares an entry with one batch only, and tells of mismatches in
-    indexes that are right: those of older brokers, and of segments that had no timestamp yet.
+    The .index beside it is not needed. Kafka compares an entry with one batch only, and reports mismatches in
+    correct indexes: those of older brokers, and of segments that had no timestamp yet.
     """
     location = location_of_file(path)
     base_offset = 0 if location.base_offset is None else location.base_offset
@@ -60,9 +60,7 @@ def entry_lines(path: str, options: DumpLogOptions, limits: Limits) -> Iterator[
         rows = zip(index.timestamps.tolist(), index.offsets.tolist(), strict=True)
         yield b"".join([b"timestamp: %d offset: %d\n" % each for each in rows])
         if not index.entry_count and index.padding_bytes:
-            yield (
-                b"timestamp: 0 offset: %d\n" % base_offset
-            )  # as Kafka, which takes the first of the zeros for an entry
+            yield (b"timestamp: 0 offset: %d\n" % base_offset)  # Kafka takes the first of the zeros for an entry
     tables, damage, missing = header_tables(sibling(path, LOG_SUFFIX), limits)
     if missing is not None:
         yield finding("index-orphan", location, f"cannot be compared with its segment: {missing.message}")
@@ -91,7 +89,7 @@ def later_segment_exists(path: Path, base_offset: int) -> bool:
 def emulated_entry_lines(
     path: str, options: DumpLogOptions, mismatches: TimeIndexMismatches, limits: Limits
 ) -> Iterator[bytes]:
-    """The lines as a release prints them, up to where it dies."""
+    """The lines that the emulated release prints, up to where it dies."""
     base_offset = java_long(stem_of(path))
     index_path = sibling(path, OFFSET_INDEX_SUFFIX)
     with FileSource(sibling(path, LOG_SUFFIX)) as log:
@@ -119,7 +117,7 @@ def emulated_entry_lines(
 
 
 def _slots(source: Source, layout: Layout) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The two columns of all slots of an index file, padding too."""
+    """The two columns of all slots of an index file, padding included."""
     whole = source.size_bytes // layout.size_bytes * layout.size_bytes
     table = np.frombuffer(source.read_at(0, whole), layout.numpy_dtype())
     first, second = (table[name].astype(np.int64) for name in layout.names)
@@ -142,7 +140,7 @@ def _check_sanity(
 
 
 def _slot_for(relative_offsets: NDArray[np.int64], target: int) -> int:
-    """The slot that a broker's look-up finds, -1 for none; padding misleads it (AbstractIndex.indexSlotRangeFor)."""
+    """The slot that a broker's look-up finds, -1 for none. Padding misleads it (AbstractIndex.indexSlotRangeFor)."""
     count = len(relative_offsets)
     if not count:
         return -1
@@ -168,7 +166,7 @@ def _slot_for(relative_offsets: NDArray[np.int64], target: int) -> int:
 def _compare(
     batches: _Batches, position: int, timestamp: int, offset: int, previous: int, mismatches: TimeIndexMismatches
 ) -> None:
-    """Hold one entry against the batch that Kafka compares it with."""
+    """Compare one entry with the batch that Kafka compares it with."""
     found = batches.first_up_to(position, offset)
     if found is None:
         mismatches.not_found.append((offset, -1))
@@ -183,7 +181,7 @@ def _compare(
 
 
 class _Batches:
-    """The batches of a log as Kafka walks them, from any position; the walk from the start is kept."""
+    """The batches of a log as Kafka reads them from any position; the result from the start is cached."""
 
     def __init__(self, log: FileSource, release: Release | None, limits: Limits) -> None:
         self._log = log
@@ -204,7 +202,7 @@ class _Batches:
         return BatchTable.concatenated(tables), None
 
     def first_up_to(self, position: int, offset: int) -> BatchFacts | None:
-        """The first batch from a position on whose last offset is at least this; raises KafkaStops."""
+        """The first batch at or after ``position`` whose last offset is at least ``offset``; raises KafkaStops."""
         slice_end(self._log, position, INT32_MAX)
         table, stop = self._table, self._stop
         row = int(np.searchsorted(table.position, position))
@@ -220,7 +218,7 @@ class _Batches:
         return None
 
     def largest_timestamp(self, facts: BatchFacts) -> int:
-        """Of the records of a batch, -1 for a batch without; raises KafkaStops where they cannot be read."""
+        """The largest timestamp of a batch's records, -1 for none; raises KafkaStops if they cannot be read."""
         raw = memoryview(self._log.read_at(facts.position, facts.size_bytes))
         table = BatchTable(np.array([facts[:-1]], np.int64))
         if facts.magic in (0, 1, 2):

@@ -1,4 +1,4 @@
-"""What bounds a look-up: the log start offset below, the high watermark above."""
+"""The bounds of a look-up: the log start offset and the high watermark."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _CHECKPOINTS = (layout.LOG_START_OFFSET_CHECKPOINT, layout.REPLICATION_OFFSET_CH
 class Bounds:
     """Offsets from ``log_start_offset`` up to, not including, ``high_watermark`` are served to consumers.
 
-    ``log_start_source`` says where the first comes from; the second is None where no checkpoint names it.
+    ``log_start_source`` names the source of the log start offset. ``high_watermark`` is None if no checkpoint has it.
     """
 
     log_start_offset: int
@@ -30,9 +30,9 @@ class Bounds:
 
 
 def read_bounds(partition: Partition, limits: Limits) -> Generator[Finding, None, Bounds]:
-    """The bounds as a broker takes them at start (storage LogLoader, UnifiedLog.updateHighWatermark).
+    """The bounds that a broker sets at start (storage LogLoader, UnifiedLog.updateHighWatermark).
 
-    A checkpoint that cannot be read gives a finding and bounds nothing.
+    A checkpoint that cannot be read gives a finding and sets no bound.
     """
     checkpoints = Checkpoints()
     if partition.key is not None and partition.mark in MARKS_OF_REPLICAS:

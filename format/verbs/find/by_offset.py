@@ -7,20 +7,20 @@ from dataclasses import dataclass, replace
 
 from format.verbs.find.bounds import Bounds
 from format.verbs.find.segment_lookup import FoundRecord, LookupSegment
-from format.verbs.find.trace import Match, NotFound, Result, Told
+from format.verbs.find.trace import LookupStep, Match, NotFound, Result
 
 
 @dataclass(frozen=True, slots=True)
 class _Next:
-    """The first record at or past an offset; why that is not the offset itself, or the log end offset without one."""
+    """The first record at or past an offset, or the log end offset; ``reason`` if it is not the offset itself."""
 
     match: Match | None
     lost: str | None = None
     log_end_offset: int | None = None
 
 
-def offset_lookup(segments: list[LookupSegment], bounds: Bounds, offset: int) -> Generator[Told, None, Result]:
-    """The record with this very offset; where it is gone, the one that a fetch would go on with is the nearest."""
+def offset_lookup(segments: list[LookupSegment], bounds: Bounds, offset: int) -> Generator[LookupStep, None, Result]:
+    """The record with exactly this offset; if it is gone, the nearest is the next record that a fetch would return."""
     below_start = (
         f"offset {offset} lies below the log start offset {bounds.log_start_offset} ({bounds.log_start_source})"
     )
@@ -55,8 +55,8 @@ def _not_there(found: _Next, offset: int) -> NotFound:
     return NotFound(f"{reason}; the next record is at offset {match.location.offset}", match)
 
 
-def _next_record(segments: list[LookupSegment], offset: int) -> Generator[Told, None, _Next]:
-    """The first record at or past the offset, in the first segment or in those after it, as a fetch goes on."""
+def _next_record(segments: list[LookupSegment], offset: int) -> Generator[LookupStep, None, _Next]:
+    """The first record at or past the offset, in the first segment or a later one, where a fetch would continue."""
     lost: str | None = None
     log_end_offset = segments[0].base_offset
     for number, segment in enumerate(segments):

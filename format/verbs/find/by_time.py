@@ -13,15 +13,16 @@ from format.verbs.find.bounds import Bounds
 from format.verbs.find.lookup_scan import BatchPlace
 from format.verbs.find.segment_lookup import LookupSegment
 from format.verbs.find.time_index_lookup import LargestTimestamp, first_record_at, largest_timestamp
-from format.verbs.find.trace import Match, NotFound, Result, Told
+from format.verbs.find.trace import LookupStep, Match, NotFound, Result
 
 
-def timestamp_lookup(segments: list[LookupSegment], bounds: Bounds, timestamp: int) -> Generator[Told, None, Result]:
+def timestamp_lookup(
+    segments: list[LookupSegment], bounds: Bounds, timestamp: int
+) -> Generator[LookupStep, None, Result]:
     """The first record at or after a time, as ListOffsets answers it.
 
-    A broker takes the first segment whose largest timestamp reaches the time, and looks no further. Messages in
-    format 0 have no timestamp: their segments are passed over, where a broker would take the file's time of change,
-    which a copy does not keep.
+    A broker searches only the first segment whose largest timestamp is at or past the time. Segments of format 0
+    messages, which have no timestamps, are skipped: a broker uses the file's modification time, which a copy loses.
     """
     largest_of_all = NO_TIMESTAMP
     stopped_at: LookupSegment | None = None
@@ -49,8 +50,8 @@ def timestamp_lookup(segments: list[LookupSegment], bounds: Bounds, timestamp: i
     return NotFound(f"no record has a timestamp at or after {timestamp}; {largest_words}")
 
 
-def max_timestamp_lookup(segments: list[LookupSegment], bounds: Bounds) -> Generator[Told, None, Result]:
-    """The first record with the largest timestamp: of the first segment that has it, in the first batch (KIP-734)."""
+def max_timestamp_lookup(segments: list[LookupSegment], bounds: Bounds) -> Generator[LookupStep, None, Result]:
+    """The first record with the largest timestamp: in the first segment that has it, in its first batch (KIP-734)."""
     best: tuple[LookupSegment, LargestTimestamp] | None = None
     for number, segment in enumerate(segments):
         if (yield from _is_below_start(segment, bounds)):
@@ -97,7 +98,7 @@ def max_timestamp_lookup(segments: list[LookupSegment], bounds: Bounds) -> Gener
     return NotFound(f"{words}, none of its records has it: a broker answers that there is none")
 
 
-def _is_below_start(segment: LookupSegment, bounds: Bounds) -> Generator[Told, None, bool]:
+def _is_below_start(segment: LookupSegment, bounds: Bounds) -> Generator[LookupStep, None, bool]:
     """Whether the whole segment lies below the log start offset: a broker is about to delete it."""
     end = segment.next_base_offset
     if end is None or end > bounds.log_start_offset:

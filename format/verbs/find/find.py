@@ -3,7 +3,7 @@
 Offset: the segment with the greatest base offset at or below it, the greatest index entry at or below it, a scan
 (LocalLog.read, LogSegment.translateOffset). Time: the first segment whose largest timestamp reaches it, both index
 floors, a scan (UnifiedLog.searchOffsetInLocalLog). Largest timestamp: the first segment that has it, then the first
-batch, then the first record (UnifiedLog.fetchOffsetByTimestamp for MAX_TIMESTAMP). A look-up by time answers nothing
+batch, then the first record (UnifiedLog.fetchOffsetByTimestamp for MAX_TIMESTAMP). A look-up by time returns no record
 at or past the high watermark (ReplicaManager.fetchOffset).
 """
 
@@ -25,13 +25,13 @@ from format.verbs.find.bounds import Bounds, read_bounds
 from format.verbs.find.by_offset import offset_lookup
 from format.verbs.find.by_time import max_timestamp_lookup, timestamp_lookup
 from format.verbs.find.segment_lookup import LookupSegment
-from format.verbs.find.trace import Match, Result, Told, TraceStep
+from format.verbs.find.trace import LookupStep, Match, Result, TraceStep
 
-#: What looks up in the segments within the bounds.
-_Lookup = Callable[[list[LookupSegment], Bounds], Generator[Told, None, Result]]
+#: A look-up in the segments of a partition, within the bounds.
+_Lookup = Callable[[list[LookupSegment], Bounds], Generator[LookupStep, None, Result]]
 
 
-def find_offset(partition: Partition, offset: int, *, limits: Limits = DEFAULT_LIMITS) -> Iterator[Told | Result]:
+def find_offset(partition: Partition, offset: int, *, limits: Limits = DEFAULT_LIMITS) -> Iterator[LookupStep | Result]:
     """The steps to the record with this offset, findings on the way, and last the Match or NotFound.
 
     Raises UnreadableFile for a log that cannot be read.
@@ -41,13 +41,13 @@ def find_offset(partition: Partition, offset: int, *, limits: Limits = DEFAULT_L
 
 def find_timestamp(
     partition: Partition, timestamp: int, *, past_high_watermark: bool = False, limits: Limits = DEFAULT_LIMITS
-) -> Iterator[Told | Result]:
+) -> Iterator[LookupStep | Result]:
     """The same for the first record with a timestamp (ms) at or past this one, as ListOffsets answers it.
 
     ``past_high_watermark`` also gives records that a broker hides from consumers because they are not replicated.
     """
 
-    def lookup(segments: list[LookupSegment], bounds: Bounds) -> Generator[Told, None, Result]:
+    def lookup(segments: list[LookupSegment], bounds: Bounds) -> Generator[LookupStep, None, Result]:
         return timestamp_lookup(segments, _bounds(bounds, past_high_watermark), timestamp)
 
     return _run(partition, limits, lookup)
@@ -55,10 +55,10 @@ def find_timestamp(
 
 def find_max_timestamp(
     partition: Partition, *, past_high_watermark: bool = False, limits: Limits = DEFAULT_LIMITS
-) -> Iterator[Told | Result]:
+) -> Iterator[LookupStep | Result]:
     """The same for the first record with the log's largest timestamp (KIP-734)."""
 
-    def lookup(segments: list[LookupSegment], bounds: Bounds) -> Generator[Told, None, Result]:
+    def lookup(segments: list[LookupSegment], bounds: Bounds) -> Generator[LookupStep, None, Result]:
         return max_timestamp_lookup(segments, _bounds(bounds, past_high_watermark))
 
     return _run(partition, limits, lookup)
@@ -85,7 +85,7 @@ def partition_to_search(path: Path) -> Partition:
         return partition
     for leftover in partition.leftovers:
         if leftover.log is not None and leftover.log.name == path.name:
-            # Its siblings and the checkpoints speak of the live log.
+            # Its siblings and the checkpoints belong to the live log.
             return replace(partition, segments=[leftover], orphans=[], unexpected=[], mark=leftover.leftover)
     raise InputError("the name of a segment is its base offset in 20 digits and .log", location)
 
@@ -94,8 +94,8 @@ def _bounds(bounds: Bounds, past_high_watermark: bool) -> Bounds:
     return replace(bounds, high_watermark=None) if past_high_watermark else bounds
 
 
-def _run(partition: Partition, limits: Limits, lookup: _Lookup) -> Iterator[Told | Result]:
-    """Look up with the segments' files open, tell each finding once, and close them."""
+def _run(partition: Partition, limits: Limits, lookup: _Lookup) -> Iterator[LookupStep | Result]:
+    """Run a look-up, report each finding once, and close the segments' files."""
     yield from _not_searched(partition)
     bounds = yield from read_bounds(partition, limits)
     live = partition.segments
@@ -105,7 +105,7 @@ def _run(partition: Partition, limits: Limits, lookup: _Lookup) -> Iterator[Told
         for segment, next_base_offset in zip(live, next_base_offsets, strict=True)
     ]
     try:
-        result = yield from _told_once(lookup(segments, bounds))
+        result = yield from _without_repeated_findings(lookup(segments, bounds))
     finally:
         for segment in segments:
             segment.close()
@@ -120,7 +120,7 @@ def _run(partition: Partition, limits: Limits, lookup: _Lookup) -> Iterator[Told
 
 
 def _not_searched(partition: Partition) -> Iterator[Finding]:
-    """Findings for segments that cannot be searched: their log is gone, no regular file, or of an impossible name."""
+    """Findings for segments that cannot be searched: the log is missing, not a regular file, or its name impossible."""
     for orphan in partition.orphans:
         path = next(iter(orphan.files.values()))
         message = "an index without its log: the offsets of that segment are not searched"
@@ -136,9 +136,9 @@ def _not_searched(partition: Partition) -> Iterator[Finding]:
                 yield finding("file-unreadable", where, "not a regular file, so not searched")
 
 
-def _told_once(steps: Generator[Told, None, Result]) -> Generator[Told, None, Result]:
-    """The same steps, without the findings that were told before: a batch may be passed more than once."""
-    told: set[tuple[str, Location]] = set()
+def _without_repeated_findings(steps: Generator[LookupStep, None, Result]) -> Generator[LookupStep, None, Result]:
+    """The same steps without repeated findings: a look-up may pass a batch more than once."""
+    reported: set[tuple[str, Location]] = set()
     while True:
         try:
             step = next(steps)
@@ -146,7 +146,7 @@ def _told_once(steps: Generator[Told, None, Result]) -> Generator[Told, None, Re
             result: Result = stop.value
             return result
         if isinstance(step, Finding):
-            if (step.code, step.location) in told:
+            if (step.code, step.location) in reported:
                 continue
-            told.add((step.code, step.location))
+            reported.add((step.code, step.location))
         yield step

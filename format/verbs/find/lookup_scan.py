@@ -1,4 +1,4 @@
-"""A look-up's scan: hop over the batch headers of one segment, and pick batches by offset or time."""
+"""The scan of a look-up: reads the batch headers of one segment, and picks batches by offset or time."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _NO_NEXT_OFFSET = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class BatchPlace:
-    """A batch, or outermost v0/v1 message, as its header tells; ``base_offset`` is None for a compressed message."""
+    """A batch or outermost v0/v1 message, by its header; ``base_offset`` is None for a compressed message."""
 
     position: int
     size_bytes: int
@@ -42,7 +42,7 @@ class BatchPlace:
         return self.position + self.size_bytes
 
     def spans(self, offset: int) -> bool:
-        """Whether the batch's offsets, those that compaction dropped too, may hold this one."""
+        """Whether the batch's offset range, records dropped by compaction included, may contain this offset."""
         return (self.base_offset is None or self.base_offset <= offset) and offset <= self.last_offset
 
     @property
@@ -54,7 +54,7 @@ class BatchPlace:
 
 @dataclass(frozen=True, slots=True)
 class ScannedBatches:
-    """Some batches of a scan; ``is_ordered`` tells which keep the order of offsets with the batch after them."""
+    """Some batches of a scan; ``is_ordered`` marks those in offset order with the batch after them."""
 
     table: BatchTable
     is_ordered: NDArray[np.bool_]
@@ -75,8 +75,8 @@ class ScannedBatches:
 class HeaderScan:
     """The batches of a segment's log from a batch boundary on, by their headers alone.
 
-    Gathers what is wrong on the way in ``findings``; ``batch_count`` and ``end_offset`` (the offset after the last
-    batch so far, None before the first) tell how far it came. The location's base offset is the segment's.
+    Collects findings on the way in ``findings``. ``batch_count`` and ``end_offset`` (the offset after the last batch
+    so far, None before the first) are its progress. The location's base offset is the segment's.
     """
 
     def __init__(
@@ -107,7 +107,7 @@ class HeaderScan:
             yield self._ordered(held, np.array([next_base_offset], np.int64))
 
     def _tables(self) -> Iterator[BatchTable]:
-        """Short reads first, since what is looked for mostly lies near; longer ones where small batches go on."""
+        """Short reads first, since the target is usually near; longer ones after many small batches."""
         position, read_bytes = self.start, _SHORT_READ_BYTES
         reads = batch_count = 0
         is_done = False
@@ -146,7 +146,7 @@ class HeaderScan:
         return ScannedBatches(table, is_ordered)
 
     def count_before(self, position: int) -> int:
-        """How many of the batches passed start before this position, which must not lie far back."""
+        """How many of the scanned batches start before this position, which must not lie far back."""
         return self.batch_count - int(np.count_nonzero(self._positions >= position))
 
     def _order_finding(self, table: BatchTable, row: int, next_base_offset: int) -> Finding:
@@ -162,8 +162,8 @@ class HeaderScan:
     def places_from(self, offset: int) -> Iterator[BatchPlace]:
         """The batches whose last offset is at or past this one, in order.
 
-        A base offset lies outside the CRC. A batch that breaks the order of offsets comes only, and first, when none
-        that keeps it spans the offset.
+        The CRC does not cover the base offset. So a batch out of offset order is yielded only if no batch in order
+        spans the offset; it then comes first.
         """
         doubtful: BatchPlace | None = None
         is_first = True

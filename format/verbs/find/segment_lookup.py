@@ -1,4 +1,4 @@
-"""One segment opened for look-ups: the floor of its offset index, scans of its batch headers, the records of a batch.
+"""One segment opened for look-ups: the floor entry of its offset index, its batch headers, and the records of a batch.
 
 An index is a hint. A floor is followed only when hopping from the entry before it lands on its position; else the
 scan starts at the segment's first byte, which is a batch boundary by definition.
@@ -33,7 +33,7 @@ from format.verbs.find.trace import Match, TraceStep, counted
 
 @dataclass(frozen=True, slots=True)
 class OffsetFloor:
-    """Where a scan for an offset starts: a batch boundary, the index entry that gave it, and that in words."""
+    """Where a scan for an offset starts: a batch boundary, the index entry it comes from, and a description."""
 
     position: int
     entry: OffsetPosition | None
@@ -55,7 +55,7 @@ class FoundRecord:
 
 @dataclass(slots=True)
 class SearchedBatch:
-    """What a search through one batch gave: the first record that was wanted, and whether all could be read."""
+    """The result of a search in one batch: the first wanted record, and whether all records could be read."""
 
     found: FoundRecord | None = None
     is_complete: bool = False
@@ -160,7 +160,7 @@ class LookupSegment:
             if row:
                 previous = batches.place(row - 1)
             # An entry has the largest offset of the append that starts there; that of a 0.8 broker has the smallest.
-            # A compressed message's header does not tell its first offset, but the one before it ends below that.
+            # A compressed message's header does not hold its first offset, but the message before it ends below that.
             if place.base_offset is not None:
                 return self.base_offset <= place.base_offset <= entry.offset
             return previous is None or previous.last_offset < entry.offset
@@ -195,7 +195,7 @@ class LookupSegment:
     def first_record(
         self, place: BatchPlace, is_wanted: Callable[[RecordTable], NDArray[np.bool_]]
     ) -> Generator[Finding, None, SearchedBatch]:
-        """The first record of one batch that ``is_wanted`` picks. All of the batch is read, table by table."""
+        """The first record of one batch that ``is_wanted`` selects. The whole batch is read, table by table."""
         searched = SearchedBatch()
         for chunk in batch_chunks(self.log, place.position, place.end_position, limits=self.limits):
             if chunk.damage is not None:
@@ -214,10 +214,10 @@ class LookupSegment:
                     searched.found = FoundRecord(place, table, int(rows[0])) if len(rows) else None
         return searched
 
-    # -- what is told ------------------------------------------------------------------------------------------
+    # -- steps and results -------------------------------------------------------------------------------------
 
     def segment_step(self, detail: str) -> TraceStep:
-        """The step that comes to this segment."""
+        """The step that reached this segment."""
         return TraceStep(
             "segment", replace(self.location, offset=self.base_offset), f"segment {self.base_offset}{detail}"
         )
@@ -234,7 +234,7 @@ class LookupSegment:
         return TraceStep("offset_index", where, floor.detail)
 
     def scan_step(self, scan: HeaderScan, found: FoundRecord | None, goal: str) -> TraceStep:
-        """The step that scanned: up to the batch with the record found, or to the end of the log."""
+        """The step that scanned the log, up to the batch of the record found or to the end."""
         end_position = self.log.size_bytes if found is None else found.place.end_position
         detail = f"bytes {scan.start} to {end_position}, {counted(scan.count_before(end_position), 'batch')}: "
         if found is None:

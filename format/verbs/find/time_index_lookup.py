@@ -20,12 +20,12 @@ from format.layout import NO_TIMESTAMP, TIME_INDEX_ENTRY
 from format.location import Location
 from format.verbs.find.lookup_scan import BatchPlace, HeaderScan
 from format.verbs.find.segment_lookup import FoundRecord, LookupSegment
-from format.verbs.find.trace import Told, TraceStep, counted
+from format.verbs.find.trace import LookupStep, TraceStep, counted
 
 
 @dataclass(frozen=True, slots=True)
 class LargestTimestamp:
-    """A segment's largest timestamp in ms (-1 for none), an offset of the first batch with it, and what told."""
+    """A segment's largest timestamp in ms (-1 for none), an offset of the first batch with it, and their source."""
 
     timestamp: int
     offset: int
@@ -35,10 +35,10 @@ class LargestTimestamp:
 def largest_timestamp(
     segment: LookupSegment, at_least: int | None = None
 ) -> Generator[Finding, None, LargestTimestamp]:
-    """The segment's largest timestamp, as LogSegment.maxTimestampSoFar has it after a broker's start.
+    """The segment's largest timestamp, equal to LogSegment.maxTimestampSoFar after a broker's start.
 
     The last time index entry has it when the segment was closed. Where the index is missing, still preallocated or
-    contradicted by the log, the headers tell. With ``at_least``, an entry that reaches it is enough.
+    contradicted by the log, the batch headers are read. With ``at_least``, an entry that reaches it is enough.
     """
     path = segment.segment.time_index
     if path is None:
@@ -146,7 +146,7 @@ def _later_largest(
 
 
 def _last_indexed_position(segment: LookupSegment) -> int | None:
-    """The last position that the offset index names, 0 for an index without entries, None for one of no use.
+    """The last position in the offset index, 0 for an index without entries, None for an unusable one.
 
     Both indexes get their entries at once. So no batch before it has a larger timestamp than the last time index
     entry, and of a closed segment only a few batches are left to look at.
@@ -157,7 +157,7 @@ def _last_indexed_position(segment: LookupSegment) -> int | None:
     try:
         last = offset_index.last_entry(segment.source(path), segment.base_offset)
     except KafkaLogError:
-        return None  # whoever looks up an offset in it reports that
+        return None  # look-ups by offset report that
     if last is None:
         return 0
     return last.position if last.position < segment.log.size_bytes else None
@@ -165,10 +165,10 @@ def _last_indexed_position(segment: LookupSegment) -> int | None:
 
 def first_record_at(
     segment: LookupSegment, timestamp: int, starting_offset: int
-) -> Generator[Told, None, tuple[FoundRecord | None, bool]]:
+) -> Generator[LookupStep, None, tuple[FoundRecord | None, bool]]:
     """The first record with a timestamp and an offset at or past these (LogSegment.findOffsetByTimestamp).
 
-    Also tells whether every batch that may hold an earlier one could be read.
+    Also returns whether every batch that may hold an earlier one could be read.
     """
     path = segment.segment.time_index
     entry = trusted = None
@@ -206,8 +206,8 @@ def _places_at(scan: HeaderScan, timestamp: int, starting_offset: int) -> Iterat
 
 def _time_floor(
     segment: LookupSegment, path: Path, timestamp: int
-) -> Generator[Told, None, tuple[TimestampOffset | None, TimestampOffset | None]]:
-    """The time index entry at or below the timestamp, and once more if the log bears it out."""
+) -> Generator[LookupStep, None, tuple[TimestampOffset | None, TimestampOffset | None]]:
+    """The time index entry at or below the timestamp, and the same entry again if the log confirms it, else None."""
     try:
         entry = time_index.floor_entry(segment.source(path), segment.base_offset, timestamp)
     except KafkaLogError as error:
@@ -230,7 +230,7 @@ def _time_floor(
 def _misled(
     segment: LookupSegment, path: Path, entry: TimestampOffset, found: FoundRecord | None
 ) -> Generator[Finding, None, None]:
-    """The finding for an entry that the log does not bear out: an error where following it would miss the record."""
+    """The finding for an entry that the log contradicts: an error if following it would miss the record."""
     floor = yield from segment.floor(entry.offset)
     if found is not None and found.place.position < floor.position:
         yield _entry_mismatch(segment, path, entry, f"it would miss the record at offset {found.offset}")

@@ -1,4 +1,4 @@
-"""What a look-up tells: its steps, and the record that it found or why there is none."""
+"""The output of a look-up: its steps, and the record that it found or why there is none."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ class TraceStep:
 class Match:
     """The record that a look-up found: the location of its batch, with the record's own offset.
 
-    ``timestamp`` is ms, None in message format 0; ``leader_epoch`` None in formats without one. ``note`` says what
-    else there is to know about it, ``bytes_read`` is what the look-up read from all files.
+    ``timestamp`` is ms, None in message format 0; ``leader_epoch`` None in formats without one. ``note`` is a remark
+    about the match, ``bytes_read`` is how much the look-up read from all files.
     """
 
     location: Location
@@ -38,15 +38,15 @@ class Match:
 
 @dataclass(frozen=True, slots=True)
 class NotFound:
-    """Why there is no such record, and the one that comes nearest, if any."""
+    """Why there is no such record, and the nearest record, if any."""
 
     reason: str
     nearest: Match | None = None
     bytes_read: int = 0
 
 
-#: What a look-up tells on its way, and what it ends with.
-Told = TraceStep | Finding
+#: What a look-up yields on its way, and what it ends with.
+LookupStep = TraceStep | Finding
 Result = Match | NotFound
 
 

@@ -1,7 +1,7 @@
 """grep: the records whose key, value or header matches, or that a producer wrote, over any number of logs.
 
-grep is a scan. What is found in a chunk depends on that chunk alone; the fold counts what was found in a log, and
-ends a log early where its first match is enough. ``lines`` has the scans whose parts travel between processes.
+grep is a scan. The matches in a chunk depend on that chunk alone. The fold counts the matches in a log, and stops
+after the first one if that is enough. ``lines`` has the scans whose parts are sent between processes.
 """
 
 from __future__ import annotations
@@ -29,18 +29,18 @@ from format.scan.selection import EVERYTHING, Selection
 from format.verbs.grep.pattern import Pattern
 from format.verbs.grep.record_search import EVERYWHERE, Hits, Places, search, search_header_names
 
-#: What is read of a log at once; the lines of two such chunks may wait until those before them are printed.
+#: The size of a chunk; the lines of two chunks may wait until those before them are printed.
 GREP_CHUNK_BYTES = 2 * MIB
 GREP_COST = Cost(batch_s=0.6e-6, byte_s=1.5e-9, compressed_byte_s=7e-9)
 
 
 @dataclass(frozen=True, slots=True)
 class Criteria:
-    """What a record must be to be found: all that is given must hold.
+    """The conditions for a record to match: all that are given must hold.
 
     Without a pattern every record matches, or with header names in ``places`` every record that has such a header.
-    ``tombstones`` wants a null value. ``is_inverted`` turns the pattern around, not the ranges, the producer or the
-    tombstones.
+    ``tombstones`` requires a null value. ``is_inverted`` negates the pattern only, not the ranges, the producer or
+    the tombstones.
     """
 
     pattern: Pattern | None = None
@@ -63,14 +63,15 @@ class FoundRecords:
 
 @dataclass(frozen=True, slots=True)
 class LogSearched:
-    """The end of one log file, and how many of its records were found before the search of it ended."""
+    """The end of the search of one log file, with the number of records found in it."""
 
     path: Path
     location: Location
     record_count: int
 
 
-Told = FoundRecords | LogSearched | Finding
+#: What grep yields.
+GrepItem = FoundRecords | LogSearched | Finding
 
 
 def is_searchable(kind: Kind) -> bool:
@@ -85,12 +86,12 @@ def grep(
     kind: Kind | None = None,
     first_only: bool = False,
     limits: Limits = DEFAULT_LIMITS,
-) -> Iterator[Told]:
+) -> Iterator[GrepItem]:
     """The records found at ``path`` in the order of the logs, the end of each log, and findings on the way.
 
-    ``first_only`` goes on to the next log after the first records found in one. Records of a batch with a wrong CRC
-    are not searched; a finding tells of them. Raises InputError for a path that is nothing of Kafka's or holds no
-    records.
+    With ``first_only`` the search of a log ends after the first records found in it. Records of a batch with a wrong
+    CRC are not searched; a finding reports them. Raises InputError for a path that does not belong to Kafka or holds
+    no records.
     """
     return scan_logs(GrepScan(criteria, limits, first_only), logs_to_search(path, criteria, kind))
 
@@ -111,8 +112,8 @@ class GrepScan:
         """The records found in a range, and findings."""
         return found_in(selected_chunks(opened, self.needs), self.criteria, self.limits)
 
-    def fold(self, log: LogUnit, parts: LogParts[FoundRecords | Finding]) -> Iterator[Told]:
-        """The same, and the end of the log with their number."""
+    def fold(self, log: LogUnit, parts: LogParts[FoundRecords | Finding]) -> Iterator[GrepItem]:
+        """The same items, then the end of the log with the number of records found."""
         count = 0
         for item in with_last_finding(log, parts):
             yield item
@@ -124,7 +125,7 @@ class GrepScan:
 
 
 def logs_to_search(path: Path | Target, criteria: Criteria, kind: Kind | None = None) -> Iterator[LogUnit | Finding]:
-    """The log files below a path, in order, and findings in the place of what cannot be read.
+    """The log files below a path, in order, with a finding in place of anything that cannot be read.
 
     Raises InputError for a path that is nothing of Kafka's or holds no records.
     """
@@ -160,7 +161,7 @@ def _chunk(item: LogChunk, criteria: Criteria, limits: Limits) -> Iterator[Found
 
 
 def _batches(item: LogChunk, criteria: Criteria) -> NDArray[np.bool_]:
-    """The batches that may hold a record to be found: no other one is decompressed."""
+    """The batches that may hold a match; no others are decompressed."""
     batches = item.chunk.table
     which: NDArray[np.bool_] = item.selected & (batches.crc_valid != 0)
     if criteria.producer_id is not None:

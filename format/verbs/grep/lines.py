@@ -1,4 +1,4 @@
-"""grep where the logs are read, by several processes if that pays: lines or rows of what was found, or how many."""
+"""grep in one or several processes: the lines, rows or number of the records found."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from format.verbs.grep.record_search import Hits
 
 @dataclass(frozen=True, slots=True)
 class FoundRows:
-    """Rows of records found, to be read once; ``hits`` has the match of each, None where no pattern found them."""
+    """Rows of records found, to be read once; ``hits`` has the match of each, None for a search without a pattern."""
 
     rows: Iterable[Row]
     row_count: int
@@ -35,7 +35,7 @@ class FoundRows:
 
 @dataclass(frozen=True, slots=True)
 class Search:
-    """What is looked for, and under which limits; ``style`` None for rows instead of lines."""
+    """The criteria, limits and output style of a search; ``style`` None gives rows instead of lines."""
 
     criteria: Criteria
     style: LineStyle | None = None
@@ -50,8 +50,8 @@ Found = LineBlock | FoundRows | Finding
 def found_lines(paths: Iterable[Path | Target], search: Search, *, kind: Kind | None = None) -> Iterator[Found]:
     """What ``grep`` finds at each path, in the same order: records as lines or rows, and findings.
 
-    Rows where the search has no style or the kernel is not the compiled one, and of records that may be too long for
-    a line. Raises InputError for a path that is nothing of Kafka's or holds no records, and WorkerDied.
+    Records come as rows if the search has no style, if the kernel is not compiled, or if they may be too long for a
+    line. Raises InputError for a path that does not belong to Kafka or holds no records, and WorkerDied.
     """
     text = None if search.style is None or not KERNEL_IS_COMPILED else RowText(search.style)
     scan = GrepLines(GrepScan(search.criteria, search.limits), text)
@@ -122,7 +122,7 @@ class GrepCounts:
             yield item if isinstance(item, Finding) else len(item.records)
 
     def fold(self, log: LogUnit, parts: LogParts[int | Finding]) -> Iterator[LogSearched | Finding]:
-        """The findings, and the sum; it is complete after the first records found where no more is wanted."""
+        """The findings and the sum; with ``first_only`` the log ends after the first records found."""
         total = 0
         for item in with_last_finding(log, parts):
             if isinstance(item, Finding):

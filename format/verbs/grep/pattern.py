@@ -1,4 +1,4 @@
-"""What grep looks for: text, a regular expression or bytes, and what any match of it holds.
+"""The patterns of grep: text, a regular expression or bytes, and the bytes that every match must contain.
 
 A pattern is matched against one field at a time, a key, a value or a header, so its anchors are the field's ends.
 Regular expressions are Python's ``re`` on bytes, and cannot be interrupted: one that backtracks without end does so.
@@ -13,15 +13,15 @@ from dataclasses import dataclass
 from format.verbs.grep.required_bytes import Needle, Requirement, class_end, encoded, lower_case_needle, requirements
 
 _LAST_ASCII = "\x7f"
-_RAW_BYTES = range(0xDC80, 0xDD00)  # what surrogateescape makes of bytes that are no UTF-8
+_RAW_BYTES = range(0xDC80, 0xDD00)  # surrogateescape's stand-ins for bytes that are not UTF-8
 
 
 @dataclass(frozen=True, slots=True)
 class Pattern:
-    """What is looked for in a field.
+    """A pattern to find in a field.
 
-    ``needle`` or ``verifier``, one of them, decides whether a field matches. ``required``: of each of these, those that
-    say most first, every matching field holds one needle.
+    Either ``needle`` or ``verifier`` decides whether a field matches. A matching field contains at least one needle of
+    each requirement in ``required``; the most selective requirement comes first.
     """
 
     needle: Needle | None = None
@@ -94,7 +94,7 @@ def _bytes_source(source: str, ignore_case: bool) -> bytes:
             parts.append(source[at : at + 2].encode())
             at += 2
             continue
-        if is_escape:  # of a character that needs none
+        if is_escape:  # of a character that does not need it
             at += 1
             character = source[at]
         parts.append(character.encode() if character <= _LAST_ASCII else _group(character, ignore_case))

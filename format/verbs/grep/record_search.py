@@ -1,7 +1,7 @@
-"""Search the records of a table: what a match must hold over all their bytes at once, then the fields of few records.
+"""The search in a record table: required bytes in all records at once, then the pattern in the fields of candidates.
 
-``bytes.find`` runs over megabytes of records and knows nothing of fields. The records that its hits touch, or all of
-them where there are too many hits to tell records apart by, are looked at field by field, and only that decides.
+``bytes.find`` runs over megabytes of records and ignores field boundaries. The records that its hits touch, or all
+records if there are too many hits to be selective, are then matched field by field; only that decides.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from format.verbs.grep.required_bytes import Needle, Requirement
 Int64Column = NDArray[np.int64]
 
 KEY, VALUE, HEADERS = range(3)
-#: A scan ends where it has more hits than one for so many records: to look at each of these costs less.
+#: A scan for a needle stops at more than one hit per so many records: matching every record is then cheaper.
 _RECORDS_PER_HIT = 4
 _HITS_TO_JUDGE_BY = 16
 _WINDOW_BYTES = 64 * 1024
-_MOST_HEADERS = 64 * 1024  # taken apart at once, unless a single record has more
+_MOST_HEADERS = 64 * 1024  # decoded at once, unless a single record has more
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,8 +46,8 @@ EVERYWHERE = Places()
 class Hits:
     """The records that match, in order, and the first match of each.
 
-    All of one length: ``row`` in the table, ``place`` (KEY, VALUE or HEADERS), ``start`` and ``end`` in the field; of
-    a header both are -1.
+    All columns have one length: ``row`` in the table, ``place`` (KEY, VALUE or HEADERS), ``start`` and ``end`` in the
+    field, both -1 for a header.
     """
 
     row: Int64Column
@@ -61,7 +61,7 @@ class Hits:
 
 @dataclass(frozen=True, slots=True)
 class _Fields:
-    """Fields and the rows that they are of, several of a row one behind the other; starts and ends in the buffer."""
+    """Fields and their rows, the fields of one row in sequence; starts and ends are positions in the buffer."""
 
     row: NDArray[np.intp]
     start: Int64Column
@@ -69,12 +69,14 @@ class _Fields:
 
 
 class _Content:
-    """The bytes of all records of a table, as they are and translated; positions are those in the table's buffer."""
+    """The bytes of all records of a table, unchanged and translated; positions refer to the table's buffer."""
 
     def __init__(self, table: RecordTable) -> None:
         first, end = int(table.start[0]), int(table.start[-1] + table.size_bytes[-1])
         whole = table.buffer.obj
-        is_most = 2 * (end - first) >= len(table.buffer)  # tables may share a buffer: each must cost its own part only
+        is_most = 2 * (end - first) >= len(
+            table.buffer
+        )  # tables may share a buffer: each must only pay for its own part
         if is_most and isinstance(whole, bytes) and len(whole) == len(table.buffer):
             self._plain, self._shift = whole, 0
         else:
@@ -90,7 +92,7 @@ class _Content:
         return self._translated[table]
 
     def positions(self, needle: Needle, most: int) -> Int64Column | None:
-        """Where the needle is; None where that is in more places than ``most``, as soon as it looks so."""
+        """The positions of the needle; None as soon as there seem to be more than ``most``."""
         text, length = needle.text, self._end - self._first
         found: list[int] = []
         for first in range(self._first, self._end, _WINDOW_BYTES):
@@ -126,7 +128,7 @@ class _Content:
 
 
 def _ends(matches: Iterable[re.Match[bytes] | None]) -> Iterator[int]:
-    """Start and end of each match, -1 twice for none; one by one, as many matches at once cost their memory."""
+    """The start and end of each match, -1 twice for none; generated one by one to save memory."""
     for match in matches:
         if match is None:
             yield -1
@@ -182,7 +184,7 @@ def search_header_names(table: RecordTable, names: frozenset[bytes]) -> Hits:
 
 
 def _hits(found: list[tuple[NDArray[np.intp], int, Int64Column, Int64Column]]) -> Hits:
-    """What was found in each place, in the order of the records."""
+    """The matches of all places, in the order of the records."""
     if not found:
         return Hits(*(np.empty(0, np.int64) for _ in range(4)))
     row = np.concatenate([rows for rows, _, _, _ in found])
@@ -194,7 +196,7 @@ def _hits(found: list[tuple[NDArray[np.intp], int, Int64Column, Int64Column]]) -
 
 
 def _without(rows: NDArray[np.intp], others: NDArray[np.intp]) -> NDArray[np.intp]:
-    """Rows but those of others, which are some of them; both in order."""
+    """The rows that are not in ``others``, a subset of them; both are in order."""
     if not len(others):
         return rows
     return np.delete(rows, np.searchsorted(rows, others))
@@ -204,7 +206,7 @@ def _without(rows: NDArray[np.intp], others: NDArray[np.intp]) -> NDArray[np.int
 
 
 def _candidates(table: RecordTable, content: _Content, required: tuple[Requirement, ...]) -> NDArray[np.intp]:
-    """The rows of which a field may match: by the first requirement that tells records apart, else all."""
+    """The rows with a field that may match: by the first requirement that is selective, else all rows."""
     for needles in required:
         rows = _rows_holding(table, content, needles)
         if rows is not None:
@@ -213,12 +215,12 @@ def _candidates(table: RecordTable, content: _Content, required: tuple[Requireme
 
 
 def _rows_holding(table: RecordTable, content: _Content, needles: Requirement) -> NDArray[np.intp] | None:
-    """The rows that hold one of the needles, within a field or not; None where these are in very many places.
+    """The rows that contain one of the needles, inside a field or not; None if there are very many hits.
 
-    A needle within a field lies within a hit or overlaps one, so that a hit touches its row.
+    A needle inside a field is a hit or overlaps one, so a hit touches its row.
     """
     count = len(table)
-    touched = np.zeros(count + 1, np.int64)  # how many hits more touch a row than the one before it
+    touched = np.zeros(count + 1, np.int64)  # for each row, how many more hits touch it than the row before
     for needle in needles:
         first = content.positions(needle, count // _RECORDS_PER_HIT)
         if first is None:
@@ -234,14 +236,14 @@ def _rows_holding(table: RecordTable, content: _Content, needles: Requirement) -
 
 @dataclass(frozen=True, slots=True)
 class _Headers:
-    """Headers and the rows that they are of; ``spans`` are those of index_headers, one row a header."""
+    """Headers and their rows; ``spans`` comes from index_headers, one row per header."""
 
     row: NDArray[np.intp]
     spans: Int64Column
 
 
 def _headers(table: RecordTable, rows: NDArray[np.intp]) -> Iterator[_Headers]:
-    """The headers of rows, in order; those of a row are never parted."""
+    """The headers of the rows, in order; the headers of one row always come together."""
     rows = rows[table.header_count[rows] > 0]
     last_number = np.cumsum(table.header_count[rows])
     first = done = 0
@@ -255,7 +257,7 @@ def _headers(table: RecordTable, rows: NDArray[np.intp]) -> Iterator[_Headers]:
 
 
 def _header_fields(table: RecordTable, rows: NDArray[np.intp], places: Places) -> Iterator[_Fields]:
-    """The names and values, or only the values of headers by name, in which a match may lie."""
+    """The header fields to search: names and values, or only the values of the headers in ``places``."""
     for headers in _headers(table, rows):
         name_start, name_length, value_start, value_length = headers.spans.T
         has_value = value_length >= 0
@@ -270,7 +272,7 @@ def _header_fields(table: RecordTable, rows: NDArray[np.intp], places: Places) -
 
 
 def _have_names(table: RecordTable, headers: _Headers, names: frozenset[bytes]) -> NDArray[np.bool_]:
-    """Whether each header has one of the names."""
+    """For each header, whether it has one of the names."""
     start, length = headers.spans[:, 0], headers.spans[:, 1]
     found = np.zeros(len(start), bool)
     for name in names:

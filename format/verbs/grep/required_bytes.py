@@ -1,9 +1,9 @@
-"""What every match of a regular expression must hold: runs of bytes that ``bytes.find`` looks for in megabytes at once.
+"""The bytes that every match of a regular expression must contain: runs that ``bytes.find`` can search for quickly.
 
-A run is a row of sets, one for each byte: that of a plain character has one member, that of ``[0-9]`` ten. Where the
-sets of a run are equal or have nothing in common, the bytes of a field can be translated, each to the number of its
-set, and the run becomes a literal. What is read here is only as much of an expression as is certain; ``re`` itself
-tells which bytes a class or an escape stands for.
+A run is a sequence of byte sets, one per byte: the set of a plain character has one member, the set of ``[0-9]`` ten.
+If the sets of a run are pairwise equal or disjoint, each byte of a field can be translated to the number of its set,
+and the run becomes a literal. Parts of an expression that are not understood are skipped; ``re`` itself determines
+which bytes a class or an escape matches.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _ZERO_WIDTH = frozenset("bBAZ")
 _CLASSES = frozenset("dDsSwW")
 _CONTROL = frozenset("afnrtv")
 _LAST_ASCII = "\x7f"
-#: Of what is repeated no more copies are looked for.
+#: The most copies of a repeated item in a run.
 _MOST_COPIES = 16
 _MOST_ALTERNATIVES = 8
 _MOST_REQUIREMENTS = 3
@@ -33,43 +33,43 @@ _LOWER = bytes(range(256)).lower()
 
 @dataclass(frozen=True, slots=True)
 class Needle:
-    """Bytes to look for, after each byte of what is searched was translated by the table, if there is one."""
+    """Bytes to search for, after the searched bytes were translated by the table, if there is one."""
 
     text: bytes
     table: bytes | None = None
 
 
-#: One of these lies in every match.
+#: Alternatives: every match contains at least one of these needles.
 Requirement = tuple[Needle, ...]
 
 
 class Unclear(Exception):
-    """The expression holds what is not read here."""
+    """The expression contains something that this reader does not understand."""
 
 
 @dataclass(slots=True)
 class _Sequence:
-    """What is known of one branch of alternatives: its runs, and the alternatives that it must go through."""
+    """What is known about one branch of an alternation: its runs, and the alternations inside it."""
 
     runs: list[list[ByteSet]] = field(default_factory=lambda: [[]])
     choices: list[list[Run]] = field(default_factory=list)
-    is_run: bool = True  # and nothing else: the runs are one, and are all of the branch
+    is_run: bool = True  # the branch consists of exactly one run
 
     def cut(self) -> None:
-        """What follows need not stand behind what came before."""
+        """End the current run: what follows need not be adjacent to it."""
         self.is_run = False
         if self.runs[-1]:
             self.runs.append([])
 
     def alternatives(self) -> list[list[Run]]:
-        """Runs of which one must be there, again and again, those that say most first."""
+        """Sets of runs; a match contains at least one run of each set; the most selective set first."""
         found = [[window] for run in self.runs if (window := _window(run))]
         return sorted([*found, *self.choices], key=_bits, reverse=True)
 
 
 @dataclass(frozen=True, slots=True)
 class _Item:
-    """One thing that a quantifier may follow: the branches of a group, or what is no more than a gap."""
+    """Something that a quantifier may follow: the branches of a group, or a gap."""
 
     branches: Sequence[_Sequence] = ()
     is_zero_width: bool = False
@@ -85,7 +85,7 @@ class _Reader:
         self._sets: dict[bytes, ByteSet] = {}
 
     def branches(self, depth: int = 0) -> list[_Sequence]:
-        """The branches up to the end, or in a group up to what closes it."""
+        """The branches up to the end of the expression or of the group."""
         found = [_Sequence()]
         while self._at < len(self._source):
             if self._source[self._at] == ")" and depth:
@@ -161,7 +161,7 @@ class _Reader:
         return known
 
     def _repeat(self, sequence: _Sequence, item: _Item) -> None:
-        """Put an item into a sequence, as often as the quantifier says that follows it."""
+        """Append an item to a sequence, as often as the quantifier after it requires."""
         least, most = self._quantifier()
         if item.is_zero_width and (least, most) == (1, 1):
             return
@@ -178,7 +178,7 @@ class _Reader:
         sequence.cut()
 
     def _quantifier(self) -> tuple[int, int | None]:
-        """How often, at least and at most, what came before."""
+        """The least and most repetitions of the item before."""
         found = _QUANTIFIER.match(self._source, self._at)
         if found is None:
             return 1, 1
@@ -193,8 +193,8 @@ class _Reader:
 
 
 def requirements(source: str, *, ignore_case: bool) -> tuple[Requirement, ...]:
-    """What every match of an expression that compiles holds, what says most first; nothing where nothing is certain."""
-    if "(?#" in source:  # a comment, unless it lies in a class: the brackets in it count for nothing
+    """The requirements of a valid expression, the most selective first; empty if nothing is certain."""
+    if "(?#" in source:  # a comment, unless inside a class: brackets in it have no meaning
         return ()
     flags = re.IGNORECASE if ignore_case else 0
     at_start = _FLAGS_AT_START.match(source)
@@ -210,7 +210,7 @@ def requirements(source: str, *, ignore_case: bool) -> tuple[Requirement, ...]:
 
 
 def lower_case_needle(text: bytes) -> Needle:
-    """Text without regard to the case of ASCII letters."""
+    """A needle for text, ignoring the case of ASCII letters."""
     return Needle(text.lower(), _LOWER)
 
 
@@ -222,7 +222,7 @@ def _run(sets: list[ByteSet]) -> _Item:
 
 
 def _as_run(branches: Sequence[_Sequence]) -> Run | None:
-    """The run that the branches are, if each is nothing else, and they are one or single bytes."""
+    """The run equal to the branches, if there is one branch that is a run, or each branch is a single byte."""
     if not branches or not all(each.is_run for each in branches):
         return None
     runs = [each.runs[0] for each in branches]
@@ -232,7 +232,7 @@ def _as_run(branches: Sequence[_Sequence]) -> Run | None:
 
 
 def _choices(branches: Sequence[_Sequence]) -> list[list[Run]]:
-    """Runs of which one must be there, for all branches together."""
+    """Sets of runs, valid for all branches together; a match contains at least one run of each set."""
     of_branches = [each.alternatives() for each in branches]
     if len(of_branches) == 1:
         return of_branches[0]
@@ -243,7 +243,7 @@ def _choices(branches: Sequence[_Sequence]) -> list[list[Run]]:
 
 
 def _window(run: list[ByteSet]) -> Run:
-    """The part of a run that says most and whose sets are equal or have nothing in common."""
+    """The most selective part of a run whose sets are pairwise equal or disjoint."""
     best: Run = ()
     start = 0
     for end in range(1, len(run) + 1):
@@ -256,7 +256,7 @@ def _window(run: list[ByteSet]) -> Run:
 
 
 def _bits(runs: list[Run]) -> float:
-    """How much it says that one of the runs is there, if all bytes were as likely."""
+    """The selectivity, in bits, of finding one of the runs, if all bytes were equally likely."""
     if not all(all(run) for run in runs):
         return 0.0
     return min((sum(8 - log2(len(each)) for each in run) for run in runs), default=0.0) - log2(max(1, len(runs)))
@@ -281,7 +281,7 @@ def _needle(run: Run) -> Needle:
 
 
 def encoded(text: str) -> bytes:
-    """Text in UTF-8; what the command line could not decode is the bytes that it was. Raises ValueError."""
+    """Text in UTF-8; bytes that the command line could not decode are restored. Raises ValueError."""
     try:
         return text.encode("utf-8", "surrogateescape")
     except UnicodeEncodeError as error:
@@ -289,7 +289,7 @@ def encoded(text: str) -> bytes:
 
 
 def class_end(source: str, start: int) -> int:
-    """The place after the class that starts at ``start``; the end where it is not closed."""
+    """The index after the class that starts at ``start``; the end of the source if it is not closed."""
     at = start + 1
     if source[at : at + 1] == "^":
         at += 1
@@ -301,7 +301,7 @@ def class_end(source: str, start: int) -> int:
 
 
 def group_end(source: str, start: int) -> int:
-    """The place after the group that starts at ``start``; the end where it is not closed."""
+    """The index after the group that starts at ``start``; the end of the source if it is not closed."""
     depth = 0
     at = start
     while at < len(source):
