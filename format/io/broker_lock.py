@@ -1,4 +1,4 @@
-"""The .lock of a log directory: whether a running broker holds it, asked of the kernel and never taken.
+"""The .lock file of a log directory: asks the kernel whether a running broker holds it, without locking it.
 
 A broker locks the whole file through Java's FileChannel.lock (server-common FileLock), which is a POSIX record lock
 that fcntl's F_GETLK reports. Newer brokers delete the file when they stop; old ones and killed ones leave it unlocked.
@@ -29,7 +29,7 @@ elif sys.platform == "darwin":
 
 @dataclass(frozen=True, slots=True)
 class BrokerLock:
-    """Whether a process holds the lock: None where that cannot be told, ``reason`` then says why.
+    """Whether a process holds the lock. None means unknown; ``reason`` then says why.
 
     ``pid`` is the holder's, None where there is no holder or the kernel does not name one of this host's processes
     (one in another container, or on another host of a network file system).
@@ -43,7 +43,7 @@ class BrokerLock:
 
 
 def probe(path: str | os.PathLike[str]) -> BrokerLock:
-    """Ask who holds the lock; opens the file read-only, locks nothing, raises nothing. A missing file is not held."""
+    """Check who holds the lock. Opens the file read-only, locks nothing, raises nothing. A missing file is not held."""
     name = os.fspath(path)
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)

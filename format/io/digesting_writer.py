@@ -1,4 +1,4 @@
-"""Bytes written to a file with their SHA-256 on the way; a thread can do both beside the one that makes the bytes."""
+"""A file writer that computes the SHA-256 of what it writes, optionally in a thread of its own."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _MOST_WAITING = 2
 
 
 class DigestingWriter:
-    """Writes an open file from start to end; ``beside`` True leaves it to a thread once a large piece comes.
+    """Writes an open file from start to end; with ``beside`` a thread takes over at the first large piece.
 
     hashlib and the system calls release the GIL, so the next piece is made meanwhile. Pieces must not change
     afterwards. Not for a process that forks later. All but ``close`` raise OSError, a thread's at some later call.
@@ -28,7 +28,7 @@ class DigestingWriter:
         self._is_flushing = False
 
     def write(self, content: memoryview) -> None:
-        """The next bytes of the file."""
+        """Write the next bytes of the file."""
         if self._thread is None and (not self._beside or len(content) < _LARGE_BYTES):
             self._write(content)
             return
@@ -54,7 +54,7 @@ class DigestingWriter:
         self._wait(0)
 
     def begin_flush(self) -> None:
-        """Let the thread flush the file to the disk, where there is one; no more is written then."""
+        """Let the thread, if there is one, flush the file to the disk; nothing may be written after this."""
         if self._thread is not None:
             self._leave(self._flush)
             self._is_flushing = True
@@ -74,7 +74,7 @@ class DigestingWriter:
         return self._digest.hexdigest()
 
     def close(self) -> None:
-        """End the thread, if there is one; what waits is left out. The file stays open."""
+        """End the thread, if there is one, and drop pending writes. The file stays open."""
         thread, self._thread = self._thread, None
         self._waiting.clear()
         if thread is not None:

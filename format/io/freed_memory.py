@@ -1,4 +1,4 @@
-"""What the C library does with memory that is freed: keep it for the next chunk of the same size."""
+"""Settings of the C library's allocator: keep freed memory for the next chunk of the same size."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ _LARGEST_KEPT_BYTES = 16 * MIB
 
 
 def keep_freed_memory() -> None:
-    """Let this process keep what it frees of pieces up to 16 MiB, 32 MiB in all at the most.
+    """Let this process keep freed blocks of up to 16 MiB each, 32 MiB in total.
 
-    To have the memory of every chunk again from the system, page by page, costs about as much as to read the chunk.
+    Getting the memory of every chunk from the system again, page by page, costs about as much as reading the chunk.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

@@ -1,4 +1,4 @@
-"""A second look at what a running broker may be in the middle of: an append, a rename."""
+"""Second checks for states that a running broker may be about to change, such as an append or a rename."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How files are read beside a broker that is running: not too fast, and without pushing its data out of memory."""
+"""How files are read beside a running broker: at a bounded rate, and without evicting its data from the page cache."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _NOT_AT_ONCE = (errno.EAGAIN, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
 
 class ReadPolicy:
-    """Reads of all files of a process together.
+    """The policy for all reads of a process.
 
-    ``max_bytes_per_s`` bounds their rate. With ``spares_cache`` what was in memory stays there, and what was not goes
-    as soon as it was read: another process finds the page cache as it was.
+    ``max_bytes_per_s`` bounds their rate. With ``spares_cache`` pages that were cached stay cached and all others are
+    dropped after reading, so that other processes find the page cache unchanged.
     """
 
     def __init__(self, max_bytes_per_s: int | None = None, *, spares_cache: bool = False) -> None:
@@ -27,12 +27,12 @@ class ReadPolicy:
         self._free_at = 0.0
 
     def opened(self, fd: int) -> None:
-        """A file was opened, of which nothing was read so far."""
+        """Prepare a file that was just opened and not read yet."""
         if self._spares_cache:
-            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)  # nothing is read ahead that nobody would let go
+            os.posix_fadvise(fd, 0, 0, os.POSIX_FADV_RANDOM)  # no read-ahead: those pages would stay cached
 
     def read(self, fd: int, length: int, position: int) -> bytes:
-        """As ``os.pread``, though less at a time."""
+        """Like ``os.pread``, but may return fewer bytes."""
         if self._rate is not None:
             length = min(length, max(_PAGE_BYTES, self._rate // _SLICES_PER_S))
         got = self._read_sparing(fd, length, position) if self._spares_cache else os.pread(fd, length, position)
@@ -57,7 +57,7 @@ class ReadPolicy:
 
 
 def _read_at_once(fd: int, length: int, position: int) -> bytes:
-    """As much as is in memory already; nothing where that cannot be told."""
+    """The bytes that are cached already; none if that is unknown."""
     buffer = bytearray(length)
     try:
         count = os.preadv(fd, [buffer], position, os.RWF_NOWAIT)

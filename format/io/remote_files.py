@@ -23,15 +23,15 @@ from format.io.s3_connection import connected_s3
 from format.limits import MIB
 from format.location import Location
 
-#: What is fetched at the least: a request costs tens of milliseconds, however small.
+#: The smallest fetch: a request takes tens of milliseconds, however small it is.
 _LEAST_FETCH_BYTES = MIB
-#: What fsspec's file systems call the time of a file.
+#: The names that fsspec's file systems use for a file's modification time.
 _MODIFIED = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
 
 
 @dataclass(frozen=True, slots=True)
 class RemoteEntry:
-    """What a store says of one name; times are whole seconds, for stores tell them so in one place or another."""
+    """A store's entry for one name; times are whole seconds, since some store interfaces return no fractions."""
 
     name: str
     is_directory: bool
@@ -40,15 +40,15 @@ class RemoteEntry:
     tag: str = ""  # of the content, where the store has one
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:
-        """Whether it holds others."""
+        """Whether it is a directory."""
         return self.is_directory
 
     def is_file(self, *, follow_symlinks: bool = True) -> bool:
-        """Whether it has bytes."""
+        """Whether it is a file."""
         return not self.is_directory
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        """As of a file that may be read."""
+        """The status, with the mode of a readable file."""
         mode = stat.S_IFDIR | 0o555 if self.is_directory else stat.S_IFREG | 0o444
         times = (self.mtime_s, self.mtime_s, self.mtime_s)
         nanoseconds = dict.fromkeys(("st_atime_ns", "st_mtime_ns", "st_ctime_ns"), self.mtime_s * 10**9)
@@ -62,7 +62,7 @@ class _Ranges(Protocol):
 
 
 class _Store(Protocol):
-    """One connected file system. Every method raises OSError, FileNotFoundError for what is not there."""
+    """One connected file system. Every method raises OSError, and FileNotFoundError for a missing path."""
 
     def entry(self, inner: str) -> RemoteEntry: ...
 
@@ -79,9 +79,9 @@ _remembered: dict[str, dict[str, RemoteEntry]] = {}  # names in a directory, by 
 
 
 def know(addresses: Iterable[str]) -> None:
-    """Take notice of the options behind addresses, for all paths of the same scheme and host from now on.
+    """Remember the options in these addresses for all paths with the same scheme and host.
 
-    Every process that is to read such paths has to be told. Other texts are passed over.
+    Every process that reads such paths must call this. Texts that are not such addresses are ignored.
     """
     for address in addresses:
         query = dict(parse_qsl(urlsplit(address).query)) if "://" in address else {}
@@ -93,7 +93,7 @@ def know(addresses: Iterable[str]) -> None:
 
 
 def known() -> tuple[str, ...]:
-    """Addresses with options that another process has to ``know``."""
+    """Addresses with options, to be passed to ``know`` in other processes."""
     return tuple(f"{scheme}://{host}/?{urlencode(query)}" for (scheme, host), query in sorted(_queries.items()))
 
 
@@ -215,7 +215,7 @@ class _FsspecRanges:
 
 @contextmanager
 def _only_os_errors() -> Iterator[None]:
-    """Any error of a library that fsspec stands on, as an OSError; which ones there are cannot be known."""
+    """Turn every error of the libraries below fsspec into an OSError, since their types are not known."""
     try:
         yield
     except OSError:
@@ -236,11 +236,11 @@ def _words(error: BaseException) -> str:
     return lines[0] if lines else type(error).__name__
 
 
-# -- what is there -------------------------------------------------------------------------------------------
+# -- status and listings -------------------------------------------------------------------------------------
 
 
 def status_of(address: str) -> os.stat_result:
-    """Size, time and type of what is there; raises OSError."""
+    """The size, time and type of a path; raises OSError."""
     return _entry_of(address).stat()
 
 
@@ -260,7 +260,7 @@ def _entry_of(address: str) -> RemoteEntry:
 
 @contextmanager
 def listing(address: str) -> Iterator[Iterable[RemoteEntry]]:
-    """What lies in a directory; raises OSError, as os.scandir does."""
+    """The entries of a directory; raises OSError, as os.scandir does."""
     directory = address.rstrip("/")
     if directory in _remembered:
         yield list(_remembered[directory].values())
@@ -274,10 +274,10 @@ def listing(address: str) -> Iterator[Iterable[RemoteEntry]]:
 
 @contextmanager
 def listed_at_once(address: str) -> Iterator[None]:
-    """Ask for all that lies below a directory at once, and answer from that while the context lasts.
+    """List everything below a directory at once, and use that listing while the context lasts.
 
-    A store gives a thousand names for one request, so this is a few requests where each directory would be one.
-    Where it fails, each directory is asked for by itself.
+    A store returns a thousand names per request, so this takes a few requests instead of one per directory. If it
+    fails, each directory is listed by itself.
     """
     top = address.rstrip("/")
     found: dict[str, dict[str, RemoteEntry]] = {top: {}}
@@ -302,15 +302,15 @@ def listed_at_once(address: str) -> Iterator[None]:
 
 
 class RemoteFile:
-    """A file on another file system as it was when it was opened, read by ranges of a mebibyte and more.
+    """A file on another file system, read in ranges of at least 1 MiB.
 
-    What a ``FileSource`` reads from where its path is an address.
+    A ``FileSource`` reads from it when its path is an address.
     """
 
     __slots__ = ("_ahead", "_ahead_position", "_file", "device_inode", "mtime_ns", "path", "size_bytes")
 
     def __init__(self, path: str) -> None:
-        """Open; raises UnreadableFile for what is no file or cannot be read, FileChanged for what is not there."""
+        """Open; raises UnreadableFile if it is not a file or cannot be read, FileChanged if it is missing."""
         self.path = path
         self._ahead, self._ahead_position = b"", 0
         try:
@@ -326,12 +326,12 @@ class RemoteFile:
         except InputError as error:
             raise UnreadableFile(error.message, Location(path)) from error
         self.size_bytes = entry.size_bytes
-        self.mtime_ns = entry.mtime_s * 10**9 or time.time_ns()  # some stores do not tell
+        self.mtime_ns = entry.mtime_s * 10**9 or time.time_ns()  # some stores do not report it
         # A store has no inodes: a file is another one when its time, size or tag is.
         self.device_inode = (entry.mtime_s, zlib.crc32(f"{entry.size_bytes} {entry.tag}".encode()))
 
     def read(self, length: int, position: int) -> tuple[bytes, int]:
-        """Up to so many bytes from a position, and how many were fetched for them: with reading ahead more, or none."""
+        """Up to ``length`` bytes from ``position``, and how many were fetched: these differ when reading ahead."""
         ahead = position - self._ahead_position
         if ahead >= 0 and ahead + length <= len(self._ahead):
             return self._ahead[ahead : ahead + length], 0
@@ -355,14 +355,14 @@ class RemoteFile:
             ) from error
 
     def current_size_bytes(self) -> int:
-        """The file's size now; raises UnreadableFile where the store does not tell."""
+        """The file's size now; raises UnreadableFile if the store does not report it."""
         try:
             return status_of(self.path).st_size
         except OSError as error:
             raise UnreadableFile(f"cannot look: {_words(error)}", Location(self.path)) from error
 
     def close(self) -> None:
-        """Let go of the connection."""
+        """Release the connection."""
         if self._file is not None:
             self._file.close()
             self._file = None

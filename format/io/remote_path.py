@@ -1,8 +1,8 @@
-"""Paths on other file systems, such as ``s3://bucket/kafka/orders-0``: a Path whose questions a store answers.
+"""Paths on other file systems, such as ``s3://bucket/kafka/orders-0``: a Path backed by a remote store.
 
-A RemotePath is put together and taken apart as any Path is, so that whoever reads names needs to know of no other
-kind; only asking what is there goes elsewhere (``format.io.remote_files``). Everything that reads gets its paths from
-``path_of`` and lists with ``entries_of``.
+A RemotePath is joined and split like any Path, so callers that only use names need not distinguish the two; status and
+listings go through ``format.io.remote_files``. All readers get their paths from ``path_of`` and list with
+``entries_of``.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _WITHOUT_HOST = ("local", "memory")
 
 
 class Entry(Protocol):
-    """What a listing says of one name; os.DirEntry is one."""
+    """One entry of a directory listing; os.DirEntry is one."""
 
     @property
     def name(self) -> str: ...
@@ -36,17 +36,17 @@ class Entry(Protocol):
 
 
 class RemotePath(PosixPath):
-    """A path on another file system; ``str`` gives it as it was written, and nothing can be written through it."""
+    """A read-only path on another file system; ``str`` returns it as it was written."""
 
     __slots__ = ()
 
     @property
     def scheme(self) -> str:
-        """What stands before the colon, such as ``s3``."""
+        """The scheme, such as ``s3``."""
         return self.parts[0].removesuffix(":")
 
     def __str__(self) -> str:
-        # A Path keeps one slash where two stand in an address.
+        # A Path collapses the two slashes of an address into one.
         scheme, _, rest = super().__str__().partition(":")
         return f"{scheme}://" + (rest if scheme in _WITHOUT_HOST else rest.removeprefix("/"))
 
@@ -55,7 +55,7 @@ class RemotePath(PosixPath):
 
     @property
     def parent(self) -> RemotePath:
-        """What it lies in; a bucket or host is its own, as the root of a disk is."""
+        """The parent; a bucket or host is its own parent, like the root of a disk."""
         is_top = len(self.parts) <= (1 if self.scheme in _WITHOUT_HOST else 2)
         return self if is_top else super().parent
 
@@ -78,7 +78,7 @@ class RemotePath(PosixPath):
         return self.lstat()
 
     def exists(self, *, follow_symlinks: bool = True) -> bool:
-        """Whether it is there; raises OSError where that cannot be told."""
+        """Whether the path exists; raises OSError if that cannot be determined."""
         return self._mode() != 0
 
     def _mode(self) -> int:
@@ -88,11 +88,11 @@ class RemotePath(PosixPath):
             return 0
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:
-        """Whether it is a directory; raises OSError where that cannot be told."""
+        """Whether it is a directory; raises OSError if that cannot be determined."""
         return stat.S_ISDIR(self._mode())
 
     def is_file(self, *, follow_symlinks: bool = True) -> bool:
-        """Whether it has bytes; raises OSError where that cannot be told."""
+        """Whether it is a file; raises OSError if that cannot be determined."""
         return stat.S_ISREG(self._mode())
 
     def is_symlink(self) -> bool:
@@ -100,7 +100,7 @@ class RemotePath(PosixPath):
         return False
 
     def open(self, *arguments: Any, **options: Any) -> Any:
-        """Not to be used: a source reads, and nothing writes."""
+        """Not supported: use FileSource to read."""
         raise OSError("a remote path is read through its source")
 
 
@@ -110,9 +110,9 @@ def is_remote(path: str | os.PathLike[str]) -> bool:
 
 
 def path_of(path: str | os.PathLike[str]) -> Path:
-    """The Path that a text stands for: a RemotePath for an address, a local one else, also for ``file:///…``.
+    """The Path for a text: a RemotePath for an address, else a local Path, also for ``file:///…``.
 
-    A query behind an address (``?endpoint_override=…``) is no part of the path: see ``remote_files.know``.
+    A query after an address (``?endpoint_override=…``) is not part of the path: see ``remote_files.know``.
     """
     if isinstance(path, Path):
         return path
@@ -123,12 +123,12 @@ def path_of(path: str | os.PathLike[str]) -> Path:
 
 
 def without_query(address: str) -> str:
-    """An address without the options behind it."""
+    """An address without its options."""
     return re.sub(r"\?[A-Za-z_]+=.*$", "", address)
 
 
 def entries_of(path: str | os.PathLike[str]) -> AbstractContextManager[Iterable[Entry]]:
-    """What lies in a directory, to be used as os.scandir is; raises OSError."""
+    """The entries of a directory, to be used like os.scandir; raises OSError."""
     if is_remote(path):
         from format.io import remote_files
 
@@ -137,7 +137,7 @@ def entries_of(path: str | os.PathLike[str]) -> AbstractContextManager[Iterable[
 
 
 def is_there(path: str | os.PathLike[str]) -> bool:
-    """Whether something of that name is there, be it a broken link; raises nothing."""
+    """Whether something with that name exists, a broken link included; raises nothing."""
     if not is_remote(path):
         return os.path.lexists(path)
     try:
@@ -148,5 +148,5 @@ def is_there(path: str | os.PathLike[str]) -> bool:
 
 
 def absolute(path: Path) -> Path:
-    """The path from the root on, with its dots resolved; a remote path is that already."""
+    """The absolute path, with its dots resolved; a remote path is absolute already."""
     return path if isinstance(path, RemotePath) else Path(os.path.abspath(path))

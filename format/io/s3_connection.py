@@ -1,4 +1,4 @@
-"""Connections to S3 that give up within half a minute: with its defaults the AWS library tries for some minutes."""
+"""Connections to S3 that fail within half a minute; with its defaults the AWS library retries for some minutes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 _CONNECT_TIMEOUT_S = 5.0
 _SILENCE_TIMEOUT_S = 5.0  # without a byte
 _ATTEMPTS = 3
-#: Any one does for an endpoint of one's own.
+#: The region for a custom endpoint, where any value will do.
 _DEFAULT_REGION = "us-east-1"
 _REGION_TIMEOUT_S = 10.0
 _AWS = "https://s3.amazonaws.com"
@@ -21,11 +21,11 @@ _ARGUMENTS = ("region", "scheme", "endpoint_override")
 
 
 def connected_s3(host: str, query: dict[str, str]) -> tuple[Any, str]:
-    """pyarrow's file system for ``[KEY:SECRET@]BUCKET`` with the options behind the address, and the bucket's name.
+    """pyarrow's file system for ``[KEY:SECRET@]BUCKET`` with the options of the address, and the bucket's name.
 
-    What the options leave open the environment says: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, AWS_REGION and
-    AWS_DEFAULT_REGION. Raises ImportError without pyarrow, OSError where AWS cannot be asked for the bucket's region,
-    and ValueError for options that pyarrow does not know.
+    Missing options come from the environment: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, AWS_REGION and
+    AWS_DEFAULT_REGION. Raises ImportError without pyarrow, OSError if the bucket's region cannot be determined, and
+    ValueError for options that pyarrow does not know.
     """
     from pyarrow import fs
 
@@ -48,7 +48,7 @@ def connected_s3(host: str, query: dict[str, str]) -> tuple[Any, str]:
 
 
 def _with_environment(query: dict[str, str]) -> dict[str, str]:
-    """The options with what the environment adds; an endpoint of one's own needs a region, any one."""
+    """The options, completed from the environment; a custom endpoint needs some region."""
     options = dict(query)
     endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
     if endpoint and "endpoint_override" not in options:
@@ -62,15 +62,15 @@ def _with_environment(query: dict[str, str]) -> dict[str, str]:
 
 
 def region_of_bucket(bucket: str) -> str:
-    """The region that a bucket lies in, from AWS, which tells anybody; raises OSError where it does not tell.
+    """The region of a bucket, as AWS reports it without credentials; raises OSError if it does not.
 
-    The AWS library can ask, too, but for minutes, and then no thread of the process can end.
+    The AWS library can do this too, but may block for minutes, and no thread of the process can end meanwhile.
     """
     asked = urllib.request.Request(f"{_AWS}/{quote(bucket, safe='')}", method="HEAD")
     try:
         with urllib.request.urlopen(asked, timeout=_REGION_TIMEOUT_S) as answer:
             region = answer.headers.get(_REGION_HEADER)
-    except urllib.error.HTTPError as error:  # it also tells whoever may not read the bucket
+    except urllib.error.HTTPError as error:  # also reports the region to clients that may not read the bucket
         region = error.headers.get(_REGION_HEADER)
         if region is None and error.code == 404:
             raise OSError("there is no such bucket") from None

@@ -22,11 +22,11 @@ if TYPE_CHECKING:
 
 
 class Source(Protocol):
-    """What every reader of this package reads from."""
+    """A source of bytes, as all readers of this package expect it."""
 
     path: str
     size_bytes: int
-    bytes_read: int  # how much was really read, for the tests and for --explain
+    bytes_read: int  # bytes actually read, for the tests and for --explain
 
     def read_at(self, position: int, length: int) -> bytes:
         """Up to ``length`` bytes from ``position``; fewer only at the frozen end.
@@ -56,10 +56,10 @@ class FileSource:
     device_inode: tuple[int, int]
 
     def __init__(self, path: str | os.PathLike[str], state: FileState | None = None) -> None:
-        """Open; raises UnreadableFile for anything that is not a readable regular file, FileChanged for nothing.
+        """Open; raises UnreadableFile if this is not a readable regular file, FileChanged if it no longer exists.
 
-        ``state`` is that of another source of this file, whose size stays the frozen one; raises FileChanged where
-        another file has taken its place, or where it was cut since.
+        ``state`` comes from another source of this file; its size is the frozen size. Raises FileChanged if the file
+        was replaced or truncated since.
         """
         self.path = os.fspath(path)
         self.bytes_read = 0
@@ -109,7 +109,7 @@ class FileSource:
 
     @property
     def state(self) -> FileState:
-        """What another process needs to read the same file as far as this source does."""
+        """The state that another process needs to read the same file up to the same end."""
         return FileState(self.size_bytes, self.mtime_ns, self.device_inode)
 
     def read_at(self, position: int, length: int) -> bytes:
@@ -175,7 +175,7 @@ class FileSource:
 
 
 class BytesSource:
-    """Bytes in memory behind the same door, for tests and for what came out of a codec."""
+    """Bytes in memory as a Source, for tests and for decompressed bytes."""
 
     def __init__(self, data: bytes, path: str = "<memory>") -> None:
         self.path = path
@@ -193,9 +193,9 @@ class BytesSource:
 
 
 def check_unchanged(path: str | os.PathLike[str], state: FileState, location: Location) -> None:
-    """Raise FileChanged where another file, or none, lies at the path of a file that was opened, or where it was cut.
+    """Raise FileChanged if the file at the path was replaced, removed or truncated since it was opened.
 
-    A file that grew is the same one. A store is not asked: a file there is never changed in place.
+    A file that grew is the same file. A remote path is not checked: stores never change a file in place.
     """
     if is_remote(path):
         return

@@ -1,4 +1,4 @@
-"""A log file on a failing disk: what cannot be read comes out as zeros, and where that was is kept."""
+"""A source for a log file on a failing disk: unreadable blocks read as zeros, and their ranges are recorded."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class PatchedSource:
         self.unreadable: set[int] = set()
 
     def read_at(self, position: int, length: int) -> bytes:
-        """As FileSource does, but for I/O errors; FileChanged is raised."""
+        """Like FileSource, but does not raise I/O errors; FileChanged is raised."""
         length = min(length, self.size_bytes - position)
         if length <= 0:
             return b""

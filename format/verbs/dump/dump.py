@@ -31,7 +31,7 @@ from format.scan.read_log import LogChunk, selected_chunks
 from format.scan.selected_logs import LOG_KINDS, selected_logs
 from format.scan.selection import EVERYTHING, Selection
 
-#: What is read of a log at once, and given out together.
+#: The size of a chunk, whose rows are yielded together.
 DUMP_CHUNK_BYTES = MIB
 _BATCH_COST = Cost(batch_s=0.6e-6, byte_s=0.15e-9, compressed_byte_s=0.15e-9)
 _RECORD_COST = Cost(batch_s=0.9e-6, byte_s=3e-9, compressed_byte_s=15e-9)
@@ -39,7 +39,7 @@ _RECORD_COST = Cost(batch_s=0.9e-6, byte_s=3e-9, compressed_byte_s=15e-9)
 
 @dataclass(frozen=True, slots=True)
 class DumpTerms:
-    """What was asked for: batches or records, of which offsets and times, under which limits.
+    """The terms of a dump: batches or records, the selected offsets and times, and the limits.
 
     ``decodes_internal`` decodes keys and values of internal topics and control records.
     """
@@ -89,8 +89,8 @@ def dump(
 ) -> Iterator[RowBlock | Finding]:
     """Rows of what lies at ``path`` (batches, or records, of logs; entries of side files), and findings.
 
-    Records of a batch with a wrong CRC are not shown; a finding tells of them. Raises InputError for a path that
-    is nothing of Kafka's.
+    Records of a batch with a wrong CRC are not shown; a finding reports them. Raises InputError for a path that does
+    not belong to Kafka.
     """
     return dumped_rows(path, DumpTerms(records, selection, limits), kind=kind)
 
@@ -142,7 +142,7 @@ def decoded(blocks: Iterator[RowBlock | Finding], terms: DumpTerms) -> Iterator[
 
 
 def _control_apart(block: RowBlock | Finding) -> Iterator[RowBlock | Finding]:
-    """A block of records in parts with control records only or with none, so that only those are decoded."""
+    """A block of records split into parts with only control records or none, so that only the former are decoded."""
     records = None if isinstance(block, Finding) else block.records
     if isinstance(block, Finding) or records is None or block.location is None:
         yield block

@@ -1,4 +1,4 @@
-"""dump as lines of JSON or text instead of rows, made where the log is read, by several processes if that pays."""
+"""dump as lines of JSON or text instead of rows, made in the process that reads the log."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def dump_lines(
     jobs: int = 1,
     advance: Advance = no_progress,
 ) -> Iterator[Block]:
-    """What ``dump`` gives of each path, in the same order: batches and records as lines, other rows, and findings.
+    """The output of ``dump`` for each path, in the same order: batches and records as lines, other rows, and findings.
 
     Only rows where ``style`` is None or the kernel is not the compiled one; at most ``limit`` of them. Raises
     InputError for a path that is nothing of Kafka's, and WorkerDied.

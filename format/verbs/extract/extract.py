@@ -1,6 +1,6 @@
 """extract: the records of logs as files that other programs read, one directory per topic and partition.
 
-The records are those of dump's scan, read in this process, which also writes: writing is what takes the time.
+The records come from dump's scan, which runs in this process: most of the time goes into writing.
 
 ``topic=TOPIC/partition=N/part-00000.SUFFIX``, as Hive, Spark, DuckDB and Arrow name partitions. The path comes from the
 names of the source's directories and never from a record.
@@ -42,7 +42,7 @@ Key = tuple[str | None, int | None]
 class Extraction:
     """The terms of one run.
 
-    ``left_out`` says what is on purpose not in the output, ``unread`` what is there and cannot be read.
+    ``left_out`` lists what is left out on purpose, ``unread`` what exists but cannot be read.
     """
 
     file_format: FileFormat
@@ -57,7 +57,7 @@ class Extraction:
 
 @dataclass(frozen=True, slots=True)
 class ExtractSource:
-    """What is read for one topic and partition: a partition directory, or a log file."""
+    """The source of one topic and partition: a partition directory, or a log file."""
 
     key: Key
     path: Path
@@ -69,14 +69,14 @@ class ExtractSource:
 
     @property
     def files(self) -> list[Path]:
-        """What is read: the file, or the directory and the files of its segments."""
+        """The paths to read: the file, or the directory and the files of its segments."""
         if self.kind is Kind.LOG:
             return [self.path]
         return [self.path, *(file for each in self._partition.segments for file in each.files.values())]
 
     @property
     def _partition(self) -> Partition:
-        """An empty one where the directory cannot be listed, which is reported when it is read."""
+        """The partition; empty if the directory cannot be listed, which is reported when it is read."""
         try:
             return read_partition(self.path)
         except KafkaLogError:
@@ -84,10 +84,10 @@ class ExtractSource:
 
 
 def extract_sources(paths: Sequence[Path], terms: Extraction) -> list[ExtractSource]:
-    """The partitions and logs at these paths, in order; what they leave out goes to ``terms``.
+    """The partitions and logs at these paths, in order; what is left out is noted in ``terms``.
 
-    Raises InputError for a path with no records in it, and where records would come twice: one partition from two
-    directories, or a file beside the directory that it lies in.
+    Raises InputError for a path without records, and if records would be extracted twice: a partition from two
+    directories, or a file together with the directory that contains it.
     """
     found: list[ExtractSource] = []
     for path in paths:
@@ -142,9 +142,9 @@ def _check_for_doubles(sources: list[ExtractSource]) -> None:
 def extract(
     sources: Sequence[ExtractSource], publication: Publication, terms: Extraction
 ) -> Iterator[Finding | ExtractedFile]:
-    """Write the selected records into the open publication and finish it; yields files, and findings on the way.
+    """Write the selected records into the open publication and finish it; yields files and findings.
 
-    The records of batches with a wrong CRC are not among them. Raises OutputError.
+    Records of batches with a wrong CRC are left out. Raises OutputError.
     """
     yield from terms.unread
     files: list[ExtractedFile] = []
@@ -168,7 +168,7 @@ def extract(
 def _extract_partition(
     key: Key, sources: Sequence[ExtractSource], publication: Publication, terms: Extraction
 ) -> Generator[Finding | ExtractedFile, None, list[ExtractedFile]]:
-    """One topic and partition, which is one step of the publication; the files that it became."""
+    """Extract one topic and partition as one step of the publication; returns the files written."""
     work = _PartitionWork(key, publication, terms)
     asked = DumpTerms(records=True, selection=terms.selection, limits=terms.limits)
     findings: list[Finding] = []
@@ -193,7 +193,7 @@ def _extract_partition(
 
 
 def extract_job(paths: Sequence[Path], sources: Sequence[ExtractSource], **options: Any) -> dict[str, Any]:
-    """What a run is about, for its manifest and for resuming."""
+    """The description of a run, for its manifest and for resuming."""
     return job_of("extract", options, paths, (file for each in sources for file in each.files))
 
 

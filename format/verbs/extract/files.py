@@ -17,13 +17,13 @@ from format.rows.record_rows import Row, RowBlock
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Columns that a Parquet file leaves to the names of its directories.
+#: Columns that are not in a Parquet file, because the names of its directories hold them.
 PARTITION_COLUMNS = ("topic", "partition")
 PARQUET_COLUMNS = tuple(name for name in RECORD.names if name not in PARTITION_COLUMNS)
 _ROW_GROUP_BYTES = 32 * MIB
 _PORTION_ROWS = 512
 _PORTION_BYTES = MIB // 4
-#: Integers that are packed as differences, and what seldom comes twice.
+#: Integer columns that are stored as differences, because their values seldom repeat.
 _DELTA_COLUMNS = ("offset", "timestamp", "sequence", "batch_base_offset", "position", "size_bytes")
 _PLAIN_COLUMNS = (*_DELTA_COLUMNS, "value", "headers")
 _OFFSET, _SIZE = RECORD.names.index("offset"), RECORD.names.index("size_bytes")
@@ -42,7 +42,7 @@ class ExtractedFile:
     last_offset: int | None = None
 
     def count(self, records: int, first_offset: int, last_offset: int) -> None:
-        """Take note of records that were written."""
+        """Count records that were written."""
         self.record_count += records
         self.first_offset = first_offset if self.first_offset is None else self.first_offset
         self.last_offset = last_offset
@@ -68,7 +68,7 @@ class RecordFile(Protocol):
 
     @property
     def size_bytes(self) -> int:
-        """About how many bytes it has by now."""
+        """The approximate size of the file so far."""
         ...
 
     def close(self) -> None:
@@ -76,7 +76,7 @@ class RecordFile(Protocol):
         ...
 
     def discard(self) -> None:
-        """Close it and take it away: the work has failed."""
+        """Close and remove the file, because the work has failed."""
         ...
 
 
@@ -89,7 +89,7 @@ class FileFormat(Protocol):
     def portions(self, block: RowBlock) -> Iterator[Portion]: ...
 
     def split(self, portion: Portion, records: int) -> tuple[Portion, Portion]:
-        """The first so many records, and the rest."""
+        """The first ``records`` records, and the rest."""
         ...
 
     def open(self, publication: Publication, file: ExtractedFile) -> RecordFile: ...
@@ -106,7 +106,7 @@ class RowWriter(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class TextFormat:
-    """JSON lines or CSV; ``open_writer`` opens what makes the text. A portion has about ``portion_bytes``."""
+    """JSON lines or CSV; ``open_writer`` opens the writer of the text. A portion has about ``portion_bytes``."""
 
     suffix: str
     open_writer: Callable[[NewFile], RowWriter]
@@ -132,7 +132,7 @@ class TextFormat:
 
 
 class TextFile:
-    """The publication reads it back when it is finished, and compares its SHA-256."""
+    """A text file. The publication reads it back when it is finished, and compares its SHA-256."""
 
     def __init__(
         self, publication: Publication, file: ExtractedFile, open_writer: Callable[[NewFile], RowWriter]
@@ -238,7 +238,7 @@ class _ParquetFile:
         self._read_back()
 
     def _read_back(self) -> None:
-        """Every value in every column against what was written; the publication compares the bytes themselves."""
+        """Compare every value in every column with what was written; the publication compares the bytes."""
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -263,10 +263,10 @@ class _ParquetFile:
 
 
 class _Sink:
-    """A NewFile with what Arrow asks of a Python file."""
+    """A NewFile with the methods that Arrow needs of a Python file."""
 
     closed = False
-    is_discarded = False  # then nobody wants what Arrow writes when it lets go of the file
+    is_discarded = False  # if so, ignore what Arrow writes when it closes the file
 
     def __init__(self, new: NewFile) -> None:
         self._new = new
@@ -274,7 +274,7 @@ class _Sink:
     def write(self, content: Any) -> int:
         if self.is_discarded:
             return len(bytes(content))
-        return self._new.write(bytes(content))  # Arrow may use its buffer again
+        return self._new.write(bytes(content))  # Arrow may reuse its buffer
 
     def tell(self) -> int:
         return self._new.size_bytes

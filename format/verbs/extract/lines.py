@@ -1,4 +1,4 @@
-"""The files of extract whose lines are made without a row for each record, byte for byte as they would be with one.
+"""Text files of extract written without a Python row for each record; the bytes are the same as with rows.
 
 JSON lines by the kernel, where it is compiled; CSV by Arrow, where it is installed.
 """
@@ -71,7 +71,7 @@ class _RecordsFormat:
 
 
 class _RecordsFile(TextFile):
-    """As any file of text it is read back by the publication."""
+    """A text file written from columns; the publication reads it back like any other."""
 
     def write(self, portion: RecordsOfLog) -> None:
         self._write_lines(portion)
@@ -83,7 +83,7 @@ class _RecordsFile(TextFile):
 
 
 class LinesFormat(_RecordsFormat):
-    """Lines in one style; ``open_writer`` opens what writes a record that is too long for the kernel's room."""
+    """Lines in one style; ``open_writer`` opens the writer of records that are too long for the kernel's buffer."""
 
     def __init__(
         self,
@@ -127,7 +127,7 @@ class LinesFile(_RecordsFile):
 
 
 class CsvFormat(_RecordsFormat):
-    """CSV; ``open_writer`` opens what writes the header, ``writers`` makes a cell of a value, column by column."""
+    """CSV; ``open_writer`` opens the writer of the header line, ``writers`` has a cell writer for each column."""
 
     def __init__(
         self,

@@ -12,7 +12,7 @@ from format.verbs.find.trace import LookupStep, Match, NotFound, Result
 
 @dataclass(frozen=True, slots=True)
 class _Next:
-    """The first record at or past an offset, or the log end offset; ``reason`` if it is not the offset itself."""
+    """The first record at or past an offset, or the log end offset; ``lost`` says why an offset is skipped."""
 
     match: Match | None
     lost: str | None = None

@@ -1,4 +1,4 @@
-"""ls: what is here: log directories, partitions and segments, from names, sizes, side files and batch headers."""
+"""ls: lists log directories, partitions and segments, from names, sizes, side files and batch headers."""
 
 from __future__ import annotations
 
@@ -34,9 +34,9 @@ from format.scan.progress import Advance, no_progress
 from format.verbs.ls.partition_listing import ListedPartition, PartitionListing, list_partition
 from format.verbs.ls.segment_listing import SegmentListing, joined_notes, list_log, list_segment
 
-#: What listings can be sorted by. Sizes, counts and times put the largest first; ties and unknowns go by name.
+#: Sort keys. Sizes, counts and times sort the largest first; ties and unknown values sort by name.
 SORT_KEYS = ("name", "size", "segments", "batches", "time")
-#: These need nothing but names and sizes, so that no listing has to wait for the others.
+#: Keys that need only names and sizes, so that a listing need not wait for the others.
 _CHEAP_SORT_KEYS = ("size", "segments")
 _SEGMENT_KINDS = (
     Kind.LOG,
@@ -51,7 +51,7 @@ _Item = TypeVar("_Item")
 
 @dataclass(frozen=True, slots=True)
 class LogDirListing:
-    """One row of columns.LOG_DIR, which says what the fields mean."""
+    """One row of columns.LOG_DIR, which documents the fields."""
 
     path: str
     cluster_id: str | None
@@ -73,7 +73,7 @@ Listing = LogDirListing | PartitionListing | SegmentListing
 
 @dataclass(frozen=True, slots=True)
 class _Wishes:
-    """What the listing was asked for."""
+    """The options of a listing."""
 
     scan: bool
     sort: str
@@ -93,11 +93,11 @@ def ls(
     limits: Limits = DEFAULT_LIMITS,
     advance: Advance = no_progress,
 ) -> Iterator[Listing | Finding]:
-    """What lies at ``path``: a log directory and its partitions, a partition and its segments, or one segment.
+    """List a log directory and its partitions, a partition and its segments, or one segment.
 
     The findings about a partition come before its listing. ``segments`` lists those of each partition; None does so
     where ``path`` is a partition. ``scan`` False reads no log and no index. ``sort`` is one of SORT_KEYS.
-    Raises InputError for a path that is not there or that is neither of the three.
+    Raises InputError for a path that does not exist or is none of the three.
     """
     wishes = _Wishes(scan, sort, reverse, limits, advance)
     target = target_at(path, kind)
@@ -125,7 +125,7 @@ def ls(
 
 
 def _log_dir(found: LogDir, with_segments: bool, wishes: _Wishes) -> Iterator[Listing | Finding]:
-    # Checkpoints come before the logs: a broker that runs meanwhile only moves the logs' ends past them.
+    # Checkpoints are read before the logs: a running broker only moves the ends of the logs past them.
     checkpoints = found.checkpoints(wishes.limits)
     yield from checkpoints.findings
     sizes = {each: _sizes(found, each) for each in found.partitions}
@@ -161,7 +161,7 @@ def _log_dir(found: LogDir, with_segments: bool, wishes: _Wishes) -> Iterator[Li
 
 
 def _sizes(log_dir: LogDir, path: Path) -> DirectorySizes:
-    """The sizes of a partition; none where it cannot be listed, which is reported when its turn comes."""
+    """The sizes of a partition; none if it cannot be listed, which is reported later in its place."""
     try:
         return log_dir.partition(path).sizes
     except KafkaLogError:
@@ -183,7 +183,7 @@ def _scanned_key(sort: str) -> Callable[[Any], int | None]:
 
 
 def _sorted(items: Sequence[_Item], key: Callable[[_Item], int | None] | None, reverse: bool) -> list[_Item]:
-    """The largest first, ties as they came, unknowns last; without a key as they came. ``reverse`` turns all round."""
+    """The largest first, ties in the given order, unknown values last. ``reverse`` reverses the whole list."""
     ordered = list(items)
     if key is not None:
         values = {id(each): key(each) for each in ordered}
@@ -267,7 +267,7 @@ def _partition_names(partitions: list[tuple[str, int]]) -> str:
 
 
 def _segment_of_file(path: Path, wishes: _Wishes) -> Generator[Finding, None, SegmentListing]:
-    """The segment that a file belongs to, with its side files; a log of another name stands for itself."""
+    """The segment that a file belongs to, with its side files; a log with another name is listed by itself."""
     location = location_of_file(path)
     match = layout.SEGMENT_FILE.match(path.name)
     if match is None or location.base_offset is None or location.base_offset > MAX_BASE_OFFSET:

@@ -1,4 +1,4 @@
-"""What ls tells about one partition directory: its log as a whole, its checkpoints, and what else lies there."""
+"""The listing of one partition directory: its log as a whole, its checkpoints and other files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from format.verbs.ls.segment_listing import SeenCodes, SegmentListing, joined_no
 
 @dataclass(frozen=True, slots=True)
 class PartitionListing:
-    """One row of columns.PARTITION, which says what the fields mean; None also where a log was not read."""
+    """One row of columns.PARTITION, which documents the fields; fields of a log that was not read are None too."""
 
     path: str
     topic: str | None
@@ -57,7 +57,7 @@ class PartitionListing:
 
 @dataclass(frozen=True, slots=True)
 class ListedPartition:
-    """A partition's listing and those of its segments, leftovers among them, by base offset."""
+    """The listings of a partition and of its segments, leftovers included, by base offset."""
 
     listing: PartitionListing
     segments: tuple[SegmentListing, ...]

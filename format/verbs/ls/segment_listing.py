@@ -1,4 +1,4 @@
-"""What ls tells about one segment: its log's offsets, times and codecs, and how much its side files hold."""
+"""The listing of one segment: the offsets, times and codecs of its log, and the entry counts of its side files."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from format.verbs.ls.log_totals import read_log_totals
 
 @dataclass(frozen=True, slots=True)
 class SegmentListing:
-    """One row of columns.SEGMENT, which says what the fields mean."""
+    """One row of columns.SEGMENT, which documents the fields."""
 
     path: str
     topic: str | None
@@ -83,7 +83,7 @@ class SeenCodes:
             yield found
 
     def notes(self) -> list[str]:
-        """The codes, with how often each came."""
+        """The codes, each with its count."""
         return [code if count == 1 else f"{count} x {code}" for code, count in self._counts.items()]
 
 
@@ -220,7 +220,7 @@ _Counter = Callable[[Source, int, Location, Limits], Generator[Finding, None, in
 def _offset_index_entries(
     source: Source, base_offset: int, location: Location, limits: Limits
 ) -> Generator[Finding, None, int]:
-    """Found by bisection: the preallocated zeros of an active segment's index are no entries and are not read."""
+    """The number of entries, by bisection: the preallocated zeros of an active segment's index are not read."""
     yield from _whole_entries(source, layout.OFFSET_INDEX_ENTRY.size_bytes, location)
     last = offset_index.last_entry(source, base_offset)
     return 0 if last is None else last.entry_number + 1
