@@ -1,4 +1,4 @@
-"""The two doors to Kafka's codecs: ``decompress`` and ``compress``, bounded whatever the bytes claim.
+"""Kafka's codecs: ``decompress`` and ``compress``, with memory bounded whatever the bytes declare.
 
 A payload is what a codec made of a v2 batch's records, or the value of a v0 or v1 wrapper message. Every codec
 module has the same shape: ``decompress(payload, magic, limits)`` and ``compress(payload, level, magic)``; it is

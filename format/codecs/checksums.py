@@ -23,20 +23,20 @@ class Crc32c(Protocol):
 
 
 def crc32c_of(buffer: bytes | bytearray | memoryview, before: int = 0) -> int:
-    """The CRC-32C (Castagnoli) of the bytes, unsigned; ``before`` is that of the bytes in front of them."""
+    """The CRC-32C (Castagnoli) of the bytes, unsigned; ``before`` is the CRC of the bytes in front of them."""
     return crc32c_function()(buffer, before)
 
 
 def crc32_of(buffer: bytes | bytearray | memoryview, before: int = 0) -> int:
-    """The CRC-32 (of zip and gzip) of the bytes, unsigned; ``before`` is that of the bytes in front of them."""
+    """The CRC-32 (of zip and gzip) of the bytes, unsigned; ``before`` is the CRC of the bytes in front of them."""
     return zlib.crc32(buffer, before)
 
 
 @cache
 def crc32c_function() -> Crc32c:
-    """What ``crc32c_of`` calls, for loops over many small pieces; the library's, had without the library's own start.
+    """The function behind ``crc32c_of``, for loops over many small pieces; loaded without the library's package.
 
-    That reads the metadata of what is installed, and with it half of the email package: a tenth of a short run.
+    Importing that package reads installation metadata and half of the email package: a tenth of a short run.
     """
     package = find_spec("crc32c")
     if package is not None and package.submodule_search_locations is not None:

@@ -1,4 +1,4 @@
-"""What a codec raises: one line in plain words, whatever a library says about the bytes."""
+"""The errors of the codecs, each with a message of one plain line."""
 
 from __future__ import annotations
 

@@ -85,7 +85,7 @@ def _decompress_quickly(view: memoryview, limit_bytes: int) -> bytes | None:
 
 
 def _take_context() -> object:
-    """A decompression context, as new; the thread's own where it has one, for to make one takes as long as a frame."""
+    """A fresh decompression context; the thread's own is reused, since creating one takes as long as a frame."""
     context: object = getattr(_per_thread, "context", None)
     if context is None:
         return lz4.frame.create_decompression_context()

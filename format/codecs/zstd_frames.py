@@ -1,6 +1,6 @@
 """zstd (RFC 8878): one frame or several, skippable ones between them; blocks are counted before anything is decoded.
 
-The block headers tell where a frame ends and the most that it can hold, which the library does not: it ignores its own
+The block headers give the end of a frame and the most that it can hold, which the library does not: it ignores its own
 cap where a frame declares a size, drops what follows a frame that does not, and its stream reader gives no error for a
 frame that was cut.
 """
@@ -25,8 +25,8 @@ _LARGEST_BLOCK_BYTES = 128 * 1024
 _RAW_BLOCK, _REPEATED_BYTE_BLOCK, _COMPRESSED_BLOCK = range(3)
 _BLOCK_HEADER_BYTES = 3
 _CHECKSUM_BYTES = 4
-_KAFKA_WINDOW_BYTES = 128 * MIB  # what zstd-jni accepts unless told otherwise
-_LARGEST_WINDOW_BYTES = 2**31  # what the library can be told to accept
+_KAFKA_WINDOW_BYTES = 128 * MIB  # zstd-jni's default limit
+_LARGEST_WINDOW_BYTES = 2**31  # the largest limit that the library allows
 
 _DEFAULT_LEVEL = 3
 
@@ -66,7 +66,7 @@ def _decompress_quickly(payload: bytes | memoryview, limits: Limits) -> bytes | 
         if 0 < zstandard.frame_content_size(payload) <= limits.max_decompressed_bytes:
             return _decompressor(limits).decompress(payload, allow_extra_data=False)
     except zstandard.ZstdError:
-        pass  # the closer look tells what is wrong
+        pass  # the slower path reports what is wrong
     return None
 
 

@@ -1,4 +1,4 @@
-"""The clean-shutdown mark (.kafka_cleanshutdown): its presence tells a broker that no log needs recovery.
+"""The clean-shutdown mark (.kafka_cleanshutdown): if it exists, a broker does not recover the logs.
 
 A broker deletes it at start. Older brokers leave it empty, newer ones put the broker's epoch in it as JSON (KIP-966,
 storage CleanShutdownFileHandler); one that cannot be read still counts, with no epoch.

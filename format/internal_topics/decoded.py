@@ -1,4 +1,4 @@
-"""What a decoder gives back: one decoded key or value, and what it noticed on the way."""
+"""The result of a decoder: one decoded key or value, and its problems."""
 
 from __future__ import annotations
 

@@ -46,8 +46,9 @@ class OpenedWrappers:
 class Damage:
     """Bytes of a log that belong to no readable batch.
 
-    ``code`` is a finding code, that of a limit for a batch that was left out whole; ``next_base_offset`` is that of
-    the intact batch after the damage, None when nothing intact follows; ``after_offset`` the last offset read before.
+    ``code`` is a finding code; a whole batch that was left out has the code of the limit it exceeds.
+    ``next_base_offset`` is the base offset of the intact batch after the damage, None if there is none;
+    ``after_offset`` is the last offset read before it.
     """
 
     code: str
@@ -61,12 +62,12 @@ class Damage:
 
 @dataclass(frozen=True, slots=True)
 class BatchChunk:
-    """Some consecutive batches; ``buffer`` (None when only headers were asked for) holds their bytes.
+    """Some consecutive batches; ``buffer`` holds their bytes, None when only headers are read.
 
     ``buffer[0]`` lies at ``buffer_position`` in the file. ``damage`` lies after the last row, before the next chunk.
     ``after_offset`` is the last offset before the chunk, and ``next_offset`` the first one of the batch behind it: that
     is looked up only where the chunk's last batch has a wrong CRC. Both are of batches with right CRCs, None otherwise.
-    ``opened`` keeps compressed v0/v1 messages that were opened once, by the first's row, for whoever needs them again.
+    ``opened`` caches compressed v0/v1 messages that were opened, by the row of the first.
     """
 
     table: BatchTable
@@ -79,7 +80,7 @@ class BatchChunk:
 
     @property
     def covered_bytes(self) -> int:
-        """From where the chunk starts to where the next one does; the buffer may hold some of that one too."""
+        """The bytes from the chunk's start to the next chunk's; the buffer may also hold part of the next chunk."""
         if self.damage is not None:
             return self.damage.position + self.damage.length - self.buffer_position
         return int(self.table.end_position[-1]) - self.buffer_position if len(self.table) else 0

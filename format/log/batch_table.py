@@ -49,7 +49,7 @@ class BatchTable:
         return BatchTable(self.columns[which], self.crc_valid[which])
 
     def same_headers(self, other: BatchTable) -> NDArray[np.bool_]:
-        """Which rows of two tables of one length say the same, codec, length and CRC aside, wherever they lie."""
+        """Which rows of two tables of equal length are the same, ignoring position, codec, length and CRC."""
         differ = self.columns != other.columns
         differ[:, _MAY_DIFFER] = False
         differ[:, _COLUMN["attributes"]] = (self.attributes ^ other.attributes) & ~layout.CODEC_MASK != 0
@@ -172,9 +172,9 @@ def batch_location(where: Location, table: BatchTable, row: int) -> Location:
 
 
 def whole_batches(content: bytes | bytearray | memoryview, position: int, count: int) -> BatchTable:
-    """The ``count`` batches that these bytes are, one after the other, the first at ``position``; no CRC is looked at.
+    """The ``count`` consecutive batches in these bytes, the first at ``position``; no CRC is checked.
 
-    Raises CorruptDataError where the headers say that they are anything else.
+    Raises CorruptDataError if the headers do not describe exactly these batches.
     """
     columns, status = np.empty((count, len(_COLUMN)), np.int64), np.array((0, 0, -1), np.int64)
     found = hop(memoryview(content), 0, len(content), position, memoryview(columns), 0, memoryview(status))

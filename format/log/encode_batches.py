@@ -1,7 +1,7 @@
 """Bytes of record batches and messages, as brokers and producers write them.
 
-Source: clients record/internal/DefaultRecord, DefaultRecordBatch, LegacyRecord. The other direction of
-``format.log.record_table`` and ``format.log.legacy_messages``.
+Source: clients record/internal/DefaultRecord, DefaultRecordBatch, LegacyRecord. The inverse of
+``format.log.read_records`` and ``format.log.legacy_messages``.
 """
 
 from __future__ import annotations

@@ -97,7 +97,7 @@ def wrapper_table(chunk: BatchChunk, rows: list[int], limits: Limits, where: Loc
 def open_wrappers(chunk: BatchChunk, *, limits: Limits = DEFAULT_LIMITS) -> None:
     """Put the real base offset, last offset delta and record count of compressed v0/v1 wrappers into the table.
 
-    A header alone tells only a wrapper's last offset. A wrapper that cannot be opened keeps what its header says.
+    A header holds only a wrapper's last offset. A wrapper that cannot be opened keeps the values of its header.
     """
     table = chunk.table
     sound = np.flatnonzero(table.is_wrapper & (table.crc_valid != 0))
@@ -109,7 +109,7 @@ def open_wrappers(chunk: BatchChunk, *, limits: Limits = DEFAULT_LIMITS) -> None
         edges = np.flatnonzero(batches[1:] != batches[:-1]) + 1
         starts, ends = np.append(0, edges), np.append(edges, len(batches))
         first_offsets, last_offsets = offsets[starts], offsets[ends - 1]
-        # Where the offsets cannot be, the record check tells of them.
+        # Impossible offsets are reported by the record check.
         can_be = (first_offsets >= 0) & (first_offsets <= last_offsets)
         rows = batches[starts][can_be]
         table.base_offset[rows] = first_offsets[can_be]
@@ -155,7 +155,7 @@ def _kept(chunk: BatchChunk, rows: NDArray[np.intp]) -> OpenedWrappers | None:
 
 @dataclass(frozen=True, slots=True)
 class _InnerSet:
-    """What a compressed message holds, decompressed, and what its own header tells of all that is inside."""
+    """The decompressed content of a compressed message, and the header fields that apply to its inner messages."""
 
     row: int
     magic: int
@@ -244,8 +244,8 @@ def _indexed_together(buffer: memoryview, inner_sets: list[_InnerSet], limits: L
     # Each set has to begin where a message does, and to hold one at the least.
     if counts.min() < 1 or (inner[firsts[:-1], _R["start"]] != starts[:-1]).any():
         return None
-    told = np.array([(each.row, each.magic, each.attributes, each.offset, each.timestamp) for each in inner_sets])
-    rows, magics, attributes, outer_offsets, outer_timestamps = told.T
+    headers = np.array([(each.row, each.magic, each.attributes, each.offset, each.timestamp) for each in inner_sets])
+    rows, magics, attributes, outer_offsets, outer_timestamps = headers.T
     offsets = inner[:, _R["offset"]]
     if (inner[:, _R["attributes"]] & layout.CODEC_MASK).any():
         return None

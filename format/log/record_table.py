@@ -36,7 +36,7 @@ class RecordTable:
     """Records in log order: ``columns`` is int64, one row a record (RECORD_COLUMNS).
 
     Starts are positions in ``buffer``; ``batch`` is the record's row in ``batches``. Timestamps are ms, -1 for none.
-    A batch of very many records spreads over several tables: ``is_cut`` tells that the last batch goes on in the next
+    A batch of very many records spans several tables: ``is_cut`` means that the last batch continues in the next
     table, ``is_continued`` that the first one began in the table before.
     """
 

@@ -159,7 +159,7 @@ def _listed(values: NDArray[Any], is_null: BoolColumn | None) -> list[Any]:
 
 
 def rows_of(schema: RowSchema, rows: RowValues) -> Iterable[tuple[Any, ...]]:
-    """Rows of a schema whose columns say how they are filled; made one by one, as they are asked for."""
+    """Rows of a schema whose columns define how they are filled; generated one by one."""
     return zip(*(python_values(filled(schema, name), rows) for name in schema.names), strict=True)
 
 

@@ -9,7 +9,7 @@ from format.location import Location
 
 
 def finding_as_json(found: Finding) -> dict[str, Any]:
-    """The finding by the names that its row has, what is None left out."""
+    """The finding as a dict with the column names of its row; None values are left out."""
     where = found.location
     values = {
         "code": found.code,

@@ -1,4 +1,4 @@
-"""Rows of batches and records as lines of JSON or text, in the process that shows them or on their way to it."""
+"""Rows of batches and records as lines of JSON or text, made by the kernel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from format.rows.row_text import RowText, have_last_offsets
 
 @dataclass(frozen=True, slots=True)
 class LineBlock:
-    """Whole lines of rows of one schema, in UTF-8; ``lines`` are to be used before the next block is asked for."""
+    """Whole lines of rows of one schema, in UTF-8; ``lines`` is valid until the next block is requested."""
 
     schema: RowSchema
     lines: memoryview

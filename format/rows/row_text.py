@@ -1,7 +1,7 @@
 """Rows of records and batches as lines of JSON or text, written by the kernel straight into a buffer.
 
-The lines are, byte for byte, what the renderers of the command line make of the same rows; what a line looks like is
-theirs to say, and comes here as a ``LineStyle``.
+The lines are byte for byte the output of the command line's renderers for the same rows; the renderers define the
+appearance of a line with a ``LineStyle``.
 """
 
 from __future__ import annotations
@@ -56,13 +56,13 @@ class LineStyle:
 
 @dataclass(frozen=True, slots=True)
 class _Program:
-    """What the kernel needs to know of a line: pieces of text, and the fields between them."""
+    """The kernel's description of a line: pieces of text, and the fields between them."""
 
     pieces: bytes
     fields: memoryview
-    record_fields: memoryview  # the kind and column of those that a record tells
+    record_fields: memoryview  # the kind and column of each field that comes from the record
     literals: memoryview
-    most_bytes: int  # of all that a row's batch tells
+    most_bytes: int  # of all fields of a row that come from its batch
 
 
 @dataclass(frozen=True, slots=True)

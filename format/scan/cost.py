@@ -1,4 +1,4 @@
-"""The cost model: whether several processes are sooner done with some logs than one."""
+"""The cost model: whether several processes would read some logs faster than one."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _WORTH_S = 0.15
 
 
 def is_worth_sharing(paths: Sequence[Path], cost: Cost) -> bool:
-    """Whether there is so much to do that several processes pay.
+    """Whether there is enough work for several processes to be faster than one.
 
     Estimated from the first batches of the largest log.
     """
@@ -37,7 +37,7 @@ def is_worth_sharing(paths: Sequence[Path], cost: Cost) -> bool:
 
 
 def size_of(path: Path) -> int:
-    """A file's size; 0 where it cannot be had, as whoever reads the file says why."""
+    """A file's size; 0 if it is unknown, since the reader of the file reports why."""
     try:
         return path.stat().st_size
     except OSError:

@@ -1,4 +1,4 @@
-"""Damage between batches, told as a finding."""
+"""The finding for damage between batches."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ from format.scan.workers import Outbox, SharedBytes
 class ForkedDriver(Generic[PartT]):
     """Reads logs that are known beforehand by so many processes; close it, or use it as a context.
 
-    The planned logs are to be asked for in their order. Any other log is read in this process.
+    Planned logs must be requested in their order. Any other log is read in this process.
     """
 
     def __init__(

@@ -1,4 +1,4 @@
-"""How far a run is: a function that takes the bytes done since it was last called, and one account for each log."""
+"""Progress of a run: a function that is called with the number of bytes done, and a counter for each log."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ Advance = Callable[[int], None]
 
 
 def no_progress(length_bytes: int) -> None:
-    """For runs that nobody watches."""
+    """Ignores progress."""
 
 
 class LogProgress:
-    """The account of one log. Whatever order and overlap its ranges have, each byte counts once.
+    """The progress of one log. Each byte counts once, whatever the order and overlap of its ranges.
 
     Drivers move it forward, and at the end to the log's size, so that the bytes done of all logs add up to their sizes
     even where a scan starts late, ends early or meets an unreadable file.

@@ -1,4 +1,4 @@
-"""The scan protocol: what a verb has to say so that any driver can ask its question of any number of logs.
+"""The scan protocol: what a verb defines so that any driver can run it over any number of logs.
 
 A verb that reads logs is a ``Scan``. It states what it needs of them, makes parts of the batches of a range, and folds
 the parts of each log, in log order, into results. Everything else belongs to the drivers: opening files, cutting logs
@@ -46,7 +46,7 @@ class Depth(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Cost:
-    """What a scan takes of processor time, in seconds: for a batch, for its bytes, for its compressed bytes."""
+    """The processor time of a scan, in seconds: per batch, per byte, and per compressed byte."""
 
     batch_s: float
     byte_s: float
@@ -55,9 +55,9 @@ class Cost:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What a scan needs of the logs. ``cost`` None means that several processes never pay.
+    """What a scan needs of the logs. ``cost`` None means that several processes are never faster.
 
-    ``chunk_bytes`` is what is read and looked at together; None is the walker's own choice.
+    ``chunk_bytes`` is the size of a chunk; None leaves it to the walker.
     """
 
     depth: Depth = Depth.RECORDS
@@ -111,7 +111,7 @@ class LogUnit:
     end: int | None = None
 
     def whole_range(self, source: FileSource, selection: Selection) -> BatchRange:
-        """All that is to be read: from the last batch boundary before what is selected on."""
+        """The range to read: it starts at the last batch boundary before the selection."""
         if self.segment is None or selection.is_everything:
             return BatchRange(end=self.end)
         return BatchRange(start_position(self.segment, source, selection), self.end)
@@ -122,7 +122,7 @@ class OpenedRange:
     """A range of a log while it is read; ``chunks`` are its batches, to be read once.
 
     A part with many bytes writes them into ``room()`` and refers to them: they then reach another process without a
-    copy. Such a part is to be used before the next one is asked for, as the room is filled again.
+    copy. Such a part is valid until the next one is requested, because the room is reused.
     """
 
     log: LogUnit
@@ -135,9 +135,9 @@ class OpenedRange:
 class LogParts(Iterator[PartT]):
     """The parts of one log, in log order, to be read once.
 
-    ``state`` is the file as it was opened, known once the first part was asked for; it stays None where the file
-    cannot be opened. Iteration raises KafkaLogError where reading ends before the log does, FileChanged where the file
-    was cut, replaced or removed.
+    ``state`` is the state of the opened file, set when the first part is requested; it stays None if the file cannot
+    be opened. Iteration raises KafkaLogError if reading ends before the log does, FileChanged if the file was
+    truncated, replaced or removed.
     """
 
     __slots__ = ("_parts", "state")
@@ -157,7 +157,7 @@ class LogParts(Iterator[PartT]):
 
 
 class Walk(Protocol[PartT_co]):
-    """The half of a scan that drivers carry out: what is needed of logs, and the parts of a range."""
+    """The half of a scan that drivers run: its needs, and the parts of a range."""
 
     @property
     def needs(self) -> Needs: ...
@@ -171,7 +171,7 @@ class Walk(Protocol[PartT_co]):
 
 
 class Scan(Walk[PartT], Protocol[PartT, ResultT_co]):
-    """A question that is asked of logs one by one. verify, whose fold crosses logs, asks a driver itself."""
+    """A scan of logs one by one. verify, whose fold crosses logs, uses a driver directly."""
 
     def fold(self, log: LogUnit, parts: LogParts[PartT]) -> Iterator[ResultT_co]:
         """The results for one log. It may stop early. Need not catch what ``parts`` raises."""
@@ -179,7 +179,7 @@ class Scan(Walk[PartT], Protocol[PartT, ResultT_co]):
 
 
 class Driver(Protocol[PartT]):
-    """Reads logs for one scan. Logs that were planned are to be asked for in their order."""
+    """Reads logs for one scan. Planned logs must be requested in their order."""
 
     def parts(self, log: LogUnit) -> LogParts[PartT]:
         """The parts of a log."""

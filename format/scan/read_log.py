@@ -29,7 +29,7 @@ _MAX_OFFSET = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class LogChunk:
-    """A chunk of a log file, where it comes from, and which of its rows were asked for."""
+    """A chunk of a log file, its location, and which of its rows are selected."""
 
     chunk: BatchChunk
     location: Location
@@ -37,7 +37,7 @@ class LogChunk:
 
 
 def selected_chunks(opened: OpenedRange, needs: Needs) -> Iterator[LogChunk | Finding]:
-    """The chunks of a range with their place, what is selected of them, and findings where the log is damaged."""
+    """The chunks of a range with their location and selected rows, and findings where the log is damaged."""
     return opened_chunks(
         opened.source,
         opened.chunks,
@@ -49,7 +49,7 @@ def selected_chunks(opened: OpenedRange, needs: Needs) -> Iterator[LogChunk | Fi
 
 
 def first_position(segment: Segment | None, source: FileSource, selection: Selection) -> int:
-    """Where in a log to begin to read what is selected: a batch boundary."""
+    """The position where reading the selection starts: a batch boundary."""
     return 0 if segment is None or selection.is_everything else start_position(segment, source, selection)
 
 
@@ -145,7 +145,7 @@ def tail_finding(source: FileSource, chunk: BatchChunk, location: Location, is_l
 
 
 def _second_look(source: FileSource, damage: Damage, location: Location) -> Iterator[Finding]:
-    """What the file's end looks like now, where that tells that it was being written."""
+    """The finding for an end of file that was being written, as its present state shows."""
     try:
         with FileSource(source.path) as again:
             if again.size_bytes < source.size_bytes:

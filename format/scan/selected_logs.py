@@ -1,4 +1,4 @@
-"""The log files below a path that may hold what is selected, in order."""
+"""The log files below a path that may contain selected records, in order."""
 
 from __future__ import annotations
 
@@ -23,10 +23,9 @@ LOG_KINDS = (Kind.LOG_DIR, Kind.PARTITION, Kind.LOG, Kind.KRAFT_SNAPSHOT)
 
 
 def selected_logs(target: Target, selection: Selection) -> Iterator[LogUnit | Finding]:
-    """The log files below a target of one of LOG_KINDS that may hold what is selected, in order.
+    """The log files below a target of one of LOG_KINDS that may contain selected records, in order.
 
-    Findings stand in the place of what is there and cannot be read: partitions that cannot be listed, and links, which
-    are not followed.
+    Findings stand in place of partitions that cannot be listed and of links, which are not followed.
     """
     if target.kind is Kind.LOG_DIR:
         yield from target.link_findings()

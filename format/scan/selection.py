@@ -1,4 +1,4 @@
-"""Selection: which offsets and times a command was asked for, and where in a segment reading may start."""
+"""Selection: the offsets and times that a command reads, and where in a segment reading may start."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Selection:
         if self.from_offset is not None:
             keep &= table.last_offset >= self.from_offset
         if self.to_offset is not None:
-            # The header of a compressed v0/v1 message tells only its last offset.
+            # The header of a compressed v0/v1 message holds only its last offset.
             keep &= (table.base_offset < self.to_offset) | (table.record_count < 0)
         if self.from_timestamp is not None:
             keep &= table.max_timestamp >= self.from_timestamp

@@ -101,14 +101,14 @@ class SharedRanges(Generic[LogT]):
     def tasks(self, log: LogT) -> Iterator[tuple[RangeTask[LogT], Iterator[object]]]:
         """The ranges of a log in order, each with its results.
 
-        The logs are to be asked for in their order. The results raise what reading raised, and WorkerDied.
+        Logs must be requested in their order. The results raise the errors of reading, and WorkerDied.
         """
         number = self._numbers[id(log)]
         if number <= self._asked:
             raise ValueError("logs are to be asked for once, and in their order")
         self._asked = number
         while self._next is not None and self._next[0].log_number < number:
-            self._next = next(self._results, None)  # of a log that nobody asked for
+            self._next = next(self._results, None)  # of a log that was not requested
         while self._next is not None and self._next[0].log_number == number:
             yield self._next
             self._next = next(self._results, None)

@@ -42,7 +42,7 @@ _TASK, _FREE, _ITEM, _PARTED, _LINES, _ERROR, _DONE = b"T", b"F", b"I", b"P", b"
 
 
 class SharedBytes:
-    """Bytes in shared memory: ``view`` is to be read, and let go, before the next result is asked for."""
+    """Bytes in shared memory: ``view`` must be released before the next result is requested."""
 
     __slots__ = ("view",)
 
@@ -190,7 +190,7 @@ class _Worker:
 
 
 class Workers:
-    """So many forked processes that call ``do(task, outbox)``; close them, or use them as a context.
+    """``count`` forked processes that call ``do(task, outbox)``; close them, or use them as a context.
 
     Each calls ``begin`` first: to let go of what only the one who asks may hold, as a lock.
     """
