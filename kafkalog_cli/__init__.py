@@ -1,1 +1,1 @@
-"""The command line: parse, call one operation of ``format``, render. Knows no byte of any file."""
+"""The command line: parse options, call an operation of ``format``, render its results. It knows no file format."""

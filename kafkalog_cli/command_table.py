@@ -8,27 +8,27 @@ COMMANDS = (
     CommandEntry(
         "ls",
         "kafkalog_cli.commands.ls",
-        "What is here: partitions, segments, ranges, sizes, checkpoints, strays.",
+        "List partitions and segments: ranges, sizes, checkpoints, strays.",
         "Read",
         is_scan=True,
     ),
     CommandEntry(
-        "dump", "kafkalog_cli.commands.dump", "Any kind of file, decoded; with --records down to the records.", "Read"
+        "dump", "kafkalog_cli.commands.dump", "Decode any kind of file; with --records, down to the records.", "Read"
     ),
     CommandEntry(
-        "find", "kafkalog_cli.commands.find", "Where an offset or a timestamp is, and each step of the search.", "Read"
+        "find", "kafkalog_cli.commands.find", "Find an offset or a timestamp, and show each step of the search.", "Read"
     ),
     CommandEntry(
         "grep",
         "kafkalog_cli.commands.grep",
-        "Records whose key, value or header matches, or that a producer wrote.",
+        "Find records by key, value, header or producer.",
         "Read",
         is_scan=True,
     ),
     CommandEntry(
         "verify",
         "kafkalog_cli.commands.verify",
-        "Findings: what is damaged, suspicious or cannot be read.",
+        "Check logs and side files: what is damaged, suspicious or unreadable.",
         "Check",
         is_scan=True,
     ),
@@ -41,45 +41,45 @@ COMMANDS = (
     CommandEntry(
         "recompress",
         "kafkalog_cli.commands.recompress",
-        "The same records with another codec, in a new directory; or only what it would save.",
+        "Write the same records with another codec, in a new directory; or estimate what that saves.",
         "Write",
         is_scan=True,
     ),
     CommandEntry(
         "salvage",
         "kafkalog_cli.commands.salvage",
-        "Every intact batch, byte for byte, into a new directory, and what is lost.",
+        "Copy every intact batch, byte for byte, into a new directory, and list what is lost.",
         "Write",
     ),
     CommandEntry(
         "rebuild-index",
         "kafkalog_cli.commands.rebuild_index",
-        "Fresh indexes from the log, in a new directory.",
+        "Build new indexes from the log, in a new directory.",
         "Write",
     ),
     CommandEntry(
         "extract",
         "kafkalog_cli.commands.extract",
-        "Records to Parquet, JSON lines or CSV, for other programs.",
+        "Write records to Parquet, JSON lines or CSV, for other programs.",
         "Write",
         is_scan=True,
     ),
     CommandEntry(
         "redact",
         "kafkalog_cli.commands.redact",
-        "A copy with keys and values replaced and its structure kept, to hand on.",
+        "Copy logs with keys and values replaced and the structure kept, to share the copy.",
         "Write",
     ),
     CommandEntry(
         "scan",
         "kafkalog_cli.commands.scan",
-        "verify, ls, grep, extract and recompress --estimate as Spark jobs, on all cores or on a cluster.",
+        "Run verify, ls, grep, extract or recompress --estimate as a Spark job, on all cores or on a cluster.",
         "Scale",
     ),
     CommandEntry(
         "dump-log",
         "kafkalog_cli.commands.dump_log",
-        "The flags and the output of kafka-dump-log, for scripts that parse it.",
+        "Take the flags of kafka-dump-log and print what it prints, for scripts that parse it.",
         "Compatibility",
     ),
 )

@@ -1,6 +1,6 @@
-"""The exit codes, what they mean, the conditions that lead to them, and which one wins.
+"""The exit codes, their meanings, the conditions that lead to them, and their precedence.
 
-The one table behind the EXIT STATUS section of every help page, the summary's ``conditions`` and the exit itself.
+The EXIT STATUS section of every help page, the ``conditions`` of the summary and the exit code come from here.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 class ExitCode(IntEnum):
-    """What the process ends with; see MEANINGS."""
+    """The exit status of the process; see MEANINGS."""
 
     CLEAN = 0
     DAMAGE = 1
@@ -31,18 +31,18 @@ class ExitCode(IntEnum):
 MEANINGS: dict[ExitCode, str] = {
     ExitCode.CLEAN: "complete and clean; for find and grep: found",
     ExitCode.DAMAGE: "damage proven, or nothing found (--fail-on moves the threshold)",
-    ExitCode.USAGE: "usage error: a wrong option, or a path that is not there or holds nothing of Kafka's",
-    ExitCode.INCOMPLETE: "incomplete: unreadable, unsupported, a limit hit, a tail being written; not proven clean",
+    ExitCode.USAGE: "usage error: a wrong option, or a path that does not exist or holds no files of Kafka",
+    ExitCode.INCOMPLETE: "incomplete: unreadable, unsupported, a limit reached, a tail being written; not proven clean",
     ExitCode.OUTPUT_FAILED: "output failed (disk full, I/O error): nothing was published",
     ExitCode.REFUSED: "refused for safety",
     ExitCode.BUG: "a bug in this program",
     ExitCode.INTERRUPTED: "interrupted by Ctrl-C",
-    ExitCode.READER_GONE: "the reader of the output went away, as under | head",
+    ExitCode.READER_GONE: "the reader of the output closed it, as head does",
     ExitCode.TERMINATED: "interrupted by a termination signal",
 }
 
-#: Which code wins when several conditions hold, the strongest first. Usage stands above incomplete and below proven
-#: damage: a mistyped path among several must not hide what the others have shown.
+#: The codes by precedence, the strongest first, for runs with several conditions. Usage stands above incomplete and
+#: below proven damage: a mistyped path among several must not hide the damage in the others.
 PRECEDENCE = (
     ExitCode.TERMINATED,
     ExitCode.INTERRUPTED,
@@ -58,7 +58,7 @@ PRECEDENCE = (
 
 
 class Condition(Enum):
-    """One thing that a run ended with, by the name that the summary gives it."""
+    """A condition that a run ended with; the value is its name in the summary."""
 
     DAMAGE = "damage"
     NOTHING_FOUND = "nothing-found"
@@ -77,12 +77,12 @@ class Condition(Enum):
 
     @property
     def words(self) -> str:
-        """What it means, for the end of the summary."""
+        """Its meaning in words, for the end of the summary."""
         return _WORDS[self]
 
     @property
     def is_complete(self) -> bool:
-        """Whether the work was done to its end, whatever it showed."""
+        """Whether the work was finished, whatever was found."""
         return self in (Condition.DAMAGE, Condition.NOTHING_FOUND)
 
 
@@ -120,10 +120,10 @@ def combined(conditions: Iterable[Condition]) -> ExitCode:
 
 
 def conditions_of(finding: Finding, fail_on: Severity) -> frozenset[Condition]:
-    """What a finding adds to the run's conditions.
+    """The conditions that a finding adds to a run.
 
-    A finding that says "not checked" makes the run incomplete and proves no damage, however severe it is; any other
-    one is damage from the severity ``fail_on`` upwards.
+    A finding that says "not checked" makes the run incomplete, whatever its severity. Any other finding is damage if
+    its severity is at least ``fail_on``.
     """
     if finding.is_incomplete:
         return frozenset((Condition.INCOMPLETE,))

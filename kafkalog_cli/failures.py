@@ -1,4 +1,4 @@
-"""What an exception means to whoever started the program: a condition, a message, and what to try."""
+"""What an exception means for the run: a condition, a message, and advice."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.messages import is_debugging, say, say_traceback
 from kafkalog_cli.output import ReaderGone
 
-#: The class of all usage errors, in click as well as in what typer carries of it.
+#: The class of all usage errors, in click and in typer's own copy of it.
 UsageError: type[Exception] = typer.BadParameter.__bases__[0]
 
 
@@ -43,7 +43,7 @@ _ADVICE: dict[type[KafkaLogError], str] = {
 
 
 def condition_of(error: BaseException) -> Condition:
-    """What an exception that ended the work makes of the run."""
+    """The condition of a run that ended with an exception."""
     if isinstance(error, KeyboardInterrupt):
         return Condition.INTERRUPTED
     if isinstance(error, Terminated):
@@ -64,7 +64,7 @@ def condition_of(error: BaseException) -> Condition:
 
 
 def report(error: BaseException) -> None:
-    """Say on standard error what happened and what to try; nothing for a reader that went away."""
+    """Print on standard error what happened and what to try; nothing if the reader closed the pipe."""
     condition = condition_of(error)
     if condition is Condition.READER_GONE:
         return
@@ -88,7 +88,7 @@ def report(error: BaseException) -> None:
 
 
 def advice_for(error: KafkaLogError) -> str:
-    """What to try: the words for the error's own code where the table of findings has it, else for its class."""
+    """What to try: the advice for the error's code in the table of findings, else for its class."""
     entry = FINDING_CODES.get(error.code)
     if entry is not None:
         return entry.next_step

@@ -1,6 +1,6 @@
-"""The group of commands, each imported when it runs and not before, and the layout of the help pages.
+"""A group of commands that are imported when they run, and the layout of the help pages.
 
-Names and one-line helps come from a table, so that the help of the whole and shell completion import no command.
+Names and one-line helps come from a table, so that the help of the group and shell completion import no command.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from kafkalog_cli.exit_codes import exit_status_rows
 from kafkalog_cli.options.groups import as_command
 from kafkalog_cli.options.quick_values import quick
 
-#: -h as well as --help, and lines as wide as the exit codes' meanings need.
+#: -h as well as --help, and lines wide enough for the meanings of the exit codes.
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
@@ -43,7 +43,7 @@ class HelpfulCommand(TyperCommand):
     function: Callable[..., Any] | None = None
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters, --help among them, with the short cut for their values."""
+        """The parameters with --help, and with the fast conversion of their values."""
         return quick(super().get_params(ctx), self.function)
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
@@ -101,7 +101,7 @@ class LazyGroup(TyperGroup):
         self._is_listing = False
 
     def get_params(self, ctx: Any) -> list[Any]:
-        """The parameters, --help among them, with the short cut for their values."""
+        """The parameters with --help, and with the fast conversion of their values."""
         return quick(super().get_params(ctx))
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -181,7 +181,7 @@ def _write_parameters(parameters: Sequence[Any], ctx: Any, formatter: Any) -> No
 
 
 def _option_row(option: Any) -> tuple[str, str]:
-    # The short form first, as everywhere; both forms of a pair such as --x/--no-x.
+    # The short form first; both forms of a pair such as --x/--no-x.
     names = ", ".join(sorted((*option.opts, *option.secondary_opts), key=lambda name: name.startswith("--")))
     if not option.is_flag and not option.count:
         names += f" {option.metavar or 'TEXT'}"

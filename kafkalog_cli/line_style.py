@@ -1,4 +1,4 @@
-"""What the raw lines of ``Run.write_raw`` look like, for whoever makes them elsewhere."""
+"""The style of the lines that ``Run.write_raw`` takes, for the code in ``format`` that makes them."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ def line_style(format_name: str) -> LineStyle:
 
 
 def style_of(raw_format: str | None) -> LineStyle | None:
-    """The style of what ``Run.raw_format`` says, None where rows go through a renderer."""
+    """The style for ``Run.raw_format``; None if rows go through a renderer."""
     return None if raw_format is None else line_style(raw_format)

@@ -60,7 +60,7 @@ def kafkalog(
         bool, typer.Option("--version", callback=_show_version, is_eager=True, help="Show the versions and exit.")
     ] = False,
     debug: Annotated[
-        bool, typer.Option("--debug", callback=_debug, help="Show a traceback with errors (as KAFKALOG_DEBUG=1).")
+        bool, typer.Option("--debug", callback=_debug, help="Show tracebacks of errors (like KAFKALOG_DEBUG=1).")
     ] = False,
 ) -> None:
     """Read, verify, search and repair Apache Kafka log directories, straight from the disk and without a broker."""
@@ -70,18 +70,18 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the program with these arguments, by default the process's own; its exit code. Never a traceback."""
     try:
         code = _run(arguments)
-    except SystemExit as error:  # shell completion ends so, and typer when the reader of a help page has gone
+    except SystemExit as error:  # of shell completion, and of typer when a help page has lost its reader
         is_pipe = isinstance(error.__context__, BrokenPipeError)
         code = ExitCode.READER_GONE if is_pipe else error.code if isinstance(error.code, int) else ExitCode.CLEAN
     except BaseException as error:
         code = _code_of(error)
-    gc.freeze()  # nothing is worth collecting any more: that would take as long as an eighth of a short run
+    gc.freeze()  # a last collection at exit would take an eighth of the time of a short run
     return _closed(code)
 
 
 def _run(arguments: Sequence[str] | None) -> int:
     gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
-    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy starts threads for linear algebra, which none of this is
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's threads for linear algebra are not used
     _listen_for_termination()
     command: Any = get_command(app)
     words = sys.argv[1:] if arguments is None else list(arguments)
@@ -96,7 +96,7 @@ def _run(arguments: Sequence[str] | None) -> int:
 
 
 def _code_of(error: BaseException) -> int:
-    """The exit code for an exception that no command has dealt with, and a message."""
+    """The exit code for an exception that no command has handled; prints a message."""
     from kafkalog_cli.failures import UsageError, condition_of, report
     from kafkalog_cli.output import output_failure
 
@@ -122,16 +122,16 @@ def _usage_error(error: Any) -> int:
 
 
 def _closed(code: int) -> int:
-    """The code after standard output is flushed: what fails there must not fail behind our back at exit."""
+    """The exit code after standard output is flushed, so that nothing can fail unnoticed when the interpreter exits."""
     from kafkalog_cli.output import close_standard_output
 
     failure = close_standard_output()
-    has_told = code in (ExitCode.READER_GONE, ExitCode.OUTPUT_FAILED, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
-    return code if failure is None or has_told else _code_of(failure)
+    is_reported = code in (ExitCode.READER_GONE, ExitCode.OUTPUT_FAILED, ExitCode.INTERRUPTED, ExitCode.TERMINATED)
+    return code if failure is None or is_reported else _code_of(failure)
 
 
 def _listen_for_termination() -> None:
-    """Turn SIGTERM into an exception, so that what is half done is cleaned up."""
+    """Turn SIGTERM into an exception, so that unfinished work is cleaned up."""
 
     def terminate(number: int, frame: object) -> None:
         from kafkalog_cli.failures import Terminated
@@ -141,12 +141,12 @@ def _listen_for_termination() -> None:
     try:
         signal.signal(signal.SIGTERM, terminate)
     except ValueError:
-        return  # not the main thread: whoever runs us there listens
+        return  # not the main thread: its caller handles signals
 
 
 @contextmanager
 def _completion_without_rich() -> Iterator[None]:
-    """While the shell asks for completions rich cannot be imported: typer would only strip help texts with it."""
+    """Hide rich while the shell asks for completions: typer would import it only to strip markup from help texts."""
     if not os.environ.get(_COMPLETION) or "rich" in sys.modules:
         yield
         return

@@ -1,4 +1,4 @@
-"""Lines for people on standard error: screen-safe, and never a reason to fail."""
+"""Messages on standard error: screen-safe, and never a reason to fail."""
 
 from __future__ import annotations
 
@@ -27,6 +27,6 @@ def is_debugging() -> bool:
 
 
 def say_traceback(error: BaseException) -> None:
-    """The traceback of an error, where KAFKALOG_DEBUG asks for it."""
+    """Print the traceback of an error if KAFKALOG_DEBUG asks for it."""
     if is_debugging():
         say("".join(traceback.format_exception(error)).rstrip("\n"))

@@ -1,7 +1,7 @@
-"""Where results go: standard output or a new file, as bytes, with every failure to write told apart.
+"""The destination of results: standard output or a new file, as bytes, with distinct errors for failures to write.
 
-A reader that went away raises ReaderGone. Any other failure raises OutputError, and what was to be a file is never
-half there: it is written beside its name and renamed when it is whole.
+A reader that closed the pipe raises ReaderGone. Any other failure raises OutputError. A file is never incomplete: it
+is written under another name beside its own and renamed when it is complete.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ _LATEST_FLUSH_S = 0.5
 
 
 class ReaderGone(Exception):
-    """Whoever read the output closed it, as ``head`` does."""
+    """The reader of the output closed it, as ``head`` does."""
 
 
 class RawStream(Protocol):
-    """What bytes are written to in the end: may take only a part, or say None where it would block."""
+    """What bytes are finally written to: may write only a part of them, or return None where it would block."""
 
     def write(self, data: memoryview, /) -> int | None: ...
     def fileno(self) -> int: ...
@@ -50,13 +50,13 @@ class OutputStream:
         return self.encoding.lower().replace("_", "-") in ("utf-8", "utf8")
 
     def write(self, lines: bytes | memoryview) -> None:
-        """Take bytes; they are written at once on a terminal, else in larger pieces or after half a second."""
-        if len(lines) >= _BUFFER_BYTES:  # large enough by itself, and not to be copied
+        """Write bytes: at once to a terminal, else buffered for up to half a second."""
+        if len(lines) >= _BUFFER_BYTES:  # large enough by itself: not copied
             self.flush()
             self._write_out(memoryview(lines))
             return
         if isinstance(lines, memoryview):
-            lines = bytes(lines)  # whose it is may change it before it is written
+            lines = bytes(lines)  # its owner may change it before it is written
         self._parts.append(lines)
         self._buffered_bytes += len(lines)
         is_full = self._buffered_bytes >= _BUFFER_BYTES
@@ -64,11 +64,11 @@ class OutputStream:
             self.flush()
 
     def write_text(self, text: str) -> None:
-        """Take text, in the encoding of the stream; what that cannot say is written as a backslash escape."""
+        """Write text in the encoding of the stream; what it cannot encode becomes a backslash escape."""
         self.write(text.encode() if self.is_utf8 else text.encode(self.encoding, "backslashreplace"))
 
     def flush(self) -> None:
-        """Write all; raises ReaderGone or OutputError, and after that writes nothing more."""
+        """Write everything buffered; raises ReaderGone or OutputError, and after that writes nothing more."""
         rest = memoryview(b"".join(self._parts))
         self._parts.clear()
         self._buffered_bytes = 0
@@ -81,7 +81,7 @@ class OutputStream:
         try:
             while rest:
                 written = self._raw.write(rest)
-                if written is None:  # somebody made the stream non-blocking
+                if written is None:  # the stream was made non-blocking
                     select.select([], [self._raw], [])
                 else:
                     rest = rest[written:]
@@ -90,7 +90,7 @@ class OutputStream:
             raise output_failure(error, self.name) from error
 
     def publish(self) -> None:
-        """All is written: make it last."""
+        """Make what was written permanent."""
         self.flush()
 
     def discard(self) -> None:
@@ -116,12 +116,12 @@ class FileOutput(OutputStream):
         super().__init__(_Descriptor(self._fd), path)
 
     def publish(self) -> None:
-        """Flush to the disk, rename, flush the directory; OutputError where one of them fails."""
+        """Flush to the disk, rename, flush the directory; OutputError if one of them fails."""
         self.flush()
         try:
             os.fsync(self._fd)
             os.rename(self._partial, self._path)
-            self._partial = self._path  # from here on a failure takes that away
+            self._partial = self._path  # from here on a failure removes the published file
             _sync_directory(self._directory)
         except OSError as error:
             raise OutputError(f"cannot publish: {_reason(error)}", Location(self._path)) from error
@@ -137,7 +137,7 @@ class FileOutput(OutputStream):
             try:
                 os.unlink(self._partial)
             except OSError:
-                return  # there is nothing left to do about it
+                return  # nothing more can be done
 
 
 class _Descriptor:
@@ -154,7 +154,7 @@ class _Descriptor:
 
 
 def open_output(path: str | None, sources: Iterable[str] = ()) -> OutputStream:
-    """Standard output for None and ``-``; else a new file, or a device or pipe that is there already.
+    """Standard output for None and ``-``; else a new file, or a device or pipe that exists.
 
     Raises OutputExists for a file that is not empty, OutputInsideSource for a place inside one of the sources or a
     broker's log directory, OutputError for anything else that cannot be opened.
@@ -198,18 +198,18 @@ def _standard_output() -> OutputStream:
         raise OutputError("standard output is closed", Location("<stdout>"))
     stream.flush()
     binary: BinaryIO = stream.buffer
-    raw: RawStream = getattr(binary, "raw", binary)  # past Python's own buffer, which would be written again at exit
+    raw: RawStream = getattr(binary, "raw", binary)  # bypass Python's own buffer, which would be written again at exit
     return OutputStream(raw, "<stdout>", is_terminal=stream.isatty(), encoding=stream.encoding or "utf-8")
 
 
 def close_standard_output() -> ReaderGone | OutputError | None:
-    """Flush what is left in Python's buffers, so that nothing can fail after this; what failed, if anything."""
+    """Flush Python's own buffers, so that nothing can fail after this; returns what failed, if anything."""
     if sys.stdout is None:
         return None
     try:
         sys.stdout.flush()
     except OSError as error:
-        # The buffer keeps what it could not write and would try again at exit: give it a place to go.
+        # The buffer keeps what it could not write and would try again at exit: let that go to /dev/null.
         fd = os.open(os.devnull, os.O_WRONLY)
         os.dup2(fd, sys.stdout.fileno())
         os.close(fd)
@@ -218,7 +218,7 @@ def close_standard_output() -> ReaderGone | OutputError | None:
 
 
 def output_failure(error: OSError | ValueError, name: str = "<stdout>") -> ReaderGone | OutputError:
-    """What a failure to write means."""
+    """The exception for a failure to write."""
     if isinstance(error, BrokenPipeError):
         return ReaderGone()
     return OutputError(f"cannot write: {_reason(error)}", Location(name))

@@ -1,4 +1,4 @@
-"""Progress on standard error: bytes, rate and time left; only on a terminal, and only for work that lasts."""
+"""Progress on standard error: bytes, rate and time left; only on a terminal, and only for long work."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ _INTERVAL_S = 0.1
 
 
 class Progress:
-    """The twin that shows nothing; also the interface. ``advance`` is cheap and may be called for every batch."""
+    """Progress that shows nothing; also the interface. ``advance`` is cheap and may be called for every batch."""
 
     def advance(self, length_bytes: int) -> None:
-        """So many bytes more are done."""
+        """Add bytes that are done."""
 
     def hide(self) -> None:
-        """Clear the bar before something else is written to the same terminal; it comes back by itself."""
+        """Clear the bar before something else is written to the same terminal; the next ``advance`` shows it again."""
 
     def close(self) -> None:
         """Remove it for good."""
@@ -86,7 +86,7 @@ class TerminalProgress(Progress):
 
 
 def open_progress(description: str, total_bytes: int | Callable[[], int] | None, *, is_wanted: bool = True) -> Progress:
-    """A bar where standard error is a terminal that can show one and ``is_wanted``; else the silent twin."""
+    """A bar if ``is_wanted`` and standard error is a terminal that can show one; else a silent Progress."""
     stream = sys.stderr
     if is_wanted and stream is not None and stream.isatty() and os.environ.get("TERM") not in ("dumb", "", None):
         return TerminalProgress(description, total_bytes() if callable(total_bytes) else total_bytes)

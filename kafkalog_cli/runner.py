@@ -1,4 +1,4 @@
-"""One run of a command: where its rows go, how its findings and errors end it, and the summary that closes it."""
+"""One run of a command: its output, its findings and errors, its exit code, and its summary."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from kafkalog_cli.progress import Progress, open_progress
 from kafkalog_cli.render import open_renderer
 from kafkalog_cli.summary import Summary
 
-#: After these nothing more can, or should, be written: a stream without a summary died.
+#: After these conditions nothing more is written: a stream without a summary is incomplete.
 _SILENT = (Condition.INTERRUPTED, Condition.TERMINATED, Condition.READER_GONE, Condition.OUTPUT_FAILED)
 
 
 class Run:
-    """The context that the body of every command works in.
+    """The context in which the body of every command runs.
 
-    Rows, findings and counts go in; leaving the context writes the summary and raises ``typer.Exit`` with the exit
-    code. No exception but a usage error passes it: an error becomes a message on standard error and a condition.
+    It takes rows, findings and counts. Leaving it writes the summary and raises ``typer.Exit`` with the exit code. Only
+    usage errors pass through: any other error becomes a message on standard error and a condition.
     """
 
     def __init__(
@@ -67,10 +67,10 @@ class Run:
         if shows_summary or main_schema is FINDING:
             self.summary.findings.update({severity.label: 0 for severity in Severity})
 
-    # -- what a command puts in --------------------------------------------------------------------------------
+    # -- what a command calls --------------------------------------------------------------------------------
 
     def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Rows, tuples aligned with the schema's columns; a generator is streamed."""
+        """Write rows, tuples in the order of the schema's columns; a generator is streamed."""
         self._make_room()
         self._renderer.write(schema, self._counted(schema.type, rows))
 
@@ -85,19 +85,19 @@ class Run:
 
     @property
     def raw_format(self) -> str | None:
-        """``jsonl`` or ``text`` where ``write_raw`` may be used for speed, else None."""
+        """``jsonl`` or ``text`` if ``write_raw`` may be used, which is faster; else None."""
         if self.format_name == "jsonl" or (self.format_name == "text" and self._output.is_utf8):
             return self.format_name
         return None
 
     def write_raw(self, schema: RowSchema, lines: bytes | memoryview, row_count: int) -> None:
-        """Whole lines, each with its LF, that are what ``write`` would have made of ``row_count`` rows."""
+        """Write whole lines, each with its LF, equal to what ``write`` would make of ``row_count`` rows."""
         self._make_room()
         self._renderer.write_raw(lines)
         self.summary.count(schema.type, row_count)
 
     def finding(self, finding: Finding) -> None:
-        """One finding: a row, a count, and what it means for the exit code."""
+        """Write one finding as a row, count it, and add its conditions."""
         self.write(FINDING, (finding_row(finding),))
         summary = self.summary
         summary.findings[finding.severity.label] = summary.findings.get(finding.severity.label, 0) + 1
@@ -106,35 +106,35 @@ class Run:
             summary.unchecked_codes[finding.code] = summary.unchecked_codes.get(finding.code, 0) + 1
 
     def findings(self, findings: Iterable[Finding]) -> None:
-        """All of them, as they come."""
+        """Write findings as they come."""
         for each in findings:
             self.finding(each)
 
     def condition(self, condition: Condition) -> None:
-        """Something that the exit code must tell, such as NOTHING_FOUND."""
+        """Add a condition that determines the exit code, such as NOTHING_FOUND."""
         self.summary.conditions.add(condition)
 
     def not_checked(self, words: str) -> None:
-        """What the result does not speak about, such as a level of checks that was not asked for; changes no code."""
+        """Add to the list of what was not checked, such as a deeper level; does not change the exit code."""
         self.summary.not_checked.append(words)
 
     def count(self, name: str, number: int = 1) -> None:
-        """A count for the summary, beside those of the rows."""
+        """Add to a counter of the summary; rows are counted anyway."""
         self.summary.count(name, number)
 
     def say_now(self, words: str) -> None:
-        """A line for standard error before the work goes on; not in a quiet run."""
+        """Print a line on standard error now; not in a quiet run."""
         if not self._is_quiet:
             self._say_aside(words)
 
     def say_at_end(self, words: str) -> None:
-        """A line for standard error when all has gone well and every row is written; not in a quiet run."""
+        """Print a line on standard error after the last row of a run that succeeded; not in a quiet run."""
         self._last_words.append(words)
 
     def progress(self, total_bytes: int | Callable[[], int] | None = None) -> Progress:
-        """The progress of the whole run, in bytes; call ``advance`` on it. Silent where there is no terminal.
+        """The progress of the whole run, in bytes; call ``advance`` on it. Silent without a terminal.
 
-        A function that counts the bytes is called only where they are shown.
+        ``total_bytes`` may be a function; it is called only if progress is shown.
         """
         self._progress.close()
         self._progress = open_progress(self.summary.command, total_bytes, is_wanted=not self._is_quiet)
@@ -172,10 +172,10 @@ class Run:
 
     def _finish(self, error: BaseException | None) -> None:
         if self.format_name == "jsonl" and isinstance(error, KafkaLogError) and error.code in FINDING_CODES:
-            self.finding(finding_of(error))  # the other formats have the message on standard error
+            self.finding(finding_of(error))  # in the other formats it is the message on standard error
         self._renderer.finish(self.summary, self._shows_summary)
         if Condition.BUG in self.summary.conditions:
-            self._output.flush()  # shown as far as it goes, but no file is published
+            self._output.flush()  # what there is is shown, but no file is published
         else:
             self._output.publish()
         if self._is_quiet:

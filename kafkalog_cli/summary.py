@@ -1,4 +1,4 @@
-"""The summary that every stream ends with: what was counted, how it ended, and what was not checked."""
+"""The summary at the end of every stream: counts, conditions, and what was not checked."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ _PARTICIPLES = ("read",)
 
 @dataclass
 class Summary:
-    """Filled while a command runs, rendered at its end.
+    """The summary of a run: filled while a command runs, rendered at its end.
 
-    ``counts`` has the rows of each type and whatever else the command counts; ``findings`` the findings by severity,
-    the mildest first; ``not_checked`` says in words what the result does not speak about.
+    ``counts`` has the number of rows of each type and the command's own counters; ``findings`` the number of findings
+    by severity, the mildest first; ``not_checked`` lists in words what was not checked.
     """
 
     command: str
@@ -37,7 +37,7 @@ class Summary:
 
     @property
     def complete(self) -> bool:
-        """Whether the work was done to its end, whatever it showed."""
+        """Whether the work was finished, whatever was found."""
         return all(condition.is_complete for condition in self.conditions)
 
     @property
@@ -68,13 +68,13 @@ class Summary:
 
     @property
     def is_remarkable(self) -> bool:
-        """Whether it says more than "all done, all clean"."""
+        """Whether it says more than "complete and clean"."""
         return bool(self.conditions or self.all_not_checked)
 
     def paragraph(self) -> str:
-        """A few lines for people."""
-        told = _joined(counted(count, name) for name, count in self.counts.items() if name != "finding")
-        lines = [f"{self.command}: {told or 'nothing'}."]
+        """The summary in a few lines of text."""
+        counts = _joined(counted(count, name) for name, count in self.counts.items() if name != "finding")
+        lines = [f"{self.command}: {counts or 'nothing'}."]
         found = _joined(f"{count:,} {name}" for name, count in reversed(self.findings.items()) if count)
         if found:
             lines.append(f"Findings: {found}.")
@@ -92,7 +92,7 @@ class Summary:
 def counted(count: int, name: str) -> str:
     """A count with its noun, as ``1 segment``, ``2 batches``, ``0 bytes``.
 
-    ``name`` is a counter's: words joined by underlines, whose first noun may be in either number.
+    ``name`` is the name of a counter: words joined by underscores; its noun may be singular or plural.
     """
     words = name.split("_")
     noun = 0 if words[-1] in _PARTICIPLES else -1

@@ -24,10 +24,10 @@ SEGMENT_TABLE_COLUMNS = (
 )
 
 
-def tell_written(run: Run, items: Iterable[Finding | WrittenSegment], *, counts_written: bool = True) -> None:
-    """Rows for segments and findings as they come, and the sums for the summary.
+def show_written(run: Run, items: Iterable[Finding | WrittenSegment], *, counts_written: bool = True) -> None:
+    """Write rows for segments and findings as they come, and count the sums for the summary.
 
-    What was written is the sum of the logs; with ``counts_written`` False the caller has another sum.
+    ``written_bytes`` is the sum of the logs; with ``counts_written`` False the caller counts it in another way.
     """
     from format.columns import WRITTEN_SEGMENT
     from format.findings import Finding
@@ -45,8 +45,8 @@ def tell_written(run: Run, items: Iterable[Finding | WrittenSegment], *, counts_
             run.count("lost_bytes", item.lost_bytes)
 
 
-def tell_resumed(run: Run, publication: Publication, resume: bool) -> None:
-    """With --resume how many finished files are taken over, and a word where there is nothing to take up."""
+def show_resumed(run: Run, publication: Publication, resume: bool) -> None:
+    """With --resume, count the finished files that are reused, and say if there is no run to continue."""
     if not resume:
         return
     run.count("resumed_files", len(publication.files))
@@ -55,7 +55,7 @@ def tell_resumed(run: Run, publication: Publication, resume: bool) -> None:
 
 
 def say_published(run: Run, target: object) -> None:
-    """Where the result is, on standard error, once all rows are out."""
+    """Say where the result is, on standard error, after all rows."""
     from kafkalog_cli.render.escape import printable
 
     run.say_at_end(f"published: {printable(str(target))}")

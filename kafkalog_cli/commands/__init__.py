@@ -1,5 +1,5 @@
-"""One module per command, imported only when its command runs: parse, call the operation, render.
+"""One module per command, imported only when its command runs: it takes options, calls the operation, renders.
 
-Each holds a function of the command's name (hyphens become underscores) and ``EXAMPLES``, pairs of a command line
-and what it does. What is costly to import (numpy, codecs, operations) is imported inside that function.
+Each module has a function of the command's name (hyphens become underscores) and ``EXAMPLES``, pairs of a command
+line and what it does. Costly imports (numpy, codecs, operations) are inside that function.
 """

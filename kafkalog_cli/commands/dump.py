@@ -39,10 +39,10 @@ _TABLE_COLUMNS = {
 class Depth:
     """How deep a log is decoded."""
 
-    records: Annotated[bool, typer.Option("--records", help="Down to the records of each batch.")] = False
+    records: Annotated[bool, typer.Option("--records", help="Show the records of each batch.")] = False
     raw: Annotated[
         bool,
-        typer.Option("--raw", help="With --records: internal topics and control records as bytes, not decoded."),
+        typer.Option("--raw", help="With --records: show internal topics and control records as bytes, not decoded."),
     ] = False
 
 
@@ -57,7 +57,7 @@ def dump(
 ) -> None:
     """Decode any kind of file: a log's batches or records, an index's entries, a snapshot, a checkpoint.
 
-    A directory gives its logs in order. Ranges start reading where the indexes say, and check that they may.
+    The logs of a directory are shown in order. A range is read from where the indexes point, once they are checked.
     Records of Kafka's internal topics and control records are decoded: key and value are then JSON objects.
     """
     from format.findings import Finding

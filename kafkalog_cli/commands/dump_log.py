@@ -43,7 +43,7 @@ _LATER_THAN_3_9 = "share-group-state-decoder"
 
 
 class DumpLogCommand(HelpfulCommand):
-    """The command with Kafka's way of reading flags."""
+    """The command, which reads its flags as Kafka does."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         """Read the words as Kafka does, and pass them on as click reads them."""
@@ -65,7 +65,7 @@ COMMAND_CLASS = DumpLogCommand
 
 
 def _emulated(words: list[str]) -> str | None:
-    """The value of --emulate, also in a command line that cannot be read."""
+    """The value of --emulate, even in a command line that is otherwise wrong."""
     for number, word in enumerate(words):
         name, equals, value = word.lstrip("-").partition("=")
         if word.startswith("-") and name == "emulate":
@@ -112,7 +112,7 @@ def _int32(text: Any) -> int:
     return int(text)
 
 
-_CLASS_HELP = "Print it with this class of Kafka's: org.apache.kafka.tools.api.{String,Integer,Long,Default}Decoder."
+_CLASS_HELP = "a class of Kafka: org.apache.kafka.tools.api.{String,Integer,Long,Default}Decoder."
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,10 +120,11 @@ class Decoders:
     """How keys and values are decoded, as Kafka's flags say it."""
 
     key_decoder_class: Annotated[
-        str | None, typer.Option("--key-decoder-class", metavar="[CLASS]", help=f"Keys. {_CLASS_HELP}")
+        str | None, typer.Option("--key-decoder-class", metavar="[CLASS]", help=f"The decoder of keys, {_CLASS_HELP}")
     ] = None
     value_decoder_class: Annotated[
-        str | None, typer.Option("--value-decoder-class", metavar="[CLASS]", help=f"Values. {_CLASS_HELP}")
+        str | None,
+        typer.Option("--value-decoder-class", metavar="[CLASS]", help=f"The decoder of values, {_CLASS_HELP}"),
     ] = None
     offsets_decoder: Annotated[
         bool, typer.Option("--offsets-decoder", help="Decode records of __consumer_offsets.")
@@ -173,19 +174,22 @@ class KafkaFlags:
     ] = False
     deep_iteration: Annotated[bool, typer.Option("--deep-iteration", help="Print records, without contents.")] = False
     skip_record_metadata: Annotated[
-        bool, typer.Option("--skip-record-metadata", help="Of records print keys and values only.")
+        bool, typer.Option("--skip-record-metadata", help="Print only the keys and values of records.")
     ] = False
     max_bytes: Annotated[
-        int, typer.Option("--max-bytes", metavar="N", parser=_int32, help="Read so many bytes of a log.")
+        int, typer.Option("--max-bytes", metavar="N", parser=_int32, help="Read at most this many bytes of a log.")
     ] = 2**31 - 1
     max_message_size: Annotated[
         int,
         typer.Option(
-            "--max-message-size", metavar="N", parser=_int32, help="The largest batch; matters with --emulate only."
+            "--max-message-size",
+            metavar="N",
+            parser=_int32,
+            help="The size of the largest batch; only used with --emulate.",
         ),
     ] = 5 * 1024 * 1024
     index_sanity_check: Annotated[
-        bool, typer.Option("--index-sanity-check", help="Of an index, say whether a broker would keep it.")
+        bool, typer.Option("--index-sanity-check", help="Print only whether a broker would keep an index.")
     ] = False
     verify_index_only: Annotated[
         bool, typer.Option("--verify-index-only", help="Compare an index with its log without printing it.")
@@ -195,7 +199,7 @@ class KafkaFlags:
         str | None,
         typer.Option(
             "--emulate",
-            help="Print exactly what this release prints, its mistakes too; the exit status is Kafka's (0 or 1).",
+            help="Print exactly what this release prints, with its mistakes; the exit status is Kafka's (0 or 1).",
             **one_of(*RELEASES),
         ),
     ] = None
@@ -203,9 +207,9 @@ class KafkaFlags:
 
 
 def dump_log(flags: KafkaFlags, judging: Judging, guards: Guards, sharing: Sharing) -> None:
-    """What kafka-dump-log prints, to the byte, from the same flags; for scripts that parse it.
+    """Print what kafka-dump-log prints, to the byte, for the same flags; for scripts that parse it.
 
-    Where Kafka's tool has a known mistake this one has not; docs/dump-log.md lists them. Text is written as UTF-8.
+    Known mistakes of Kafka's tool are corrected; docs/dump-log.md lists them. Text is written as UTF-8.
     """
     emulate, decoders = flags.emulate, flags.decoders
     if flags.version:
@@ -258,7 +262,7 @@ def _paths(files: list[str] | None, emulate: str | None) -> list[str]:
 
 
 def _print(paths: list[str], options: DumpLogOptions, limits: Limits, fail_on: Severity, jobs: int) -> None:
-    """Everything to standard output and error; raises typer.Exit with the exit code."""
+    """Print everything on standard output and error; raises typer.Exit with the exit code."""
     from format.findings import Finding, Severity
     from format.verbs.dump_log import KafkaStops, dump_log
     from kafkalog_cli.output import open_output
@@ -293,6 +297,6 @@ def _print(paths: list[str], options: DumpLogOptions, limits: Limits, fail_on: S
     if conditions and Condition.READER_GONE not in conditions:
         try:
             output.flush()
-        except Exception as error:  # what came before a failure is shown as far as it goes
+        except Exception as error:  # show what came before a failure, as far as possible
             conditions.add(condition_of(error))
     raise typer.Exit(int(combined(conditions)) or kafkas_code)

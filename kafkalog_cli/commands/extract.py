@@ -17,7 +17,7 @@ from kafkalog_cli.options.selection import Range
 from kafkalog_cli.options.work import Pacing
 from kafkalog_cli.options.writing import OutputDirectory, Resumption
 from kafkalog_cli.runner import Run
-from kafkalog_cli.written_rows import say_published, tell_resumed
+from kafkalog_cli.written_rows import say_published, show_resumed
 
 if TYPE_CHECKING:
     from format.rewriting.publishing.new_file import NewFile
@@ -46,7 +46,7 @@ class Extracted:
             "--records-per-file",
             metavar="N",
             parser=parse_positive,
-            help="Begin a new file after so many records.",
+            help="Start a new file after this many records.",
             show_default="one file per partition",
         ),
     ] = None
@@ -56,7 +56,7 @@ class Extracted:
             "--bytes-per-file",
             metavar="SIZE",
             parser=parse_size,
-            help="Begin a new file when one has grown to about this.",
+            help="Start a new file when one has grown to about this size.",
             show_default="one file per partition",
         ),
     ] = None
@@ -104,7 +104,7 @@ def extract(
             bytes_per_file=extracted.bytes_per_file,
         )
         with resumption.publication(extracted.output, sources, job) as publication:
-            tell_resumed(run, publication, resumption.resume)
+            show_resumed(run, publication, resumption.resume)
             progress = run.progress(lambda: sum(each.bytes_to_read(terms.selection) for each in found))
             terms.advance = progress.advance
             run.count("records", 0)
@@ -121,7 +121,7 @@ def extract(
 
 
 def _file_format(to: str, bytes_per_file: int | None) -> FileFormat:
-    """The format of the files; a usage error where it needs a library that is not there."""
+    """The format of the files; a usage error if it needs a library that is not installed."""
     from contextlib import suppress
     from dataclasses import replace
 

@@ -1,4 +1,4 @@
-"""kafkalog find: where an offset, a time or the largest timestamp is."""
+"""kafkalog find: the position of an offset, a time or the largest timestamp."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Sought:
         ),
     ]
     offset: Annotated[
-        int | None, typer.Option("--offset", metavar="N", parser=parse_count, help="The record with this offset.")
+        int | None, typer.Option("--offset", metavar="N", parser=parse_count, help="Find the record with this offset.")
     ] = None
     timestamp: Annotated[
         int | None,
@@ -52,12 +52,12 @@ class Sought:
             "--timestamp",
             metavar="T",
             parser=parse_moment,
-            help="The first record at or after this time: epoch milliseconds, ISO-8601 (UTC unless it says otherwise), "
-            "or relative (-2h, now).",
+            help="Find the first record at or after this time: epoch milliseconds, ISO-8601 (UTC unless it "
+            "names an offset), or relative (-2h, now).",
         ),
     ] = None
     max_timestamp: Annotated[
-        bool, typer.Option("--max-timestamp", help="The first record with the largest timestamp.")
+        bool, typer.Option("--max-timestamp", help="Find the first record with the largest timestamp.")
     ] = False
     explain: Annotated[
         bool, typer.Option("--explain", help="Show each step: segment, index entries, bytes scanned, match.")
@@ -66,15 +66,15 @@ class Sought:
         bool,
         typer.Option(
             "--past-high-watermark",
-            help="By time, also find what lies at or past the high watermark, which a broker hides from consumers.",
+            help="By time, also find records at or past the high watermark, which brokers hide from consumers.",
         ),
     ] = False
 
 
 def find(sought: Sought, output: DocumentOutput, judging: Judging, guards: Guards) -> None:
-    """Where a record is: its offset, timestamp, segment and position, looked up as a broker looks it up.
+    """Find a record as a broker does, and show its offset, timestamp, segment and position.
 
-    Index entries are checked before they are followed; one that lies is a finding, and the log is scanned instead.
+    Index entries are checked before they are followed. A wrong one is a finding, and the log is scanned instead.
     """
     from format.columns import MATCH, STEP
     from kafkalog_cli.runner import Run

@@ -38,7 +38,7 @@ EXAMPLES = (
 
 PLACES = ("key", "value", "header", "any")
 _TABLE_COLUMNS = {"record": RECORD_COLUMNS}
-# A table shows a key or value of up to so many bytes as a whole, else what is around the match.
+# A table shows keys and values of up to this many bytes as a whole, and cuts longer ones to what is around the match.
 _WHOLE_BYTES = 200
 _BEFORE_BYTES = 60
 _AFTER_BYTES = 120
@@ -52,23 +52,21 @@ class Wanted:
         list[str],
         typer.Argument(
             metavar="[PATTERN] PATH...",
-            help="What to look for, unless --bytes or --all says it; then log directories, partition directories or "
-            ".log files. Put -- before a pattern that starts with a dash.",
+            help="The text to look for, unless --bytes or --all is given; then log directories, partition "
+            "directories or .log files. Put -- before a pattern that starts with a dash.",
             show_default=False,
         ),
     ]
     regex: Annotated[
-        bool, typer.Option("--regex", help="PATTERN is a regular expression; ^ and $ are the ends of a field.")
+        bool, typer.Option("--regex", help="PATTERN is a regular expression; ^ and $ match the ends of a field.")
     ] = False
     hex_bytes: Annotated[
         Any, typer.Option("--bytes", metavar="HEX", parser=parse_hex, help="Look for these bytes instead of a PATTERN.")
     ] = None
     everything: Annotated[
-        bool, typer.Option("--all", help="No PATTERN: every record that the other options choose.")
+        bool, typer.Option("--all", help="No PATTERN: all records that the other options select.")
     ] = False
-    ignore_case: Annotated[
-        bool, typer.Option("--ignore-case", "-i", help="Upper and lower case letters are the same.")
-    ] = False
+    ignore_case: Annotated[bool, typer.Option("--ignore-case", "-i", help="Ignore the case of letters.")] = False
     in_places: Annotated[
         list[str] | None,
         typer.Option("--in", help="Where to look; may be repeated.", show_default="any", **one_of(*PLACES)),
@@ -78,19 +76,21 @@ class Wanted:
         typer.Option(
             "--header",
             metavar="NAME",
-            help="Look in the values of this header, and elsewhere only if --in says so; may be repeated. With --all: "
-            "the records that have it.",
+            help="Look in the values of this header, and elsewhere only with --in; may be repeated. With --all: "
+            "select the records that have this header.",
         ),
     ] = None
-    invert: Annotated[bool, typer.Option("--invert", help="The records that do not match.")] = False
+    invert: Annotated[bool, typer.Option("--invert", help="Select the records that do not match.")] = False
     tombstones: Annotated[bool, typer.Option("--tombstones", help="Only records whose value is null.")] = False
     producer_id: Annotated[
         int | None,
-        typer.Option("--producer-id", metavar="ID", parser=parse_count, help="Only what this producer wrote."),
+        typer.Option("--producer-id", metavar="ID", parser=parse_count, help="Only records of this producer."),
     ] = None
     producer_epoch: Annotated[
         int | None,
-        typer.Option("--producer-epoch", metavar="N", parser=parse_count, help="Only what has this producer epoch."),
+        typer.Option(
+            "--producer-epoch", metavar="N", parser=parse_count, help="Only records with this producer epoch."
+        ),
     ] = None
     rows: Rows = field(default_factory=Rows)
 
@@ -100,11 +100,13 @@ class PerFile:
     """Rows about files, in the place of records."""
 
     count: Annotated[
-        bool, typer.Option("--count", help="How many records were found in each .log file, instead of the records.")
+        bool, typer.Option("--count", help="Show the number of matching records in each .log file, not the records.")
     ] = False
     files_with_matches: Annotated[
         bool,
-        typer.Option("--files-with-matches", help="The .log files with a match, each read only up to its first."),
+        typer.Option(
+            "--files-with-matches", help="Show the .log files with a match; each is read only up to its first match."
+        ),
     ] = False
 
 
@@ -120,7 +122,7 @@ def grep(
     """Find records by text, bytes or a regular expression in keys, values and headers, by producer, time and offset.
 
     All conditions must hold. A match lies within one key, one value, or one header's name or value. Batches whose
-    CRC is wrong are not searched; a finding tells of each.
+    CRC is wrong are not searched; each is a finding.
     """
     from format.columns import FILE_MATCH, RECORD
     from format.node.target import Target
@@ -162,7 +164,7 @@ def grep(
             _show_records(run, found_lines(targets, search), wanted.rows.limit)
 
 
-# -- what was asked ----------------------------------------------------------------------------------------------
+# -- the question ----------------------------------------------------------------------------------------------
 
 
 def _pattern_and_paths(wanted: Wanted) -> tuple[Pattern | None, list[str]]:
@@ -211,7 +213,7 @@ def _check_searchable(target: Target) -> None:
     try:
         found = target.kind
     except UnreadableFile:
-        return  # the search tells of it
+        return  # the search reports it
     except InputError as error:
         raise typer.BadParameter(printable(f"{target.path}: {error.message}")) from None
     if not is_searchable(found):
@@ -222,7 +224,7 @@ def _check_searchable(target: Target) -> None:
         )
 
 
-# -- what was found ----------------------------------------------------------------------------------------------
+# -- the answer ----------------------------------------------------------------------------------------------
 
 
 def _show_records(run: Run, found: Iterable[Found], limit: int | None) -> None:
@@ -276,7 +278,7 @@ def _show_files(run: Run, searched: Iterable[LogSearched | Finding], only_names:
 
 
 def _excerpts(found: FoundRows) -> Iterator[tuple[Any, ...]]:
-    """The rows for a table: of a long key or value only what is around the match."""
+    """The rows for a table; long keys and values are cut to what is around the match."""
     from format.columns import RECORD
     from format.verbs.grep.record_search import KEY, VALUE
 
@@ -294,7 +296,7 @@ def _excerpts(found: FoundRows) -> Iterator[tuple[Any, ...]]:
 
 
 def _excerpt(field: bytes, start: int, end: int) -> bytes:
-    """What is around a match, with a … for what is left out; no character of UTF-8 is cut."""
+    """The bytes around a match, with … for what is left out; no character of UTF-8 is cut."""
     first = _character_start(field, max(0, start - _BEFORE_BYTES))
     last = _character_start(field, min(len(field), max(min(end, start + _AFTER_BYTES), first + _WHOLE_BYTES - 20)))
     dots = "…".encode()

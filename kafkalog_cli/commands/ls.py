@@ -1,4 +1,4 @@
-"""kafkalog ls: what is here."""
+"""kafkalog ls: partitions and segments, and what is odd about them."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from format.verbs.ls.ls import Listing
     from kafkalog_cli.runner import Run
 
-SORT_KEYS = ("name", "size", "segments", "batches", "time")  # those of format.verbs.ls.ls; a test compares them
+SORT_KEYS = ("name", "size", "segments", "batches", "time")  # as in format.verbs.ls.ls; a test compares them
 
 EXAMPLES = (
     ("kafkalog ls /var/kafka", "every partition of a log directory: offsets, sizes, watermarks, what is odd"),
@@ -33,7 +33,7 @@ EXAMPLES = (
     ("kafkalog ls --format jsonl /var/kafka | jq -c 'select(.mark or .notes)'", "only what is marked or remarkable"),
 )
 
-#: What a table shows, each column with the width of the terminal from which on it has room; the other formats have all.
+#: The columns of a table, each with the least width of a terminal that shows it; the other formats have all columns.
 _TABLE_COLUMNS = {
     "log_dir": {
         "path": 0,
@@ -90,7 +90,7 @@ class Listed:
         bool,
         typer.Option(
             "--scan/--no-scan",
-            help="Read the batch headers, or names, sizes and checkpoints only.",
+            help="Read the batch headers, or only names, sizes and checkpoints.",
             show_default="--scan",
         ),
     ] = True
@@ -102,7 +102,7 @@ class Listed:
             **one_of(*SORT_KEYS),
         ),
     ] = "name"
-    reverse: Annotated[bool, typer.Option("--reverse", "-r", help="The other way round.")] = False
+    reverse: Annotated[bool, typer.Option("--reverse", "-r", help="Reverse the order.")] = False
 
 
 def ls(
@@ -113,10 +113,10 @@ def ls(
     output: DocumentOutput,
     pacing: Pacing,
 ) -> None:
-    """What is here: partitions, segments, offset and time ranges, sizes, codecs, checkpoints, strays.
+    """List partitions and segments: offset and time ranges, sizes, codecs, checkpoints, strays.
 
-    Reads batch headers only, no records, and checks no CRC: verify does. A table shows the columns that fit the
-    terminal, and leaves findings of severity info to the notes; the other formats show all.
+    Only batch headers are read: use verify to check CRCs and records. A table shows the columns that fit the
+    terminal, and findings of severity info only as notes; the other formats show everything.
     """
     from format.errors import InputError
     from format.scan.selected_logs import selected_bytes
@@ -166,7 +166,7 @@ def _fitting(columns: dict[str, int], width: int) -> tuple[str, ...]:
 
 
 class _Shown:
-    """Puts listings and findings into the run; a table gets its findings at the end, so that they do not cut it up."""
+    """Writes listings and findings to the run; findings come after a table, so that they do not interrupt it."""
 
     def __init__(self, run: Run, fail_on: Severity) -> None:
         self._run = run
@@ -199,14 +199,14 @@ class _Shown:
             self._held.append(found)
 
     def finish(self) -> None:
-        """What was held back."""
+        """Write the findings that were held back for the end of the table."""
         self._run.findings(self._held)
         if self._infos:
             self._run.count("info finding", self._infos)
 
 
 def _main_schema(first: Target, segments: bool | None) -> RowSchema:
-    """What a CSV document holds: segments where they were asked for or no log directory was given, else partitions."""
+    """The rows of a CSV document: segments if they are asked for or no log directory is given, else partitions."""
     from format.columns import PARTITION, SEGMENT
     from format.errors import InputError
     from format.node.log_dir import Kind

@@ -1,4 +1,4 @@
-"""kafkalog rebuild-index: fresh indexes from the log, in a new directory."""
+"""kafkalog rebuild-index: new indexes from the log, in a new directory."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from kafkalog_cli.options.output import RowOutput
 from kafkalog_cli.options.work import Work
 from kafkalog_cli.options.writing import Indexing, OutputDirectory, Resumption, Sources
 from kafkalog_cli.runner import Run
-from kafkalog_cli.written_rows import say_published, tell_resumed, tell_written
+from kafkalog_cli.written_rows import say_published, show_resumed, show_written
 
 EXAMPLES = (
     ("kafkalog rebuild-index /var/kafka/orders-0 --output fresh", "fresh/orders-0/*.index, *.timeindex, *.txnindex"),
@@ -24,7 +24,7 @@ _TABLE_COLUMNS = ("path", "source_bytes", "batch_count", "index_entries", "time_
 
 @dataclass(frozen=True, slots=True)
 class Rebuilt:
-    """Which indexes are built anew, where they go, and what goes there with them."""
+    """Which indexes are rebuilt, where they are written, and what is copied with them."""
 
     sources: Sources
     output: OutputDirectory
@@ -42,9 +42,9 @@ def rebuild_index(
     guards: Guards,
     work: Work,
 ) -> None:
-    """Build .index, .timeindex and .txnindex anew from the log, as a broker does when it recovers a segment.
+    """Rebuild .index, .timeindex and .txnindex from the log, as a broker does when it recovers a segment.
 
-    They go into DIR/TOPIC-PARTITION; to use them, stop the broker and put them in the place of the old ones.
+    They are written to DIR/TOPIC-PARTITION; to use them, stop the broker and replace the old ones.
     """
     from format.columns import WRITTEN_SEGMENT
     from format.layout import MANIFEST
@@ -68,7 +68,7 @@ def rebuild_index(
         with_log, interval_bytes = rebuilt.with_log, indexing.interval_bytes
         job = found.job("rebuild-index", index_interval_bytes=interval_bytes, with_log=with_log)
         with resumption.publication(rebuilt.output, paths, job) as publication:
-            tell_resumed(run, publication, resumption.resume)
+            show_resumed(run, publication, resumption.resume)
             progress = run.progress((2 if with_log else 1) * found.size_bytes)
             terms = IndexRebuilding(
                 with_log=with_log,
@@ -77,7 +77,7 @@ def rebuild_index(
                 jobs=work.process_count,
                 advance=progress.advance,
             )
-            tell_written(run, rebuild_sources(found, publication, terms), counts_written=False)
+            show_written(run, rebuild_sources(found, publication, terms), counts_written=False)
             files = publication.files
             run.count("written_bytes", sum(each.size_bytes for name, each in files.items() if name != MANIFEST))
         say_published(run, publication.target)

@@ -1,4 +1,4 @@
-"""kafkalog recompress: the same records with another codec, in a new directory; or what that would save."""
+"""kafkalog recompress: the same records with another codec in a new directory, or an estimate of what that saves."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from kafkalog_cli.options.parsers import one_of, parse_size
 from kafkalog_cli.options.work import Work
 from kafkalog_cli.options.writing import Indexing, Resumption, Sources
 from kafkalog_cli.runner import Run
-from kafkalog_cli.written_rows import SEGMENT_TABLE_COLUMNS, say_published, tell_resumed, tell_written
+from kafkalog_cli.written_rows import SEGMENT_TABLE_COLUMNS, say_published, show_resumed, show_written
 
 if TYPE_CHECKING:
     from format.limits import Limits
@@ -34,7 +34,7 @@ EXAMPLES = (
 
 @dataclass(frozen=True, slots=True)
 class Recompressed:
-    """What is recompressed and how, where it goes, and what is only measured or explained."""
+    """What is recompressed and how, where it is written, and whether it is only measured or explained."""
 
     sources: Sources
     output: Annotated[
@@ -42,7 +42,7 @@ class Recompressed:
         typer.Option(
             "--output",
             metavar="DIR",
-            help="A new directory for the result, outside the sources; it appears whole or not at all.",
+            help="A new directory for the result, outside the sources; it appears only when it is complete.",
         ),
     ] = None
     codec: Annotated[str | None, typer.Option("--codec", help="The codec to use.", **one_of(*CODEC_NAMES))] = None
@@ -51,7 +51,7 @@ class Recompressed:
         typer.Option(
             "--level",
             metavar="N",
-            help="Its level: gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22.",
+            help="The compression level: gzip 1 to 9, lz4 1 to 17, zstd -131072 to 22.",
             show_default="Kafka's: gzip 6, lz4 9, zstd 3",
         ),
     ] = None
@@ -60,10 +60,10 @@ class Recompressed:
     ] = False
     sample: Sample = field(default_factory=Sample)
     explain: Annotated[
-        bool, typer.Option("--explain", help="For each batch, what would be done and why; write nothing.")
+        bool, typer.Option("--explain", help="Show for each batch what would be done and why; write nothing.")
     ] = False
     force: Annotated[
-        bool, typer.Option("--force", help="Recompress batches that have the codec already, as for another level.")
+        bool, typer.Option("--force", help="Recompress batches that already have the codec, for another level.")
     ] = False
     merge_bytes: Annotated[
         int | None,
@@ -71,8 +71,8 @@ class Recompressed:
             "--batch-bytes",
             metavar="SIZE",
             parser=parse_size,
-            help="Merge neighbouring batches, as they are in the source, up to this size; never those of producers "
-            "with ids.",
+            help="Merge neighbouring batches up to this size, as they are in the source; batches of producers with "
+            "ids are never merged.",
             show_default="no merging",
         ),
     ] = None
@@ -85,13 +85,13 @@ class Recompressed:
             "--segment-bytes",
             metavar="SIZE",
             parser=parse_size,
-            help="Roll a new segment where one would grow past this.",
+            help="Start a new segment where one would grow past this size.",
             show_default="as in the source, and 2 GiB at most",
         ),
     ] = None
     skip_damaged: Annotated[
         bool,
-        typer.Option("--skip-damaged", help="Leave out, and list, what is damaged, instead of refusing the source."),
+        typer.Option("--skip-damaged", help="Leave out what is damaged, and list it, instead of refusing the source."),
     ] = False
 
     @property
@@ -108,10 +108,10 @@ def recompress(
     output: RowOutput,
     guards: Guards,
 ) -> None:
-    """Write the same records with another codec, with new indexes, into a new directory.
+    """Write the same records with another codec, and new indexes, into a new directory.
 
     Offsets, timestamps, keys, values, headers, producers, transactions and leader epochs stay as they are. What was
-    written is read back and compared, record by record, before it appears. Batches that have the codec already are
+    written is read back and compared, record by record, before it appears. Batches that already have the codec are
     copied byte for byte. A damaged source is refused: run salvage first.
     """
     from format.columns import BATCH_DECISION, ESTIMATE
@@ -160,7 +160,7 @@ def recompress(
             index_interval_bytes=indexing.interval_bytes,
         )
         with resumption.publication(recompressed.output or "", paths, job) as publication:
-            tell_resumed(run, publication, resumption.resume)
+            show_resumed(run, publication, resumption.resume)
             terms = Recompression(
                 plan=plan,
                 segment_bytes=recompressed.segment_bytes,
@@ -170,7 +170,7 @@ def recompress(
                 jobs=work.process_count,
                 advance=run.progress(2 * found.size_bytes).advance,
             )
-            tell_written(run, recompress_sources(found, publication, terms))
+            show_written(run, recompress_sources(found, publication, terms))
         if run.summary.counts.get("lost_bytes"):
             run.condition(Condition.DAMAGE)
         say_published(run, publication.target)

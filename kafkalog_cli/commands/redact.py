@@ -15,10 +15,10 @@ from kafkalog_cli.options.reading import check_path
 from kafkalog_cli.options.work import Work
 from kafkalog_cli.options.writing import Indexing, OutputDirectory, Resumption, Sources
 from kafkalog_cli.runner import Run
-from kafkalog_cli.written_rows import SEGMENT_TABLE_COLUMNS, say_published, tell_resumed, tell_written
+from kafkalog_cli.written_rows import SEGMENT_TABLE_COLUMNS, say_published, show_resumed, show_written
 
 EXAMPLES = (
-    ("kafkalog redact /mnt/kafka/orders-0 --output shared", "hashes under a key that nobody keeps"),
+    ("kafkalog redact /mnt/kafka/orders-0 --output shared", "hashes under a random key, which is not kept"),
     ("kafkalog redact /mnt/kafka --output shared --key-file secret", "the same keys give the same hashes next time"),
     ("kafkalog redact /mnt/kafka/orders-0 --output shared --mode fill --header-names", "nothing but lengths is left"),
 )
@@ -28,14 +28,16 @@ _MOST_KEY_BYTES = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Redacted:
-    """What is redacted, where the copy goes, and what takes the place of the bytes."""
+    """What is redacted, where the copy is written, and what replaces the bytes."""
 
     sources: Sources
     output: OutputDirectory
     mode: Annotated[
         str,
         typer.Option(
-            "--mode", help="What to put in: keyed hashes, equal for equal bytes, or filler.", **one_of("hash", "fill")
+            "--mode",
+            help="What replaces the bytes: keyed hashes, equal for equal bytes, or filler.",
+            **one_of("hash", "fill"),
         ),
     ] = "hash"
     key_file: Annotated[
@@ -43,12 +45,12 @@ class Redacted:
         typer.Option(
             "--key-file",
             metavar="FILE",
-            help="The secret key of the hashes: the whole file, 16 bytes or more.",
+            help="A file with the secret key of the hashes, 16 bytes or more.",
             show_default="a random key, used once",
         ),
     ] = None
     header_names: Annotated[
-        bool, typer.Option("--header-names", help="Replace the names of headers, too, not only their values.")
+        bool, typer.Option("--header-names", help="Replace the names of headers too, not only their values.")
     ] = False
 
 
@@ -61,10 +63,10 @@ def redact(
     guards: Guards,
     work: Work,
 ) -> None:
-    """Copy logs into a new directory with every key, value and header value replaced by as many other bytes.
+    """Copy logs into a new directory, with every key, value and header value replaced by other bytes of equal length.
 
-    Offsets, timestamps, sizes, nulls, producers and batch boundaries stay, so that the copy can be handed on and still
-    be examined. What cannot be read cannot be redacted: it is left out, with a finding. Topic names stay.
+    Offsets, timestamps, sizes, nulls, producers and batch boundaries stay, so that the copy can be shared and still be
+    examined. What cannot be read cannot be redacted: it is left out, with a finding. Topic names stay.
     """
     from format.columns import WRITTEN_SEGMENT
     from format.rewriting.sources import read_write_sources
@@ -102,9 +104,9 @@ def redact(
         found = read_write_sources(paths, takes_files=True)
         job = found.job("redact", **asked.options())
         with resumption.publication(redacted.output, paths, job) as publication:
-            tell_resumed(run, publication, resumption.resume)
+            show_resumed(run, publication, resumption.resume)
             terms = replace(asked, advance=run.progress(2 * found.size_bytes).advance)
-            tell_written(run, redact_sources(found, publication, terms, result))
+            show_written(run, redact_sources(found, publication, terms, result))
         run.count("records", result.record_count)
         for words in result.left_out:
             run.not_checked(words)
@@ -112,7 +114,7 @@ def redact(
 
 
 def _key(path: str | None) -> bytes:
-    """The key in a file, which may be a pipe; a random one without a file. Raises a usage error."""
+    """The key from a file, which may be a pipe, or a random key without a file. Raises a usage error."""
     import os
 
     from format.io.source import os_reason

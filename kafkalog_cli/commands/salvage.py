@@ -1,4 +1,4 @@
-"""kafkalog salvage: every intact batch into a new directory, and what is lost."""
+"""kafkalog salvage: copy every intact batch into a new directory, and list what is lost."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from kafkalog_cli.options.output import RowOutput
 from kafkalog_cli.options.work import Work
 from kafkalog_cli.options.writing import Indexing, OutputDirectory, Resumption, Sources
 from kafkalog_cli.runner import Run
-from kafkalog_cli.written_rows import SEGMENT_TABLE_COLUMNS, say_published, tell_resumed, tell_written
+from kafkalog_cli.written_rows import SEGMENT_TABLE_COLUMNS, say_published, show_resumed, show_written
 
 EXAMPLES = (
     ("kafkalog salvage /mnt/broken --output /mnt/saved", "a whole log directory; a broker can start on the result"),
@@ -39,8 +39,9 @@ def salvage(
 ) -> None:
     """Copy every intact batch, byte for byte, into a new directory, with new indexes, and list what is lost.
 
-    Each lost byte range is a finding with the offsets that it held; all of them are in DIR/manifest.json too. The exit
-    status is 1 when something is lost. A broker that starts on the result checks it all and builds producer state anew.
+    Each lost byte range is a finding with its offsets; DIR/manifest.json lists all of them, too. The exit
+    status is 1 when something is lost. A broker that starts on the result checks all of it and rebuilds its producer
+    state.
     """
     from format.columns import WRITTEN_SEGMENT
     from format.rewriting.rewriter import WriteTerms
@@ -65,14 +66,14 @@ def salvage(
         job = found.job("salvage", index_interval_bytes=indexing.interval_bytes)
         result = RewritingResult()
         with resumption.publication(salvaged.output, paths, job) as publication:
-            tell_resumed(run, publication, resumption.resume)
+            show_resumed(run, publication, resumption.resume)
             terms = WriteTerms(
                 limits=guards.limits,
                 interval_bytes=indexing.interval_bytes,
                 jobs=work.process_count,
                 advance=run.progress(2 * found.size_bytes).advance,
             )
-            tell_written(run, salvage_sources(found, publication, terms, result))
+            show_written(run, salvage_sources(found, publication, terms, result))
             run.count("losses", len(result.losses))
         if result.losses:
             run.condition(Condition.DAMAGE)

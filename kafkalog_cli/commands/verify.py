@@ -1,4 +1,4 @@
-"""kafkalog verify: findings, and what was covered."""
+"""kafkalog verify: findings, and counts of what was checked."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Depth:
         str,
         typer.Option(
             "--level",
-            help="How deep: batch headers, and CRCs, and records, and everything across files.",
+            help="How deep to check: batch headers, then also CRCs, then records, then everything across files.",
             **one_of(*LEVELS),
         ),
     ] = "full"
@@ -46,7 +46,7 @@ class KeyPlaces:
         str | None,
         typer.Option(
             "--partitioner",
-            help="Hold the keys of records against this partitioner, that of the Java clients; needs --partitions.",
+            help="Check the keys of records against this partitioner, the default of Java clients; needs --partitions.",
             show_default=False,
             **one_of("murmur2"),
         ),
@@ -57,7 +57,7 @@ class KeyPlaces:
             "--partitions",
             metavar="N",
             min=1,
-            help="How many partitions the topic has, for --partitioner.",
+            help="The number of partitions of the topic, for --partitioner.",
             show_default=False,
         ),
     ] = None
@@ -72,9 +72,9 @@ def verify(
     guards: Guards,
     work: Work,
 ) -> None:
-    """Check logs and what lies beside them; every finding says what it means and what to do next.
+    """Check logs and their side files. Every finding says what it means and what to do next.
 
-    Goes on past damage: after it, reading starts again at the next intact batch.
+    Damage does not end the run: reading continues at the next intact batch.
     """
     from format.node.log_dir import Kind
     from format.verbs.verify.terms import NOT_CHECKED, Coverage, Verification

@@ -1,4 +1,4 @@
-"""Where a Spark job runs, and where its tables go."""
+"""Options of Spark jobs: where they run, and where their tables are written."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from kafkalog_cli.options.parsers import parse_size, shown
 
 
 def check_conf(settings: list[str] | None) -> list[str] | None:
-    """The settings, when each has a key and a value."""
+    """The settings; refused if one is not KEY=VALUE."""
     for each in settings or ():
         key, equals, _value = each.partition("=")
         if not (key and equals):
@@ -21,7 +21,7 @@ def check_conf(settings: list[str] | None) -> list[str] | None:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Where a Spark job runs, how it cuts its work, and where its tables go."""
+    """Where a Spark job runs, how it cuts its work, and where its tables are written."""
 
     master: Annotated[
         str | None,
@@ -38,7 +38,7 @@ class Cluster:
     broker_id: Annotated[
         int | None,
         typer.Option(
-            "--broker-id", metavar="N", help="Who the rows of the tables are from.", show_default="meta.properties"
+            "--broker-id", metavar="N", help="The broker id in the rows of the tables.", show_default="meta.properties"
         ),
     ] = None
     range_size: Annotated[
@@ -47,12 +47,12 @@ class Cluster:
             "--range-size",
             metavar="SIZE",
             parser=parse_size,
-            help="How much of a large log one task reads.",
+            help="The part of a large log that one task reads.",
             show_default="64MiB, more where there are terabytes",
         ),
     ] = None
 
     @property
     def settings(self) -> dict[str, str]:
-        """The settings of Spark by key; of one given twice the last counts."""
+        """The settings of Spark by key; if one is given twice, the last counts."""
         return dict(each.split("=", 1) for each in self.conf or ())

@@ -1,4 +1,4 @@
-"""A codec's level, and how much of a log is measured to estimate what codecs save."""
+"""Compression levels, and the size of the sample for estimates."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def check_level(codec: str | None, level: int | None) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Sample:
-    """How much of each topic is measured."""
+    """The part of each topic that is measured."""
 
     sample: Annotated[
         int | None,

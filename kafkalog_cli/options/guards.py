@@ -1,4 +1,4 @@
-"""Guards against hostile or outsized data: what a batch, a record or a zstd frame may take."""
+"""Limits that guard against hostile or oversized data: sizes of a batch, a record and a zstd window."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def _mebibytes(size_bytes: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DecompressionGuard:
-    """What one batch may take when decompressed."""
+    """The largest size of one batch when decompressed."""
 
     max_decompressed_bytes: Annotated[
         int | None,
@@ -25,7 +25,7 @@ class DecompressionGuard:
             "--max-decompressed-bytes",
             metavar="SIZE",
             parser=parse_size,
-            help="What one batch may take when decompressed, such as 512MiB.",
+            help="Largest size of one batch when decompressed, such as 512MiB.",
             show_default=_mebibytes(DEFAULT_LIMITS.max_decompressed_bytes),
         ),
     ] = None
@@ -37,7 +37,7 @@ class DecompressionGuard:
 
 @dataclass(frozen=True, slots=True)
 class Guards:
-    """What one batch, one record and one zstd frame may take."""
+    """The largest sizes of one batch, one record and one zstd window."""
 
     decompression: DecompressionGuard = field(default_factory=DecompressionGuard)
     max_record_bytes: Annotated[
@@ -46,7 +46,7 @@ class Guards:
             "--max-record-bytes",
             metavar="SIZE",
             parser=parse_size,
-            help="What one record may take.",
+            help="Largest size of one record.",
             show_default=_mebibytes(DEFAULT_LIMITS.max_record_bytes),
         ),
     ] = None
@@ -56,7 +56,7 @@ class Guards:
             "--max-zstd-window",
             metavar="SIZE",
             parser=parse_size,
-            help="The window that a zstd frame may ask for.",
+            help="Largest window that a zstd frame may request.",
             show_default=_mebibytes(DEFAULT_LIMITS.max_zstd_window_bytes),
         ),
     ] = None
@@ -71,5 +71,5 @@ class Guards:
 
 
 def _limits(**given: int | None) -> Limits:
-    """The default limits with those that were given in their place."""
+    """The default limits, replaced where values were given."""
     return replace(DEFAULT_LIMITS, **{name: value for name, value in given.items() if value is not None})

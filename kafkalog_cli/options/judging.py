@@ -1,4 +1,4 @@
-"""How deep a log is checked, and from which severity on a finding makes the exit status 1."""
+"""The levels of checks, and the least severity of findings that makes the exit status 1."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Judging:
             metavar="|".join(_LABELS),
             parser=parse_severity,
             autocompletion=completion_of(_LABELS),
-            help="The severity from which on a finding makes the exit status 1.",
+            help="Exit with status 1 for findings of at least this severity.",
             show_default=DEFAULT_SEVERITY.label,
         ),
     ] = DEFAULT_SEVERITY

@@ -1,7 +1,7 @@
-"""Kafka's way with flags (jopt-simple without abbreviations), turned into the way that click reads them.
+"""Flags as Kafka's tools read them (jopt-simple without abbreviations), for click.
 
-What differs: one dash does as well as two; a flag's value after ``=`` is ignored where it takes none; a value may begin
-with a dash where it is required, and not where it is optional; other words are ignored; nothing is abbreviated.
+The differences: one dash is as good as two; a value after ``=`` is ignored if the flag takes none; a required value may
+begin with a dash, an optional one may not; other words are ignored; nothing is abbreviated.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class ParsedFlags:
 
 
 def parse_flags(words: Sequence[str], known: Mapping[str, Takes]) -> ParsedFlags:
-    """The command line by a table of flags, without dashes; raises FlagError."""
+    """Parse a command line; ``known`` has the flags without dashes. Raises FlagError."""
     parsed = ParsedFlags()
     at = 0
     while at < len(words):

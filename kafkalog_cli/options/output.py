@@ -1,4 +1,4 @@
-"""How results come out: their format, the file that they go to, and what is said beside them."""
+"""Output: the format of rows, the file that they are written to, and --quiet."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from kafkalog_cli.render import FORMATS
 Format = Annotated[
     str | None,
     typer.Option(
-        "--format", help="How rows are written.", show_default="table on a terminal, else text", **one_of(*FORMATS)
+        "--format", help="Format of the rows.", show_default="table on a terminal, else text", **one_of(*FORMATS)
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary on standard error.")]
 
 
 class Output(Protocol):
-    """What a run needs to know; ``output_file`` None is standard output, ``format_name`` None depends on it."""
+    """What a run needs to know. ``output_file`` None is standard output; ``format_name`` None depends on it."""
 
     @property
     def format_name(self) -> str | None: ...

@@ -1,9 +1,8 @@
-"""A short cut for option values: our own parsers do the work, without the validation library typer would load.
+"""Fast conversion of option values: with our own parsers, without the validation library that typer would load.
 
-typer turns strings into values with pydantic, whose import costs more than all the rest of a short command. What a
-parser of ours, or no parser at all, is enough for is done here; anything else goes the library's own way, so that a
-typer that works otherwise is merely slower. Only ``process_value(context, value)`` is overridden, a method that
-click and typer have always had.
+typer converts strings with pydantic, whose import takes longer than the rest of a short command. Values that need only
+a parser of ours, or none, are converted here; all others are left to typer, so that a typer that works in another way
+is merely slower. Only ``process_value(context, value)`` is overridden, a method that click and typer have always had.
 """
 
 from __future__ import annotations
@@ -16,7 +15,7 @@ import typer
 
 
 def quick(parameters: list[Any], function: Callable[..., Any] | None = None) -> list[Any]:
-    """The parameters of a typer command, made from ``function``, each with the short cut."""
+    """The parameters of the typer command made from ``function``, each with the fast conversion."""
     new = [each for each in parameters if "process_value" not in vars(each)]
     hints = get_type_hints(function, include_extras=True) if new and function is not None else {}
     for parameter in new:
@@ -26,7 +25,7 @@ def quick(parameters: list[Any], function: Callable[..., Any] | None = None) -> 
 
 
 def _converter(hint: Any) -> Callable[[str], Any] | None:
-    """What makes the value of one string; None where that is left to typer."""
+    """The function that converts one string; None if that is left to typer."""
     if get_origin(hint) is not Annotated:
         return None
     kind, *metadata = get_args(hint)
@@ -46,7 +45,7 @@ def _process(
 ) -> Any:
     is_multiple = parameter.multiple or parameter.nargs != 1
     if value is None and parameter.required and context.resilient_parsing:
-        return None  # the shell asks for completions: nothing is complete yet
+        return None  # shell completion: the command line is not complete yet
     try:
         if value is None and not parameter.required and (not is_multiple or parameter.nargs in (1, -1)):
             result: Any = () if is_multiple else None
@@ -61,7 +60,7 @@ def _process(
         ):
             result = tuple(convert(each) for each in value)
         elif not isinstance(value, (str, list, tuple)):
-            result = value  # a default, which is parsed already
+            result = value  # a default, which is converted already
         else:
             return library_way(context, value)
     except typer.BadParameter as error:

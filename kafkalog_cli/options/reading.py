@@ -1,4 +1,4 @@
-"""What is read: paths, and the kind that they are read as."""
+"""Input: paths, and the kind of file to read them as."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
 
 
 def check_paths(paths: list[str] | None) -> list[str] | None:
-    """The paths, when all of them exist: a mistyped one stops everything before the work begins."""
+    """The paths; refused if one of them does not exist, before any work begins."""
     for path in paths or ():
         check_path(path)
     return paths
 
 
 def check_path(path: str) -> str:
-    """The path, when it exists; one that exists and cannot be read is reported by the operation."""
+    """The path; refused if it does not exist. One that cannot be read is reported by the operation."""
     if is_remote(path):
         raise typer.BadParameter(
             f"{shown(path)}: other file systems are read by kafkalog scan, as in: kafkalog scan verify {shown(path)}"
@@ -58,7 +58,7 @@ class AsKind:
         str | None,
         typer.Option(
             "--as",
-            help="Read the path as this kind, whatever its name says.",
+            help="Read the path as this kind of file, whatever its name is.",
             **(one_of(*(kind.value for kind in Kind)) | {"metavar": "KIND"}),
         ),
     ] = None

@@ -1,4 +1,4 @@
-"""What is chosen: ranges of offsets and times, and how many rows."""
+"""Selection of records: ranges of offsets and times, and the number of rows."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _RANGES = {name: ends for ends in (("from_offset", "to_offset"), ("from_time", "
 
 
 def check_range(context: typer.Context, parameter: typer.CallbackParam, value: int | None) -> int | None:
-    """One end of a range of offsets or times, when it does not lie on the wrong side of the other end."""
+    """The value, one end of a range of offsets or times; refused if the range would be empty."""
     first, last = _RANGES[str(parameter.name)]
     given = context.params | {parameter.name: value}
     start, end = given.get(first), given.get(last)
@@ -34,7 +34,7 @@ class Range:
     from_offset: Annotated[
         int | None,
         typer.Option(
-            "--from-offset", metavar="N", parser=parse_count, callback=check_range, help="From this offset on."
+            "--from-offset", metavar="N", parser=parse_count, callback=check_range, help="Start at this offset."
         ),
     ] = None
     to_offset: Annotated[
@@ -44,7 +44,7 @@ class Range:
             metavar="N",
             parser=parse_count,
             callback=check_range,
-            help="Up to this offset, itself included.",
+            help="Stop after this offset.",
         ),
     ] = None
     from_time: Annotated[
@@ -54,7 +54,7 @@ class Range:
             metavar="T",
             parser=parse_moment,
             callback=check_range,
-            help="From this time on: epoch milliseconds, ISO-8601 (UTC unless it says otherwise), or relative (-2h, "
+            help="Start at this time: epoch milliseconds, ISO-8601 (UTC unless it names an offset), or relative (-2h, "
             "now).",
         ),
     ] = None
@@ -65,7 +65,7 @@ class Range:
             metavar="T",
             parser=parse_moment,
             callback=check_range,
-            help="Up to this time, itself included.",
+            help="Stop after this time.",
         ),
     ] = None
 
@@ -79,11 +79,11 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Ranges of offsets and times, and how many rows of them."""
+    """Ranges of offsets and times, and the number of rows."""
 
     range: Range = field(default_factory=Range)
     limit: Annotated[
-        int | None, typer.Option("--limit", metavar="N", parser=parse_positive, help="Stop after so many rows.")
+        int | None, typer.Option("--limit", metavar="N", parser=parse_positive, help="Stop after N rows.")
     ] = None
 
 

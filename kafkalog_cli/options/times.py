@@ -1,6 +1,6 @@
-"""Times as people give and read them: the ``T`` of the options, and ISO-8601 for tables.
+"""Times of the command line: the ``T`` of the options.
 
-Inside the program a time is an integer: milliseconds since 1970 in UTC, 64 bits, signed, as in Kafka.
+Inside the program a time is an integer as in Kafka: milliseconds since 1970 in UTC, 64 bits, signed.
 """
 
 from __future__ import annotations
@@ -20,10 +20,10 @@ _MIN, _MAX = -(2**63), 2**63 - 1
 
 
 def parse_time(text: str, now_ms: int | None = None) -> int:
-    """Epoch milliseconds of a time in words: ``1714564800000``, ``2024-05-01T12:00``, ``-2h``, ``-1d12h``, ``now``.
+    """Epoch milliseconds of a time as text: ``1714564800000``, ``2024-05-01T12:00``, ``-2h``, ``-1d12h``, ``now``.
 
-    Digits alone are epoch milliseconds. ISO-8601 times are UTC unless they name an offset; parts of a millisecond
-    are cut off. Relative times count from ``now_ms``, by default the clock. ValueError with words for a user.
+    Digits alone are epoch milliseconds. ISO-8601 times are UTC unless they name an offset; fractions of a millisecond
+    are cut off. Relative times count from ``now_ms``, by default the clock. Raises ValueError with a message for users.
     """
     text = text.strip()
     if _DIGITS.fullmatch(text):

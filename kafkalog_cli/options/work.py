@@ -1,4 +1,4 @@
-"""How the work is done: over how many processes, and how a host that runs a broker is spared."""
+"""How the work is done: the number of processes, and options for hosts that run a broker."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from kafkalog_cli.options.parsers import parse_positive, parse_rate
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """Over how many processes large work is shared."""
+    """The number of processes that share large work."""
 
     jobs: Annotated[
         int | None,
@@ -22,14 +22,14 @@ class Sharing:
             "--jobs",
             metavar="N",
             parser=parse_positive,
-            help="How many processes share large work.",
+            help="Number of processes that share large work.",
             show_default="the number of processors",
         ),
     ] = None
 
     @property
     def process_count(self) -> int:
-        """What was given, else the number of processors that this process may use."""
+        """The given number, else the number of processors that this process may use."""
         if self.jobs is not None:
             return self.jobs
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
@@ -37,7 +37,7 @@ class Sharing:
 
 @dataclass(frozen=True, slots=True)
 class Pacing:
-    """How fast files are read, and what stays of them in the page cache."""
+    """The rate of reading, and the use of the page cache."""
 
     max_rate: Annotated[
         int | None,
@@ -45,14 +45,12 @@ class Pacing:
             "--max-rate",
             metavar="MB/S",
             parser=parse_rate,
-            help="Read no more than so many megabytes in a second, by one process.",
+            help="Read at most this many megabytes per second, with one process.",
         ),
     ] = None
     cache_friendly: Annotated[
         bool,
-        typer.Option(
-            "--cache-friendly", help="Leave the page cache as it was: let go at once of what was not in it before."
-        ),
+        typer.Option("--cache-friendly", help="Leave the page cache as it was: drop pages that were not in it before."),
     ] = False
 
     def reading(self) -> AbstractContextManager[None]:
@@ -67,14 +65,14 @@ class Pacing:
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """Both: work that is shared and paced."""
+    """Work that is shared by processes and paced."""
 
     sharing: Sharing = field(default_factory=Sharing)
     pacing: Pacing = field(default_factory=Pacing)
 
     @property
     def process_count(self) -> int:
-        """How many processes to use: one process keeps to a rate."""
+        """The number of processes: one if a rate is given."""
         return self.sharing.process_count if self.pacing.max_rate is None else 1
 
     def reading(self) -> AbstractContextManager[None]:

@@ -1,4 +1,4 @@
-"""What the commands that write a new directory have in common."""
+"""Options of the commands that write a new directory."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ OutputDirectory = Annotated[
     typer.Option(
         "--output",
         metavar="DIR",
-        help="A new directory for the result, outside the sources; it appears whole or not at all.",
+        help="A new directory for the result, outside the sources; it appears only when it is complete.",
         show_default=False,
     ),
 ]
@@ -47,17 +47,17 @@ class Sources:
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """What becomes of an interrupted run."""
+    """Whether an interrupted run can be, or is, continued."""
 
     resume: Annotated[
         bool,
         typer.Option(
             "--resume",
-            help="Take up what an interrupted run of the same command left; finished files are hashed first.",
+            help="Continue an interrupted run of the same command, after a check of the files that it finished.",
         ),
     ] = False
     keep_partial: Annotated[
-        bool, typer.Option("--keep-partial", help="After a failure keep what was written, for --resume.")
+        bool, typer.Option("--keep-partial", help="Keep what was written when the run fails, for --resume.")
     ] = False
 
     def publication(self, output: str, sources: Sequence[Path], job: Mapping[str, Any]) -> Publication:
@@ -69,7 +69,7 @@ class Resumption:
 
 @dataclass(frozen=True, slots=True)
 class Indexing:
-    """How dense new indexes are."""
+    """The density of new indexes."""
 
     index_interval: Annotated[
         int | None,
@@ -77,7 +77,7 @@ class Indexing:
             "--index-interval-bytes",
             metavar="SIZE",
             parser=parse_size,
-            help="Log bytes between index entries, as the topic's index.interval.bytes.",
+            help="Log bytes between index entries, like the topic's index.interval.bytes.",
             show_default="4096",
         ),
     ] = None

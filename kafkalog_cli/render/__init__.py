@@ -16,18 +16,18 @@ class Renderer(Protocol):
     """One document on its way out."""
 
     def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Render rows, tuples aligned with the schema's columns: any iterable, read once.
+        """Render rows, tuples in the order of the schema's columns, from an iterable that is read once.
 
-        Where it raises, the rows before that are rendered all the same.
+        If it raises, the rows before that are rendered.
         """
         ...
 
     def write_raw(self, lines: bytes | memoryview) -> None:
-        """Pass on whole lines that are in the renderer's format already, UTF-8, each with its LF."""
+        """Write whole lines that are in the renderer's format already, in UTF-8, each with its LF."""
         ...
 
     def finish(self, summary: Summary, shown: bool) -> None:
-        """The end of the document; ``shown`` says whether the summary belongs to it in text and tables, too."""
+        """End the document; ``shown`` says whether text and tables show the summary, too."""
         ...
 
 
@@ -39,7 +39,7 @@ def open_renderer(
     table_columns: Mapping[str, Sequence[str]] | None = None,
     aside: Callable[[str], None],
 ) -> Renderer:
-    """The renderer of a format; ``aside`` takes lines for which the format has no place.
+    """The renderer of a format; ``aside`` is called with lines that the format cannot hold.
 
     ``main_schema`` is what CSV holds; ``table_columns`` names, by row type, the columns that tables show.
     """

@@ -1,6 +1,6 @@
-"""CSV: a header and the rows of one type, the command's main one; a CSV document has no place for others.
+"""CSV: a header and the rows of one type, the command's main one; rows of other types are left out.
 
-Quoting as in RFC 4180, lines end in LF. Null is an empty cell, the empty string is ``""``. Cells are escaped like
+Quoting follows RFC 4180; lines end in LF. Null is an empty cell, the empty string is ``""``. Cells are escaped like
 text. No cell is a formula: text that starts with = + - @ (or their full-width forms) or with an apostrophe gets an
 apostrophe in front; numbers stay numbers.
 """
@@ -53,12 +53,12 @@ class CsvRenderer:
             self._output.write(lines.encode())
 
     def write_raw(self, lines: bytes | memoryview) -> None:
-        """Hand over whole lines of the main schema that are CSV already."""
+        """Write whole lines of the main schema that are CSV already."""
         self._write_header()
         self._output.write(lines)
 
     def finish(self, summary: Summary, shown: bool) -> None:
-        """The header, where no row came, and a word about rows that had no place."""
+        """Write the header if there was no row, and report the rows that were left out."""
         self._write_header()
         if self._left_out and self._schema is not None:
             rows = ", ".join(counted(count, kind) for kind, count in sorted(self._left_out.items()))
@@ -78,7 +78,7 @@ class CsvRenderer:
 
 
 def cell_writers(schema: RowSchema) -> list[Callable[[Any], str]]:
-    """For each column what makes a cell of a value; null, an empty cell, is not asked about."""
+    """For each column the function that makes a cell of a value; null is always an empty cell."""
     return [_cell_writer(each) for each in schema.columns]
 
 

@@ -1,10 +1,10 @@
-"""Screen-safe text: what could move a cursor, turn text around or hide in it becomes a visible backslash escape.
+"""Screen-safe text: characters that move the cursor, reorder text or are invisible become backslash escapes.
 
-Escaped are C0, DEL and C1 controls, line and paragraph separators, surrogates, and every code point that Unicode
+These are C0, DEL and C1 controls, line and paragraph separators, surrogates, and every code point that Unicode
 calls default-ignorable: bidirectional controls, zero-width characters, variation selectors, tags, fillers, the BOM.
 
-The text form is lossless. ``\\n \\r \\t \\\\`` are what they are in Python; ``\\xNN`` is one raw byte, so below 80 also
-the ASCII character; ``\\uNNNN`` and ``\\UNNNNNNNN`` are characters.
+The text form is lossless. ``\\n \\r \\t \\\\`` mean the same as in Python; ``\\xNN`` is one raw byte (below 80 also
+the ASCII character); ``\\uNNNN`` and ``\\UNNNNNNNN`` are characters.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def escape_bytes(value: bytes) -> str:
 
 
 def printable(text: str) -> str:
-    """Screen-safe, for messages: backslashes stay single, so it is not meant to be read back."""
+    """The screen-safe form for messages: backslashes stay single, so it cannot be read back."""
     if text.isascii() and text.isprintable():
         return text
     return _unsafe().sub(_text_escape, text)

@@ -1,4 +1,4 @@
-"""Findings for a person at a terminal: one paragraph each, the informational ones grouped, what to do at the end.
+"""Findings on a terminal: one paragraph each, informational ones grouped, what to do at the end.
 
 A table of them would be too wide to read. The other formats have every finding as a row.
 """
@@ -36,10 +36,10 @@ class FindingList:
         self._width = max(_LEAST_WIDTH, min(_MOST_WIDTH, terminal_width or _MOST_WIDTH))
         self._is_coloured = is_coloured
         self._groups: dict[str, _Group] = {}
-        self._told: dict[str, dict[str, None]] = {}  # the next steps of each code, in order
+        self._next_steps: dict[str, dict[str, None]] = {}  # the next steps of each code, in order
 
     def paragraphs(self, row: tuple[Any, ...]) -> str:
-        """What to print for one finding now: nothing for an informational one, which is grouped."""
+        """The paragraph of one finding; empty for an informational one, which is grouped."""
         code, severity, path, message = (
             printable(str(row[_AT[name]])) for name in ("code", "severity", "path", "message")
         )
@@ -47,14 +47,14 @@ class FindingList:
             group = self._groups.setdefault(code, _Group(0, path, message))
             group.count += 1
             return ""
-        self._told.setdefault(code, {})[printable(str(row[_AT["next_step"]]))] = None
+        self._next_steps.setdefault(code, {})[printable(str(row[_AT["next_step"]]))] = None
         head = f"{self._styled(f'{severity:<7}', severity)}  {code}"
         place = _place(row)
         lines = [head + (f"  {place}" if place else ""), _INDENT + path, *self._folded(message, _INDENT)]
         return "\n".join(lines) + "\n\n"
 
     def closing(self) -> str:
-        """The informational findings by code, then what each told code means for a broker and what to do."""
+        """The informational findings by code, then what each shown code means for a broker and what to do."""
         return "".join(self._closing())
 
     def _closing(self) -> Iterator[str]:
@@ -69,10 +69,10 @@ class FindingList:
                     *self._folded(group.message, _INDENT),
                 ]
             yield "\n".join(lines) + "\n\n"
-        if not self._told:
+        if not self._next_steps:
             return
         yield "What a broker does, and what to do next\n"
-        for code, next_steps in self._told.items():
+        for code, next_steps in self._next_steps.items():
             entry = FINDING_CODES.get(code)
             if entry is None:
                 continue

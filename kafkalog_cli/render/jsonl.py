@@ -35,9 +35,9 @@ class JsonLinesRenderer:
             self._output.write(lines.encode())
 
     def write_raw(self, lines: bytes | memoryview) -> None:
-        """Hand over whole lines that are JSON already."""
+        """Write whole lines that are JSON already."""
         self._output.write(lines)
 
     def finish(self, summary: Summary, shown: bool) -> None:
-        """The summary, always; ``shown`` is for the other formats."""
+        """Write the summary, always; ``shown`` is for the other formats."""
         self._output.write(f"{json_value(summary.as_row())}\n".encode())

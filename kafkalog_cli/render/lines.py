@@ -1,4 +1,4 @@
-"""Rows to lines, a block at a time and column by column: several times as fast as row by row."""
+"""Rows to lines, block by block and column by column: several times as fast as row by row."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _LATEST_BLOCK_S = 0.5
 class LineMaker:
     """Makes lines of rows of one schema.
 
-    ``writers`` has a function for each column, never asked about null, for which ``null`` stands; a line is
+    ``writers`` has a function for each column; it is not called for null, which is written as ``null``. A line is
     ``start``, then for each column its ``label`` and its value, then ``end``.
     """
 
@@ -31,7 +31,7 @@ class LineMaker:
         null: str,
     ) -> None:
         self._null = null
-        # Names, topics and codecs repeat: what was written once need not be made again.
+        # Names, topics and codecs repeat, so their text is cached.
         kinds = [column.type for column in schema.columns]
         self._writers = [
             lru_cache(256)(write) if kind == "string" else write for kind, write in zip(kinds, writers, strict=True)
@@ -51,7 +51,7 @@ class LineMaker:
 
 
 def _gathered(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
-    """Blocks of rows; what has come is passed on when more is slow to come, or an error comes instead."""
+    """Blocks of rows; a block is passed on early when the next row is slow or raises an error."""
     block: list[tuple[Any, ...]] = []
     latest = monotonic() + _LATEST_BLOCK_S
     try:

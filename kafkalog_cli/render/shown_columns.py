@@ -1,4 +1,4 @@
-"""Which columns a table shows, where not all of them."""
+"""Which columns a table shows, if not all of them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Self
 
 
 class ShownColumns(tuple[str, ...]):
-    """Names of columns in their order, and which of them a narrow terminal does without before it drops the last."""
+    """Names of columns in their order, and those that a narrow terminal drops first; after them it drops the last."""
 
     first_to_go: tuple[str, ...]
 
@@ -16,7 +16,7 @@ class ShownColumns(tuple[str, ...]):
         return made
 
 
-#: Of records. Whoever looks at them wants keys and values; where they lie is mostly known.
+#: The columns of records: keys and values first; the topic and partition are mostly known.
 RECORD_COLUMNS = ShownColumns(
     ("topic", "partition", "offset", "timestamp", "codec", "key", "value", "headers"),
     first_to_go=("codec", "headers", "topic", "partition"),

@@ -1,6 +1,6 @@
 """Tables for people: aligned columns in blocks, long cells folded on a terminal, very long ones cut.
 
-The only format that loses something; times are ISO-8601 in UTC. rich draws it and is imported when it is needed.
+The only format that cuts values. Times are ISO-8601 in UTC. rich is imported only when it is needed.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ _STYLES: Mapping[str, Mapping[str, str]] = {
 class TableRenderer:
     """Rows as tables: a header, then blocks of rows; a new header where the schema or a column's width changes.
 
-    ``columns`` names, by row type, the columns that a table of that type shows; all of them where it has none.
+    ``columns`` has, by row type, the names of the columns that a table of that type shows; without an entry, all.
     """
 
     def __init__(self, output: OutputStream, columns: Mapping[str, Sequence[str]]) -> None:
@@ -60,7 +60,7 @@ class TableRenderer:
         self._findings = FindingList(self._terminal_width, is_coloured=self._is_coloured)
 
     def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Take rows; they are drawn in blocks, findings as paragraphs."""
+        """Draw rows, in blocks; findings as paragraphs."""
         if schema is FINDING and schema.type not in self._columns:
             self._write_findings(rows)
             return
@@ -73,12 +73,12 @@ class TableRenderer:
                 self._draw()
 
     def write_raw(self, lines: bytes | memoryview) -> None:
-        """Lines of another maker, as they are."""
+        """Write whole lines as they are."""
         self._draw()
         self._output.write(lines)
 
     def finish(self, summary: Summary, shown: bool) -> None:
-        """What is left; then the summary in words, for commands whose result it is."""
+        """Draw the remaining rows; then the summary in words, for commands whose result it is."""
         self._draw()
         if self._dropped:
             names = ", ".join(self._dropped)
@@ -93,13 +93,13 @@ class TableRenderer:
 
     def _write_findings(self, rows: Iterable[tuple[Any, ...]]) -> None:
         for row in rows:
-            told = self._findings.paragraphs(row)
-            if told:
+            text = self._findings.paragraphs(row)
+            if text:
                 self._draw()
                 if self._has_output and self._schema is not None:
-                    told = "\n" + told
+                    text = "\n" + text
                 self._schema = None
-                self._output.write_text(told)
+                self._output.write_text(text)
 
     def _begin(self, schema: RowSchema) -> None:
         names = self._columns.get(schema.type) or schema.names
@@ -127,7 +127,7 @@ class TableRenderer:
         self._rows = []
 
     def _drop_what_has_no_room(self) -> None:
-        """Leave out columns of a table that is wider than the terminal even when folded, the last if none is named."""
+        """Leave out columns of a table that is too wide even when folded: the named ones first, then the last."""
         if self._terminal_width is None or self._widths:
             return
         least = {
@@ -148,7 +148,7 @@ class TableRenderer:
         self._rows = [[row[place] for place in kept] for row in self._rows]
 
     def _aligned(self, columns: list[Column], widths: list[int], has_header: bool) -> str:
-        """The rows where every cell has room and no colour: what rich would draw, without it."""
+        """Draw rows whose cells all fit and have no colour: what rich would draw, without importing it."""
         is_right = [column.type in _RIGHT for column in columns]
         lines = []
         for row in [[column.name for column in columns], *self._rows] if has_header else self._rows:
@@ -178,7 +178,7 @@ class TableRenderer:
         return "".join(f"{line.rstrip()}\n" for line in drawn.split("\n")[:-1])
 
     def _fitted(self, widths: list[int], columns: list[Column]) -> list[int]:
-        """The widths, those of columns that may fold cut down, the widest first, until all fits the terminal."""
+        """The widths that fit the terminal: columns that may fold are narrowed, the widest first."""
         if self._terminal_width is None:
             return widths
         widths = list(widths)
@@ -213,7 +213,7 @@ class TableRenderer:
 
 
 def _width(cell: str) -> int:
-    """The columns of a terminal that a cell takes; nothing in it is a control character."""
+    """The number of terminal columns of a cell, which has no control characters."""
     if cell.isascii():
         return len(cell)
     from rich.cells import cell_len
@@ -244,7 +244,7 @@ def _bytes_cell(value: bytes | Mapping[str, Any]) -> str:
 
 
 def _is_utf8(start: bytes) -> bool:
-    """Whether bytes are UTF-8, but for a character that their end may have cut."""
+    """Whether bytes are UTF-8; a character that is cut at their end is allowed."""
     try:
         start.decode()
     except UnicodeDecodeError as error:

@@ -28,11 +28,11 @@ class TextRenderer:
             self._output.write_text(lines)
 
     def write_raw(self, lines: bytes | memoryview) -> None:
-        """Hand over whole lines in this format; they are UTF-8 already."""
+        """Write whole lines that are in this format and UTF-8 already."""
         self._output.write(lines)
 
     def finish(self, summary: Summary, shown: bool) -> None:
-        """The summary as a last line, for commands whose result it is."""
+        """Write the summary as the last line, for commands whose result it is."""
         if shown:
             row = summary.as_row()
             kind = row.pop("type")
@@ -43,7 +43,7 @@ class TextRenderer:
 
 
 def line_maker(schema: RowSchema) -> LineMaker:
-    """What makes the lines of a schema in this format."""
+    """The maker of lines of a schema in this format."""
     return LineMaker(
         schema,
         made_by_type(schema, TEXT_WRITERS),

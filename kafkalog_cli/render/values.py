@@ -1,7 +1,7 @@
-"""One value of a row, written as JSON or as a word of the text format, by its column's type.
+"""One value of a row as JSON or as a word of the text format, by the type of its column.
 
 JSON: no spaces, UTF-8, nothing unsafe raw. Bytes are lossless: a string when they are valid UTF-8, else
-``{"base64": …}``. Text: a bare word where that is clear, else in double quotes with the escapes of ``escape.py``;
+``{"base64": …}``. Text: a bare word where that is unambiguous, else in double quotes with the escapes of ``escape.py``;
 null is ``-``.
 """
 
@@ -31,7 +31,7 @@ def json_string(text: str) -> str:
 def json_bytes(value: bytes | Mapping[str, Any]) -> str:
     """Bytes as a JSON string when they are valid UTF-8, else as an object with the key ``base64``.
 
-    Bytes that are decoded already, such as a key of an internal topic, are the object that they were decoded to.
+    Bytes that are decoded already, such as a key of an internal topic, come as an object and stay one.
     """
     try:
         return json_string(str(value, "utf-8"))  # type: ignore[arg-type]
@@ -47,7 +47,7 @@ def json_headers(headers: Sequence[tuple[bytes, bytes | None]]) -> str:
 
 
 def json_value(value: Any) -> str:
-    """Any value; what JSON has no word for (enums aside) becomes the string that str() gives."""
+    """Any value; a value of a type that JSON does not have becomes its str(), an enum its value."""
     if value is None:
         return "null"
     if value is True or value is False:
@@ -75,7 +75,7 @@ def _json_bool(value: Any) -> str:
     return "true" if value else "false"
 
 
-#: By column type; none of them is asked about null.
+#: The functions by column type; none of them is called for null.
 JSON_WRITERS: dict[str, Callable[[Any], str]] = {
     "int": str,
     "timestamp": str,
@@ -102,12 +102,12 @@ def text_string(text: str) -> str:
 
 
 def text_bytes(value: bytes | Mapping[str, Any]) -> str:
-    """Bytes as a word of the text format; decoded ones as JSON."""
+    """Bytes as a word of the text format; a decoded object as JSON."""
     return json_value(value) if isinstance(value, Mapping) else _quoted(escape_bytes(bytes(value)))
 
 
 def cell_bytes(value: bytes | Mapping[str, Any]) -> str:
-    """Bytes for a cell; decoded ones as JSON."""
+    """Bytes as a cell; a decoded object as JSON."""
     return json_value(value) if isinstance(value, Mapping) else escape_bytes(bytes(value))
 
 

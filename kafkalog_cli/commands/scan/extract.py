@@ -14,7 +14,7 @@ EXAMPLES = (
 
 
 def extract(paths: Addresses, range: Range, where: Where, guards: Guards) -> None:
-    """Write records to Parquet, in the directory of --output; findings tell what cannot be read."""
+    """Write records to Parquet in the directory of --output; what cannot be read is a finding."""
     from spark_jobs.submit import job_options
 
     where.need_tables("extract")

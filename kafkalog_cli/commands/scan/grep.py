@@ -35,11 +35,9 @@ class Pattern:
         ),
     ]
     regex: Annotated[
-        bool, typer.Option("--regex", help="PATTERN is a regular expression; ^ and $ are the ends of a field.")
+        bool, typer.Option("--regex", help="PATTERN is a regular expression; ^ and $ match the ends of a field.")
     ] = False
-    ignore_case: Annotated[
-        bool, typer.Option("--ignore-case", "-i", help="Upper and lower case letters are the same.")
-    ] = False
+    ignore_case: Annotated[bool, typer.Option("--ignore-case", "-i", help="Ignore the case of letters.")] = False
     range: Range = field(default_factory=Range)
 
 

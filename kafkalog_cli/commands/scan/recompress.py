@@ -33,7 +33,9 @@ class Estimate:
     """What is measured."""
 
     codec: Codec = None
-    level: Annotated[int | None, typer.Option("--level", metavar="N", help="Its level.", show_default="Kafka's")] = None
+    level: Annotated[
+        int | None, typer.Option("--level", metavar="N", help="The compression level.", show_default="Kafka's")
+    ] = None
     estimate: Annotated[
         bool, typer.Option("--estimate", help="Measure what the codecs would save, per topic; write nothing.")
     ] = False
@@ -46,7 +48,7 @@ class NamedEstimate:
 
     codec: Codec = None
     level: Annotated[
-        int | None, typer.Option("--codec-level", metavar="N", help="Its level.", show_default="Kafka's")
+        int | None, typer.Option("--codec-level", metavar="N", help="The compression level.", show_default="Kafka's")
     ] = None
     sample: Sample = field(default_factory=Sample)
 

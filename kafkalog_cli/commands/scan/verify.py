@@ -20,7 +20,7 @@ EXAMPLES = (
 
 
 def verify(paths: Addresses, depth: Depth, where: Where, guards: Guards) -> None:
-    """Check logs and what lies beside them, as kafkalog verify does."""
+    """Check logs and their side files, as kafkalog verify does."""
     from format.verbs.verify.terms import NOT_CHECKED, Coverage
     from format.verbs.verify.walk import Level
     from spark_jobs.submit import job_options

@@ -87,7 +87,7 @@ def test_dump_log_judges_by_the_severity_that_was_given(severity, tmp_path, monk
     assert judged == [severity]
 
 
-def test_info_fails_a_run_that_has_nothing_worse(tmp_path):
+def test_info_fails_a_run_that_error_lets_pass(tmp_path):
     """INFO is 0, which is no reason to take it for nothing given."""
     partition = tmp_path / "t-0"
     write_segment(partition, 0, [*batches(1), batch(base_offset=1000)])
