@@ -49,7 +49,7 @@ def want_class_archive() -> None:
 
 
 def _place() -> Path | None:
-    """A directory of our own in the user's cache; None where it cannot be had, or is not this user's alone."""
+    """A directory of our own in the user's cache; None where it cannot be made, or is not this user's alone."""
     try:
         cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         place = Path(cache).absolute() / "kafkalog"

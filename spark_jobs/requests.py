@@ -1,4 +1,4 @@
-"""What is asked of a scan, and what it gives back."""
+"""What a scan takes, and what it returns."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class JobOptions(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Rows:
-    """Rows of one schema, told by a job."""
+    """Rows of one schema, from a job."""
 
     schema: RowSchema
     rows: Iterator[tuple[Any, ...]] | list[tuple[Any, ...]]
@@ -51,4 +51,5 @@ class Scan:
     conf: Mapping[str, str] = field(default_factory=dict)
 
 
-Told = Finding | Rows | Coverage
+#: What a job returns, one by one.
+ScanResult = Finding | Rows | Coverage

@@ -18,14 +18,14 @@ from format.scan.selection import EVERYTHING, Selection
 from format.verbs.recompress.estimate import DEFAULT_SAMPLE_BYTES
 from format.verbs.verify.walk import Level
 from spark_jobs.class_archive import want_class_archive
-from spark_jobs.requests import JobOptions, ReportProgress, Rows, Scan, Told
+from spark_jobs.requests import JobOptions, ReportProgress, Rows, Scan, ScanResult
 from spark_jobs.session import close_session, is_session_running, is_submitted, open_session, require_spark
 from spark_jobs.work.planning import Plan, plan
 
 if TYPE_CHECKING:
     from format.verbs.grep.grep import Criteria
 
-__all__ = ["JOBS", "JobOptions", "ReportProgress", "Rows", "Scan", "Told", "job_options", "run"]
+__all__ = ["JOBS", "JobOptions", "ReportProgress", "Rows", "Scan", "ScanResult", "job_options", "run"]
 
 JOBS = ("verify", "inventory", "grep", "extract", "recompress-estimate")
 
@@ -69,8 +69,8 @@ def job_options(
     return InventoryOptions(batches=batches, limits=limits)
 
 
-def run(scan: Scan, told: ReportProgress | None = None) -> Iterator[Told]:
-    """What the job tells, unit by unit in the order of the paths; a session that was not there before is closed.
+def run(scan: Scan, report_progress: ReportProgress | None = None) -> Iterator[ScanResult]:
+    """The results of the job, unit by unit in the order of the paths; a session that was not there before is closed.
 
     Raises SparkMissing where Spark cannot start, InputError for a path that is nothing of Kafka's, and JobFailed.
     """
@@ -84,14 +84,14 @@ def run(scan: Scan, told: ReportProgress | None = None) -> Iterator[Told]:
     is_elsewhere = is_submitted() if scan.master is None else not scan.master.startswith("local")
     if is_elsewhere:  # executors have another working directory
         scan = replace(scan, paths=[path.absolute() for path in scan.paths])
-    # A path that is wrong is told before the seconds that a session takes.
+    # A wrong path is reported before the seconds that a session takes.
     first = _planned(scan, 2)
     is_ours = not is_session_running()
     session = open_session(scan.master, scan.conf)
     try:
         parallelism = session.sparkContext.defaultParallelism
         made = first if parallelism == 2 else _planned(scan, parallelism)
-        yield from _run(session, scan, made, told)
+        yield from _run(session, scan, made, report_progress)
         want_class_archive()
     finally:
         if is_ours:
@@ -116,31 +116,31 @@ def _module_of(job: str) -> Any:
     return importlib.import_module(f"spark_jobs.scans.{job.replace('-', '_')}")
 
 
-def _run(session: Any, scan: Scan, made: Plan[Any], told: ReportProgress | None) -> Iterator[Told]:
+def _run(session: Any, scan: Scan, made: Plan[Any], report_progress: ReportProgress | None) -> Iterator[ScanResult]:
     from pyspark import StorageLevel
 
     from spark_jobs.report import write_report
     from spark_jobs.watching import watched
     from spark_jobs.work.tasks import ORDER, RESULT_DDL, Result
 
-    def share_told(share: float) -> None:
-        if told is not None:
-            told(int(share * made.total_bytes), made.total_bytes)
+    def report_share(share: float) -> None:
+        if report_progress is not None:
+            report_progress(int(share * made.total_bytes), made.total_bytes)
 
     module = _module_of(scan.job)
-    if hasattr(module, "told"):
-        yield from module.told(session, made, scan, share_told)
+    if hasattr(module, "results"):
+        yield from module.results(session, made, scan, report_share)
         return
     frame = module.frame(session, made, scan.options)
     if list(frame.columns) != [field.split()[0] for field in RESULT_DDL.split(", ")]:
-        yield from module.written(session, frame, scan, share_told)
+        yield from module.written(session, frame, scan, report_share)
         return
     results = frame.persist(StorageLevel.DISK_ONLY)
-    result_bytes = watched(session, f"kafkalog {scan.job}", lambda: _bytes_of(results), share_told)
+    result_bytes = watched(session, f"kafkalog {scan.job}", lambda: _bytes_of(results), report_share)
     if scan.output is not None:
         watched(session, "kafkalog report", lambda: write_report(session, results, scan))
         if hasattr(module, "written_beside"):
-            module.written_beside(session, scan, share_told)
+            module.written_beside(session, scan, report_share)
     rows: Iterable[Any]
     if result_bytes <= _MOST_BYTES_AT_ONCE:
         rows = sorted(results.collect(), key=lambda row: row[:5])
@@ -158,7 +158,7 @@ def _bytes_of(results: Any) -> int:
     return results.select(sum(length("payload"))).first()[0] or 0
 
 
-def _values(result: Any) -> Iterator[Told]:
+def _values(result: Any) -> Iterator[ScanResult]:
     from spark_jobs.scans.grep import ArrowRecords
     from spark_jobs.scans.inventory import Listed
 

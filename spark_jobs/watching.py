@@ -1,4 +1,4 @@
-"""An action of Spark while it runs: in a thread of its own, told step by step, and stopped with Ctrl-C."""
+"""An action of Spark while it runs: in a thread of its own, with its progress reported, and stopped with Ctrl-C."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def watched(
     session: SparkSession,
     description: str,
     action: Callable[[], _Result],
-    told: Callable[[float], None] | None = None,
+    report_share: Callable[[float], None] | None = None,
 ) -> _Result:
-    """The action's result; ``told`` gets the share of tasks that are done, from 0 to 1, again and again.
+    """The action's result; ``report_share`` gets the share of tasks that are done, from 0 to 1, again and again.
 
     Runs in a thread under a job group of its own, so that an interruption of this thread stops its jobs. Raises
     JobFailed with the one line that matters where a job fails.
@@ -51,8 +51,8 @@ def watched(
     try:
         while thread.is_alive():
             thread.join(_INTERVAL_S)
-            if told is not None:
-                told(_share_done(context, group))
+            if report_share is not None:
+                report_share(_share_done(context, group))
     except BaseException:
         with contextlib.suppress(Exception):
             context.cancelJobGroup(group)

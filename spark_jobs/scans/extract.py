@@ -35,7 +35,7 @@ from spark_jobs.work.tasks import rows_frame
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-    from spark_jobs.requests import Scan, Told
+    from spark_jobs.requests import Scan, ScanResult
 
 _LOG_KINDS = (None, Kind.LOG, Kind.KRAFT_SNAPSHOT, Kind.PARTITION)
 
@@ -50,30 +50,30 @@ class ExtractOptions:
 
     @property
     def splits(self) -> Splits:
-        """One reader stops where the offsets wanted end, and so tells of no damage behind it: parts would not."""
+        """One reader stops where the offsets wanted end, so it reports no damage behind it; parts would."""
         return Splits.RANGES if self.selection.to_offset is None else Splits.SEGMENTS
 
 
 @dataclass(slots=True)
 class FindingsOfPart:
-    """Findings in order: those that are told one by one, and by code and file how many more and the last of them."""
+    """Findings in order: those reported one by one, and by code and file how many more and the last of them."""
 
-    told: list[Finding] = field(default_factory=list)
+    reported: list[Finding] = field(default_factory=list)
     more: dict[tuple[str, str], tuple[int, Finding]] = field(default_factory=dict)
     _counts: Counter[tuple[str, str]] = field(default_factory=Counter)
 
     def add(self, found: Finding, count: int = 1) -> None:
-        """One more, or the last of several that are not told one by one."""
+        """One more, or the last of several that are not reported one by one."""
         key = (found.code, found.location.path)
         self._counts[key] += count
         if self._counts[key] <= MOST_ALIKE:
-            self.told.append(found)
+            self.reported.append(found)
         else:
             self.more[key] = (self.more.get(key, (0, found))[0] + count, found)
 
     def all(self) -> Iterator[Finding]:
-        """As ``verify`` tells findings that are alike."""
-        yield from self.told
+        """As ``verify`` reports findings that are alike."""
+        yield from self.reported
         yield from (more_like_it(last, count) for count, last in self.more.values())
 
 
@@ -106,7 +106,7 @@ def frame(session: SparkSession, plan: Plan[Item], options: ExtractOptions) -> D
     return rows_frame(session, tasks_that_fit(session, plan, options.limits), plan.addresses, rows_of, ddl(RECORD))
 
 
-def _records(item: Item, options: ExtractOptions, told: Callable[[Any], None]) -> Iterator[pa.RecordBatch]:
+def _records(item: Item, options: ExtractOptions, report_findings: Callable[[Any], None]) -> Iterator[pa.RecordBatch]:
     found = FindingsOfPart()
     if isinstance(item, Part):
         segment = item.segment
@@ -132,8 +132,8 @@ def _records(item: Item, options: ExtractOptions, told: Callable[[Any], None]) -
                     yield batch.replace_schema_metadata(None)
     except KafkaLogError as error:
         found.add(finding_of(error, Location(path)))
-    if found.told:
-        told({key: found})
+    if found.reported:
+        report_findings({key: found})
 
 
 def _blocks(path: Path, kind: Kind, options: ExtractOptions) -> Iterator[RowBlock | Finding]:
@@ -141,7 +141,7 @@ def _blocks(path: Path, kind: Kind, options: ExtractOptions) -> Iterator[RowBloc
 
 
 def _part(item: Part, options: ExtractOptions) -> Iterator[RowBlock | Finding]:
-    """The blocks of one part of a log, as whoever dumps the whole log gets them."""
+    """The blocks of one part of a log, as in a dump of the whole log."""
     segment = item.segment
     source, _ = opened(segment)
     with source:
@@ -168,17 +168,19 @@ def _of_segments(found: _Found) -> Iterator[Finding]:
     for _, keys in groupby(sorted(found), key=lambda key: key[:2]):
         together = FindingsOfPart()
         for key in keys:
-            for each in found[key].told:
+            for each in found[key].reported:
                 together.add(each)
             for count, last in found[key].more.values():
                 together.add(last, count)
         yield from together.all()
 
 
-def written(session: SparkSession, rows: DataFrame, scan: Scan, told: Callable[[float], None]) -> Iterator[Told]:
-    """Write the rows below ``scan.output`` as the table ``records``, then tell the findings in their order."""
+def written(
+    session: SparkSession, rows: DataFrame, scan: Scan, report_share: Callable[[float], None]
+) -> Iterator[ScanResult]:
+    """Write the rows below ``scan.output`` as the table ``records``, then yield the findings in their order."""
     if scan.output is None:
         raise OutputError("extract needs a place to write to: give --output DIR")
     target = f"{scan.output}/records"
-    watched(session, "kafkalog extract", lambda: rows.write.mode("errorifexists").parquet(target), told)
+    watched(session, "kafkalog extract", lambda: rows.write.mode("errorifexists").parquet(target), report_share)
     yield from _of_segments(session._kafkalog_findings.value)

@@ -20,7 +20,7 @@ from format.rows.arrow_columns import record_batches_of
 from format.rows.record_rows import Row
 from format.scan.read_log import LogChunk
 from format.verbs.grep.grep import Criteria, FoundRecords, GrepItem, found_in, grep
-from spark_jobs.work.parts import changes_of, changes_of_segment, together, told_of_part
+from spark_jobs.work.parts import changes_of, changes_of_segment, results_of_part, together
 from spark_jobs.work.planning import Item, Part, Plan, PlannedSegment, Splits, Unit, UnitKind
 from spark_jobs.work.replay import CHUNKS, STATUS, PartStatus
 from spark_jobs.work.tasks import Result, merged_frame, results_frame
@@ -65,17 +65,17 @@ class GrepOptions:
 
     @property
     def splits(self) -> Splits:
-        """One reader stops where the offsets wanted end, and so tells of no damage behind it: parts would not."""
+        """One reader stops where the offsets wanted end, so it reports no damage behind it; parts would."""
         return Splits.RANGES if self.criteria.selection.to_offset is None else Splits.SEGMENTS
 
 
 def frame(session: SparkSession, plan: Plan[Item], options: GrepOptions) -> DataFrame:
     """Results whose values are ArrowRecords and lists of one finding, in the order of the logs."""
 
-    def tell(segment: PlannedSegment, items: Iterable[LogChunk | Finding]) -> Iterator[ArrowRecords | Finding]:
+    def search(segment: PlannedSegment, items: Iterable[LogChunk | Finding]) -> Iterator[ArrowRecords | Finding]:
         return _in_arrow(found_in(items, options.criteria, options.limits))
 
-    def tell_whole(segment: PlannedSegment) -> Iterator[ArrowRecords | list[Finding]]:
+    def search_whole(segment: PlannedSegment) -> Iterator[ArrowRecords | list[Finding]]:
         yield from ([each] for each in changes_of_segment(segment))
         yield from _found(segment.path, Kind.LOG, options)
 
@@ -83,7 +83,7 @@ def frame(session: SparkSession, plan: Plan[Item], options: GrepOptions) -> Data
         if isinstance(item, Part):
             if not _is_excluded(item, options.criteria):
                 selection = options.criteria.selection
-                yield from told_of_part(item, tell, selection, options.limits)
+                yield from results_of_part(item, search, selection, options.limits)
             else:
                 status = PartStatus(0, 0, 0, is_plain=True)
                 yield Result(item.segment.unit, STATUS, item.segment.number, item.part, 0, status)
@@ -97,7 +97,7 @@ def frame(session: SparkSession, plan: Plan[Item], options: GrepOptions) -> Data
             yield Result(item.number, CHUNKS, 0, 0, step, value)
 
     def merge(unit: Unit, rows: Iterator[Result]) -> Iterator[Result]:
-        return together(unit, rows, tell_whole)
+        return together(unit, rows, search_whole)
 
     return merged_frame(session, results_frame(session, plan, work), plan, merge)
 
@@ -109,17 +109,17 @@ def _is_excluded(item: Part, criteria: Criteria) -> bool:
 
 
 def _in_arrow(found: Iterable[GrepItem]) -> Iterator[ArrowRecords | Finding]:
-    for told in found:
-        if isinstance(told, Finding):
-            yield told
-        elif isinstance(told, FoundRecords):
-            for batch in record_batches_of(told.records, told.location):
+    for item in found:
+        if isinstance(item, Finding):
+            yield item
+        elif isinstance(item, FoundRecords):
+            for batch in record_batches_of(item.records, item.location):
                 yield ArrowRecords.of(batch)
 
 
 def _found(path: str, kind: Kind, options: GrepOptions) -> Iterator[ArrowRecords | list[Finding]]:
     try:
-        for told in _in_arrow(grep(path_of(path), options.criteria, kind=kind, limits=options.limits)):
-            yield [told] if isinstance(told, Finding) else told
+        for item in _in_arrow(grep(path_of(path), options.criteria, kind=kind, limits=options.limits)):
+            yield [item] if isinstance(item, Finding) else item
     except KafkaLogError as error:
         yield [finding_of(error, Location(path))]

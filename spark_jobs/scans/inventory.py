@@ -56,7 +56,7 @@ class InventoryOptions:
 
 
 def frame(session: SparkSession, plan: Plan[Item], options: InventoryOptions) -> DataFrame:
-    """Results whose values are lists of Listed rows and findings, in the order in which ls tells them."""
+    """Results whose values are lists of Listed rows and findings, in the order of ls."""
 
     def work(item: Item) -> Iterator[Result]:
         if isinstance(item, Unit):
@@ -65,7 +65,7 @@ def frame(session: SparkSession, plan: Plan[Item], options: InventoryOptions) ->
     return results_frame(session, plan, work)
 
 
-def written_beside(session: SparkSession, scan: Scan, told: Callable[[float], None]) -> None:
+def written_beside(session: SparkSession, scan: Scan, report_share: Callable[[float], None]) -> None:
     """Where batches were asked for, write them below ``scan.output``, read in ranges and never through the driver."""
     from spark_jobs.report import broker_id_of, write_table
 
@@ -82,16 +82,16 @@ def written_beside(session: SparkSession, scan: Scan, told: Callable[[float], No
     rows = batches_frame(session, made)
     broker_id = scan.broker_id if scan.broker_id is not None else broker_id_of(scan.paths)
     target = f"{scan.output}/batches"
-    watched(session, "kafkalog batches", lambda: write_table(session, rows, target, broker_id), told)
+    watched(session, "kafkalog batches", lambda: write_table(session, rows, target, broker_id), report_share)
 
 
 def batches_frame(session: SparkSession, plan: Plan[Item]) -> DataFrame:
-    """Rows of columns.BATCH, of the segments that the plan has; what is damaged the findings tell."""
+    """Rows of columns.BATCH, of the segments that the plan has; findings report what is damaged."""
     from spark_jobs.views.log_views import batches
     from spark_jobs.views.read_options import ReadOptions
 
     def rows_of(item: Item) -> Iterator[pa.RecordBatch]:
-        with contextlib.suppress(KafkaLogError):  # a file that cannot be had is told of by the job itself
+        with contextlib.suppress(KafkaLogError):  # the job itself reports a file that cannot be read
             for made in batches(item, ReadOptions(()), lambda found: None):
                 yield made.replace_schema_metadata(None)
 
@@ -99,7 +99,7 @@ def batches_frame(session: SparkSession, plan: Plan[Item]) -> DataFrame:
 
 
 def items(unit: Unit, options: InventoryOptions) -> Iterator[Listed | Finding]:
-    """The rows and findings about one unit, in the order in which ls tells them."""
+    """The rows and findings about one unit, in the order of ls."""
     path = path_of(unit.path)
     try:
         for item in _listings(unit, path, options):

@@ -31,7 +31,7 @@ from spark_jobs.work.tasks import ORDER, Result, results_frame
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from spark_jobs.requests import Scan, Told
+    from spark_jobs.requests import Scan, ScanResult
 
 _SMALLEST_TASK_BYTES = 1024 * 1024  # compressing is slow
 _TASKS_FOR_EACH_CORE = 4
@@ -92,7 +92,9 @@ def planned(paths: Sequence[Path], options: EstimateOptions, parallelism: int) -
     return made
 
 
-def told(session: SparkSession, plan: EstimatePlan, scan: Scan, share_told: Callable[[float], None]) -> Iterator[Told]:
+def results(
+    session: SparkSession, plan: EstimatePlan, scan: Scan, report_share: Callable[[float], None]
+) -> Iterator[ScanResult]:
     """The findings and rows about each topic, in order."""
     from spark_jobs.requests import Rows
 
@@ -109,7 +111,7 @@ def told(session: SparkSession, plan: EstimatePlan, scan: Scan, share_told: Call
 
     frame = results_frame(session, plan, work).orderBy(*ORDER)
     by_topic: dict[int, list[tuple[Sums, list[Finding]]]] = {}
-    for row in watched(session, "kafkalog recompress-estimate", lambda: list(frame.toLocalIterator()), share_told):
+    for row in watched(session, "kafkalog recompress-estimate", lambda: list(frame.toLocalIterator()), report_share):
         by_topic.setdefault(row.unit, []).append(pickle.loads(row.payload))
     for number, topic in enumerate(plan.topics):
         total = Sums.of(targets)

@@ -82,13 +82,13 @@ def _merged(unit: Unit, rows: Iterator[Result], options: VerifyOptions) -> Itera
     for segment in unit.segments:
         words = {each.change for each in statuses.get(segment.number, ()) if each.change}
         changes += [finding("file-changed", segment.location, each) for each in sorted(words)]
-    yield from _told(unit, _findings(unit, terms, changes), terms.coverage)
+    yield from _results(unit, _findings(unit, terms, changes), terms.coverage)
 
 
 def verified(unit: Unit, options: VerifyOptions) -> Iterator[Result]:
     """A unit that one task does alone."""
     terms = Verification(options.level, options.limits, Coverage())
-    yield from _told(unit, _findings(unit, terms, changes_of(unit)), terms.coverage)
+    yield from _results(unit, _findings(unit, terms, changes_of(unit)), terms.coverage)
 
 
 def _findings(unit: Unit, terms: Verification, changes: list[Finding]) -> Iterator[Finding]:
@@ -102,7 +102,7 @@ def _findings(unit: Unit, terms: Verification, changes: list[Finding]) -> Iterat
         yield from verify(path, terms, kind=unit.file_kind or Kind.LOG)
 
 
-def _told(unit: Unit, findings: Iterator[Finding], coverage: Coverage) -> Iterator[Result]:
+def _results(unit: Unit, findings: Iterator[Finding], coverage: Coverage) -> Iterator[Result]:
     step = 0
     held: list[Finding] = []
     for each in findings:

@@ -39,7 +39,7 @@ from spark_jobs.views.read_options import ReadOptions
 from spark_jobs.work.part_bounds import bounds_of, opened
 from spark_jobs.work.planning import Item, Part
 
-ToldDamage = Callable[[Finding], None]
+ReportDamage = Callable[[Finding], None]
 
 _LARGEST_MS = (2**63 - 1) // 1000
 _NO_TIMESTAMP_TYPE = -1  # Kafka's id for it
@@ -48,8 +48,10 @@ _NO_TIMESTAMP_TYPE = -1  # Kafka's id for it
 # -- logs ----------------------------------------------------------------------------------------------------
 
 
-def _chunks(item: Item, told: ToldDamage) -> Iterator[tuple[BatchChunk, BoolColumn, Location, list[Finding]]]:
-    """The chunks of a part's log, which of their batches begin in it, and the findings about each, told already.
+def _chunks(
+    item: Item, report_damage: ReportDamage
+) -> Iterator[tuple[BatchChunk, BoolColumn, Location, list[Finding]]]:
+    """The chunks of a part's log, which of their batches begin in it, and the findings about each, already reported.
 
     The end of a part is no end of the log: what lies behind it decides what is damage before it, so it is read on.
     """
@@ -74,24 +76,26 @@ def _chunks(item: Item, told: ToldDamage) -> Iterator[tuple[BatchChunk, BoolColu
             if end is not None:
                 found = [each for each in found if (each.location.position or 0) < end]
             for each in found:
-                told(each)
+                report_damage(each)
             yield chunk, is_inside, segment.location, found
             if not is_inside.all():
                 return
 
 
-def batches(item: Item, options: ReadOptions, told: ToldDamage) -> Iterator[pa.RecordBatch]:
+def batches(item: Item, options: ReadOptions, report_damage: ReportDamage) -> Iterator[pa.RecordBatch]:
     """Rows of columns.BATCH; one with a wrong CRC says so in crc_valid, and is left out under DROPMALFORMED."""
-    for chunk, is_inside, location, _ in _chunks(item, told):
+    for chunk, is_inside, location, _ in _chunks(item, report_damage):
         keep = is_inside & options.selection(location).batches(chunk.table)
         if options.mode == "DROPMALFORMED":
             keep = keep & (chunk.table.crc_valid != 0)
         yield batch_table_batch(chunk.table.rows(keep), location)
 
 
-def records(item: Item, options: ReadOptions, schema: pa.Schema, told: ToldDamage) -> Iterator[pa.RecordBatch]:
+def records(
+    item: Item, options: ReadOptions, schema: pa.Schema, report_damage: ReportDamage
+) -> Iterator[pa.RecordBatch]:
     """Rows of the records view; batches that are damaged have none, but for rows of the corrupt-record column."""
-    for chunk, is_inside, location, found in _chunks(item, told):
+    for chunk, is_inside, location, found in _chunks(item, report_damage):
         selection = options.selection(location)
         which = is_inside & selection.batches(chunk.table) & (chunk.table.crc_valid != 0)
         if not options.control:
@@ -99,7 +103,7 @@ def records(item: Item, options: ReadOptions, schema: pa.Schema, told: ToldDamag
         for table in record_tables(chunk, which=which, location=location):
             for problem in table.problems:
                 found.append(finding_of(problem.error, location))
-                told(found[-1])
+                report_damage(found[-1])
             kept = table if selection.is_everything else table.rows(np.flatnonzero(selection.records(table)))
             for part in bounded_parts(kept):
                 yield _kafka_batch(part, location, options, schema)

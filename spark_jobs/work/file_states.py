@@ -23,7 +23,7 @@ def state_of_file(path: str) -> FileState:
     try:
         status = path_of(path).lstat() if is_remote(path) else os.lstat(path)
     except OSError:
-        return FileState(0, 0)  # whoever reads it tells why it cannot be had
+        return FileState(0, 0)  # reading it reports why it cannot be read
     return FileState(status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else FileState(0, 0)
 
 

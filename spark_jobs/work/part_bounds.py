@@ -30,7 +30,7 @@ def bounds_of(segment: PlannedSegment, source: Source, part: int, limits: Limits
     """Where a part of a segment begins and ends, None for the end of the log; both where batches begin.
 
     The same for every task that asks: a part ends at the first index entry past its share, where the next begins.
-    An index that leads astray makes parts that do not fit together, which whoever puts them together sees.
+    A wrong index entry makes parts that do not fit together, which is seen when they are put together.
     """
     if segment.part_count == 1:
         return 0, None

@@ -1,7 +1,7 @@
-"""Logs that many tasks read in parts, for jobs that tell of records, and that give what one reader gives.
+"""Logs that many tasks read in parts, for jobs about records, with the results of one reader.
 
 Where a part is not plainly sound, or does not end where the next one begins, what its segment gave is put aside and
-the segment is read once more as a whole: what is told about damage depends on all that stands before it.
+the segment is read once more as a whole: findings about damage depend on all that stands before it.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ from spark_jobs.work.tasks import ORDER, Result, results_frame
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-#: Makes what is told of a segment's chunks; a Finding among it makes the part one that is not plain.
-Tell = Callable[[PlannedSegment, Iterable[LogChunk | Finding]], Iterator[Any]]
-#: Makes what is told of a whole segment.
-TellWhole = Callable[[PlannedSegment], Iterator[Any]]
+#: Makes results of a segment's chunks; a Finding among them makes the part one that is not plain.
+Search = Callable[[PlannedSegment, Iterable[LogChunk | Finding]], Iterator[Any]]
+#: Makes the results of a whole segment.
+SearchWhole = Callable[[PlannedSegment], Iterator[Any]]
 
 
-def told_of_part(
-    item: Part, tell: Tell, selection: Selection, limits: Limits, chunk_bytes: int | None = None
+def results_of_part(
+    item: Part, search: Search, selection: Selection, limits: Limits, chunk_bytes: int | None = None
 ) -> Iterator[Result]:
-    """What is told of a part, chunk by chunk, and how it went."""
+    """The results of a part, chunk by chunk, and then its status."""
     segment = item.segment
     is_plain = True
     start = position = size_bytes = 0
@@ -76,24 +76,24 @@ def told_of_part(
                     is_last_segment=segment.is_last,
                     limits=limits,
                 )
-                for step, value in enumerate(tell(segment, items)):
+                for step, value in enumerate(search(segment, items)):
                     if isinstance(value, Finding):
                         is_plain = False
                         break
                     yield Result(segment.unit, CHUNKS, segment.number, item.part, step, value)
             is_plain = is_plain and position == (size_bytes if end is None else end)
     except KafkaLogError:
-        is_plain = False  # whoever reads it again tells
+        is_plain = False  # the second reading reports why
     status = PartStatus(start, position, size_bytes, is_plain)
     yield Result(segment.unit, STATUS, segment.number, item.part, 0, status)
 
 
-def together(unit: Unit, rows: Iterable[Result], tell_whole: TellWhole) -> Iterator[Result]:
-    """What is told of a unit's segments, in order, from what its parts gave in order."""
+def together(unit: Unit, rows: Iterable[Result], search_whole: SearchWhole) -> Iterator[Result]:
+    """The results of a unit's segments, in order, from the results of its parts in order."""
     statuses: dict[int, list[PartStatus]] = {}
-    told = iter(rows)
+    remaining = iter(rows)
     ahead = None
-    for each in told:
+    for each in remaining:
         if each.phase != STATUS:
             ahead = each
             break
@@ -103,17 +103,17 @@ def together(unit: Unit, rows: Iterable[Result], tell_whole: TellWhole) -> Itera
         while ahead is not None and ahead.segment <= segment.number:
             if fits and ahead.segment == segment.number:
                 yield ahead
-            ahead = next(told, None)
+            ahead = next(remaining, None)
         if not fits:
-            for step, value in enumerate(tell_whole(segment)):
+            for step, value in enumerate(search_whole(segment)):
                 yield Result(unit.number, CHUNKS, segment.number, 0, step, value)
 
 
 def tasks_that_fit(session: SparkSession, plan: Plan[Item], limits: Limits) -> list[list[Item]]:
     """The plan's tasks, with each segment whose parts are not sound, or do not fit together, as one part.
 
-    For jobs whose rows are written by whoever makes them, and cannot be put aside: headers and CRCs of all segments
-    that are cut into parts are read once more than needed, before.
+    For jobs whose rows are written by the tasks that make them, and cannot be put aside: headers and CRCs of all
+    segments that are cut into parts are read once more than needed, before.
     """
     cut = {
         (unit.number, segment.number): segment
@@ -162,6 +162,6 @@ def changes_of(item: Item) -> list[Finding]:
 
 
 def changes_of_segment(segment: PlannedSegment) -> list[Finding]:
-    """A finding where a segment's log is not that of the plan; one that is gone is told of by whoever opens it."""
+    """A finding where a segment's log is not that of the plan; one that is gone is reported when it is opened."""
     words = words_for_change(segment.path, segment.state, state_of_file(segment.path))
     return [] if words is None or not is_there(segment.path) else [finding("file-changed", segment.location, words)]

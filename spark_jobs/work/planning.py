@@ -114,7 +114,7 @@ class Plan(Generic[ItemT]):
     units: list[Unit] = field(default_factory=list)
     tasks: list[list[ItemT]] = field(default_factory=list)
     total_bytes: int = 0
-    addresses: tuple[str, ...] = field(default_factory=remote_files.known)  # for whoever works on the tasks
+    addresses: tuple[str, ...] = field(default_factory=remote_files.known)  # for the tasks
 
     @property
     def has_parts(self) -> bool:
@@ -207,7 +207,7 @@ def _planned_segments(unit: Unit, range_bytes: int) -> Iterator[PlannedSegment]:
     try:
         partition = read_partition(path)
     except KafkaLogError:
-        return  # whoever verifies the unit tells
+        return  # verifying the unit reports it
     for number, segment in enumerate(partition.segments):
         if segment.log is not None:
             is_last = number == len(partition.segments) - 1

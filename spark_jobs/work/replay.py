@@ -1,7 +1,8 @@
 """Walks over parts of logs, made by many tasks, and put together again for the checks that go across them.
 
 A part that holds damage, or that does not begin where the one before it ended, makes the whole segment be walked once
-more, from its start, by whoever puts the parts together: findings about damage depend on all that stands before it.
+more, from its start, by the task that puts the parts together: findings about damage depend on all that stands
+before it.
 """
 
 from __future__ import annotations
@@ -78,11 +79,11 @@ def walk_part(item: Part, level: Level, limits: Limits) -> Iterator[Result]:
             log = LogUnit(path_of(segment.path), segment.location, is_last_segment=segment.is_last)
             batch_range = BatchRange(start, end)
             chunks = walk.needs.chunks(source, batch_range)
-            told = 0
+            found_count = 0
             for walked in walk.parts(OpenedRange(log, source, batch_range, chunks, OwnRoom())):
                 header_findings, record_findings = list(walked.header_findings), list(walked.record_findings)
-                told += len(header_findings) + len(record_findings)
-                if walked.damage is not None or not (walked.table.crc_valid != 0).all() or told > MOST_ALIKE:
+                found_count += len(header_findings) + len(record_findings)
+                if walked.damage is not None or not (walked.table.crc_valid != 0).all() or found_count > MOST_ALIKE:
                     is_plain = False
                     break
                 table = walked.table
@@ -101,7 +102,7 @@ def walk_part(item: Part, level: Level, limits: Limits) -> Iterator[Result]:
                 step += 1
             is_plain &= position == (size_bytes if end is None else end)
     except KafkaLogError:
-        is_plain = False  # whoever walks it again tells
+        is_plain = False  # the second walk reports why
     step = 0
     yield result(STATUS, PartStatus(start, position, size_bytes, is_plain, change))
 

@@ -110,7 +110,7 @@ def test_a_worker_that_dies_changes_nothing(
     spark: Any, log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: str
 ) -> None:
     mark = tmp_path / "died"
-    module, name = f"spark_jobs.scans.{job}", {"grep": "told_of_part", "extract": "_records"}[job]
+    module, name = f"spark_jobs.scans.{job}", {"grep": "results_of_part", "extract": "_records"}[job]
     monkeypatch.setattr(f"{module}.{name}", _dying_once(mark, module, name))
     told = _told(Scan(job, [log_dir], _options(job), range_bytes=8000, output=_output(job, tmp_path)))
     assert mark.exists()

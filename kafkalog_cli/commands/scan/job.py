@@ -17,7 +17,7 @@ from kafkalog_cli.runner import Run
 if TYPE_CHECKING:
     from format.columns import RowSchema
     from kafkalog_cli.progress import Progress
-    from spark_jobs.submit import JobOptions, Told
+    from spark_jobs.submit import JobOptions, ScanResult
 
 
 def check_addresses(paths: list[str] | None) -> list[str] | None:
@@ -67,7 +67,7 @@ class Job:
     shows_summary: bool = False
 
 
-def run_job(job: Job, where: Where, show: Callable[[Run, Told], None], finish: Callable[[Run], None]) -> None:
+def run_job(job: Job, where: Where, show: Callable[[Run, ScanResult], None], finish: Callable[[Run], None]) -> None:
     """Run the job, show each of its results, and finish the run when all of them are there."""
     from format.io import remote_files
     from format.io.remote_path import path_of
@@ -116,7 +116,7 @@ class _ProgressOf:
         self._done_bytes = max(so_far_bytes, self._done_bytes)
 
 
-def show_rows(run: Run, item: Told) -> None:
+def show_rows(run: Run, item: ScanResult) -> None:
     """A finding, or rows."""
     from format.findings import Finding
     from spark_jobs.submit import Rows

@@ -16,7 +16,7 @@ from kafkalog_cli.options.parsers import one_of
 
 if TYPE_CHECKING:
     from kafkalog_cli.runner import Run
-    from spark_jobs.submit import Told
+    from spark_jobs.submit import ScanResult
 
 EXAMPLES = (
     ("kafkalog scan recompress --estimate /var/kafka", "what each codec would save per topic, from a sample"),
@@ -73,7 +73,7 @@ def _estimate(paths: list[str], estimate: Estimate | NamedEstimate, where: Where
     sample_bytes = estimate.sample.size_bytes
     largest_log_bytes = 0
 
-    def show(run: Run, item: Told) -> None:
+    def show(run: Run, item: ScanResult) -> None:
         nonlocal largest_log_bytes
         if isinstance(item, Rows) and item.schema is ESTIMATE:
             rows = list(item.rows)

@@ -11,7 +11,7 @@ from kafkalog_cli.options.guards import Guards
 
 if TYPE_CHECKING:
     from kafkalog_cli.runner import Run
-    from spark_jobs.submit import Told
+    from spark_jobs.submit import ScanResult
 
 EXAMPLES = (
     ("kafkalog scan verify /var/kafka", "everything across files too, on all cores"),
@@ -28,7 +28,7 @@ def verify(paths: Addresses, depth: Depth, where: Where, guards: Guards) -> None
     level = Level[depth.level.upper()]
     coverage = Coverage()
 
-    def show(run: Run, item: Told) -> None:
+    def show(run: Run, item: ScanResult) -> None:
         if isinstance(item, Coverage):
             coverage.add(item)
         else:
