@@ -6,18 +6,25 @@ file. A last line cut short by a crash is left out.
 
 from __future__ import annotations
 
+import contextlib
+import errno
+import fcntl
 import json
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
 from format.errors import KafkaLogError, OutputError
 from format.io.source import os_reason, read_whole
+from format.layout import MANIFEST
 from format.limits import MIB
 from format.location import Location
 
+JOURNAL = "journal.jsonl"
+#: What the results of steps look like; a journal with another number is not taken up.
+_LAYOUT = 2
 _MAX_JOURNAL_BYTES = 1024 * MIB
 _TAIL_BYTES = 64 * 1024
 
@@ -72,7 +79,7 @@ class Journal:
         except OSError as error:
             raise self._failed(error) from error
         if end == 0:
-            self._write({"job": dict(job)})
+            self._write({"job": dict(job), "layout": _LAYOUT})
 
     def add_step(self, name: str, files: Iterable[FileEntry], result: Any) -> None:
         """One finished step; raises OutputError."""
@@ -95,20 +102,92 @@ class Journal:
             self._fd = -1
 
 
+def lock_journal(directory: Path) -> Journal:
+    """The journal of a partial directory, made if need be; raises OutputError where another run holds it."""
+    path = directory / JOURNAL
+    try:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        raise OutputError(f"cannot create: {os_reason(error)}", Location(str(path))) from error
+    if not _is_locked(fd):
+        os.close(fd)
+        raise OutputError("another run is writing it", Location(str(directory)))
+    return Journal(fd, path)
+
+
+def lock_journal_to_resume(directory: Path) -> Journal | None:
+    """The journal of a partial directory that was left behind; None where another run is writing the directory.
+
+    A run that is about to publish has removed its journal, and holds the manifest instead. Raises OutputError.
+    """
+    for name in (JOURNAL, MANIFEST):
+        path = directory / name
+        try:
+            fd = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except FileNotFoundError:
+            continue
+        except OSError as error:
+            raise OutputError(f"cannot take up: {os_reason(error)}", Location(str(path))) from error
+        if not _is_locked(fd) or not _is_at(fd, path):
+            os.close(fd)
+            return None
+        if name == JOURNAL:
+            return Journal(fd, path)
+        try:
+            return lock_journal(directory)
+        finally:
+            os.close(fd)
+    return None
+
+
+@contextlib.contextmanager
+def held(manifest: Path) -> Iterator[None]:
+    """The manifest is locked, so that no other run takes up a directory without a journal. Raises OSError."""
+    fd = os.open(manifest, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(fd)
+
+
+def _is_locked(fd: int) -> bool:
+    """Whether this run has the lock of a file now; False where another has it."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno in (errno.EWOULDBLOCK, errno.EACCES):
+            return False
+        raise
+    return True
+
+
+def _is_at(fd: int, path: Path) -> bool:
+    """Whether a file is still the one at a path: the run that held it may have removed it."""
+    try:
+        return os.path.samestat(os.fstat(fd), os.lstat(path))
+    except OSError:
+        return False
+
+
 def read_journal(path: Path, manifest: Path) -> JournalContent | None:
-    """The journal at ``path``; where it is gone, the manifest beside it, which replaced it just before the end.
+    """The journal at ``path``; where it is gone or empty, the manifest beside it, which took its place at the end.
 
     None where neither can be read.
     """
     try:
         lines = read_whole(path, _MAX_JOURNAL_BYTES).split(b"\n")
     except KafkaLogError:
+        lines = [b""]
+    if len(lines) == 1:
         return _read_manifest(manifest)
     content: JournalContent | None = None
     for line in lines[:-1]:
         try:
             entry = json.loads(line)
             if content is None:
+                if entry["layout"] != _LAYOUT:
+                    return None
                 content = JournalContent(dict(entry["job"]))
             else:
                 content.steps[entry["step"]] = Step(_files_of(entry), entry["result"])

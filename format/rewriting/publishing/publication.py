@@ -8,7 +8,6 @@ tried again: what the kernel dropped cannot be told.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
 import os
@@ -22,11 +21,18 @@ from typing import Any, Self
 from format.errors import OutputError, OutputExists
 from format.layout import MANIFEST
 from format.location import Location
-from format.rewriting.publishing.journal import FileEntry, Journal, read_journal
+from format.rewriting.publishing.journal import (
+    JOURNAL,
+    FileEntry,
+    Journal,
+    Step,
+    held,
+    lock_journal,
+    lock_journal_to_resume,
+    read_journal,
+)
 from format.rewriting.publishing.new_file import NewFile, output_error
 from format.rewriting.publishing.target import check_target, partials_of
-
-JOURNAL = "journal.jsonl"
 
 
 class Publication:
@@ -73,38 +79,61 @@ class Publication:
         if self._resume:
             self._take_up()
         if not self.is_resumed:
-            self.path = self.target.parent / f".{self.target.name}.partial-{os.urandom(4).hex()}"
-            try:
-                os.mkdir(self.path)
-            except OSError as error:
-                raise output_error("cannot create", self.path, error) from error
+            self._begin()
+        return self
+
+    def _begin(self) -> None:
+        path = self.target.parent / f".{self.target.name}.partial-{os.urandom(4).hex()}"
         try:
-            self._open_journal()
+            os.mkdir(path)
+        except OSError as error:
+            raise output_error("cannot create", path, error) from error
+        self.path = path
+        try:
+            self._journal = lock_journal(path)
+            self._journal.begin(self._job)
         except BaseException:
             self._clean_up()
             raise
-        return self
 
     def _take_up(self) -> None:
-        """Find the one partial directory of this target and job, and keep of it what hashes right."""
-        found = []
-        for path in partials_of(self.target):
-            journal = read_journal(path / JOURNAL, path / MANIFEST)
-            if journal is not None and journal.job == self._job:
-                found.append((path, journal))
-        if len(found) > 1:
-            names = ", ".join(path.name for path, _ in found)
-            raise OutputError(f"more than one partial directory fits: {names}; remove all but one", self._location())
-        if not found:
-            return
-        self.path, journal = found[0]
-        self.is_resumed = True
-        for name, step in journal.steps.items():
+        """Find the one partial directory of this target and job, and keep of it what hashes right.
+
+        Nothing of it is touched before its journal is locked: another run may be writing it.
+        """
+        fitting = [path for path in partials_of(self.target) if self._steps_in(path) is not None]
+        found = [(path, journal) for path in fitting if (journal := lock_journal_to_resume(path)) is not None]
+        try:
+            if fitting and not found:
+                raise OutputError("another run is writing it", Location(str(fitting[0])))
+            if len(found) > 1:
+                names = ", ".join(path.name for path, _ in found)
+                message = f"more than one partial directory fits: {names}; remove all but one"
+                raise OutputError(message, self._location())
+            for path, journal in found:
+                self._take_over(path, journal)
+        except BaseException:
+            for _, journal in found:
+                journal.close()
+            raise
+
+    def _steps_in(self, path: Path) -> dict[str, Step] | None:
+        """The finished steps of a partial directory; None where it is of another job."""
+        content = read_journal(path / JOURNAL, path / MANIFEST)
+        return content.steps if content is not None and content.job == self._job else None
+
+    def _take_over(self, path: Path, journal: Journal) -> None:
+        steps = self._steps_in(path)  # once more: until now another run may have gone on
+        if steps is None:
+            raise OutputError("another run has just been writing it", Location(str(path)))
+        self.path, self._journal, self.is_resumed = path, journal, True
+        for name, step in steps.items():
             if all(self._is_on_disk(entry) for entry in step.files):
                 self._steps[name] = step.result
                 self._step_files[name] = step.files
                 self._files.update({entry.path: entry for entry in step.files})
         self._remove_others()
+        journal.begin(self._job)
 
     def _is_on_disk(self, entry: FileEntry) -> bool:
         path = self._place_of(entry.path)
@@ -124,21 +153,6 @@ class Publication:
                         path.unlink()
         except OSError as error:
             raise output_error("cannot take up", self.path, error) from error
-
-    def _open_journal(self) -> None:
-        path = self.path / JOURNAL
-        try:
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
-        except OSError as error:
-            raise output_error("cannot create", path, error) from error
-        try:
-            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            os.close(fd)
-            self._keep_partial = True  # it belongs to the run that holds it
-            raise OutputError("another run is writing it", Location(str(self.path))) from error
-        self._journal = Journal(fd, path)
-        self._journal.begin(self._job)
 
     # -- writing -----------------------------------------------------------------------------------------------
 
@@ -241,10 +255,11 @@ class Publication:
         if not self._is_on_disk(self._files[MANIFEST]):
             raise OutputError("what was read back is not what was written", Location(str(path)))
         try:
-            os.unlink(self.path / JOURNAL)
-            for directory, _, _ in os.walk(self.path, topdown=False):
-                _sync_directory(directory)
-            self._rename()
+            with held(path):
+                os.unlink(self.path / JOURNAL)
+                for directory, _, _ in os.walk(self.path, topdown=False):
+                    _sync_directory(directory)
+                self._rename()
         except OSError as error:
             raise output_error("cannot publish", self.target, error) from error
         self._is_published = True

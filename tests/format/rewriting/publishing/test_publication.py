@@ -182,6 +182,56 @@ def test_a_partial_directory_in_use_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "out" / "x").read_bytes() == b"x"
 
 
+def test_a_run_at_work_keeps_what_it_has_not_finished(tmp_path: Path) -> None:
+    with Publication(tmp_path / "out", [], job={"command": "test"}) as first:
+        with first.create("t-0/large.log") as file:
+            file.write(bytes(2_000_000))
+            with pytest.raises(OutputError, match="another run"):
+                publish(tmp_path / "out", resume=True)
+        first.finish_step("large")
+        first.finish()
+    assert (tmp_path / "out" / "t-0" / "large.log").read_bytes() == bytes(2_000_000)
+
+
+def test_a_run_that_is_about_to_publish_is_left_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rename = Publication._rename
+
+    def interrupted_by_another(self: Publication) -> None:
+        monkeypatch.setattr(Publication, "_rename", rename)
+        with pytest.raises(OutputError, match="another run"):
+            publish(tmp_path / "out", resume=True)
+        rename(self)
+
+    monkeypatch.setattr(Publication, "_rename", interrupted_by_another)
+    publish(tmp_path / "out")
+    assert sorted(content_of(tmp_path / "out")) == [MANIFEST, "t-0/a.log", "t-0/b.log", "t-0/c.log"]
+    assert os.listdir(tmp_path) == ["out"]
+
+
+def test_an_abandoned_directory_is_taken_up_beside_one_in_use(tmp_path: Path) -> None:
+    partial = interrupted(tmp_path / "out")
+    with Publication(tmp_path / "out", [], job={"command": "test"}) as other:
+        other.write_file("x", b"x")
+        publication = publish(tmp_path / "out", resume=True)
+        assert publication.is_resumed
+        assert not partial.exists()
+        assert (other.path / "x").read_bytes() == b"x"
+
+
+def test_a_run_that_died_just_before_it_published_is_taken_up(tmp_path: Path) -> None:
+    partial = interrupted(tmp_path / "out")
+    (partial / MANIFEST).write_text(json.dumps({"job": {"command": "test"}}))
+    (partial / JOURNAL).unlink()
+    assert publish(tmp_path / "out", resume=True).is_resumed
+
+
+def test_the_journal_of_another_release_is_not_taken_up(tmp_path: Path) -> None:
+    partial = interrupted(tmp_path / "out")
+    lines = (partial / JOURNAL).read_text().split("\n")
+    (partial / JOURNAL).write_text("\n".join([json.dumps({"job": {"command": "test"}}), *lines[1:]]))
+    assert not publish(tmp_path / "out", resume=True).is_resumed
+
+
 def test_short_writes_are_gone_on_with(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     real = os.write
     publish(tmp_path / "whole")
