@@ -92,11 +92,12 @@ def recompressed(
 
 
 def rewrapped(chunk: BatchChunk, row: int, target: Target, limits: Limits) -> NewBatches:
-    """A compressed v0/v1 message with the same inner set under another codec; raises what ``decompress`` raises."""
+    """A compressed v0/v1 message with the same inner set under another codec; raises where that cannot be read."""
     table = chunk.table
     magic, attributes = int(table.magic[row]), int(table.attributes[row])
+    for table_of in (message_table, wrapper_table):
+        _raise_problems(table_of(chunk, [row], limits, Location("")))
     outer = message_table(chunk, [row], limits, Location(""))
-    _raise_problems(outer)
     inner = decompress(attributes & layout.CODEC_MASK, outer.value(0) or b"", magic=magic, limits=limits)
     content = encode_message(
         magic,

@@ -12,12 +12,14 @@ import numpy as np
 import pytest
 
 from format import layout
+from format.codecs import compress
 from format.errors import OutputError, Refused
 from format.findings import Finding
 from format.io.source import BytesSource, FileSource
 from format.layout import MANIFEST
 from format.limits import DEFAULT_LIMITS
 from format.location import Location
+from format.log.encode_batches import BatchHeader, encode_message, seal_batch
 from format.log.walker import batch_chunks, read_batch_table
 from format.rewriting.compare_records import ReadBackMismatch
 from format.rewriting.publishing.publication import Publication
@@ -231,8 +233,6 @@ def test_append_times_are_merged_only_when_equal(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("magic", [0, 1])
 def test_plain_old_messages_are_packed(tmp_path: Path, magic: int) -> None:
-    from format.log.encode_batches import encode_message
-
     content = [encode_message(magic, offset, b"k", b"v%d" % offset, timestamp=offset) for offset in (0, 1, 5, 9)]
     write_segment(tmp_path / "t-0", 0, content)
     run(tmp_path / "t-0", tmp_path / "one", "gzip")
@@ -284,8 +284,6 @@ def test_damage_is_skipped_and_listed(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_decompressed_is_refused_or_copied(tmp_path: Path) -> None:
-    from format.log.encode_batches import BatchHeader, seal_batch
-
     broken = seal_batch(BatchHeader(3, 2, 3), b"no zstd frame", codec=4)
     write_segment(tmp_path / "t-0", 0, [batch(0), broken, batch(6)])
     with pytest.raises(Refused):
@@ -294,6 +292,39 @@ def test_what_cannot_be_decompressed_is_refused_or_copied(tmp_path: Path) -> Non
     assert (segment.copied_count, segment.recompressed_count, segment.lost_bytes) == (1, 2, 0)
     assert [each.code for each in findings] == ["decompression-failed"]
     assert broken in (tmp_path / "out/t-0" / f"{0:020d}.log").read_bytes()
+
+
+def null_wrapper(magic: int) -> bytes:
+    return encode_message(magic, 3, b"k", None, timestamp=1, attributes=1)
+
+
+def unreadable_wrapper(magic: int) -> bytes:
+    """A gzip message around bytes that are no message set."""
+    return encode_message(magic, 3, b"k", compress(1, b"\xff" * 40, magic=magic), timestamp=1, attributes=1)
+
+
+@pytest.mark.parametrize("codec", ["none", "lz4", "gzip"])
+@pytest.mark.parametrize("merge_bytes", [0, 10_000])
+@pytest.mark.parametrize(
+    "content",
+    [
+        [encode_message(1, 2, b"k", b"v", timestamp=1), null_wrapper(1), encode_message(1, 4, b"k", b"v", timestamp=1)],
+        [wrapper(0, 0), null_wrapper(0), wrapper(0, 4)],
+        [wrapper(1, 0), unreadable_wrapper(1), wrapper(1, 4)],
+        [batch(0), seal_batch(BatchHeader(3, 0, 1), b"\xff" * 20, codec=0), batch(4), batch(7)],
+        [batch(0, codec=1), seal_batch(BatchHeader(3, 0, 1), compress(3, b"\xff" * 20), codec=3), batch(4, codec=1)],
+    ],
+    ids=["null-v1", "null-v0", "unreadable-wrapper", "unreadable-record", "unreadable-compressed-record"],
+)
+def test_one_batch_that_cannot_be_read_costs_no_other(
+    tmp_path: Path, codec: str, merge_bytes: int, content: list[bytes]
+) -> None:
+    write_segment(tmp_path / "t-0", 0, content)
+    terms: dict[str, Any] = {"skip_damaged": True, "merge_bytes": merge_bytes}
+    run(tmp_path / "t-0", tmp_path / "out", codec, **terms)
+    table = table_of(tmp_path / "out/t-0" / f"{0:020d}.log")
+    assert int(table.last_offset[-1]) == int(table_of(tmp_path / "t-0" / f"{0:020d}.log").last_offset[-1])
+    assert (table.crc_valid == 1).all()
 
 
 def test_batches_in_disorder_are_refused(tmp_path: Path) -> None:

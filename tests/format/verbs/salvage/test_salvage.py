@@ -18,6 +18,7 @@ from format.errors import UnreadableFile
 from format.findings import Finding
 from format.io.source import FileSource
 from format.layout import MANIFEST
+from format.log.encode_batches import encode_message
 from format.rewriting.intact_batches import longest_chain
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.sources import read_write_sources
@@ -151,6 +152,13 @@ def test_a_batch_image_in_a_value_is_no_batch(tmp_path: Path) -> None:
     write_segment(tmp_path / "t-0", 0, parts)
     [segment], _, _ = run(tmp_path / "t-0", tmp_path / "out")
     assert segment.batch_count == 3
+
+
+def test_a_message_that_cannot_be_opened_is_kept_with_its_bytes(tmp_path: Path) -> None:
+    parts = [wrapper(1, 0), encode_message(1, 3, b"k", None, timestamp=1, attributes=1), wrapper(1, 4)]
+    write_segment(tmp_path / "t-0", 0, parts)
+    run(tmp_path / "t-0", tmp_path / "out")
+    assert (tmp_path / "out/t-0" / LOG).read_bytes() == b"".join(parts)
 
 
 # -- ends ----------------------------------------------------------------------------------------------------
