@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
+from tests.corpora import REPOSITORY
 from tests.running import Run
 
 RunMany = Callable[..., list[Run]]
@@ -52,3 +55,14 @@ def test_keys_of_other_partitions(data_dir: Path, run_kafkalog_many: RunMany) ->
     words = ["--partitioner", "murmur2", "--format", "jsonl", "--partitions"]
     [run] = run_kafkalog_many([["verify", log_dir / "orders-0", *words, "1000"]])
     assert "record-misplaced" in {row["code"] for row in run.rows("finding")}
+
+
+def test_a_partition_loads_nothing_that_only_log_directories_need(data_dir: Path) -> None:
+    partition = data_dir / "kafka-4.3-single" / "node-1" / "orders-0"
+    script = "import sys; from kafkalog_cli.main import main; main(sys.argv[1:]); print(*sys.modules, file=sys.stderr)"
+    done = subprocess.run(
+        [sys.executable, "-c", script, "verify", partition], capture_output=True, text=True, cwd=REPOSITORY, check=True
+    )
+    loaded = done.stderr.split()
+    assert "format.verbs.verify.verify" in loaded
+    assert not [name for name in loaded if name.startswith(("format.verbs.boot", "format.internal_topics"))]
