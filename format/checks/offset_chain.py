@@ -13,16 +13,25 @@ from format.log.batch_chunk import Damage
 from format.log.batch_table import BatchTable, batch_location
 from format.state.epochs import LeaderEpochs
 
+_NEVER = 2**63
+
 
 class OffsetChain:
     """What came before, as far as the next batch is concerned; fed segment by segment, table by table.
 
-    ``is_compacted`` starts as what the checkpoints say and becomes True at the first batch with fewer records than
-    offsets: from then on gaps are what compaction leaves, not a loss.
+    ``is_compacted`` is what the checkpoints say. From there on, or from the first batch with fewer records than
+    offsets, gaps are what compaction leaves, not a loss. Where neither says so, compaction may have been
+    at work all the same: on the replica that this one was fetched from, on batches of one record each, or before the
+    topic was configured otherwise. But it keeps no record without a key and always goes over a log from its start, so
+    that a gap after such a record is a loss.
     """
 
     def __init__(self, *, is_compacted: bool = False) -> None:
-        self.is_compacted = is_compacted
+        self._compacted_from = 0 if is_compacted else _NEVER
+        self._unexplained_from = _NEVER  # the offset after the first gap that may be what compaction left
+        self._keyless_offset: int | None = None  # the first offset of a record without a key
+        self._last_gap: int | None = None  # the offset after the last gap in the tables before
+        self._gaps = np.empty(0, np.int64)  # the offsets after the gaps in the last table
         self.first_offset: int | None = None
         self.last_offset: int | None = None
         self._epochs = LeaderEpochs()
@@ -32,6 +41,10 @@ class OffsetChain:
         self._is_after_damage = False
         self._base_offset: int | None = None
         self._next_base_offset: int | None = None
+
+    def may_be_compacted(self, offset: int | None = None) -> bool:
+        """Whether compaction may have removed something before an offset, or before the end of what was fed."""
+        return min(self._compacted_from, self._unexplained_from) <= (_NEVER - 1 if offset is None else offset)
 
     @property
     def log_end_offset(self) -> int | None:
@@ -57,14 +70,25 @@ class OffsetChain:
         if self.last_offset is not None:
             self._least_last_offset = self.last_offset
 
-    def feed(self, table: BatchTable, location: Location) -> Iterator[Finding]:
-        """Findings for one table of batches, which must follow what was fed before."""
+    def has_gap(self, after: int, upto: int) -> bool:
+        """Whether a gap lies between a batch that ends at ``after`` and one of the last table at ``upto``."""
+        if self._last_gap is not None and self._last_gap > after:
+            return True
+        return bool(((self._gaps > after) & (self._gaps <= upto)).any())
+
+    def feed(self, table: BatchTable, location: Location, *, keyless_offset: int | None = None) -> Iterator[Finding]:
+        """Findings for one table of batches, which must follow what was fed before.
+
+        ``keyless_offset`` is the first offset of a record without a key among its batches.
+        """
         if not len(table):
             return
+        if self._keyless_offset is None:
+            self._keyless_offset = keyless_offset
         base, last = table.base_offset, table.last_offset
         sparse = (table.magic == 2) & (table.record_count >= 0) & (table.record_count <= table.last_offset_delta)
-        if not self.is_compacted and sparse.any():
-            self.is_compacted = True
+        if self._compacted_from == _NEVER and sparse.any():
+            self._compacted_from = int(base[int(np.argmax(sparse))])
         yield from self._check_segment(table, location)
         previous = np.empty(len(table), np.int64)
         previous[1:] = last[:-1]
@@ -81,13 +105,19 @@ class OffsetChain:
             )
         # The base offset of a compressed v0/v1 message is known only once it was opened.
         gaps = known & (base > previous + 1) & (table.record_count >= 0)
+        if len(self._gaps):
+            self._last_gap = int(self._gaps[-1])
+        self._gaps = base[gaps]
         for row in np.flatnonzero(gaps).tolist():
             yield from self._gap(table, location, row, int(previous[row]), int(base[row]))
         for event in self._epochs.feed(table):
             yield finding(
                 "leader-epoch-decreasing",
                 batch_location(location, table, event.row),
-                f"leader epoch {event.leader_epoch} follows {event.highest_epoch}",
+                f"leader epoch {event.leader_epoch} follows {event.highest_epoch}"
+                if event.leader_epoch >= 0
+                else f"the batch has no leader epoch and follows one of epoch {event.highest_epoch}",
+                severity=None if event.leader_epoch >= 0 else Severity.WARNING,
                 expected=event.highest_epoch,
                 actual=event.leader_epoch,
             )
@@ -103,14 +133,15 @@ class OffsetChain:
         if self._base_offset is None:
             self._base_offset = int(base[0])
         starts_late = self._is_first_of_segment and int(base[0]) > self._base_offset
-        if starts_late and not self.is_compacted and table.record_count[0] >= 0:
+        if starts_late and int(base[0]) < self._compacted_from and table.record_count[0] >= 0:
             yield finding(
                 "file-name-mismatch",
                 batch_location(location, table, 0),
                 f"the first batch starts at offset {base[0]}, the file's name says {self._base_offset}",
                 expected=self._base_offset,
                 actual=int(base[0]),
-                certainty=Certainty.LIKELY,
+                severity=Severity.INFO,
+                certainty=Certainty.POSSIBLE,
             )
         outside = (base < self._base_offset) | (last - self._base_offset > layout.MAX_RELATIVE_OFFSET)
         if self._next_base_offset is not None:
@@ -124,13 +155,27 @@ class OffsetChain:
             )
 
     def _gap(self, table: BatchTable, location: Location, row: int, previous: int, base: int) -> Iterator[Finding]:
-        if self.is_compacted or (row == 0 and self._is_after_damage):
+        if base >= self._compacted_from or (row == 0 and self._is_after_damage):
             return
         between_segments = row == 0 and self._is_first_of_segment
+        code = "segment-missing" if between_segments else "offset-gap"
+        place, message = batch_location(location, table, row), f"offsets {previous + 1} to {base - 1} are in no batch"
+        if self._keyless_offset is None or self._keyless_offset > previous:
+            self._unexplained_from = min(self._unexplained_from, base)
+            yield finding(
+                code,
+                place,
+                f"{message}: whether compaction removed them cannot be known here, as neither the checkpoint of the "
+                "cleaner nor a record without a key before them tells",
+                severity=Severity.INFO,
+                certainty=Certainty.POSSIBLE,
+                next_step="Compare with another replica, if the topic was never compacted.",
+            )
+            return
         yield finding(
-            "segment-missing" if between_segments else "offset-gap",
-            batch_location(location, table, row),
-            f"offsets {previous + 1} to {base - 1} are in no batch",
+            code,
+            place,
+            f"{message}, and the record without a key at offset {self._keyless_offset} shows that no cleaner was here",
             severity=None if between_segments else Severity.WARNING,
             certainty=Certainty.LIKELY,
             lost_offsets=(previous + 1, base - 1),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from format.checks.offset_chain import OffsetChain
 from format.findings import Certainty, Finding, finding
 from format.location import Location
 from format.state.producer_events import MarkerOrphaned, ProducerEpochFell, ProducerEvent, SequenceBroke
@@ -11,12 +12,11 @@ from format.state.producers import ProducerState
 from format.timestamps import iso_time
 
 
-def check_producer_events(
-    events: Iterable[ProducerEvent], location: Location, *, is_compacted: bool
-) -> Iterator[Finding]:
-    """Findings for the events of one log file.
+def check_producer_events(events: Iterable[ProducerEvent], location: Location, chain: OffsetChain) -> Iterator[Finding]:
+    """Findings for the events of one log file, whose batches the chain of offsets has just been fed.
 
-    Compaction removes batches, so a compacted log's sequences may have gaps.
+    Compaction removes batches, so a compacted log's sequences may have gaps. Where offsets have one too, that one is
+    reported.
     """
     for event in events:
         if isinstance(event, ProducerEpochFell):
@@ -29,7 +29,8 @@ def check_producer_events(
                 actual=event.producer_epoch,
             )
         elif isinstance(event, SequenceBroke):
-            if event.is_gap and is_compacted:
+            offset = event.place.offset
+            if event.is_gap and (chain.may_be_compacted(offset) or chain.has_gap(event.previous_offset, offset)):
                 continue
             yield finding(
                 "sequence-gap" if event.is_gap else "sequence-duplicate",

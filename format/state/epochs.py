@@ -12,7 +12,7 @@ from format.log.batch_table import BatchTable
 
 @dataclass(frozen=True, slots=True)
 class EpochFell:
-    """A batch has a lower leader epoch than one before it; ``row`` is its number in the table that was fed."""
+    """A batch has a lower leader epoch than one before it, or none (-1); ``row`` is its number in the table."""
 
     row: int
     leader_epoch: int
@@ -31,6 +31,6 @@ class LeaderEpochs:
             return []
         epochs = np.where(table.magic == 2, table.leader_epoch, layout.NO_LEADER_EPOCH)
         running = np.maximum.accumulate(np.concatenate(([self.highest], epochs)))
-        fallen = np.flatnonzero((epochs < running[:-1]) & (epochs >= 0))
+        fallen = np.flatnonzero((epochs < running[:-1]) & (table.magic == 2) & (epochs >= layout.NO_LEADER_EPOCH))
         self.highest = int(running[-1])
         return [EpochFell(row, int(epochs[row]), int(running[row])) for row in fallen.tolist()]

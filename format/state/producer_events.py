@@ -37,12 +37,14 @@ class ProducerEpochFell:
 class SequenceBroke:
     """A data batch does not continue the sequence of the producer's batch before it, in the same epoch.
 
-    ``is_gap``: the sequence is ahead of the expected one; otherwise it repeats or goes back.
+    ``previous_offset`` is the last offset of that batch, -1 where it is not known. ``is_gap``: the sequence is ahead of
+    the expected one; otherwise it repeats or goes back.
     """
 
     place: BatchPlace
     producer_id: int
     producer_epoch: int
+    previous_offset: int
     previous_sequence: int
     expected_sequence: int
     base_sequence: int

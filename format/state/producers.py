@@ -134,6 +134,7 @@ class ProducerState:
         # A group coordinator's transactional commits have no sequence.
         last = np.where(base < 0, layout.NO_SEQUENCE, (base + table.last_offset_delta[rows]) & _SEQUENCE_MASK)
         previous_last = np.concatenate(([known.last_sequence], last[:-1]))
+        previous_offset = np.concatenate(([known.last_offset], table.last_offset[rows[:-1]]))
         is_same_epoch = epoch_run == np.concatenate(([0], epoch_run[:-1]))
         expected = (previous_last + 1) & _SEQUENCE_MASK
         # Sequences wrap, so that "before" and "after" go by the shorter way round.
@@ -144,6 +145,7 @@ class ProducerState:
                 _place(table, int(rows[number])),
                 producer_id,
                 int(table.producer_epoch[rows[number]]),
+                int(previous_offset[number]),
                 int(previous_last[number]),
                 int(expected[number]),
                 int(base[number]),

@@ -76,7 +76,8 @@ def test_a_truncation_of_a_segment_that_others_follow_is_a_loss(tmp_path: Path, 
 
 
 def test_a_truncation_between_batches_shows_through_the_next_segment(tmp_path: Path) -> None:
-    found = only(verdict(tmp_path, {0: FIRST + SECOND, 9: b"".join(batches(2, 9))}))
+    keyless = batch(0, key=None)
+    found = only(verdict(tmp_path, {0: keyless + SECOND, 9: b"".join(batches(2, 9))}))
     assert (found.code, found.lost_offsets) == ("segment-missing", (6, 8))
 
 

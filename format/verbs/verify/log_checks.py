@@ -61,8 +61,9 @@ def verify_log_file(
             yield from walked.header_findings
             if not walked.table.crc_valid.all():
                 outcome.note(_first_bad_crc(walked.table))
-            yield from chain.feed(walked.table, log.location)
-            yield from walked.record_findings
+            record_findings = list(walked.record_findings)  # which reads the records
+            yield from chain.feed(walked.table, log.location, keyless_offset=walked.keyless_offset)
+            yield from record_findings
             terms.coverage.records += walked.record_count
             if across is not None:
                 yield from across(Fed(sound_batches(walked.table), walked.markers))

@@ -152,7 +152,7 @@ class _PartitionRun:
                 transactions,
                 location,
                 first_offset=self.chain.first_offset,
-                is_compacted=self.chain.is_compacted,
+                is_compacted=self.chain.may_be_compacted(),
                 log_is_whole=self.log_is_whole,
                 limits=self.terms.limits,
             )
@@ -235,7 +235,7 @@ class _PartitionRun:
             part, its_markers = _part(table, markers, first, boundary)
             events = self.producers.feed(part, its_markers)
             self.transactions.add(events)
-            yield from check_producer_events(events, location, is_compacted=self.chain.is_compacted)
+            yield from check_producer_events(events, location, self.chain)
             first = max(first, boundary)
             if first >= len(table):
                 return
@@ -266,7 +266,7 @@ class _PartitionRun:
                 self.producers if is_known else None,
                 location,
                 first_offset=self.chain.first_offset,
-                is_compacted=self.chain.is_compacted,
+                is_compacted=self.chain.may_be_compacted(snapshot_offset),
                 limits=self.terms.limits,
             )
 

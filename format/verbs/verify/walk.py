@@ -26,6 +26,7 @@ from format.log.batch_table import BatchTable, Int64Column
 from format.log.control_records import ControlRecord, decode_control_record
 from format.log.legacy_messages import open_wrappers
 from format.log.read_records import record_tables
+from format.log.record_table import RecordTable
 from format.log.walker import BODY_CHUNK_BYTES
 from format.scan.protocol import Cost, Depth, LogUnit, Needs, OpenedRange
 from format.scan.read_log import crc_findings, tail_finding
@@ -52,9 +53,11 @@ class Level(IntEnum):
 
 @dataclass(slots=True)
 class WalkedChunk:
-    """A chunk of batches, what was found in it, and how many records were read once the findings are consumed.
+    """A chunk of batches, and what was found in it.
 
-    ``markers`` are the control records of sound batches, by row among these. A pickle holds the findings as lists.
+    Once the findings are consumed, ``record_count`` is the number of records that were read, and ``keyless_offset`` the
+    first offset of one without a key. ``markers`` are the control records of sound batches, by row among these. A
+    pickle holds the findings as lists.
     """
 
     table: BatchTable
@@ -64,6 +67,7 @@ class WalkedChunk:
     damage: Damage | None
     tail_finding: Finding | None
     record_count: int = 0
+    keyless_offset: int | None = None
 
     def __reduce__(self) -> tuple[type[WalkedChunk], tuple[object, ...]]:
         self.header_findings, self.record_findings = list(self.header_findings), list(self.record_findings)
@@ -75,6 +79,7 @@ class WalkedChunk:
             self.damage,
             self.tail_finding,
             self.record_count,
+            self.keyless_offset,
         )
 
 
@@ -156,9 +161,16 @@ def _record_findings(
 ) -> Iterator[Finding]:
     for table in record_tables(chunk, limits=walk.limits, location=location):
         walked.record_count += len(table)
+        if walked.keyless_offset is None:
+            walked.keyless_offset = _first_keyless_offset(table)
         yield from record_check.findings(table)
         if walk.partition_count is not None and is_placed_by_key(location):
             yield from check_key_placement(table, location, walk.partition_count)
+
+
+def _first_keyless_offset(table: RecordTable) -> int | None:
+    rows = np.flatnonzero(table.key_length < 0)
+    return int(table.offset[rows[0]]) if len(rows) else None
 
 
 def _markers(chunk: BatchChunk, limits: Limits) -> dict[int, ControlRecord]:

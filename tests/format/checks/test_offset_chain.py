@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from format.checks.offset_chain import OffsetChain
-from format.findings import Finding
+from format.findings import Finding, Severity
 from format.kernel.tables import BATCH_COLUMNS
 from format.location import Location
 from format.log.batch_table import BatchTable
@@ -61,3 +61,18 @@ def test_the_findings_do_not_depend_on_where_tables_are_cut(seed: int) -> None:
     cut, cut_chain = fed(segments, rnd)
     assert sorted(cut, key=repr) == sorted(whole, key=repr)  # within a table they come check by check
     assert cut_chain.log_end_offset == chain.log_end_offset
+
+
+@pytest.mark.parametrize(
+    ("keyless_offset", "severity"), [(None, Severity.INFO), (0, Severity.WARNING), (7, Severity.INFO)]
+)
+def test_a_gap_is_a_loss_only_after_a_record_without_a_key(keyless_offset: int | None, severity: Severity) -> None:
+    chain = OffsetChain()
+    chain.start_segment(0, None)
+    found = list(chain.feed(table_of([(0, 2), (6, 8)], 0), Location("t-0/0.log"), keyless_offset=keyless_offset))
+    assert [(each.code, each.severity, each.lost_offsets) for each in found] == [
+        ("offset-gap", severity, (3, 5) if severity > Severity.INFO else None)
+    ]
+    assert chain.may_be_compacted() == (severity is Severity.INFO)
+    assert not chain.may_be_compacted(5)
+    assert (chain.has_gap(2, 6), chain.has_gap(6, 8), chain.has_gap(0, 2)) == (True, False, False)

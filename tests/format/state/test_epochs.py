@@ -15,9 +15,9 @@ def test_epochs_rise_and_fall(is_cut: bool) -> None:
     state = LeaderEpochs()
     if is_cut:
         events = [(number, each) for number, row_ in enumerate(rows) for each in state.feed(table_of([row_]))]
-        assert [(number, each.leader_epoch, each.highest_epoch) for number, each in events] == [(4, 1, 2)]
+        assert [(number, each.leader_epoch, each.highest_epoch) for number, each in events] == [(4, 1, 2), (5, -1, 2)]
     else:
-        assert state.feed(table_of(rows)) == [EpochFell(4, 1, 2)]
+        assert state.feed(table_of(rows)) == [EpochFell(4, 1, 2), EpochFell(5, -1, 2)]
     assert state.highest == 3
 
 

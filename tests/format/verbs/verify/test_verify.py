@@ -11,7 +11,7 @@ import pytest
 
 from format.findings import Finding, Severity
 from format.verbs.verify.verify import MOST_ALIKE, Level, Verification, bytes_to_verify, verify
-from tests.building import batch, batches, write_segment
+from tests.building import batch, write_segment
 from tests.corpora import Corpus
 
 
@@ -170,12 +170,30 @@ def test_a_finding_names_the_byte_range_and_the_offsets_lost(node: Path) -> None
     assert found.location.topic == "orders"
 
 
-def test_a_removed_segment_is_missed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("key", [None, b"k"])
+def test_a_removed_segment_is_missed(tmp_path: Path, key: bytes | None) -> None:
+    """No cleaner keeps a record without a key; with keys, it may have removed the segment's records."""
     partition = tmp_path / "t-0"
-    write_segment(partition, 0, batches(2))
-    write_segment(partition, 9, batches(2, 9))
-    found = [each for each in run(partition) if each.code == "segment-missing"]
-    assert [each.lost_offsets for each in found] == [(6, 8)]
+    write_segment(partition, 0, [batch(0, key=key), batch(3, key=key)])
+    write_segment(partition, 9, [batch(9, key=key)])
+    (found,) = [each for each in run(partition) if each.code == "segment-missing"]
+    if key is None:
+        assert (found.severity, found.lost_offsets) == (Severity.ERROR, (6, 8))
+    else:
+        assert (found.severity, found.lost_offsets) == (Severity.INFO, None)
+
+
+def test_a_replica_fetched_from_a_compacted_leader_is_not_accused(tmp_path: Path) -> None:
+    """Batches of one record each: those that compaction removed leave gaps, in the sequences too."""
+    partition = tmp_path / "t-0"
+    kept = [0, 3, 4, 9, 17, 18]
+    producer = {"producer_id": 5, "producer_epoch": 0}
+    write_segment(partition, 0, [batch(each, [b"v"], base_sequence=each, **producer) for each in kept[:4]])
+    write_segment(partition, 12, [batch(each, [b"v"], base_sequence=each, **producer) for each in kept[4:]])
+    found = [each for each in run(partition) if each.code not in ("index-missing",)]
+    assert {each.code for each in found} == {"offset-gap", "segment-missing", "file-name-mismatch"}
+    assert {each.severity for each in found} == {Severity.INFO}
+    assert not any(each.lost_offsets for each in found)
 
 
 def test_compaction_gaps_are_no_loss(tmp_path: Path) -> None:
