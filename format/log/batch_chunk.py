@@ -83,4 +83,5 @@ class BatchChunk:
         """The bytes from the chunk's start to the next chunk's; the buffer may also hold part of the next chunk."""
         if self.damage is not None:
             return self.damage.position + self.damage.length - self.buffer_position
-        return int(self.table.end_position[-1]) - self.buffer_position if len(self.table) else 0
+        last = self.table.rows(slice(-1, None))
+        return int(last.end_position[0]) - self.buffer_position if len(last) else 0

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TypeVar
 
-from format.errors import KafkaLogError, WorkerDied
-from format.findings import Finding, finding_of
+from format.findings import Finding
 from format.scan.cost import is_worth_sharing
+from format.scan.folding import results_of
 from format.scan.forked import ForkedDriver
 from format.scan.progress import Advance, no_progress
-from format.scan.protocol import Driver, LogParts, LogUnit, PartT, Scan, Walk
+from format.scan.protocol import LogUnit, PartT, ResultT, Scan, Walk
 from format.scan.serial import SerialDriver
-
-ResultT = TypeVar("ResultT")
 
 
 def scan_logs(
@@ -53,26 +50,3 @@ def may_be_shared(walk: Walk[PartT]) -> bool:
     """Whether several processes can pay at all. A scan that may end early would throw away what was read ahead."""
     needs = walk.needs
     return needs.cost is not None and needs.reads_bodies and not needs.may_end_early
-
-
-def results_of(scan: Scan[PartT, ResultT], log: LogUnit, driver: Driver[PartT]) -> Iterator[ResultT | Finding]:
-    """The results for one log, and a finding where it cannot be read to its end. Raises WorkerDied."""
-    parts = driver.parts(log)
-    try:
-        yield from scan.fold(log, parts)
-    except WorkerDied:
-        raise
-    except KafkaLogError as error:
-        yield finding_of(error, log.location)
-    finally:
-        parts.close()
-
-
-def with_last_finding(log: LogUnit, parts: LogParts[PartT]) -> Iterator[PartT | Finding]:
-    """The parts, and a finding where the log cannot be read to its end, for folds that go on after it."""
-    try:
-        yield from parts
-    except WorkerDied:
-        raise
-    except KafkaLogError as error:
-        yield finding_of(error, log.location)

@@ -30,6 +30,7 @@ from format.scan.selection import EVERYTHING, Selection, start_position
 
 PartT = TypeVar("PartT")
 PartT_co = TypeVar("PartT_co", covariant=True)
+ResultT = TypeVar("ResultT")
 ResultT_co = TypeVar("ResultT_co", covariant=True)
 
 #: Returns a free piece of memory of SLOT_BYTES for the bytes of a part, see ``OpenedRange.room``.

@@ -14,22 +14,10 @@ from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange
 from format.scan.progress import Advance, LogProgress, no_progress
 from format.scan.protocol import LogParts, LogUnit, OpenedRange, PartT, Room, Walk
-from format.scan.workers import SLOT_BYTES
+from format.scan.room import OwnRoom
 
 #: Where only headers are read, chunks are small: the file is looked at again after so many bytes.
 _HEADER_CHECK_BYTES = MIB
-
-
-class OwnRoom:
-    """One piece of memory for the bytes of parts, filled again and again, made when it is first needed."""
-
-    def __init__(self) -> None:
-        self._memory: memoryview | None = None
-
-    def __call__(self) -> memoryview:
-        if self._memory is None:
-            self._memory = memoryview(bytearray(SLOT_BYTES))
-        return self._memory
 
 
 class SerialDriver(Generic[PartT]):

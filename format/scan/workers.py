@@ -25,11 +25,10 @@ import numpy as np
 
 from format.errors import WorkerDied
 from format.io.freed_memory import keep_freed_memory
-from format.limits import MIB
+from format.scan.room import SLOT_BYTES
 
-#: Shared memory of one worker: so many results of bytes may wait until they are asked for, of so many bytes each.
+#: Shared memory of one worker: so many results of bytes may wait until they are asked for, of SLOT_BYTES each.
 SLOTS = 4
-SLOT_BYTES = 4 * MIB
 #: Tasks that a worker is given before it is asked for their results, so that it never waits for one.
 _TASKS_AHEAD = 2
 #: A smaller buffer of a result stays in its pickle.

@@ -24,7 +24,8 @@ from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord
 from format.log.walker import BODY_CHUNK_BYTES
 from format.scan.protocol import LogParts, LogUnit, OpenedRange
-from format.scan.serial import OwnRoom, SerialDriver
+from format.scan.room import OwnRoom
+from format.scan.serial import SerialDriver
 from format.verbs.verify.verify import MOST_ALIKE
 from format.verbs.verify.walk import Level, LogWalk, WalkedChunk
 from spark_jobs.work.part_bounds import bounds_of, opened

@@ -15,8 +15,8 @@ from format.rows.row_text import LineStyle, RowText
 from format.rows.side_file_rows import side_file_blocks
 from format.scan.drivers import scan_logs
 from format.scan.progress import Advance, no_progress
+from format.scan.room import OwnRoom
 from format.scan.selected_logs import LOG_KINDS, selected_logs
-from format.scan.serial import OwnRoom
 from format.verbs.dump.dump import DumpScan, DumpTerms, dumped_rows
 
 

@@ -1,7 +1,7 @@
 """ls of one log as a scan: its batch headers, added up.
 
-The parts are the totals of each chunk, and what is wrong in it; the fold adds them up, and reports no more than some
-of very many places of damage.
+The parts are totals of some chunks, and what is wrong in them; the fold adds them up, and reports no more than some of
+very many places of damage.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
+from format.errors import KafkaLogError
 from format.findings import Finding, finding, finding_of
 from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, Limits
@@ -16,7 +17,7 @@ from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.legacy_messages import wrapper_table
 from format.log.walker import batch_chunks
-from format.scan.drivers import results_of, with_last_finding
+from format.scan.folding import results_of, with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import tail_finding
@@ -28,13 +29,13 @@ MAX_DAMAGE_FINDINGS = 20
 
 
 @dataclass(frozen=True, slots=True)
-class ChunkTotals:
-    """The totals of a chunk, what is wrong in it, and the damage after it."""
+class RangeTotals:
+    """The totals of some chunks, what is wrong in the last of them, and the damage after it."""
 
     totals: LogTotals
-    findings: tuple[Finding, ...]
-    damage: Finding | None
-    reaches_end: bool
+    findings: tuple[Finding, ...] = ()
+    damage: Finding | None = None
+    reaches_end: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,29 +52,36 @@ class TotalsScan:
     def needs(self) -> Needs:
         return Needs(Depth.HEADERS, limits=self.limits)
 
-    def parts(self, opened: OpenedRange) -> Iterator[ChunkTotals]:
-        """The totals of each chunk."""
+    def parts(self, opened: OpenedRange) -> Iterator[RangeTotals]:
+        """The totals up to each place where something is wrong, and of the rest."""
         location = opened.log.location
         is_first = opened.batch_range.start == 0
-        for chunk in opened.chunks:
-            found: list[Finding] = []
-            opens_unread = False
-            if is_first and len(chunk.table):
-                is_first = False
-                opens_unread = not _open_first_wrapper(opened.source, chunk, location, self.limits, found)
-            totals = LogTotals()
-            impossible = totals.add(chunk.table, location.base_offset)
-            if impossible is not None:
-                found.append(_impossible_finding(impossible, location))
-            if opens_unread:
-                totals.first_offset = totals.first_timestamp = None
-            damage = None
-            if chunk.damage is not None:
-                damage = tail_finding(opened.source, chunk, location, opened.log.is_last_segment)
-            reaches_end = chunk.damage is not None and chunk.damage.reaches_end
-            yield ChunkTotals(totals, tuple(found), damage, reaches_end)
+        totals = LogTotals()
+        try:
+            for chunk in opened.chunks:
+                found: list[Finding] = []
+                opens_unread = False
+                if is_first and len(chunk.table):
+                    is_first = False
+                    opens_unread = not _open_first_wrapper(opened.source, chunk, location, self.limits, found)
+                impossible = totals.add(chunk.table, location.base_offset)
+                if impossible is not None:
+                    found.append(_impossible_finding(impossible, location))
+                if opens_unread:
+                    totals.first_offset = totals.first_timestamp = None
+                if chunk.damage is not None:
+                    damage = tail_finding(opened.source, chunk, location, opened.log.is_last_segment)
+                    yield RangeTotals(totals, tuple(found), damage, chunk.damage.reaches_end)
+                    totals = LogTotals()
+                elif found:
+                    yield RangeTotals(totals, tuple(found))
+                    totals = LogTotals()
+        except KafkaLogError:
+            yield RangeTotals(totals)  # what was read before counts
+            raise
+        yield RangeTotals(totals)
 
-    def fold(self, log: LogUnit, parts: LogParts[ChunkTotals]) -> Iterator[Finding | LogTotals]:
+    def fold(self, log: LogUnit, parts: LogParts[RangeTotals]) -> Iterator[Finding | LogTotals]:
         """What is wrong, then the totals of what could be read."""
         totals = LogTotals()
         damage_count = 0

@@ -9,7 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format.errors import KafkaLogError
-from format.scan.workers import SLOT_BYTES, Outbox, SharedBytes, Workers
+from format.scan.room import SLOT_BYTES
+from format.scan.workers import Outbox, SharedBytes, Workers
 
 
 def _task(task: int, outbox: Outbox) -> None:

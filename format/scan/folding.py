@@ -1,0 +1,32 @@
+"""Folding the parts of one log, and what becomes of a log that cannot be read to its end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from format.errors import KafkaLogError, WorkerDied
+from format.findings import Finding, finding_of
+from format.scan.protocol import Driver, LogParts, LogUnit, PartT, ResultT, Scan
+
+
+def results_of(scan: Scan[PartT, ResultT], log: LogUnit, driver: Driver[PartT]) -> Iterator[ResultT | Finding]:
+    """The results for one log, and a finding where it cannot be read to its end. Raises WorkerDied."""
+    parts = driver.parts(log)
+    try:
+        yield from scan.fold(log, parts)
+    except WorkerDied:
+        raise
+    except KafkaLogError as error:
+        yield finding_of(error, log.location)
+    finally:
+        parts.close()
+
+
+def with_last_finding(log: LogUnit, parts: LogParts[PartT]) -> Iterator[PartT | Finding]:
+    """The parts, and a finding where the log cannot be read to its end, for folds that go on after it."""
+    try:
+        yield from parts
+    except WorkerDied:
+        raise
+    except KafkaLogError as error:
+        yield finding_of(error, log.location)
