@@ -83,5 +83,4 @@ class BatchChunk:
         """The bytes from the chunk's start to the next chunk's; the buffer may also hold part of the next chunk."""
         if self.damage is not None:
             return self.damage.position + self.damage.length - self.buffer_position
-        last = self.table.rows(slice(-1, None))
-        return int(last.end_position[0]) - self.buffer_position if len(last) else 0
+        return int(self.table.end_position[-1]) - self.buffer_position if len(self.table) else 0

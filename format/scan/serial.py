@@ -69,12 +69,13 @@ def read_range(
 def _watched(
     chunks: Iterator[BatchChunk], reads_bodies: bool, log: LogUnit, source: FileSource, progress: LogProgress
 ) -> Iterator[BatchChunk]:
-    """The chunks. After each has been used, progress is counted and the file is looked at again."""
-    checked_to = 0
+    """The chunks. After each, or after some small ones, progress is counted and the file is looked at again."""
+    step = 0 if reads_bodies else _HEADER_CHECK_BYTES
+    next_look = 0
     for chunk in chunks:
-        end = chunk.buffer_position + chunk.covered_bytes
         yield chunk
-        progress.reached(end)
-        if reads_bodies or end - checked_to >= _HEADER_CHECK_BYTES:
+        position = chunk.buffer_position
+        if position >= next_look:
+            next_look = position + step
+            progress.reached(position)
             check_unchanged(log.path, source.state, log.location)
-            checked_to = end

@@ -31,7 +31,7 @@ from format.verbs.grep.pattern import text_pattern
 from format.verbs.ls.ls import ls
 from format.verbs.verify.verify import Level, Verification, verify
 from kafkalog_cli.line_style import line_style
-from tests.building import batches, write_segment
+from tests.building import batch, batches, write_segment
 
 COUNT = 400  # batches of three records in each of the two segments
 NAME = "00000000000000000000.log"
@@ -195,9 +195,9 @@ class _Offsets:
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_ls(partition: Path, change: Callable[[Path], object]) -> None:
-    """Headers are read in pieces of 64 KiB: the log is made larger than that."""
-    write_segment(partition, 0, batches(3000))
-    changing = Changing(partition, change, 0.01)
+    """Where only headers are read, the file is looked at again after each mebibyte."""
+    write_segment(partition, 0, [batch(number, [bytes(20_000)]) for number in range(200)])
+    changing = Changing(partition, change, 0.3)
     found = [each for each in ls(partition, advance=changing.advance) if isinstance(each, Finding)]
     changes = [each for each in found if each.code == "file-changed"]
     check_finding(changes, partition)
