@@ -41,6 +41,7 @@ FOLDERS = frozenset(
         *("format", *(f"format/{room}" for rooms in LAYERS.values() for room in rooms)),
         "format/rewriting/publishing",
         *("kafkalog_cli", *(f"kafkalog_cli/{room}" for room in ("commands", "options", "render", "screens"))),
+        "format/log/after_damage",
         *("spark_jobs", *(f"spark_jobs/{room}" for room in ("jobs", "scans", "views", "work"))),
     }
 )

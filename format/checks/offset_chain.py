@@ -86,7 +86,7 @@ class OffsetChain:
         if self._keyless_offset is None:
             self._keyless_offset = keyless_offset
         base, last = table.base_offset, table.last_offset
-        sparse = (table.magic == 2) & (table.record_count >= 0) & (table.record_count <= table.last_offset_delta)
+        sparse = table.is_sparse & (table.crc_valid != 0)
         if self._compacted_from == _NEVER and sparse.any():
             self._compacted_from = int(base[int(np.argmax(sparse))])
         yield from self._check_segment(table, location)

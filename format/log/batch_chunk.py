@@ -48,7 +48,8 @@ class Damage:
 
     ``code`` is a finding code; a whole batch that was left out has the code of the limit it exceeds.
     ``next_base_offset`` is the base offset of the intact batch after the damage, None if there is none;
-    ``after_offset`` is the last offset read before it.
+    ``after_offset`` is the last offset read before it. ``lost_offsets`` are the first and the last of the offsets that
+    are missing because of it, as far as they are known.
     """
 
     code: str
@@ -58,6 +59,7 @@ class Damage:
     after_offset: int | None = None
     next_base_offset: int | None = None
     reaches_end: bool = False
+    lost_offsets: tuple[int, int] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,13 +69,15 @@ class BatchChunk:
     ``buffer[0]`` lies at ``buffer_position`` in the file. ``damage`` lies after the last row, before the next chunk.
     ``after_offset`` is the last offset before the chunk, and ``next_offset`` the first one of the batch behind it: that
     is looked up only where the chunk's last batch has a wrong CRC. Both are of batches with right CRCs, None otherwise.
-    ``opened`` caches compressed v0/v1 messages that were opened, by the row of the first.
+    ``repeated`` marks batches that the file holds before, byte for byte; None where no batch is one, or where CRCs are
+    not computed. ``opened`` caches compressed v0/v1 messages that were opened, by the row of the first.
     """
 
     table: BatchTable
     buffer: memoryview | None
     buffer_position: int
     damage: Damage | None = None
+    repeated: NDArray[np.bool_] | None = None
     opened: dict[int, OpenedWrappers] = field(default_factory=dict, compare=False)
     after_offset: int | None = None
     next_offset: int | None = None

@@ -24,12 +24,14 @@ _FOUND, _NEEDS_MORE = 0, 1  # what skip_batches returns, and 2 for damage
 class BatchRange:
     """Bytes ``start`` to ``end`` of a log of ``size_bytes``; None as an end is the end of the log.
 
-    ``after_offset`` is the last offset before the range, None where that is not known.
+    ``after_offset`` is the last offset before the range, None where that is not known. ``read_from`` is where the
+    first range of the log starts, None if this is the first.
     """
 
     start: int = 0
     end: int | None = None
     after_offset: int | None = None
+    read_from: int | None = None
 
 
 def batch_ranges(source: Source, chunk_bytes: int, *, start: int = 0) -> Iterator[BatchRange]:
@@ -53,12 +55,12 @@ def batch_ranges(source: Source, chunk_bytes: int, *, start: int = 0) -> Iterato
         if outcome == _FOUND:
             if position == range_start:  # one batch larger than a chunk
                 before, position = position, position + size_bytes
-            yield BatchRange(range_start, position, after_offset)
+            yield BatchRange(range_start, position, after_offset, start)
             range_start, after_offset = position, _last_offset(source, before)
         elif outcome != _NEEDS_MORE or (at == 0 and len(window) == room):
             break
     if range_start == start or range_start < source.size_bytes:
-        yield BatchRange(range_start, None, after_offset)
+        yield BatchRange(range_start, None, after_offset, start)
 
 
 def _last_offset(source: Source, position: int) -> int:

@@ -159,6 +159,17 @@ class BatchTable:
         has: NDArray[np.bool_] = ((self.attributes & bit) != 0) & (self.magic >= least_magic)
         return has
 
+    def rises_from(self, offset: int | None) -> bool:
+        """Whether each batch starts after the one before it ends, the first one after ``offset``."""
+        base, last = self.base_offset, self.last_offset
+        return bool((base[1:] > last[:-1]).all()) and (offset is None or not len(base) or int(base[0]) > offset)
+
+    @property
+    def is_sparse(self) -> NDArray[np.bool_]:
+        """Which batches have fewer records than offsets: compaction leaves such batches, and no producer."""
+        sparse: NDArray[np.bool_] = (self.magic == 2) & (self.record_count >= 0)
+        return sparse & (self.record_count <= self.last_offset_delta)
+
     @property
     def has_delete_horizon(self) -> NDArray[np.bool_]:
         return self._has(layout.DELETE_HORIZON_BIT, 2)

@@ -12,12 +12,16 @@ from format.errors import CorruptDataError
 from format.io.source import Source
 from format.kernel.headers import HOP_STOPS, hop
 from format.limits import DEFAULT_LIMITS, Limits
+from format.log.after_damage.candidates import CandidateSearch
+from format.log.after_damage.chain_trust import ChainTrust, Trust
+from format.log.after_damage.groups import OffsetRange, possible_offsets
+from format.log.after_damage.survey import Survey
 from format.log.batch_checksums import compute_crc_valid
 from format.log.batch_chunk import BatchChunk, Damage
+from format.log.batch_header import has_right_crc, read_header
 from format.log.batch_table import BATCH_COLUMN, BatchTable, Int64Column
-from format.log.chain_trust import ChainTrust
 from format.log.legacy_messages import open_wrappers
-from format.log.resynchronise import BatchSearch, FoundBatch, Header, has_right_crc, read_header
+from format.log.repeated_batches import RepeatedBatches
 
 _COLUMN = BATCH_COLUMN
 #: What is read at once where whole batches are wanted, and where only headers are.
@@ -37,14 +41,21 @@ def batch_chunks(
     check_crc: bool = True,
     limits: Limits = DEFAULT_LIMITS,
     chunk_bytes: int | None = None,
+    read_from: int | None = None,
+    offsets: OffsetRange | None = None,
 ) -> Iterator[BatchChunk]:
     """The batches of ``source[start:end]`` in chunks of bounded size, damage between them located.
 
-    ``start`` must be a batch boundary; ``after_offset`` is the last offset before it, if known. Without bodies only
-    headers are read (and no CRC is checked). After damage the next batch is found by its header and CRC. Raises only
-    what the source raises.
+    ``start`` must be a batch boundary; ``after_offset`` is the last offset before it, if known, and ``read_from`` where
+    the log began to be read, if that was before, so that batches between may be repeated here. Without bodies only
+    headers are read (and no CRC is checked). After damage the next batch is found by its header and CRC, and by the
+    offsets of all others; those outside ``offsets``, which the file's name tells if not given, do not count. Raises
+    only what the source raises.
     """
-    walker = _Walker(source, source.size_bytes if end is None else min(end, source.size_bytes), limits)
+    offsets = possible_offsets(source.path) if offsets is None else offsets
+    repeated = RepeatedBatches(source, start if read_from is None else read_from, after_offset)
+    end = source.size_bytes if end is None else min(end, source.size_bytes)
+    walker = _Walker(source, end, limits, offsets, repeated)
     walker.last_offset = after_offset
     if with_bodies:
         return walker.bodies(start, chunk_bytes or BODY_CHUNK_BYTES, check_crc)
@@ -54,13 +65,18 @@ def batch_chunks(
 class _Walker:
     """The state of one walk: where the next header is expected, and the last offset seen before it."""
 
-    def __init__(self, source: Source, end: int, limits: Limits) -> None:
+    def __init__(
+        self, source: Source, end: int, limits: Limits, offsets: OffsetRange, repeated: RepeatedBatches
+    ) -> None:
         self.source = source
         self.end = end
         self.limits = limits
         self.last_offset: int | None = None
-        self._trust = ChainTrust(source, end, limits)
-        self._search = BatchSearch(source, end, limits)
+        self._repeated = repeated
+        self._lost_to = -1  # the last offset that was reported as lost
+        search = CandidateSearch(source, end, limits)
+        self._trust = ChainTrust(source, end, search)
+        self._survey = Survey(source, end, limits, search, offsets)
         self._status = np.zeros(3, np.int64)
         self._scratch = np.empty((_TABLE_ROWS, len(_COLUMN)), np.int64)
 
@@ -132,7 +148,7 @@ class _Walker:
             header = read_header(self.source, position) if position < damaged_from else None
             if header is None or has_right_crc(self.source, position, header.size_bytes, header.magic):
                 return columns, damaged_from
-            if self._trust.trusts(position):
+            if self._is_trusted(position):
                 return columns, damaged_from
             damaged_from = position
             if not len(columns):
@@ -168,14 +184,16 @@ class _Walker:
                     stop = "more-bytes"
                     at_end = False
             table = BatchTable(columns)
-            distrusted = None
+            distrusted = repeated = None
             if check_crc:
                 compute_crc_valid(table, buffer, position)
                 if not table.crc_valid.all():
                     distrusted = self._first_distrusted(table)
+                if distrusted is not None:
+                    next_position = int(table.position[distrusted])
+                    table = table.rows(slice(0, distrusted))
+                repeated = self._repeated.in_table(table)
             if distrusted is not None:
-                next_position = int(table.position[distrusted])
-                table = table.rows(slice(0, distrusted))
                 self._remember(table.columns, table.crc_valid)
                 damage = self._damage(next_position, "the batch's CRC is wrong, and so is its length")
             elif stop in ("bad-length", "bad-magic", "past-end", "too-large") or (stop == "more-bytes" and at_end):
@@ -194,8 +212,13 @@ class _Walker:
                     rest = buffer[next_position - position :]
             if len(table) or damage:
                 next_offset = self._next_offset(next_position) if damage is None and table.crc_valid[-1] == 0 else None
-                yield BatchChunk(table, buffer, position, damage, after_offset=after_offset, next_offset=next_offset)
-            position = next_position if damage is None else damage.position + damage.length
+                yield BatchChunk(
+                    table, buffer, position, damage, repeated, after_offset=after_offset, next_offset=next_offset
+                )
+            position = next_position
+            if damage is not None:
+                position = damage.position + damage.length
+                self._repeated.pass_over(damage.position, position)
 
     def _next_offset(self, position: int) -> int | None:
         """The first offset of the batch at a position, if there is one with a right CRC."""
@@ -204,17 +227,23 @@ class _Walker:
             return None
         if not has_right_crc(self.source, position, header.size_bytes, header.magic):
             return None
-        return self._first_offset_of(header)
+        return self._first_offset_at(position)
 
     def _first_distrusted(self, table: BatchTable) -> int | None:
         """The first batch with a wrong CRC after which the log does not go on where its length points."""
-        is_wrong = table.crc_valid == 0
-        leads_on = table.base_offset[1:] == table.last_offset[:-1] + 1
-        leads_on &= (table.magic[1:] == 2) | (table.codec[1:] == 0)
-        for row in np.flatnonzero(is_wrong & ~np.append(leads_on, False)).tolist():
-            if not self._trust.trusts(int(table.position[row])):
+        for row in np.flatnonzero(table.crc_valid == 0).tolist():
+            if not self._is_trusted(int(table.position[row])):
                 return int(row)
         return None
+
+    def _is_trusted(self, position: int) -> bool:
+        """Whether the length of a batch with a wrong CRC is right: it leads on, and covers no batches of the log."""
+        trust = self._trust.trust_in(position)
+        if trust is not Trust.OPEN:
+            return trust is Trust.YES
+        header = read_header(self.source, position)
+        found = self._survey.next_after(position, self.last_offset)
+        return header is None or found is None or found.position >= header.end_position
 
     def _remember(self, columns: Int64Column, crc_valid: NDArray[np.int8] | None = None) -> None:
         """Note the last offset of the last row whose offsets can be believed."""
@@ -237,17 +266,35 @@ class _Walker:
     def _damage(self, position: int, reason: str) -> Damage:
         """Look for the next intact batch after ``position`` and describe what lies between."""
         after = self.last_offset
-        found = self._search.next_after(position, 0 if after is None else after + 1)
+        found = self._survey.next_after(position, after)
         if found is not None:
             if found.proof:
                 reason = f"{reason}; {found.proof}"
-            first = self._first_offset_of(found)
-            return Damage("log-framing-broken", position, found.position - position, reason, after, first, False)
+            first = self._first_offset_at(found.position)
+            length, lost = found.position - position, self._lost_offsets(position, first)
+            return Damage("log-framing-broken", position, length, reason, after, first, lost_offsets=lost)
         code = "tail-torn" if self._is_torn(position) else "log-framing-broken"
         # Fewer zeros may be the first bytes of a torn batch: those of a small base offset.
         if self.end - position >= layout.LOG_ENTRY.size_bytes and self._is_zero(position):
             code, reason = "tail-zeros", "nothing but zero bytes up to the end of the file"
-        return Damage(code, position, self.end - position, reason, after, None, True)
+        return Damage(code, position, self.end - position, reason, after, reaches_end=True)
+
+    def _lost_offsets(self, position: int, next_offset: int) -> tuple[int, int] | None:
+        """The offsets between the batches around damage: around it in the longest chain, if not all are part of it.
+
+        No offset is returned twice, as batches between two damages may not be part of the chain.
+        """
+        before, until = self.last_offset, next_offset
+        chain = self._survey.chain_around(position)
+        if chain is not None:
+            before, next_position = chain
+            if next_position is None:
+                return None
+            until = self._first_offset_at(next_position)
+        if before is None or max(before, self._lost_to) >= until - 1:
+            return None
+        first, self._lost_to = max(before, self._lost_to) + 1, until - 1
+        return first, until - 1
 
     def _is_torn(self, position: int) -> bool:
         """Whether what lies up to the end of the file is the beginning of a batch, as a write that was cut off leaves.
@@ -264,11 +311,18 @@ class _Walker:
         end_position = position + layout.LOG_ENTRY.size_bytes + length
         return end_position > self.end and (len(header) <= _MAGIC_AT or header[_MAGIC_AT] <= 2)
 
-    def _first_offset_of(self, found: FoundBatch | Header) -> int:
-        """The batch's first offset; that of a compressed v0/v1 message lies inside it."""
-        (chunk,) = _Walker(self.source, found.end_position, self.limits).bodies(found.position, found.size_bytes, False)
-        open_wrappers(chunk, limits=self.limits)
-        return int(chunk.table.base_offset[0])
+    def _first_offset_at(self, position: int) -> int:
+        """The first offset of the batch at a position; that of a compressed v0/v1 message lies inside it."""
+        header = read_header(self.source, position)
+        if header is None:
+            return -1  # an intact batch with an offset below zero, or the file is not what it was
+        if not header.is_wrapper:
+            return header.base_offset
+        for chunk in batch_chunks(self.source, position, header.end_position, check_crc=False, limits=self.limits):
+            open_wrappers(chunk, limits=self.limits)
+            if len(chunk.table):
+                return int(chunk.table.base_offset[0])
+        return header.base_offset
 
     def _is_zero(self, position: int) -> bool:
         while position < self.end:

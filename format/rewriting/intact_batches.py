@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
@@ -12,6 +11,8 @@ from numpy.typing import NDArray
 from format.io.source import Source
 from format.layout import LOG_ENTRY, MAX_RELATIVE_OFFSET
 from format.limits import Limits
+from format.log.after_damage.groups import OffsetRange
+from format.log.after_damage.longest_chain import longest_chain
 from format.log.batch_chunk import BatchChunk
 from format.log.legacy_messages import open_wrappers
 from format.log.walker import batch_chunks
@@ -33,7 +34,11 @@ class BadBytes:
 
 @dataclass(slots=True)
 class SegmentScan:
-    """The batches of a segment in file order as columns, which of them are kept, and what else there is."""
+    """The batches of a segment in file order as columns, which of them are kept, and what else there is.
+
+    ``is_opened`` is False for a compressed v0/v1 message of which only the last offset is known. ``has_sparse``: some
+    batch has fewer records than offsets, so that the log was compacted.
+    """
 
     position: Int64Column
     end_position: Int64Column
@@ -41,7 +46,18 @@ class SegmentScan:
     last_offset: Int64Column
     is_intact: NDArray[np.bool_]
     is_kept: NDArray[np.bool_]
+    is_opened: NDArray[np.bool_]
+    offsets: OffsetRange
+    has_sparse: bool
     bad: list[BadBytes] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptBatches:
+    """Which batches of a log are taken, by their number, and the offsets that its batches can have."""
+
+    which: NDArray[np.bool_]
+    offsets: OffsetRange
 
 
 def scan_segment(
@@ -55,14 +71,20 @@ def scan_segment(
     columns: list[Int64Column] = []
     intact: list[NDArray[np.bool_]] = []
     agree: list[NDArray[np.bool_]] = []
+    opened: list[NDArray[np.bool_]] = []
+    has_sparse = False
     bad: list[BadBytes] = []
-    for chunk in salvage_chunks(source, limits):
+    most = base_offset + MAX_RELATIVE_OFFSET if next_base_offset is None else next_base_offset - 1
+    offsets = OffsetRange(first_possible, min(most, _MAX_INT64 - 1))
+    for chunk in salvage_chunks(source, limits, offsets=offsets):
         table = chunk.table
         columns.append(
             np.column_stack((table.position, table.end_position, table.base_offset, table.last_offset_delta))
         )
         intact.append(table.crc_valid == 1)
         agree.append(offsets_agree(chunk))
+        opened.append(table.record_count >= 0)
+        has_sparse |= bool((table.is_sparse & (table.crc_valid == 1)).any())
         for row in np.flatnonzero(table.crc_valid != 1).tolist():
             position, size_bytes = int(table.position[row]), int(table.size_bytes[row])
             bad.append(BadBytes(position, size_bytes, "batch-crc-mismatch", "the CRC is not that of the batch's bytes"))
@@ -72,12 +94,8 @@ def scan_segment(
     joined = np.concatenate([np.empty((0, 4), np.int64), *columns])
     position, end_position, base, delta = joined.T
     is_intact = np.concatenate([np.empty(0, bool), *intact])
-    most = base_offset + MAX_RELATIVE_OFFSET if next_base_offset is None else next_base_offset - 1
-    most = min(most, _MAX_INT64 - 1)
-    # The delta is compared against what is left of the range, so that no sum leaves 64 bits.
-    is_possible = (base >= first_possible) & (base <= most) & (delta >= 0)
-    is_possible &= np.concatenate([np.empty(0, bool), *agree])
-    is_possible &= delta <= most - np.clip(base, 0, most)
+    is_opened = np.concatenate([np.empty(0, bool), *opened])
+    is_possible = offsets.holds(base, delta) & np.concatenate([np.empty(0, bool), *agree])
     last = np.where(is_possible, base + np.where(is_possible, delta, 0), base)
     is_kept = is_intact & is_possible
     rows = np.flatnonzero(is_kept)
@@ -87,7 +105,7 @@ def scan_segment(
         reason = f"the batch's bytes are intact, but its offsets, from {base[row]} on, cannot be here"
         bad.append(BadBytes(int(position[row]), int(end_position[row] - position[row]), code, reason))
     bad.sort(key=lambda each: each.position)
-    return SegmentScan(position, end_position, base, last, is_intact, is_kept, bad)
+    return SegmentScan(position, end_position, base, last, is_intact, is_kept, is_opened, offsets, has_sparse, bad)
 
 
 def salvage_chunks(
@@ -98,13 +116,17 @@ def salvage_chunks(
     *,
     check_crc: bool = True,
     chunk_bytes: int | None = None,
+    offsets: OffsetRange | None = None,
 ) -> Iterator[BatchChunk]:
     """The batches with their bodies and CRCs, the offsets of v0 and v1 wrappers opened; twice the same for one file.
 
     They are those from ``start`` on, a batch boundary, up to ``end``. ``check_crc`` False leaves the CRCs out, for a
-    file in which they were all right.
+    file in which they were all right. After a look at a segment give the ``offsets`` of that look.
     """
-    for chunk in batch_chunks(source, start, end, check_crc=check_crc, limits=limits, chunk_bytes=chunk_bytes):
+    chunks = batch_chunks(
+        source, start, end, check_crc=check_crc, limits=limits, chunk_bytes=chunk_bytes, offsets=offsets
+    )
+    for chunk in chunks:
         open_wrappers(chunk, limits=limits)
         yield chunk
 
@@ -117,30 +139,3 @@ def offsets_agree(chunk: BatchChunk) -> NDArray[np.bool_]:
             start = int(chunk.table.position[row]) - chunk.buffer_position
             agree[row] = LOG_ENTRY.struct.unpack_from(chunk.buffer, start)[0] == chunk.table.last_offset_of(row)
     return agree
-
-
-def longest_chain(base_offset: Int64Column, last_offset: Int64Column) -> NDArray[np.bool_]:
-    """Which batches make the longest chain in which each starts after the one before it ends.
-
-    Of several that are as long, the one that ends lowest. Takes n log n steps where the offsets do not rise already.
-    """
-    count = len(base_offset)
-    if count < 2 or (base_offset[1:] > last_offset[:-1]).all():
-        return np.ones(count, bool)
-    lowest_end: list[int] = []  # of the chains of each length, the lowest last offset
-    end_row: list[int] = []
-    before = np.full(count, -1, np.int64)
-    for row, (base, last) in enumerate(zip(base_offset.tolist(), last_offset.tolist(), strict=True)):
-        length = bisect_left(lowest_end, base)
-        before[row] = end_row[length - 1] if length else -1
-        if length == len(lowest_end):
-            lowest_end.append(last)
-            end_row.append(row)
-        elif last < lowest_end[length]:
-            lowest_end[length], end_row[length] = last, row
-    is_kept = np.zeros(count, bool)
-    row = end_row[-1]
-    while row >= 0:
-        is_kept[row] = True
-        row = int(before[row])
-    return is_kept

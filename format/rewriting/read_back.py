@@ -14,7 +14,7 @@ from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.rewriting.compare_records import ReadBackMismatch, Rows, compare, paired
-from format.rewriting.intact_batches import salvage_chunks
+from format.rewriting.intact_batches import KeptBatches, salvage_chunks
 from format.scan.progress import Advance
 
 _COMPARE_BYTES = 1024 * 1024
@@ -43,7 +43,7 @@ class Became(NamedTuple):
 def compare_with_source(
     source: Source,
     became: Sequence[Became],
-    is_kept: NDArray[np.bool_] | None,
+    kept: KeptBatches | None,
     limits: Limits,
     chunk_bytes: int,
     location: Location,
@@ -51,13 +51,17 @@ def compare_with_source(
 ) -> None:
     """Compare the records of source ranges, neighbours in order, with those of the output.
 
-    ``is_kept`` picks the batches that were taken from the whole log. Without it all CRCs were right, or there would be
+    ``kept`` are the batches that were taken from the whole log. Without it all CRCs were right, or there would be
     no output. Raises ReadBackMismatch, UnreadableFile.
     """
     if not became:
         return
-    start, end = (0, None) if is_kept is not None else (became[0].start, became[-1].end)
-    chunks = salvage_chunks(source, limits, start, end, check_crc=is_kept is not None, chunk_bytes=chunk_bytes)
+    if kept is not None:
+        chunks = salvage_chunks(source, limits, chunk_bytes=chunk_bytes, offsets=kept.offsets)
+    else:
+        start, end = became[0].start, became[-1].end
+        chunks = salvage_chunks(source, limits, start, end, check_crc=False, chunk_bytes=chunk_bytes)
+    is_kept = None if kept is None else kept.which
     outputs = joined_ranges(became)
     for pair in paired(_source_rows(chunks, is_kept, advance), _output_rows(outputs, limits), location):
         compare(pair, limits, location)

@@ -22,7 +22,7 @@ from format.node.log_dir import LogDir
 from format.node.partition import Partition
 from format.node.partition_surroundings import surroundings_findings
 from format.rewriting.index_builder import DEFAULT_INTERVAL_BYTES
-from format.rewriting.intact_batches import SegmentScan
+from format.rewriting.intact_batches import KeptBatches, SegmentScan
 from format.rewriting.read_back import Became, compare_with_source
 from format.rewriting.written_batches import NewBatches
 from format.rewriting.written_segments import RewritingResult, SegmentResult
@@ -150,15 +150,15 @@ class Rewriter:
         self,
         source: FileSource | PatchedSource,
         became: Sequence[Became],
-        is_kept: NDArray[np.bool_] | None,
+        kept: KeptBatches | None,
         location: Location,
         advance: Advance,
     ) -> None:
-        """Compare what was written with its source; ``is_kept`` None says that it is all of these ranges.
+        """Compare what was written with its source; ``kept`` None says that it is all of these ranges.
 
         Raises ReadBackMismatch, UnreadableFile.
         """
-        compare_with_source(source, became, is_kept, self.terms.limits, self.chunk_bytes, location, advance)
+        compare_with_source(source, became, kept, self.terms.limits, self.chunk_bytes, location, advance)
 
     def last_possible(self, log: SourceLog) -> int:
         """The largest offset that a batch of a log can have, for the log to be plainly sound."""

@@ -15,7 +15,7 @@ from format.io.unreadable_ranges import PatchedSource
 from format.log.batch_chunk import BatchChunk
 from format.node.segment import Segment
 from format.rewriting.index_builder import TransactionIndexBuilder, end_markers
-from format.rewriting.intact_batches import salvage_chunks, scan_segment
+from format.rewriting.intact_batches import KeptBatches, salvage_chunks, scan_segment
 from format.rewriting.publishing.new_file import NewFile
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.read_back import Became
@@ -237,7 +237,9 @@ class SegmentRewriting:
                 _copy_bytes(source, copied_to, source.size_bytes, output)
             output.finish_log()
             became = written.became(output)
-            self._rewriter.read_back(source, became, is_written, self._log.location, progress.advance)
+            self._rewriter.read_back(
+                source, became, KeptBatches(is_written, look.scan.offsets), self._log.location, progress.advance
+            )
             self._close(output, source, result)
 
     def _first_look(self, file: FileSource, source: FileSource | PatchedSource, after_offset: int | None) -> FirstLook:
@@ -256,7 +258,7 @@ class SegmentRewriting:
         """The chunks, read once more, which of their batches are kept, and the number of the first batch in the log."""
         first = 0
         scan = look.scan
-        for chunk in salvage_chunks(look.source, self._rewriter.terms.limits):
+        for chunk in salvage_chunks(look.source, self._rewriter.terms.limits, offsets=look.scan.offsets):
             rows = slice(first, first + len(chunk.table))
             is_kept = scan.is_kept[rows]
             is_same = np.array_equal(scan.position[rows], chunk.table.position)

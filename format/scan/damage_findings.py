@@ -12,11 +12,7 @@ def damage_finding(damage: Damage, location: Location, *, is_last_segment: bool)
 
     A cut-off end is a torn tail only in the last segment; in one that others follow, records are lost.
     """
-    lost = None
-    code = damage.code
-    if damage.next_base_offset is not None and damage.after_offset is not None:
-        first, last = damage.after_offset + 1, damage.next_base_offset - 1
-        lost = (first, last) if first <= last else None
+    lost, code = damage.lost_offsets, damage.code
     if damage.reaches_end and not is_last_segment and code == "tail-torn":
         code = "log-truncated"
     if damage.code == "limit-exceeded":

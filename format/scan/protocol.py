@@ -89,6 +89,7 @@ class Needs:
             batch_range.start,
             batch_range.end,
             after_offset=batch_range.after_offset,
+            read_from=batch_range.read_from,
             with_bodies=self.reads_bodies,
             check_crc=self.reads_bodies,
             limits=self.limits,

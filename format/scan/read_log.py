@@ -17,11 +17,12 @@ from format.io.source import FileSource
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk, Damage
+from format.log.batch_header import has_right_crc, read_header
 from format.log.legacy_messages import open_wrappers
-from format.log.resynchronise import has_right_crc, read_header
 from format.node.segment import Segment
 from format.scan.damage_findings import damage_finding
 from format.scan.protocol import Needs, OpenedRange
+from format.scan.repeat_findings import RepeatFindings
 from format.scan.selection import Selection, start_position
 
 _MAX_OFFSET = 2**63 - 1
@@ -34,6 +35,12 @@ class LogChunk:
     chunk: BatchChunk
     location: Location
     selected: NDArray[np.bool_]
+
+    @property
+    def readable(self) -> NDArray[np.bool_]:
+        """The rows whose records are read: those asked for but damaged batches and repeated ones."""
+        which: NDArray[np.bool_] = self.selected & (self.chunk.table.crc_valid != 0)
+        return which if self.chunk.repeated is None else which & ~self.chunk.repeated
 
 
 def selected_chunks(opened: OpenedRange, needs: Needs) -> Iterator[LogChunk | Finding]:
@@ -63,15 +70,18 @@ def opened_chunks(
     limits: Limits,
 ) -> Iterator[LogChunk | Finding]:
     """Chunks of a log, one behind the other, compressed v0/v1 messages opened, and findings where it is damaged."""
+    repeats = RepeatFindings(location)
     for chunk in chunks:
         if chunk.buffer is not None:
             open_wrappers(chunk, limits=limits)
+        yield from repeats.before(chunk)
         yield from crc_findings(chunk, location, source)
         yield LogChunk(chunk, location, selection.batches(chunk.table))
         if chunk.damage is not None:
             yield tail_finding(source, chunk, location, is_last_segment)
         if selection.is_past(chunk.table):
-            return
+            break
+    yield from repeats.ended()
 
 
 def crc_findings(chunk: BatchChunk, location: Location, source: FileSource | None = None) -> Iterator[Finding]:

@@ -143,7 +143,8 @@ class SharedRanges(Generic[LogT]):
                         if number in self._left:
                             break
                         yield RangeTask(number, log, batch_range, state)
-                        rest = BatchRange(source.size_bytes if batch_range.end is None else batch_range.end)
+                        position = source.size_bytes if batch_range.end is None else batch_range.end
+                        rest = BatchRange(position, read_from=batch_range.read_from)
             except KafkaLogError:
                 # The process that asks meets the error again, after the ranges that were given out.
                 yield RangeTask(number, log, rest, state, is_left=True)
@@ -162,8 +163,9 @@ class SharedRanges(Generic[LogT]):
 def sound_chunks(
     source: FileSource, task: RangeTask[LogT], outbox: Outbox, limits: Limits, chunk_bytes: int
 ) -> list[BatchChunk] | None:
-    """The chunks of a task's range; None, and Unsound is sent, where a CRC is wrong or something is damaged."""
+    """The chunks of a task's range; None, and Unsound is sent, where something is damaged or offsets do not rise."""
     batch_range = task.batch_range
+    after_offset = batch_range.after_offset
     chunks = []
     if task.is_left:
         outbox.send(Unsound(batch_range))
@@ -173,11 +175,14 @@ def sound_chunks(
         batch_range.start,
         batch_range.end,
         after_offset=batch_range.after_offset,
+        read_from=batch_range.start,
         limits=limits,
         chunk_bytes=chunk_bytes,
     ):
-        if chunk.damage is not None or not chunk.table.crc_valid.all():
+        is_damaged = chunk.damage is not None or not chunk.table.crc_valid.all()
+        if is_damaged or not chunk.table.rises_from(after_offset):
             outbox.send(Unsound(batch_range))  # what follows damage may be all the rest of the log: no more is read
             return None
+        after_offset = chunk.table.last_offset_of(len(chunk.table) - 1)
         chunks.append(chunk)
     return chunks

@@ -48,7 +48,8 @@ def results_of_part(
     def sound(chunks: Iterator[BatchChunk]) -> Iterator[BatchChunk]:
         nonlocal is_plain, position
         for chunk in chunks:
-            if chunk.damage is not None or not chunk.table.crc_valid.all():
+            is_damaged = chunk.damage is not None or not chunk.table.crc_valid.all()
+            if is_damaged or not chunk.table.rises_from(None):
                 is_plain = False
                 return
             position = int(chunk.table.end_position[-1]) if len(chunk.table) else position

@@ -196,7 +196,7 @@ def test_zeros_over_part_of_a_batch_and_the_header_after_it(tmp_path: Path) -> N
 # -- whole batches -------------------------------------------------------------------------------------------
 
 MOVES: dict[str, tuple[bytes, list[str], list[int]]] = {
-    "doubled": (FIRST + SECOND + SECOND + THIRD, ["offset-not-increasing"], [0, 1, 2, 3, 4, 5, 3, 4, 5, 6, 7, 8]),
+    "doubled": (FIRST + SECOND + SECOND + THIRD, ["offset-not-increasing"], [0, 1, 2, 3, 4, 5, 6, 7, 8]),
     "reordered": (FIRST + THIRD + SECOND, ["offset-gap", "offset-not-increasing"], [0, 1, 2, 6, 7, 8, 3, 4, 5]),
     "removed": (FIRST + THIRD, ["offset-gap"], [0, 1, 2, 6, 7, 8]),
     "first removed": (SECOND + THIRD, ["file-name-mismatch"], [3, 4, 5, 6, 7, 8]),

@@ -123,8 +123,7 @@ def blocks_of_chunks(
 
 
 def _record_blocks(item: LogChunk, selection: Selection, limits: Limits) -> Iterator[RowBlock | Finding]:
-    which = item.selected & (item.chunk.table.crc_valid != 0)
-    for table in record_tables(item.chunk, which=which, limits=limits, location=item.location):
+    for table in record_tables(item.chunk, which=item.readable, limits=limits, location=item.location):
         for problem in table.problems:
             yield finding_of(problem.error, item.location)
         kept = table

@@ -16,8 +16,8 @@ from format.kernel.headers import hop
 from format.kernel.tables import BATCH_COLUMNS
 from format.log.batch_checksums import compute_crc_valid
 from format.log.batch_chunk import BatchChunk
+from format.log.batch_header import has_right_crc
 from format.log.batch_table import BatchTable
-from format.log.resynchronise import has_right_crc
 from format.log.walker import BODY_CHUNK_BYTES
 from format.verbs.dump_log.batch_text import BatchFacts, decode_facts, header_bytes, magic_of
 from format.verbs.dump_log.stops import KafkaStops

@@ -164,7 +164,7 @@ def _chunk(item: LogChunk, criteria: Criteria, limits: Limits) -> Iterator[Found
 def _batches(item: LogChunk, criteria: Criteria) -> NDArray[np.bool_]:
     """The batches that may hold a match; no others are decompressed."""
     batches = item.chunk.table
-    which: NDArray[np.bool_] = item.selected & (batches.crc_valid != 0)
+    which = item.readable
     if criteria.producer_id is not None:
         which &= batches.producer_id == criteria.producer_id
     if criteria.producer_epoch is not None:

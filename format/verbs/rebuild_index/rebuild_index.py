@@ -19,6 +19,7 @@ from format.io.source import FileSource
 from format.io.unreadable_ranges import PatchedSource
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
+from format.rewriting.intact_batches import KeptBatches
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.read_back import Became, compare_bytes, joined_ranges
 from format.rewriting.rewriter import FirstLook, Portion, Rewriter, SourceLog, WriteTerms
@@ -68,7 +69,7 @@ class IndexRebuilder(Rewriter):
         self,
         source: FileSource | PatchedSource,
         became: Sequence[Became],
-        is_kept: NDArray[np.bool_] | None,
+        kept: KeptBatches | None,
         location: Location,
         advance: Advance,
     ) -> None:

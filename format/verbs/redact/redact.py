@@ -24,6 +24,7 @@ from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.node.log_dir import LogDir
 from format.node.partition import Partition
+from format.rewriting.intact_batches import KeptBatches
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.read_back import Became
 from format.rewriting.rewriter import FirstLook, Portion, Rewriter, SourceLog, WriteTerms
@@ -104,7 +105,7 @@ class RedactingRewriter(Rewriter):
         self,
         source: FileSource | PatchedSource,
         became: Sequence[Became],
-        is_kept: NDArray[np.bool_] | None,
+        kept: KeptBatches | None,
         location: Location,
         advance: Advance,
     ) -> None:

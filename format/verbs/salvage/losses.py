@@ -29,21 +29,26 @@ class LossTeller:
     lost_bytes: int = 0
 
     def tell(self, done: SegmentResult) -> None:
-        """Add a finding for each gap to ``done``, and the last offset kept."""
+        """Add a finding for each gap to ``done``, in bytes or in offsets alone, and the last offset kept."""
         scan = self.scan
         kept = np.flatnonzero(scan.is_kept)
         starts = np.concatenate(([0], scan.end_position[kept]))
         ends = np.concatenate((scan.position[kept], [self.source.size_bytes]))
         first_lost = np.concatenate(([self._first_possible(done)], scan.last_offset[kept] + 1))
         next_kept = scan.base_offset[kept].tolist()
-        for gap in np.flatnonzero(ends > starts).tolist():
+        is_missing = np.append((scan.base_offset[kept] > first_lost[:-1]) & scan.is_opened[kept], False)
+        is_missing &= not (self.is_compacted or scan.has_sparse)
+        for gap in np.flatnonzero((ends > starts) | is_missing).tolist():
             until = next_kept[gap] if gap < len(kept) else self.next_base_offset
-            self._gap(int(starts[gap]), int(ends[gap]), int(first_lost[gap]), until, done)
+            if ends[gap] > starts[gap]:
+                self._gap(int(starts[gap]), int(ends[gap]), int(first_lost[gap]), until, done)
+            else:
+                done.add(self._offset_gap(int(starts[gap]), int(first_lost[gap]), next_kept[gap]), False)
         if len(kept):
             done.last_offset = int(scan.last_offset[kept[-1]])
         end_offset = int(first_lost[-1])
         is_told = int(ends[-1]) > int(starts[-1])
-        if is_told or self.is_compacted or self.next_base_offset is None:
+        if is_told or self.is_compacted or scan.has_sparse or self.next_base_offset is None:
             return
         if end_offset < self.next_base_offset:
             done.add(self._missing_before_next(end_offset, self.next_base_offset), True)
@@ -51,6 +56,17 @@ class LossTeller:
     def _first_possible(self, done: SegmentResult) -> int:
         base_offset = self.location.base_offset or 0
         return base_offset if done.last_offset is None else max(base_offset, done.last_offset + 1)
+
+    def _offset_gap(self, position: int, first: int, until: int) -> Finding:
+        """Offsets that no byte is there for. That proves no loss: a cleaner may have been here once."""
+        return finding(
+            "offset-gap",
+            self.location.at(position=position, offset=first),
+            f"offsets {first} to {until - 1} are in no batch, and the new indexes do not show that either",
+            certainty=Certainty.LIKELY,
+            lost_offsets=(first, until - 1),
+            next_step=_LOOK_ELSEWHERE,
+        )
 
     def _missing_before_next(self, first: int, next_base_offset: int) -> Finding:
         return finding(

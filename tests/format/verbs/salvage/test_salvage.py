@@ -10,8 +10,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from format import layout
 from format.errors import UnreadableFile
@@ -19,7 +17,6 @@ from format.findings import Finding
 from format.io.source import FileSource
 from format.layout import MANIFEST
 from format.log.encode_batches import encode_message
-from format.rewriting.intact_batches import longest_chain
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.sources import read_write_sources
 from format.rewriting.written_segments import RewritingResult, WrittenSegment
@@ -292,20 +289,3 @@ def test_a_log_that_cannot_be_opened_is_listed(tmp_path: Path, monkeypatch: pyte
     segments, _, result = run(tmp_path / "t-0", tmp_path / "out")
     assert [each.segment_base_offset for each in segments] == [6]
     assert lost_offsets(result) == set(range(6))
-
-
-# -- the chain -----------------------------------------------------------------------------------------------
-
-
-@settings(max_examples=200, deadline=None)
-@given(st.lists(st.tuples(st.integers(0, 30), st.integers(0, 4)), max_size=9))
-def test_the_longest_chain_is_the_longest(spans: list[tuple[int, int]]) -> None:
-    base = np.array([first for first, _ in spans], np.int64)
-    last = np.array([first + delta for first, delta in spans], np.int64)
-    kept = longest_chain(base, last)
-    rows = np.flatnonzero(kept)
-    assert (base[rows[1:]] > last[rows[:-1]]).all()
-    best = [0] * (len(spans) + 1)
-    for row in range(len(spans)):
-        best[row] = 1 + max((best[other] for other in range(row) if last[other] < base[row]), default=0)
-    assert len(rows) == max(best[: len(spans)], default=0)

@@ -1,0 +1,133 @@
+"""What the bytes of a damaged batch prove about where it ends, and about intact batches that may lie inside it."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format import layout
+from format.io.source import Source
+from format.kernel.records import index_records
+from format.kernel.tables import RECORD_COLUMNS, RESULT_COLUMNS, SPAN_COLUMNS
+from format.log.after_damage.candidates import CandidateSearch
+from format.log.batch_header import HEADER_BYTES
+
+#: Damaged records are decoded, to see where they end, only in so many bytes.
+_DECODED_BYTES = 1024 * 1024
+_LENGTH_BYTES = 4
+#: A varint of one byte stands before too many things to prove anything.
+_VARINT_BYTES = range(2, 6)
+
+#: Where the length of the key stands in a v0 and in a v1 message.
+_KEY_LENGTHS_AT = (layout.MESSAGE_V0.size_bytes, layout.MESSAGE_V1.size_bytes)
+#: How far behind the start of a v2 batch the value of a record lies, at least.
+_VALUE_OF_RECORD_AT = HEADER_BYTES + layout.MIN_RECORD_BYTES - 1
+_NO_SPANS: NDArray[np.int64] = np.empty((0, 3), np.int64)
+
+
+class DamagedBatch:
+    """The bytes from a position on where a batch should start and no intact one does."""
+
+    def __init__(self, source: Source, position: int, end: int, search: CandidateSearch) -> None:
+        self._position = position
+        self._end = end
+        self._source = source
+        self._search = search
+        self._spans = _record_spans(source, position + HEADER_BYTES, end)
+        self._ends = frozenset(self._spans[:, 1].tolist())
+
+    def proof_of_end(self, position: int) -> str:
+        """How the bytes prove that the batch ends at ``position``; empty where they do not."""
+        if self._search.is_crc_right(self._position, position):
+            length = position - self._position - layout.LOG_ENTRY.size_bytes
+            return f"only its length is wrong: its CRC is right for one of {length}"
+        if position in self._ends:
+            return "its header is damaged, its records end where the next batch starts"
+        return ""
+
+    def covers(self, start: int, end: int) -> bool:
+        """Whether these bytes lie in a record, or are a value, by the lengths that stand before them.
+
+        A record counts if another one with the next offset follows it, or the end of what is looked at.
+        """
+        if self._is_value(start, end):
+            return True
+        row = int(np.searchsorted(self._spans[:, 0], start, "right")) - 1
+        if row < 0 or int(self._spans[row, 1]) < end:
+            return False
+        if row + 1 == len(self._spans):
+            return int(self._spans[row, 1]) == self._end
+        return int(self._spans[row + 1, 2]) == int(self._spans[row, 2]) + 1
+
+    def _is_value(self, start: int, end: int) -> bool:
+        if value_end_in_message(self._source, self._position, start) == end:
+            return True
+        return start - self._position >= _VALUE_OF_RECORD_AT and _is_value_of_record(self._source, start, end)
+
+
+def _record_spans(source: Source, start: int, end: int) -> NDArray[np.int64]:
+    """Start, end and offset delta of the v2 records that lie from a position on, one behind the other."""
+    if start >= end:
+        return _NO_SPANS
+    content = source.read_at(start, min(HEADER_BYTES, end - start))
+    found = _decoded(content, len(content))
+    if not len(found) and not _may_be_record(content, end - start):
+        return _NO_SPANS
+    content = source.read_at(start, min(_DECODED_BYTES, end - start))
+    found = _decoded(content, len(content))
+    found[:, :2] += start
+    return found
+
+
+def _may_be_record(content: bytes, room: int) -> bool:
+    """Whether a record that is longer than ``content`` may begin so: with its length, and attributes, which are 0."""
+    length, at = _varint(content)
+    return 0 < length <= room and at < len(content) and content[at] == 0
+
+
+def _decoded(content: bytes, size: int) -> NDArray[np.int64]:
+    most = size // layout.MIN_RECORD_BYTES + 1
+    spans = np.zeros((1, len(SPAN_COLUMNS)), np.int64)
+    spans[0, SPAN_COLUMNS.index("end")], spans[0, SPAN_COLUMNS.index("record_count")] = size, most
+    columns = np.empty((most, len(RECORD_COLUMNS)), np.int64)
+    results = np.zeros((1, len(RESULT_COLUMNS)), np.int64)
+    count = index_records(memoryview(content), memoryview(spans), 0, 1, memoryview(columns), 0, memoryview(results))
+    start, length, offset = (RECORD_COLUMNS.index(name) for name in ("start", "size_bytes", "offset"))
+    rows = columns[:count]
+    return np.column_stack((rows[:, start], rows[:, start] + rows[:, length], rows[:, offset]))
+
+
+def value_end_in_message(source: Source, message_start: int, position: int) -> int:
+    """Where the value ends that starts at ``position`` in the v0 or v1 message; -1 where no value starts there.
+
+    The lengths of the key and of the value must both lead there: each by itself stands before too many things.
+    """
+    for key_length_at in _KEY_LENGTHS_AT:
+        key_length = _int32(source, message_start + key_length_at)
+        if key_length_at + 2 * _LENGTH_BYTES + max(key_length, 0) == position - message_start:
+            return position + _int32(source, position - _LENGTH_BYTES)
+    return -1
+
+
+def _int32(source: Source, position: int) -> int:
+    return int.from_bytes(source.read_at(position, _LENGTH_BYTES), "big", signed=True)
+
+
+def _is_value_of_record(source: Source, start: int, end: int) -> bool:
+    """Whether the length of a v2 record's value stands before these bytes, and after them that it has no headers."""
+    first = max(0, start - _VARINT_BYTES[-1])
+    before = source.read_at(first, start - first)
+    for count in _VARINT_BYTES:
+        if count <= len(before) and before[-1] and _varint(before[-count:]) == (end - start, count):
+            return source.read_at(end, 1) == b"\x00"
+    return False
+
+
+def _varint(content: bytes) -> tuple[int, int]:
+    """The zigzag varint that the bytes begin with, and how many bytes it takes; (-1, 0) for none."""
+    value = 0
+    for number, byte in enumerate(content[: _VARINT_BYTES[-1]]):
+        value |= (byte & 0x7F) << (7 * number)
+        if byte < 0x80:
+            return (value >> 1) ^ -(value & 1), number + 1
+    return -1, 0

@@ -1,0 +1,106 @@
+"""Batch headers read by themselves: one, and whether the CRC is right, or those that lie one behind the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from format import layout
+from format.codecs.checksums import crc32_of, crc32c_of
+from format.io.source import Source
+from format.kernel.headers import hop
+from format.log.batch_table import BATCH_COLUMN, BatchTable
+
+_WINDOW_BYTES = 1024 * 1024
+_READ_BYTES = 64 * 1024
+HEADER_BYTES = layout.RECORD_BATCH.size_bytes
+MAGIC_AT = layout.RECORD_BATCH.offset_of("magic")
+_LAST_DELTA = slice(layout.RECORD_BATCH.offset_of("last_offset_delta"), layout.RECORD_BATCH.offset_of("base_timestamp"))
+CRC_BYTES = layout.RECORD_BATCH.offset_of("attributes") - layout.RECORD_BATCH.offset_of("crc")
+
+
+@dataclass(frozen=True, slots=True)
+class Header:
+    """Where a batch lies and which offsets it claims; ``is_wrapper`` marks a compressed v0/v1 message.
+
+    The header of a wrapper gives its last offset only, which then stands in both fields.
+    """
+
+    position: int
+    size_bytes: int
+    magic: int
+    base_offset: int
+    last_offset: int
+    is_wrapper: bool
+
+    @property
+    def end_position(self) -> int:
+        return self.position + self.size_bytes
+
+    def is_followed_by(self, other: Header) -> bool:
+        """Whether the other batch's offsets begin where this one's end."""
+        return not other.is_wrapper and other.base_offset == self.last_offset + 1
+
+
+def read_header(source: Source, position: int) -> Header | None:
+    """The header at a position, None where no header of any format can be."""
+    header = source.read_at(position, HEADER_BYTES)
+    if len(header) < layout.MESSAGE_V0.size_bytes:
+        return None
+    base_offset, length = layout.LOG_ENTRY.struct.unpack_from(header)
+    magic = header[MAGIC_AT]
+    size_bytes = layout.LOG_ENTRY.size_bytes + length
+    if magic > 2 or base_offset < 0 or length < layout.MIN_MESSAGE_LENGTH:
+        return None
+    if magic == 2:
+        if size_bytes < HEADER_BYTES or len(header) < HEADER_BYTES:
+            return None
+        delta = int.from_bytes(header[_LAST_DELTA], "big", signed=True)
+        return Header(position, size_bytes, magic, base_offset, base_offset + delta, False)
+    attributes = header[layout.MESSAGE_V0.offset_of("attributes")]
+    if attributes > 0x0F:
+        return None
+    return Header(position, size_bytes, magic, base_offset, base_offset, bool(attributes & layout.CODEC_MASK))
+
+
+def has_right_crc(source: Source, position: int, size_bytes: int, magic: int) -> bool:
+    """Whether the bytes of a batch or message have the CRC that it stores; reads them in windows."""
+    stored_at, covered_from, is_v2 = crc_fields(magic)
+    crc_of = crc32c_of if is_v2 else crc32_of
+    stored = int.from_bytes(source.read_at(position + stored_at, CRC_BYTES), "big")
+    at, end, crc = position + covered_from, position + size_bytes, 0
+    while at < end:
+        part = source.read_at(at, min(_WINDOW_BYTES, end - at))
+        if not part:
+            return False
+        crc = crc_of(part, crc)
+        at += len(part)
+    return crc == stored
+
+
+def crc_fields(magic: int) -> tuple[int, int, bool]:
+    """Where in a batch the CRC stands, where the bytes begin that it covers, and whether it is that of v2."""
+    if magic < 2:
+        return layout.MESSAGE_V0.offset_of("crc"), layout.MESSAGE_V0.offset_of("magic"), False
+    return layout.RECORD_BATCH.offset_of("crc"), layout.RECORD_BATCH.offset_of("attributes"), True
+
+
+def headers_in(buffer: memoryview, position: int) -> BatchTable:
+    """The batches whose headers lie in a buffer, one behind the other from its start on; the last may not be whole."""
+    most = len(buffer) // layout.MESSAGE_V0.size_bytes + 1
+    columns, status = np.empty((most, len(BATCH_COLUMN)), np.int64), np.array((0, 0, -1), np.int64)
+    count = hop(buffer, 0, len(buffer), position, memoryview(columns), 0, memoryview(status))
+    return BatchTable(columns[:count])
+
+
+def header_tables(source: Source, start: int, stop: int) -> Iterator[BatchTable]:
+    """The batches that lie whole between two positions, as far as hopping over their headers leads. No CRC is read."""
+    while start < stop:
+        table = headers_in(memoryview(source.read_at(start, min(_READ_BYTES, stop - start))), start)
+        table = table.rows(slice(0, int(np.searchsorted(table.end_position, stop, "right"))))
+        if not len(table):
+            return
+        yield table
+        start = int(table.end_position[-1])
