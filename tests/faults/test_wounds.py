@@ -20,7 +20,7 @@ from format.log.batch_header import has_right_crc
 from format.log.encode_batches import encode_message
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.sources import read_write_sources
-from format.verbs.salvage.salvage import Salvage, salvage
+from format.verbs.salvage.salvage import salvage
 from tests.building import batch, batches, wrapper
 from tests.faults.judging import codes_of, findings_of, offsets_read, partition_of
 from tests.faults.wounds import LOG, wounded_log, wrong_with
@@ -61,7 +61,7 @@ def salvaged(folder: Path, log: bytes) -> tuple[bytes, list[Finding]]:
     partition = partition_of(folder, log)
     sources = read_write_sources([partition], takes_files=True)
     with Publication(folder / "out", [partition], job=sources.job("salvage")) as publication:
-        found = [each for each in salvage(sources, publication, Salvage()) if isinstance(each, Finding)]
+        found = [each for each in salvage(sources, publication) if isinstance(each, Finding)]
     return (folder / "out" / "t-0" / LOG).read_bytes(), found
 
 

@@ -22,7 +22,7 @@ from format.layout import MAX_RELATIVE_OFFSET
 from format.log.encode_batches import encode_message
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.sources import read_write_sources
-from format.verbs.salvage.salvage import Salvage, salvage
+from format.verbs.salvage.salvage import salvage
 from tests.building import batch, wrapper
 
 LOG = f"{0:020d}.log"
@@ -273,7 +273,7 @@ def wrong_with(log: WoundedLog, directory: Path) -> str:
     (partition / f"{log.next_offset:020d}.log").write_bytes(batch(log.next_offset))
     sources = read_write_sources([partition], takes_files=True)
     with Publication(directory / "out", [partition], job=sources.job("salvage")) as publication:
-        found = [each for each in salvage(sources, publication, Salvage()) if isinstance(each, Finding)]
+        found = [each for each in salvage(sources, publication) if isinstance(each, Finding)]
     kept = (directory / "out" / "t-0" / LOG).read_bytes()
     intact = log.intact()
     where = {}
