@@ -53,6 +53,9 @@ class LogDirSearch:
             return
         children: dict[str, Names] = {}
         if self._holds_partitions(path, names, children):
+            # What reads the partitions reports those that cannot be listed.
+            partitions = {str(path / name) for name in children}
+            self._unlistable = [each for each in self._unlistable if each.location.path not in partitions]
             yield log_dir_of(path, names)
             return
         found = False

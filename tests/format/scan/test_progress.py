@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from format.rewriting.publish import Publication
+from format.rewriting.publishing.publication import Publication
 
 from format.findings import Finding
 from format.node.target import Target as At
