@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib.util
+import logging
 import os
 import re
 import shutil
@@ -110,6 +111,13 @@ def is_submitted() -> bool:
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
+def _keep_root_logger_quiet() -> None:
+    """Without a handler, a message of py4j to the root logger would print a traceback when Ctrl-C interrupts a call."""
+    root = logging.getLogger()
+    if not root.handlers:
+        root.addHandler(logging.NullHandler())
+
+
 def open_session(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
     """A session: the one that runs already, else a new one on ``master`` (under spark-submit the one it names).
 
@@ -121,6 +129,7 @@ def open_session(master: str | None = None, conf: Mapping[str, str] | None = Non
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
+    _keep_root_logger_quiet()
     submitted = is_submitted()
     master = master or (None if submitted else LOCAL_MASTER)
     settings = dict(_EVERYWHERE)

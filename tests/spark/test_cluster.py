@@ -114,7 +114,7 @@ def _finished(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 def test_findings_through_spark_submit(cluster: Cluster, damaged_copy: Path) -> None:
     job = str(REPOSITORY / "spark_jobs" / "jobs" / "verify.py")
-    code, out, err = _finished(cluster.submit(job, str(damaged_copy), "--range-bytes", "2000"))
+    code, out, err = _finished(cluster.submit(job, str(damaged_copy), "--range-size", "2000"))
     assert code == 1 and out, err[-3000:]  # noqa: PT018
     assert _got(out) == _expected(damaged_copy)
 
@@ -126,7 +126,7 @@ def test_an_executor_that_is_killed_in_the_middle_changes_nothing(cluster: Clust
         contents[number * 100] = contents[number * 100][:-3] + b"xyz"
         write_segment(log_dir / f"t-{number}", 0, contents)
     job = str(REPOSITORY / "spark_jobs" / "jobs" / "verify.py")
-    process = cluster.submit(job, str(log_dir), "--range-bytes", "100000")
+    process = cluster.submit(job, str(log_dir), "--range-size", "100000")
     killed = None
     deadline = time.monotonic() + 90
     while killed is None and process.poll() is None and time.monotonic() < deadline:

@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from format.rewriting.publishing.publication import Publication
 
 from format.findings import Finding
 from format.node.target import Target as At
+from format.rewriting.publishing.publication import Publication
 from format.rewriting.sources import read_write_sources
 from format.scan.progress import Advance, LogProgress
 from format.scan.selected_logs import selected_bytes
