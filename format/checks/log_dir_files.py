@@ -8,7 +8,7 @@ from format import layout
 from format.errors import KafkaLogError
 from format.files import clean_shutdown, meta_properties
 from format.files.side_file import problem_findings
-from format.findings import Finding, finding, finding_of
+from format.findings import Certainty, Finding, Severity, finding, finding_of
 from format.limits import Limits
 from format.location import Location
 from format.node.checkpoints import Checkpoints
@@ -80,14 +80,19 @@ def check_partition_checkpoints(offsets: PartitionOffsets, location: Location) -
         return
     for name, offset in offsets.checkpointed().items():
         if offset > log_end_offset:
-            yield finding(
-                "checkpoint-mismatch",
-                location.at(offset=offset),
-                f"the {_WORDS[name]} is {offset} ({name}), the log ends at {log_end_offset}: the log lost its end",
-                expected=log_end_offset,
-                actual=offset,
-                lost_offsets=(log_end_offset, offset - 1),
-            )
+            yield _past_the_end(name, offset, offsets, log_end_offset, location)
+    head = offsets.missing_head
+    if head is not None and not offsets.is_head_remote:
+        yield finding(
+            "checkpoint-mismatch",
+            location.at(offset=head[0]),
+            f"the log start offset is {head[0]} ({layout.LOG_START_OFFSET_CHECKPOINT}), the log begins at "
+            f"{first_base_offset}: segments were deleted since the checkpoint was written, or lie in remote storage",
+            severity=Severity.INFO,
+            certainty=Certainty.POSSIBLE,
+            expected=first_base_offset,
+            actual=head[0],
+        )
     high_watermark = offsets.high_watermark
     if offsets.is_clean_shutdown and high_watermark is not None and high_watermark < first_base_offset:
         yield finding(
@@ -99,13 +104,52 @@ def check_partition_checkpoints(offsets: PartitionOffsets, location: Location) -
             actual=high_watermark,
         )
     recovery_point = offsets.recovery_point
-    if not offsets.is_clean_shutdown and recovery_point is not None and recovery_point < log_end_offset:
+    if recovery_point is None or recovery_point >= log_end_offset:
+        return
+    if offsets.is_clean_shutdown:
+        yield finding(
+            "checkpoint-mismatch",
+            location.at(offset=recovery_point),
+            f"the log goes on to {log_end_offset}, past the recovery point {recovery_point}, where it ended when the "
+            "broker stopped",
+            certainty=Certainty.LIKELY,
+            expected=recovery_point,
+            actual=log_end_offset,
+        )
+    else:
         yield finding(
             "unflushed-segment",
             location.at(offset=recovery_point),
             f"offsets {recovery_point} to {log_end_offset - 1} lie past the recovery point: the broker checks them "
             "batch by batch at start",
         )
+
+
+def _past_the_end(
+    name: str, offset: int, offsets: PartitionOffsets, log_end_offset: int, location: Location
+) -> Finding:
+    """The finding for a checkpoint's offset past the end of the log.
+
+    Only the high watermark proves that consumers could read what is gone. When a broker stops, its recovery point is
+    the log's end: a high watermark past that is no proof.
+    """
+    is_watermark = name == layout.REPLICATION_OFFSET_CHECKPOINT
+    end = offset
+    if offsets.is_clean_shutdown and offsets.recovery_point is not None:
+        end = min(offset, offsets.recovery_point)
+    message = f"the {_WORDS[name]} is {offset} ({name}), the log ends at {log_end_offset}: the log lost its end"
+    if is_watermark and end < offset:
+        message += f", or the checkpoint is wrong: the recovery point after the clean stop is {end}"
+    is_lost = is_watermark and end > log_end_offset
+    return finding(
+        "checkpoint-mismatch",
+        location.at(offset=offset),
+        message,
+        severity=Severity.ERROR if is_lost and offsets.is_clean_shutdown else None,
+        expected=log_end_offset,
+        actual=offset,
+        lost_offsets=(log_end_offset, end - 1) if is_lost else None,
+    )
 
 
 _WORDS = {**CHECKPOINT_WORDS, layout.CLEANER_OFFSET_CHECKPOINT: "first dirty offset"}

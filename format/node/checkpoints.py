@@ -22,12 +22,13 @@ class Checkpoints:
     """One log directory at one time.
 
     ``by_name`` maps the name of a checkpoint file to its offsets; a file that is missing or unreadable has none.
-    ``is_clean_shutdown`` is None where there is no log directory to ask. ``findings`` say what is wrong with the
-    checkpoint files.
+    ``is_clean_shutdown`` is None where there is no log directory to ask. ``has_remote_storage``: a broker keeps
+    indexes of remote segments here. ``findings`` say what is wrong with the checkpoint files.
     """
 
     by_name: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
     is_clean_shutdown: bool | None = None
+    has_remote_storage: bool = False
     lock: BrokerLock | None = None
     findings: tuple[Finding, ...] = ()
 
@@ -53,6 +54,7 @@ def read_checkpoints(
     limits: Limits = DEFAULT_LIMITS,
     *,
     is_clean_shutdown: bool | None = None,
+    has_remote_storage: bool = False,
     lock: BrokerLock | None = None,
 ) -> Checkpoints:
     """Read the checkpoint files at ``paths`` (by file name)."""
@@ -67,4 +69,4 @@ def read_checkpoints(
             continue
         findings.extend(problem_findings(checkpoint.problems, location))
         by_name[name] = checkpoint.by_partition()
-    return Checkpoints(by_name, is_clean_shutdown, lock, tuple(findings))
+    return Checkpoints(by_name, is_clean_shutdown, has_remote_storage, lock, tuple(findings))

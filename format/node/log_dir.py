@@ -102,6 +102,7 @@ class LogDir:
                 self.checkpoint_paths,
                 limits,
                 is_clean_shutdown=self.clean_shutdown is not None,
+                has_remote_storage=self.remote_index_cache is not None,
                 lock=self.broker_lock,
             )
         return self._checkpoints

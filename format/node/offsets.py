@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 from format import layout
+from format.findings import Finding, finding
+from format.location import Location
 from format.node.checkpoints import Checkpoints
 from format.node.partition import Partition
 
@@ -27,14 +30,33 @@ class PartitionOffsets:
     recovery_point: int | None = None
     cleaner_offset: int | None = None
     is_clean_shutdown: bool | None = None
+    has_remote_storage: bool = False
     log_end_offset: int | None = None
     last_stable_offset: int | None = None
     unknown: dict[str, str] = field(default_factory=dict)
 
     @property
+    def missing_head(self) -> tuple[int, int] | None:
+        """The first and last offset between the checkpoint of the log start and the first segment here; None for none.
+
+        A broker notes a log start below its first segment only where the head is in remote storage. Otherwise the note
+        is of before segments were deleted: it is written once a minute, and when the broker stops (LogManager).
+        """
+        if self.local_start_offset is None or self.log_start_checkpoint is None:
+            return None
+        if self.log_start_checkpoint >= self.local_start_offset:
+            return None
+        return self.log_start_checkpoint, self.local_start_offset - 1
+
+    @property
+    def is_head_remote(self) -> bool:
+        """Whether the head of the log lies in remote storage."""
+        return self.missing_head is not None and bool(self.is_clean_shutdown or self.has_remote_storage)
+
+    @property
     def log_start_offset(self) -> int | None:
-        """The first offset that a broker serves from its own disk (storage LogLoader)."""
-        if self.local_start_offset is None:
+        """The first offset that a broker serves (storage LogLoader)."""
+        if self.local_start_offset is None or self.is_head_remote:
             return self.log_start_checkpoint
         return max(self.local_start_offset, self.log_start_checkpoint or 0)
 
@@ -70,6 +92,14 @@ _FIELDS = {
 }
 
 
+def remote_head_findings(offsets: PartitionOffsets, location: Location) -> Iterator[Finding]:
+    """The finding for a log whose head lies in remote storage, which is not read."""
+    head = offsets.missing_head
+    if head is not None and offsets.is_head_remote:
+        message = f"offsets {head[0]} to {head[1]} lie in remote storage and are not read"
+        yield finding("log-head-remote", location.at(offset=head[0]), message)
+
+
 def offsets_of(partition: Partition, checkpoints: Checkpoints) -> PartitionOffsets:
     """What file names and checkpoints say of a partition; its log is not read."""
     unknown = dict.fromkeys(("log_end_offset", "last_stable_offset"), "the log was not read")
@@ -86,6 +116,7 @@ def offsets_of(partition: Partition, checkpoints: Checkpoints) -> PartitionOffse
     return PartitionOffsets(
         local_start_offset=partition.segments[0].base_offset if partition.segments else None,
         is_clean_shutdown=checkpoints.is_clean_shutdown,
+        has_remote_storage=checkpoints.has_remote_storage,
         unknown=unknown,
         **{name: checkpoints.offset(file_name, key) for name, file_name in _FIELDS.items()},
     )

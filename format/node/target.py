@@ -8,12 +8,13 @@ from functools import cached_property
 
 from format import layout
 from format.errors import InputError, KafkaLogError, NotALogDir, UnreadableFile
-from format.findings import Finding
+from format.findings import Finding, finding
 from format.io.remote_path import absolute, is_there, path_of
 from format.io.source import os_reason
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.checkpoints import Checkpoints
+from format.node.file_location import location_of_directory
 from format.node.log_dir import Kind, LogDir, kind_of_file, list_directory, log_dir_around, log_dir_of
 from format.node.log_dir_search import LogDirSearch
 from format.node.partition import Partition, is_partition_file, parse_partition_dir, read_partition
@@ -116,6 +117,12 @@ class Target:
         if self._search.below(self.path, names):
             return Kind.LOG_DIR
         raise NotALogDir("this directory holds no TOPIC-PARTITION directory and no segment file", location)
+
+
+def nothing_to_read(target: Target) -> Finding:
+    """The finding for a directory below which no segment was found."""
+    location = Location(str(target.path)) if target.kind is Kind.LOG_DIR else location_of_directory(target.path)
+    return finding("nothing-to-read", location, "no segment of any log was found here or below")
 
 
 def kind_of(path: str | os.PathLike[str]) -> Kind:

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
-from functools import partial
 from pathlib import Path
 
 from format.errors import KafkaLogError
 from format.findings import Finding, finding_of
+from format.node.checkpoints import Checkpoints
 from format.node.file_location import location_of_directory, location_of_file
 from format.node.log_dir import Kind
+from format.node.offsets import offsets_of, remote_head_findings
 from format.node.partition import Partition, read_partition
 from format.node.partition_surroundings import unread_findings
-from format.node.target import Target
+from format.node.target import Target, nothing_to_read
 from format.scan.cost import size_of
 from format.scan.protocol import LogUnit
 from format.scan.selection import Selection
@@ -27,16 +28,43 @@ def selected_logs(target: Target, selection: Selection) -> Iterator[LogUnit | Fi
 
     Findings stand in place of partitions that cannot be listed and of links, which are not followed.
     """
-    if target.kind is Kind.LOG_DIR:
-        yield from target.link_findings()
-        for log_dir in target.log_dirs:
-            yield from log_dir.unread_findings()
-            for path in log_dir.partitions:
-                yield from _logs_of_directory(path, partial(log_dir.partition, path), selection)
-    elif target.kind is Kind.PARTITION:
-        yield from _logs_of_directory(target.path, lambda: target.partition, selection)
-    else:
+    if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
         yield _lone_log(target.path, target.kind)
+        return
+    is_empty = True
+    for found in _partitions(target):
+        if isinstance(found, Finding):
+            is_empty = False  # but not to be read
+            yield found
+            continue
+        partition, checkpoints = found
+        is_empty = is_empty and not partition.segments
+        yield from unread_findings(partition)
+        offsets = offsets_of(partition, checkpoints)
+        head = offsets.missing_head
+        if head is not None and not selection.excludes_segment(head[0], head[1] + 1):
+            yield from remote_head_findings(offsets, partition.location())
+        yield from _logs_of_partition(partition, selection)
+    if is_empty:
+        yield nothing_to_read(target)
+
+
+def _partitions(target: Target) -> Iterator[tuple[Partition, Checkpoints] | Finding]:
+    """The partitions below a target, each with the checkpoints around it, and findings in place of others."""
+    if target.kind is Kind.PARTITION:
+        try:
+            yield target.partition, target.checkpoints_around()
+        except KafkaLogError as error:
+            yield finding_of(error, location_of_directory(target.path))
+        return
+    yield from target.link_findings()
+    for log_dir in target.log_dirs:
+        yield from log_dir.unread_findings()
+        for path in log_dir.partitions:
+            try:
+                yield log_dir.partition(path), log_dir.checkpoints()
+            except KafkaLogError as error:
+                yield finding_of(error, location_of_directory(path))
 
 
 def selected_bytes(targets: Iterable[Target], selection: Selection) -> int:
@@ -48,18 +76,6 @@ def selected_bytes(targets: Iterable[Target], selection: Selection) -> int:
                 logs = selected_logs(target, selection)
                 total_bytes += sum(size_of(log.path) for log in logs if isinstance(log, LogUnit))
     return total_bytes
-
-
-def _logs_of_directory(
-    path: Path, listed: Callable[[], Partition], selection: Selection
-) -> Iterator[LogUnit | Finding]:
-    try:
-        partition = listed()
-    except KafkaLogError as error:
-        yield finding_of(error, location_of_directory(path))
-        return
-    yield from unread_findings(partition)
-    yield from _logs_of_partition(partition, selection)
 
 
 def _logs_of_partition(partition: Partition, selection: Selection) -> Iterator[LogUnit]:

@@ -11,7 +11,7 @@ from format.io.remote_path import is_there
 from format.limits import Limits
 from format.node.checkpoints import Checkpoints, read_checkpoints
 from format.node.log_dir import directory_around
-from format.node.offsets import MARKS_OF_REPLICAS, offsets_of
+from format.node.offsets import MARKS_OF_REPLICAS, offsets_of, remote_head_findings
 from format.node.partition import Partition
 
 _CHECKPOINTS = (layout.LOG_START_OFFSET_CHECKPOINT, layout.REPLICATION_OFFSET_CHECKPOINT)
@@ -38,12 +38,17 @@ def read_bounds(partition: Partition, limits: Limits) -> Generator[Finding, None
     if partition.key is not None and partition.mark in MARKS_OF_REPLICAS:
         directory = directory_around(partition.path)
         paths = {name: directory / name for name in _CHECKPOINTS}
-        checkpoints = read_checkpoints({name: path for name, path in paths.items() if is_there(path)}, limits)
+        checkpoints = read_checkpoints(
+            {name: path for name, path in paths.items() if is_there(path)},
+            limits,
+            is_clean_shutdown=is_there(directory / layout.CLEAN_SHUTDOWN),
+            has_remote_storage=is_there(directory / layout.REMOTE_INDEX_CACHE),
+        )
         yield from checkpoints.findings
     offsets = offsets_of(partition, checkpoints)
-    log_start_offset, log_start_source = offsets.local_start_offset or 0, "the first segment's base offset"
-    if offsets.log_start_checkpoint is not None and offsets.log_start_checkpoint > log_start_offset:
-        log_start_offset = offsets.log_start_checkpoint
+    yield from remote_head_findings(offsets, partition.location())
+    log_start_offset, log_start_source = offsets.log_start_offset or 0, "the first segment's base offset"
+    if log_start_offset != (offsets.local_start_offset or 0):
         log_start_source = f"the {layout.LOG_START_OFFSET_CHECKPOINT}"
     high_watermark = offsets.high_watermark
     if high_watermark is not None:

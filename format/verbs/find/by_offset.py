@@ -26,6 +26,8 @@ def offset_lookup(segments: list[LookupSegment], bounds: Bounds, offset: int) ->
     )
     if not segments:
         return NotFound("the partition has no segment")
+    if bounds.log_start_offset <= offset < segments[0].base_offset:
+        return NotFound(f"offset {offset} lies in remote storage, which is not read")
     if offset < segments[0].base_offset:
         return NotFound(below_start)
     number = max(number for number, segment in enumerate(segments) if segment.base_offset <= offset)

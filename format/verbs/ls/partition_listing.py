@@ -15,7 +15,7 @@ from format.findings import Finding, finding, finding_of
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.checkpoints import Checkpoints
 from format.node.file_location import location_of_directory
-from format.node.offsets import CHECKPOINT_WORDS, offsets_of
+from format.node.offsets import CHECKPOINT_WORDS, offsets_of, remote_head_findings
 from format.node.partition import Partition, parse_partition_dir, read_partition
 from format.node.partition_surroundings import MARKS, MAX_BASE_OFFSET, surroundings_findings
 from format.rows.record_rows import Row
@@ -134,6 +134,9 @@ def list_partition(
                 expected=f"at most {log_end_offset}",
                 actual=offset,
             )
+    if offsets.is_head_remote:
+        notes.append("head in remote storage")
+        yield from remote_head_findings(offsets, partition.location())
     sizes = partition.sizes
     is_read = scan and (totals.is_whole or totals.batch_count > 0)
     listing = PartitionListing(

@@ -12,7 +12,7 @@ from format import layout
 from format.checks.kraft_snapshot import KraftSnapshotCheck
 from format.checks.offset_chain import OffsetChain
 from format.errors import KafkaLogError, WorkerDied
-from format.findings import Finding, finding_of
+from format.findings import Finding, Severity, finding, finding_of
 from format.log.batch_chunk import Damage
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord
@@ -100,9 +100,21 @@ def verify_lone_segment(path: Path, terms: Verification) -> Iterator[Finding]:
     yield from verify_log_file(LogUnit(path, location), chain, terms, SegmentOutcome())
 
 
-def verify_kraft_snapshot(path: Path, terms: Verification) -> Iterator[Finding]:
+def _as_snapshot(found: Finding, is_newest: bool) -> Finding:
+    """The finding for the end of a snapshot, where the end of a log would be."""
+    return finding(
+        "data-truncated",
+        found.location,
+        found.message,
+        severity=Severity.ERROR if is_newest else Severity.WARNING,
+        next_step="Restore the file from another node, or from a backup.",
+    )
+
+
+def verify_kraft_snapshot(path: Path, terms: Verification, *, is_newest: bool = True) -> Iterator[Finding]:
     """A KRaft snapshot or bootstrap.checkpoint: batches from offset 0, between a header and a footer record.
 
+    A node reads the newest one at every start, and mends none: an end that is cut off or zeros is damage.
     Small beside the logs: read in this process, and not counted as progress.
     """
     terms = replace(terms, driver=None, advance=no_progress)
@@ -116,6 +128,7 @@ def verify_kraft_snapshot(path: Path, terms: Verification) -> Iterator[Finding]:
         return iter(())
 
     outcome = SegmentOutcome()
-    yield from verify_log_file(LogUnit(path, location), chain, terms, outcome, across=across)
+    for found in verify_log_file(LogUnit(path, location), chain, terms, outcome, across=across):
+        yield _as_snapshot(found, is_newest) if found.code in ("tail-torn", "tail-zeros") else found
     if terms.level is Level.FULL and outcome.damaged_from is None:
         yield from check.findings(is_bootstrap=path.name == layout.BOOTSTRAP_CHECKPOINT)

@@ -12,6 +12,7 @@ import numpy as np
 from format import layout
 from format.checks.leader_epochs import LeaderEpochCheck
 from format.checks.log_dir_files import check_partition_checkpoints
+from format.checks.losses import LossAccount
 from format.checks.offset_chain import OffsetChain
 from format.checks.offset_index import OffsetIndexCheck
 from format.checks.partition_files import check_partition_files
@@ -29,7 +30,7 @@ from format.io.live_broker import comes_true
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord
 from format.node.checkpoints import Checkpoints
-from format.node.offsets import offsets_of
+from format.node.offsets import offsets_of, remote_head_findings
 from format.node.partition import Partition
 from format.node.segment import Segment
 from format.scan.protocol import LogUnit
@@ -48,11 +49,15 @@ def verify_partition(partition: Partition, checkpoints: Checkpoints, terms: Veri
     """Findings for one partition directory."""
     if terms.level is Level.FULL:
         yield from check_partition_files(partition, terms.limits)
-    yield from _PartitionRun(partition, checkpoints, terms).findings()
+    offsets = offsets_of(partition, checkpoints)
+    yield from remote_head_findings(offsets, partition.location())
+    losses = LossAccount(offsets)
+    yield from map(losses.counted, _PartitionRun(partition, checkpoints, terms).findings())
     if terms.level is Level.FULL:
-        for snapshot in partition.kraft_snapshots:
-            if snapshot.leftover is None:
-                yield from verify_kraft_snapshot(snapshot.path, terms)
+        snapshots = [each for each in partition.kraft_snapshots if each.leftover is None]
+        newest = max((each.end_offset for each in snapshots), default=None)
+        for snapshot in snapshots:
+            yield from verify_kraft_snapshot(snapshot.path, terms, is_newest=snapshot.end_offset == newest)
 
 
 def logs_of_partition(partition: Partition) -> Iterator[LogUnit]:

@@ -9,13 +9,14 @@ from functools import partial
 from pathlib import Path
 
 from format.checks.log_dir_files import check_log_dir_files
+from format.checks.topic_ids import check_topic_ids
 from format.errors import KafkaLogError
 from format.findings import Finding, finding_of
 from format.node.checkpoints import Checkpoints
 from format.node.file_location import location_of_directory, location_of_file
 from format.node.log_dir import Kind, LogDir
 from format.node.partition import Partition, read_partition
-from format.node.target import Target, target_at
+from format.node.target import Target, nothing_to_read, target_at
 from format.rows.side_file_rows import side_file_blocks
 from format.scan.cost import size_of
 from format.scan.drivers import may_be_shared, open_driver
@@ -66,9 +67,11 @@ def _verify(target: Target, terms: Verification) -> Iterator[Finding]:
         yield from target.link_findings()
         for log_dir in target.log_dirs:
             yield from _verify_log_dir(log_dir, terms)
+        yield from _nothing_to_read(target)
     elif kind is Kind.PARTITION:
         checkpoints = target.checkpoints_around(terms.limits)
         yield from _verify_partition_dir(path, lambda: target.partition, checkpoints, terms)
+        yield from _nothing_to_read(target)
     elif kind is Kind.LOG:
         yield from limited(verify_lone_segment(path, terms))
     elif kind is Kind.KRAFT_SNAPSHOT:
@@ -78,6 +81,14 @@ def _verify(target: Target, terms: Verification) -> Iterator[Finding]:
         for item in side_file_blocks(path, kind, limits=terms.limits):
             if isinstance(item, Finding):
                 yield item
+
+
+def _nothing_to_read(target: Target) -> Iterator[Finding]:
+    """The finding where no segment was found, and nothing else says why."""
+    listed = list(target.partitions())
+    expected = 1 if target.kind is Kind.PARTITION else sum(len(each.partitions) for each in target.log_dirs)
+    if len(listed) == expected and not any(partition.segments or partition.unexpected for partition in listed):
+        yield nothing_to_read(target)
 
 
 def logs_to_verify(target: Target) -> Iterator[LogUnit]:
@@ -116,6 +127,7 @@ def verify_log_dir_files(log_dir: LogDir, terms: Verification) -> Iterator[Findi
     checkpoints = log_dir.checkpoints(terms.limits)
     yield from limited(checkpoints.findings)
     yield from limited(check_log_dir_files(log_dir, checkpoints, terms.limits))
+    yield from limited(check_topic_ids(log_dir, terms.limits))
     yield from limited(refusal_findings(log_dir.path, terms.limits))
     terms.coverage.side_files += len(log_dir.checkpoint_paths) + (log_dir.meta_properties is not None)
     if log_dir.bootstrap_checkpoint is not None:

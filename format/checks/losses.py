@@ -1,0 +1,53 @@
+"""Losses counted once, in offsets that a consumer could have read."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from format.findings import Finding
+from format.node.offsets import PartitionOffsets
+
+Range = tuple[int, int]
+
+
+class LossAccount:
+    """Keeps the lost offsets of a partition's findings within what was served, and counts none of them twice.
+
+    What lies below the log start offset was deleted on purpose. The high watermark bounds what consumers got; its
+    checkpoint is exact only after a clean stop.
+    """
+
+    def __init__(self, offsets: PartitionOffsets) -> None:
+        self._first = offsets.log_start_offset or 0
+        self._last = None
+        if offsets.is_clean_shutdown and offsets.high_watermark is not None:
+            self._last = offsets.high_watermark - 1
+        self._counted: list[Range] = []
+
+    def counted(self, found: Finding) -> Finding:
+        """The finding with what it adds to the losses; without any where it adds nothing."""
+        if found.lost_offsets is None:
+            return found
+        first, last = found.lost_offsets
+        first = max(first, self._first)
+        last = last if self._last is None else min(last, self._last)
+        for begin, end in self._counted:
+            if begin <= first <= end:
+                first = end + 1
+            if begin <= last <= end:
+                last = begin - 1
+        if first > last:
+            return replace(found, lost_offsets=None)
+        self._counted = _joined([*self._counted, (first, last)])
+        return found if (first, last) == found.lost_offsets else replace(found, lost_offsets=(first, last))
+
+
+def _joined(ranges: list[Range]) -> list[Range]:
+    """The same offsets in ranges that neither overlap nor touch, in order."""
+    joined: list[Range] = []
+    for first, last in sorted(ranges):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], last))
+        else:
+            joined.append((first, last))
+    return joined

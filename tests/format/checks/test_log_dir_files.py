@@ -1,0 +1,44 @@
+"""Checkpoints against the log: what a clean stop proves, and what a checkpoint that lies does not."""
+
+from __future__ import annotations
+
+import pytest
+
+from format.checks.log_dir_files import check_partition_checkpoints
+from format.findings import Finding, Severity
+from format.location import Location
+from format.node.offsets import PartitionOffsets
+
+
+def found(is_clean: bool | None, log_end: int, **offsets: int) -> list[Finding]:
+    known = PartitionOffsets(0, is_clean_shutdown=is_clean, log_end_offset=log_end, **offsets)
+    return list(check_partition_checkpoints(known, Location("orders-0")))
+
+
+def test_committed_records_are_gone_below_the_high_watermark_of_a_clean_stop() -> None:
+    (watermark, point) = found(True, 5329, high_watermark=6118, recovery_point=6118)
+    assert (watermark.severity, watermark.lost_offsets) == (Severity.ERROR, (5329, 6117))
+    assert (point.severity, point.lost_offsets) == (Severity.WARNING, None)
+
+
+def test_after_a_kill_the_end_is_no_proof() -> None:
+    (watermark,) = found(False, 5329, high_watermark=6118, recovery_point=5329)
+    assert (watermark.code, watermark.severity) == ("checkpoint-mismatch", Severity.WARNING)
+
+
+@pytest.mark.parametrize("recovery_point", [5000, 4000])
+def test_a_high_watermark_past_the_end_of_a_clean_stop_is_no_proof(recovery_point: int) -> None:
+    watermark = found(True, 5000, high_watermark=99_999, recovery_point=recovery_point)[0]
+    assert (watermark.severity, watermark.lost_offsets) == (Severity.WARNING, None)
+    assert "or the checkpoint is wrong" in watermark.message
+
+
+def test_only_the_high_watermark_tells_of_a_loss() -> None:
+    assert [each.lost_offsets for each in found(True, 100, recovery_point=120, cleaner_offset=110)] == [None, None]
+
+
+def test_a_log_that_goes_on_after_a_clean_stop() -> None:
+    (one,) = found(True, 101, high_watermark=100, recovery_point=100)
+    assert (one.code, one.severity) == ("checkpoint-mismatch", Severity.WARNING)
+    assert found(True, 100, high_watermark=100, recovery_point=100) == []
+    assert [each.code for each in found(False, 101, recovery_point=100)] == ["unflushed-segment"]

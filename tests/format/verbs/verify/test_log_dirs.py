@@ -1,0 +1,124 @@
+"""Whole log directories: heads in remote storage, empty ones, topic ids, snapshots, records gone after a clean stop."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from format.files import offset_checkpoint, partition_metadata
+from format.files.offset_checkpoint import TopicPartitionOffset
+from format.findings import Finding, Severity
+from format.node.partition import read_partition
+from format.verbs.dump.dump import dump
+from format.verbs.find.find import find_offset, find_timestamp
+from format.verbs.find.trace import NotFound
+from format.verbs.ls.ls import ls
+from format.verbs.ls.partition_listing import PartitionListing
+from format.verbs.verify.verify import verify
+from tests.building import BASE_TIMESTAMP, batches, write_segment
+
+
+def codes(items: object) -> list[str]:
+    return [each.code for each in items if isinstance(each, Finding) and each.code != "index-missing"]  # type: ignore[attr-defined]
+
+
+def write_checkpoint(directory: Path, name: str, offset: int) -> None:
+    (directory / name).write_bytes(offset_checkpoint.write([TopicPartitionOffset("orders", 0, offset)]))
+
+
+@pytest.fixture
+def tiered(tmp_path: Path) -> Path:
+    """A log directory of a broker with tiered storage: offsets 3 to 29 of orders-0 are remote."""
+    write_segment(tmp_path / "orders-0", 30, batches(2, 30))
+    (tmp_path / "remote-log-index-cache").mkdir()
+    write_checkpoint(tmp_path, "log-start-offset-checkpoint", 3)
+    return tmp_path
+
+
+def test_a_remote_head_is_said_to_be_unread(tiered: Path) -> None:
+    partition = tiered / "orders-0"
+    for items in (verify(tiered), verify(partition), dump(tiered), dump(partition), ls(tiered)):
+        found = list(items)
+        assert "log-head-remote" in codes(found)
+    (head,) = [each for each in verify(tiered) if each.code == "log-head-remote"]
+    assert head.is_incomplete
+    assert head.message == "offsets 3 to 29 lie in remote storage and are not read"
+    (listing,) = [each for each in ls(tiered) if isinstance(each, PartitionListing)]
+    assert listing.log_start_offset == 3
+
+
+def test_look_ups_in_a_log_with_a_remote_head(tiered: Path) -> None:
+    partition = read_partition(tiered / "orders-0")
+    by_offset = list(find_offset(partition, 29))
+    assert codes(by_offset) == ["log-head-remote"]
+    assert isinstance(by_offset[-1], NotFound)
+    assert by_offset[-1].reason == "offset 29 lies in remote storage, which is not read"
+    assert "log-head-remote" in codes(find_timestamp(partition, BASE_TIMESTAMP))
+    assert "below the log start offset 3" in getattr(list(find_offset(partition, 2))[-1], "reason", "")
+
+
+def test_a_clean_stop_tells_of_a_remote_head_too(tiered: Path) -> None:
+    (tiered / "remote-log-index-cache").rmdir()
+    assert "log-head-remote" not in codes(verify(tiered))
+    (mismatch,) = [each for each in verify(tiered) if each.code == "checkpoint-mismatch"]
+    assert mismatch.severity is Severity.INFO
+    (tiered / ".kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":1}')
+    assert "log-head-remote" in codes(verify(tiered))
+    assert "checkpoint-mismatch" not in codes(verify(tiered))
+
+
+def test_nothing_read_is_never_complete(tmp_path: Path) -> None:
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
+    for path in (tmp_path, tmp_path / "orders-0"):
+        assert codes(verify(path))[-1] == codes(dump(path))[-1] == "nothing-to-read"
+
+
+@pytest.mark.parametrize(
+    ("ids", "expected"),
+    [
+        (["a", "a", "b"], []),
+        (["a", "c", "b"], ["orders-1"]),
+        (["a", "a", "a"], ["payments-0"]),
+    ],
+)
+def test_topic_ids(tmp_path: Path, ids: list[str], expected: list[str]) -> None:
+    for name, topic_id in zip(("orders-0", "orders-1", "payments-0"), ids, strict=True):
+        write_segment(tmp_path / name, 0, batches(1))
+        (tmp_path / name / "partition.metadata").write_bytes(partition_metadata.write(topic_id * 21 + "A"))
+    found = [each for each in verify(tmp_path) if each.code == "topic-id-conflict"]
+    assert [Path(each.location.path).parent.name for each in found] == expected
+    assert all(each.severity is Severity.ERROR for each in found)
+
+
+def test_the_newest_snapshot_in_zeros_is_damage(data_dir: Path, tmp_path: Path) -> None:
+    node = Path(shutil.copytree(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "node"))
+    snapshots = sorted((node / "__cluster_metadata-0").glob("*.checkpoint"))
+    for path in (*snapshots[-2:], node / "bootstrap.checkpoint"):
+        path.chmod(0o644)
+        path.write_bytes(bytes(path.stat().st_size))
+    found = {Path(each.location.path).name: each.severity for each in verify(node) if each.code == "data-truncated"}
+    assert found == {
+        "bootstrap.checkpoint": Severity.ERROR,
+        snapshots[-2].name: Severity.WARNING,
+        snapshots[-1].name: Severity.ERROR,
+    }
+    assert "tail-zeros" not in codes(verify(node))
+
+
+@pytest.mark.parametrize("is_cut", [True, False])
+def test_records_gone_after_a_clean_stop_are_an_error_and_counted_once(
+    data_dir: Path, tmp_path: Path, is_cut: bool
+) -> None:
+    node = Path(shutil.copytree(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "node"))
+    log = sorted((node / "orders-1").glob("*.log"))[-1]
+    log.chmod(0o644)
+    content = log.read_bytes()
+    log.write_bytes(content[:61] if is_cut else bytes(len(content)))
+    found = [each for each in verify(node) if each.location.topic == "orders" and each.location.partition == 1]
+    lost = [each for each in found if each.lost_offsets is not None]
+    assert [(each.code, each.severity) for each in lost] == [("checkpoint-mismatch", Severity.ERROR)]
+    mark = next(each.actual for each in lost)
+    assert lost[0].lost_offsets == (int(log.stem), mark - 1)
