@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from format import layout
 from format.errors import CorruptDataError
 from format.io.source import Source
-from format.kernel.headers import HOP_STOPS, hop
+from format.kernel.headers import HOP_STOPS, find_candidate, hop
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.after_damage.candidates import CandidateSearch
 from format.log.after_damage.chain_trust import ChainTrust, Trust
@@ -188,7 +188,7 @@ class _Walker:
             if check_crc:
                 compute_crc_valid(table, buffer, position)
                 if not table.crc_valid.all():
-                    distrusted = self._first_distrusted(table)
+                    distrusted = self._first_distrusted(table, buffer, position)
                 if distrusted is not None:
                     next_position = int(table.position[distrusted])
                     table = table.rows(slice(0, distrusted))
@@ -229,10 +229,16 @@ class _Walker:
             return None
         return self._first_offset_at(position)
 
-    def _first_distrusted(self, table: BatchTable) -> int | None:
+    def _first_distrusted(self, table: BatchTable, buffer: memoryview, buffer_position: int) -> int | None:
         """The first batch with a wrong CRC after which the log does not go on where its length points."""
+        is_followed = table.base_offset[1:] == table.last_offset[:-1] + 1
+        is_followed &= (table.magic[1:] == 2) | (table.codec[1:] == 0)
+        is_followed = np.append(is_followed, False)
         for row in np.flatnonzero(table.crc_valid == 0).tolist():
-            if not self._is_trusted(int(table.position[row])):
+            position, size_bytes = int(table.position[row]), int(table.size_bytes[row])
+            start = position - buffer_position
+            is_alone = find_candidate(buffer, start + 1, start + size_bytes, 0, size_bytes - 1) < 0
+            if not (is_followed[row] and is_alone) and not self._is_trusted(position):
                 return int(row)
         return None
 
