@@ -153,6 +153,8 @@ NO_LEADER_EPOCH = -1
 MIN_RECORD_BYTES = 7
 #: A message's smallest length field: crc, magic, attributes, key length, value length (LegacyRecord.RECORD_OVERHEAD_V0).
 MIN_MESSAGE_LENGTH = 14
+#: In a v1 message, which has a timestamp besides.
+MIN_V1_MESSAGE_LENGTH = MIN_MESSAGE_LENGTH + 8
 #: A segment's index holds offsets relative to the base offset in an int32, and positions in an int32.
 MAX_RELATIVE_OFFSET = 2**31 - 1
 

@@ -32,7 +32,7 @@ HEADER_V1 = layout.MESSAGE_V1.size_bytes
 HEADER_V2 = layout.RECORD_BATCH.size_bytes
 # The least value of the length field.
 MIN_V0 = layout.MIN_MESSAGE_LENGTH
-MIN_V1 = layout.MIN_MESSAGE_LENGTH + 8
+MIN_V1 = layout.MIN_V1_MESSAGE_LENGTH
 MIN_V2 = layout.RECORD_BATCH.size_bytes - layout.LOG_ENTRY.size_bytes
 
 # The first byte that the CRC covers.

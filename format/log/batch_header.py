@@ -60,7 +60,7 @@ def read_header(source: Source, position: int) -> Header | None:
         delta = int.from_bytes(header[_LAST_DELTA], "big", signed=True)
         return Header(position, size_bytes, magic, base_offset, base_offset + delta, False)
     attributes = header[layout.MESSAGE_V0.offset_of("attributes")]
-    if attributes > 0x0F:
+    if attributes > 0x0F or (magic == 1 and length < layout.MIN_V1_MESSAGE_LENGTH):
         return None
     return Header(position, size_bytes, magic, base_offset, base_offset, bool(attributes & layout.CODEC_MASK))
 
