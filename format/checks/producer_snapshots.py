@@ -74,8 +74,8 @@ def check_producer_snapshot(
                 location, snapshot_offset, producer_id,
                 f"has {name} {actual} in the snapshot, the log says {known}", known, actual,
             )  # fmt: skip
-    for producer_id in state.open_transactions:
-        if producer_id not in seen and state.open_transactions[producer_id] < snapshot_offset:
+    for producer_id, first_offset in state.open_transactions.items():
+        if producer_id not in seen and first_offset < snapshot_offset:
             yield _mismatch(
                 location, snapshot_offset, producer_id,
                 "has an open transaction in the log and is not in the snapshot", None, None,

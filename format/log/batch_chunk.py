@@ -70,7 +70,8 @@ class BatchChunk:
     ``after_offset`` is the last offset before the chunk, and ``next_offset`` the first one of the batch behind it: that
     is looked up only where the chunk's last batch has a wrong CRC. Both are of batches with right CRCs, None otherwise.
     ``repeated`` marks batches that the file holds before, byte for byte; None where no batch is one, or where CRCs are
-    not computed. ``opened`` caches compressed v0/v1 messages that were opened, by the row of the first.
+    not computed. ``opened`` caches compressed v0/v1 messages that were opened, by the row of the first. ``window`` is
+    what was read from ``buffer_position`` on where only headers are read: the last batches may not be whole in it.
     """
 
     table: BatchTable
@@ -81,6 +82,7 @@ class BatchChunk:
     opened: dict[int, OpenedWrappers] = field(default_factory=dict, compare=False)
     after_offset: int | None = None
     next_offset: int | None = None
+    window: memoryview | None = field(default=None, compare=False)
 
     @property
     def covered_bytes(self) -> int:

@@ -110,7 +110,7 @@ class _Walker:
             if len(columns):
                 last_row_at = int(columns[-1, _COLUMN["position"]])
             if len(columns) or damage:
-                yield BatchChunk(BatchTable(columns), None, position, damage)
+                yield BatchChunk(BatchTable(columns), None, position, damage, window=buffer)
             position = next_position if damage is None else damage.position + damage.length
             if damage is not None:
                 self._status[2] = damage.next_base_offset or 0

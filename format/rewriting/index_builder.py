@@ -122,7 +122,7 @@ class TransactionIndexBuilder:
             return
         if not snapshot.problems:
             columns = zip(snapshot.producer_ids.tolist(), snapshot.current_txn_first_offsets.tolist(), strict=True)
-            self._state.open_transactions.update({producer: first for producer, first in columns if first >= 0})
+            self.open_transactions |= {producer: first for producer, first in columns if first >= 0}
 
     def feed(self, table: BatchTable, markers: dict[int, ControlRecord]) -> None:
         """The next batches; ``markers`` maps the rows of control batches to their first record."""
@@ -160,11 +160,11 @@ class TransactionIndexBuilder:
     @property
     def open_transactions(self) -> dict[int, int]:
         """Producer id -> first offset of its open transaction, to go on from later."""
-        return dict(self._state.open_transactions)
+        return self._state.open_transactions
 
     @open_transactions.setter
     def open_transactions(self, known: dict[int, int]) -> None:
-        self._state.open_transactions = dict(known)
+        self._state.transactions.replace_open(known)
 
 
 def transaction_index_bytes(entries: list[AbortedEntry]) -> bytes:

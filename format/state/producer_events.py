@@ -5,9 +5,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from format import layout
 from format.location import Location
 
 
@@ -21,6 +22,27 @@ class BatchPlace(NamedTuple):
     def location(self, log: Location) -> Location:
         """The place as a Location in the log file at ``log``."""
         return log.at(self.position, self.size_bytes, self.offset)
+
+
+@dataclass(slots=True)
+class Transaction:
+    """What one transaction wrote so far, its end marker aside.
+
+    ``position`` is that of its first batch, None where the batch lies before what was read. ``last_offset`` is the last
+    one of its batches, -1 before the first. ``producer_epoch`` is the epoch of its batches. ``data_before`` are the
+    records and bytes of all data batches before its first.
+    """
+
+    producer_id: int
+    producer_epoch: int
+    first_offset: int
+    position: int | None = None
+    last_offset: int = -1
+    start_timestamp: int = layout.NO_TIMESTAMP
+    last_timestamp: int = layout.NO_TIMESTAMP
+    record_count: int = 0
+    size_bytes: int = 0
+    data_before: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +90,8 @@ class TransactionBegan:
 class TransactionEnded:
     """The end marker of a transaction whose first offset is known.
 
-    ``last_offset`` is the marker's, ``last_stable_offset`` the one right after the marker was appended.
+    ``last_offset`` is the marker's, ``last_stable_offset`` the one right after the marker was appended, and
+    ``transaction`` what was written.
     """
 
     place: BatchPlace
@@ -78,6 +101,7 @@ class TransactionEnded:
     last_stable_offset: int
     is_aborted: bool
     coordinator_epoch: int | None
+    transaction: Transaction | None = field(default=None, compare=False, repr=False)
 
     @property
     def last_offset(self) -> int:

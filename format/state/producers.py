@@ -17,13 +17,12 @@ from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord
 from format.state.producer_events import (
     BatchPlace,
-    MarkerOrphaned,
     ProducerEpochFell,
     ProducerEvent,
     SequenceBroke,
-    TransactionBegan,
-    TransactionEnded,
+    Transaction,
 )
+from format.state.transactions import TransactionState
 
 _SEQUENCE_MASK = 2**31 - 1
 
@@ -51,7 +50,7 @@ class ProducerState:
     """The state after the batches fed so far."""
 
     entries: dict[int, ProducerEntry] = field(default_factory=dict)
-    open_transactions: dict[int, int] = field(default_factory=dict)  # producer id -> first offset
+    transactions: TransactionState = field(default_factory=TransactionState)
     _highest_epochs: dict[int, int] = field(default_factory=dict)  # producer id -> highest epoch of its batches
 
     @classmethod
@@ -65,10 +64,16 @@ class ProducerState:
             entry = ProducerEntry(producer_epoch, last_sequence, last_offset, offset_delta, timestamp)
             entry.coordinator_epoch = None if coordinator_epoch < 0 else coordinator_epoch
             if first_offset >= 0:
-                entry.current_txn_first_offset = state.open_transactions[producer_id] = first_offset
+                entry.current_txn_first_offset = first_offset
+                state.transactions.add_open(Transaction(producer_id, producer_epoch, first_offset))
             state.entries[producer_id] = entry
             state._highest_epochs[producer_id] = producer_epoch
         return state
+
+    @property
+    def open_transactions(self) -> dict[int, int]:
+        """Producer id -> first offset of its open transaction."""
+        return self.transactions.open_by_first_offset()
 
     def snapshot_columns(self) -> tuple[Int64Column, ...]:
         """The columns of a producer snapshot of this state, in the order of its fields; producers by their id."""
@@ -93,7 +98,7 @@ class ProducerState:
         ``markers`` maps the rows of control batches to their decoded first record. The events and the state do not
         depend on where tables are cut.
         """
-        events: list[ProducerEvent] = []
+        events = self.transactions.feed(table, markers)
         with_producer = np.flatnonzero(table.producer_id >= 0)
         if not len(with_producer):
             return events
@@ -107,7 +112,6 @@ class ProducerState:
             rows = order[first:last]
             events += self._epochs_fallen(table, rows, producer_id)
             events += self._sequences_broken(table, rows, producer_id)
-        events += self._transactions(table, with_producer, markers)
         self._update(table, order, edges, markers)
         events.sort(key=lambda event: event.place.position)
         return events
@@ -154,51 +158,6 @@ class ProducerState:
             for number in np.flatnonzero(is_broken).tolist()
         ]
 
-    def _transactions(
-        self, table: BatchTable, with_producer: NDArray[np.intp], markers: dict[int, ControlRecord]
-    ) -> list[ProducerEvent]:
-        """Open and end transactions in log order, over the transactional batches and the markers."""
-        events: list[ProducerEvent] = []
-        transactional = with_producer[table.is_transactional[with_producer]]
-        if not len(transactional):
-            return events
-        each_row = zip(
-            transactional.tolist(),
-            *(
-                column[transactional].tolist()
-                for column in (
-                    table.position,
-                    table.size_bytes,
-                    table.base_offset,
-                    table.producer_id,
-                    table.producer_epoch,
-                    table.is_control,
-                )
-            ),
-            strict=True,
-        )
-        open_transactions = self.open_transactions
-        for row, position, size_bytes, base_offset, producer_id, epoch, is_control in each_row:
-            if not is_control:
-                if producer_id not in open_transactions:
-                    open_transactions[producer_id] = base_offset
-                    events.append(TransactionBegan(BatchPlace(position, size_bytes, base_offset), producer_id, epoch))
-                continue
-            marker = markers.get(row)
-            if marker is None or not marker.is_end_transaction:
-                continue
-            first_offset = open_transactions.pop(producer_id, None)
-            place = BatchPlace(position, size_bytes, base_offset)
-            is_aborted = marker.type_name == "ABORT"
-            if first_offset is None:
-                events.append(MarkerOrphaned(place, producer_id, epoch, is_aborted, marker.coordinator_epoch))
-                continue
-            stable = min(open_transactions.values(), default=base_offset + 1)
-            events.append(
-                TransactionEnded(place, producer_id, epoch, first_offset, stable, is_aborted, marker.coordinator_epoch)
-            )
-        return events
-
     def _update(
         self,
         table: BatchTable,
@@ -235,7 +194,8 @@ class ProducerState:
                     entry.producer_epoch = int(epochs[-1])
                     entry.last_sequence, entry.last_offset, entry.offset_delta = layout.NO_SEQUENCE, -1, 0
                 entry.timestamp = int(table.max_timestamp[after_data[-1]])
-            entry.current_txn_first_offset = self.open_transactions.get(producer_id)
+            known = self.transactions.open.get(producer_id)
+            entry.current_txn_first_offset = None if known is None else known.first_offset
 
 
 def _place(table: BatchTable, row: int) -> BatchPlace:
