@@ -1,25 +1,45 @@
-"""Files that go into the output as they are, or with offsets held inside the log that is there: no log, no index."""
+"""Files that go into the output beside its logs and indexes: as they are, or with what the output changes in them.
+
+A file that stops a broker stays out, with a finding: one that is missing is made anew, or does without.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Generator, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Iterator, Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Protocol, TypeVar
+
+import numpy as np
 
 from format import layout
+from format.checks.kraft_snapshot import KraftSnapshotCheck
 from format.errors import InputError, KafkaLogError
-from format.files import leader_epoch_checkpoint, offset_checkpoint, producer_snapshot
+from format.files import (
+    clean_shutdown,
+    leader_epoch_checkpoint,
+    meta_properties,
+    offset_checkpoint,
+    partition_metadata,
+    producer_snapshot,
+    quorum_state,
+)
+from format.files.meta_properties import MetaProperties
 from format.files.offset_checkpoint import TopicPartitionOffset
-from format.files.side_file import problem_findings
+from format.files.side_file import Problem, problem_findings
 from format.findings import Finding, finding, finding_of
-from format.io.source import FileSource
+from format.io.source import FileSource, read_whole
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
+from format.log.walker import batch_chunks
 from format.node.log_dir import LogDir
 from format.node.partition import Partition
+from format.rewriting.index_builder import end_markers
 from format.rewriting.publishing.publication import Publication
 
 _COPY_BYTES = 4 * 1024 * 1024
+#: What Kafka writes into meta.properties; other properties and comments are somebody's own.
+_IDENTITY = ("version", "broker.id", "node.id", "cluster.id", "directory.id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,9 +54,27 @@ class LogRange:
         return min(max(offset, self.start_offset), self.end_offset)
 
 
-def copy_file(
-    publication: Publication, path: Path, relative_path: str, advance: Callable[[int], None] | None = None
-) -> None:
+@dataclass(frozen=True, slots=True)
+class CarryTerms:
+    """How files are carried: ``knows_all`` writes only what this program knows to be Kafka's, never bytes as they are.
+
+    ``topic_ids`` are the ids of topics by name, for a partition whose own file cannot be read.
+    """
+
+    limits: Limits = DEFAULT_LIMITS
+    knows_all: bool = False
+    topic_ids: Mapping[str, str] = field(default_factory=dict)
+
+
+class _SideFile(Protocol):
+    @property
+    def problems(self) -> tuple[Problem, ...]: ...
+
+
+FileT = TypeVar("FileT", bound=_SideFile)
+
+
+def copy_file(publication: Publication, path: Path, relative_path: str) -> None:
     """Copy a file byte for byte; raises UnreadableFile, FileChanged and OutputError."""
     with FileSource(path) as source, publication.create(relative_path) as new:
         new.mtime_ns = source.mtime_ns
@@ -45,65 +83,94 @@ def copy_file(
             part = source.read_at(position, _COPY_BYTES)
             new.write(part)
             position += len(part)
-            if advance is not None:
-                advance(len(part))
+
+
+def topic_ids_of(partitions: Iterator[Partition], limits: Limits) -> dict[str, str]:
+    """The ids of topics by name, as the partition.metadata of any of their partitions says."""
+    found: dict[str, str] = {}
+    for partition in partitions:
+        if partition.topic is None or partition.metadata is None or partition.topic in found:
+            continue
+        try:
+            found[partition.topic] = partition_metadata.read(partition.metadata, limits).topic_id
+        except KafkaLogError:
+            continue
+    return found
 
 
 def carry_partition_files(
-    publication: Publication, partition: Partition, name: str, *, limits: Limits = DEFAULT_LIMITS, snapshots: bool
+    publication: Publication, partition: Partition, name: str, terms: CarryTerms, *, snapshots: bool
 ) -> Generator[Finding, None, set[int]]:
     """Copy partition.metadata, the leader epochs, quorum-state, KRaft snapshots and (``snapshots``) producer snapshots.
 
-    One that cannot be read or decoded stays out, with findings: a broker builds leader epochs anew from the log, and
-    takes a missing partition.metadata as that of its topic. Returns the offsets of the producer snapshots that came
-    along; for the others see ``rebuild_snapshots``.
+    One that cannot be read stays out, with findings: a broker builds leader epochs anew from the log. Returns the
+    offsets of the producer snapshots that came along; for the others see ``rebuild_snapshots``.
     """
-    carried: set[int] = set()
-    plain = [partition.metadata, partition.quorum_state]
-    plain += [each.path for each in partition.kraft_snapshots if each.leftover is None]
-    for path in plain:
-        if path is not None:
-            yield from _carried(publication, path, name)
+    carrying = _Carrying(publication, terms, name)
+    yield from _carried_metadata(carrying, partition)
     if partition.leader_epoch_checkpoint is not None:
         path = partition.leader_epoch_checkpoint
-        try:
-            problems = leader_epoch_checkpoint.read(path, limits).problems
-        except KafkaLogError as error:
-            yield finding_of(error, partition.location(path))
-        else:
-            yield from problem_findings(problems, partition.location(path))
-            yield from _carried(publication, path, name)
+        yield from carrying.small(
+            path, partition.location(path), leader_epoch_checkpoint.read, leader_epoch_checkpoint.write
+        )
+    if partition.quorum_state is not None and not terms.knows_all:
+        path = partition.quorum_state
+        yield from carrying.small(path, partition.location(path), quorum_state.read, quorum_state.write)
+    for each in partition.kraft_snapshots if not terms.knows_all else ():
+        if each.leftover is None:
+            yield from carrying.kraft_snapshot(each.path, partition.location(each.path), is_bootstrap=False)
+    carried: set[int] = set()
     for base_offset, path in sorted(partition.snapshots.items()) if snapshots else ():
+        location = partition.location(path, base_offset)
         try:
-            problems = producer_snapshot.read(path, limits).problems
+            snapshot = producer_snapshot.read(path, terms.limits)
         except KafkaLogError as error:
-            yield finding_of(error, partition.location(path, base_offset))
+            yield finding_of(error, location)
             continue
-        if problems:
-            yield from problem_findings(problems, partition.location(path, base_offset))
+        if snapshot.problems:
+            yield from problem_findings(snapshot.problems, location)
         else:
             carried.add(base_offset)
-            yield from _carried(publication, path, name)
+            publication.write_file(f"{name}/{path.name}", read_whole(path, terms.limits.max_decompressed_bytes))
     return carried
 
 
-def _carried(publication: Publication, path: Path, name: str) -> Iterator[Finding]:
-    try:
-        with FileSource(path) as source:
-            content = source.read_at(0, source.size_bytes)
-    except KafkaLogError as error:
-        yield finding_of(error, Location(str(path)))
-        return
-    publication.write_file(f"{name}/{path.name}", content)
+def _carried_metadata(carrying: _Carrying, partition: Partition) -> Iterator[Finding]:
+    """partition.metadata, made anew where it cannot be read and the topic's id is known from elsewhere."""
+    terms, path = carrying.terms, partition.metadata
+    topic_id = terms.topic_ids.get(partition.topic or "")
+    if path is None:
+        if topic_id is None or not partition.segments:
+            return
+        message = f"{layout.PARTITION_METADATA} is missing, so that a broker would take the log for stray"
+        found = finding("replica-stray", partition.location(), f"{message}; it is made with topic id {topic_id}")
+    else:
+        location = partition.location(path)
+        try:
+            problems = partition_metadata.read(path, terms.limits).problems
+        except KafkaLogError as error:
+            found = finding_of(error, location)
+            if topic_id is None:
+                words = "it is left out, since a broker stops at it; without it a KRaft broker takes the log for stray"
+            else:
+                words = f"it is made anew with topic id {topic_id}"
+            found = finding(found.code, found.location, f"{found.message}; {words}")
+        else:
+            yield from problem_findings(problems, location)
+            yield from carrying.small(path, location, partition_metadata.read, partition_metadata.write, problems=False)
+            return
+    yield found
+    if topic_id is not None:
+        carrying.write(layout.PARTITION_METADATA, partition_metadata.write(topic_id))
 
 
 def carry_log_dir_files(
     publication: Publication,
     log_dir: LogDir,
     ranges: dict[tuple[str, int], LogRange],
+    terms: CarryTerms,
     *,
     is_whole: bool,
-    limits: Limits = DEFAULT_LIMITS,
 ) -> Iterator[Finding]:
     """The files of the log directory itself: identity, bootstrap metadata, offset checkpoints.
 
@@ -112,15 +179,19 @@ def carry_log_dir_files(
     inside the log that is left, and the recovery point is put at its start: a broker then checks it all, and builds
     the producers' state anew.
     """
-    for path in (log_dir.meta_properties, log_dir.bootstrap_checkpoint, log_dir.clean_shutdown if is_whole else None):
-        if path is not None:
-            try:
-                copy_file(publication, path, path.name)
-            except InputError as error:
-                yield finding_of(error, Location(str(path)))
+    carrying = _Carrying(publication, terms)
+    if log_dir.meta_properties is not None:
+        path = log_dir.meta_properties
+        yield from carrying.small(path, Location(str(path)), meta_properties.read, _written_identity)
+    if log_dir.bootstrap_checkpoint is not None and not terms.knows_all:
+        path = log_dir.bootstrap_checkpoint
+        yield from carrying.kraft_snapshot(path, Location(str(path)), is_bootstrap=True)
+    if log_dir.clean_shutdown is not None and is_whole:
+        path = log_dir.clean_shutdown
+        yield from carrying.small(path, Location(str(path)), clean_shutdown.read, clean_shutdown.write)
     for name, path in sorted(log_dir.checkpoint_paths.items()):
         try:
-            checkpoint = offset_checkpoint.read(path, limits)
+            checkpoint = offset_checkpoint.read(path, terms.limits)
         except KafkaLogError as error:
             yield finding_of(error, Location(str(path)))
             continue
@@ -141,3 +212,62 @@ def carry_log_dir_files(
                 offset = held.start_offset if name == layout.RECOVERY_POINT_CHECKPOINT else held.held(offset)
             entries.append(TopicPartitionOffset(topic, partition, offset))
         publication.write_file(name, offset_checkpoint.write(entries))
+
+
+def _written_identity(found: MetaProperties) -> bytes:
+    """meta.properties with what Kafka writes there, each property once."""
+    known = dict(found.properties)
+    return meta_properties.write((name, known[name]) for name in _IDENTITY if name in known)
+
+
+@dataclass(frozen=True, slots=True)
+class _Carrying:
+    """Files on their way into a directory of the output."""
+
+    publication: Publication
+    terms: CarryTerms
+    directory: str = ""
+
+    def write(self, name: str, content: bytes) -> None:
+        self.publication.write_file(f"{self.directory}/{name}" if self.directory else name, content)
+
+    def small(
+        self,
+        path: Path,
+        location: Location,
+        read: Callable[[Path, Limits], FileT],
+        write: Callable[[FileT], bytes],
+        *,
+        problems: bool = True,
+    ) -> Iterator[Finding]:
+        """A file that is read whole: as it is, or what is known of it. Left out where it cannot be read."""
+        try:
+            known = read(path, self.terms.limits)
+            if problems:
+                yield from problem_findings(known.problems, location)
+            is_rewritten = self.terms.knows_all
+            content = write(known) if is_rewritten else read_whole(path, self.terms.limits.max_decompressed_bytes)
+        except KafkaLogError as error:
+            found = finding_of(error, location)
+            yield finding(found.code, found.location, f"{found.message}; the file is left out")
+            return
+        self.write(path.name, content)
+
+    def kraft_snapshot(self, path: Path, location: Location, *, is_bootstrap: bool) -> Iterator[Finding]:
+        """A KRaft snapshot, or bootstrap.checkpoint; left out where it is damaged or was not finished."""
+        check = KraftSnapshotCheck(location)
+        try:
+            with FileSource(path) as source:
+                for chunk in batch_chunks(source, limits=self.terms.limits):
+                    check.feed(end_markers(chunk, np.ones(len(chunk.table), bool), self.terms.limits))
+                    if chunk.damage is not None or not chunk.table.crc_valid.all():
+                        message = "a batch in it is damaged; the file is left out, since a broker stops at it"
+                        yield finding("batch-crc-mismatch", location, message)
+                        return
+            unfinished = list(check.findings(is_bootstrap=is_bootstrap))
+            for found in unfinished:
+                yield finding(found.code, found.location, f"{found.message}; the file is left out")
+            if not unfinished:
+                copy_file(self.publication, path, f"{self.directory}/{path.name}" if self.directory else path.name)
+        except InputError as error:
+            yield finding_of(error, location)

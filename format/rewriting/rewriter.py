@@ -21,9 +21,11 @@ from format.log.batch_chunk import BatchChunk
 from format.node.log_dir import LogDir
 from format.node.partition import Partition
 from format.node.partition_surroundings import surroundings_findings
+from format.rewriting.carried_files import topic_ids_of
 from format.rewriting.index_builder import DEFAULT_INTERVAL_BYTES
 from format.rewriting.intact_batches import KeptBatches, SegmentScan
 from format.rewriting.read_back import Became, compare_with_source
+from format.rewriting.sources import WriteSources
 from format.rewriting.written_batches import NewBatches
 from format.rewriting.written_segments import RewritingResult, SegmentResult
 from format.scan.progress import Advance, no_progress
@@ -31,6 +33,8 @@ from format.scan.protocol import Cost
 
 #: What is read at once; more would push it out of the processor's cache before it is used.
 CHUNK_BYTES = 2 * 1024 * 1024
+#: How often a byte of a log counts as progress: when it is read, when it was compared, when the output was verified.
+PASSES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,13 +126,15 @@ class Rewriter:
     wants_every_offset = False
     #: Whether blocks that the disk does not give are passed over.
     reads_around_errors = True
+    #: Whether the other files hold only what is known to be Kafka's, not the bytes of the source.
+    knows_all = False
     #: Whether the files of partitions and of the log directory beside the logs are written.
     writes_side_files = True
     #: A new segment is begun where one would grow past this; None for what an index can address.
     segment_bytes: int | None = None
     chunk_bytes = CHUNK_BYTES
-    #: How often a byte of the source counts as progress.
-    passes = 2
+    #: How often a byte of a log counts as progress before the output is verified.
+    passes = PASSES - 1
     #: What making and comparing new batches takes of processor time.
     cost = Cost(batch_s=1e-6, byte_s=1e-9, compressed_byte_s=1e-9)
 
@@ -209,6 +215,12 @@ class Rewriter:
         return True
 
     # -- the run -----------------------------------------------------------------------------------------------
+
+    def topic_ids(self, sources: WriteSources) -> dict[str, str]:
+        """Ids of topics by name, for partitions whose own partition.metadata cannot be read."""
+        if sources.log_dir is None:
+            return {}
+        return topic_ids_of(iter(sources.partitions.values()), self.terms.limits)
 
     def log_dir(self, log_dir: LogDir, result: RewritingResult) -> LogDir:
         """What of a log directory's own files goes into the output."""

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator
 
 from format import layout
 from format.findings import Finding
 from format.io.source import FileSource
 from format.log.walker import batch_chunks
 from format.node.partition import Partition
-from format.node.segment import Segment
-from format.rewriting.carried_files import LogRange, carry_log_dir_files, carry_partition_files, copy_file
+from format.node.segment import Segment, segment_file_name
+from format.rewriting.carried_files import CarryTerms, LogRange, carry_log_dir_files, carry_partition_files, copy_file
 from format.rewriting.index_builder import TransactionIndexBuilder
 from format.rewriting.publishing.publication import Publication
-from format.rewriting.rewriter import Rewriter, SourceLog
+from format.rewriting.rewriter import Rewriter, SourceLog, WriteTerms
 from format.rewriting.segment_rewriting import SegmentRewriting
 from format.rewriting.sharing import SharedRewriting
 from format.rewriting.snapshot_builder import rebuild_snapshots
@@ -25,13 +25,21 @@ from format.scan.cost import is_worth_sharing
 _LOG_DIR_STEP = "log directory"
 
 
+#: What looks at the output once it is whole: takes the publication, the sources, the terms and what was reported.
+VerifyOutput = Callable[[Publication, WriteSources, WriteTerms, Iterable[Finding]], Iterator[Finding]]
+
+
 def rewrite(
-    sources: WriteSources, publication: Publication, rewriter: Rewriter, result: RewritingResult
+    sources: WriteSources,
+    publication: Publication,
+    rewriter: Rewriter,
+    verify_output: VerifyOutput,
+    result: RewritingResult,
 ) -> Iterator[Finding | WrittenSegment]:
     """Write what a verb makes of the sources into the open publication and finish it; fills in the result.
 
-    Yields each segment that was written, and findings on the way. Raises OutputError, also where what was read back
-    differs; FileChanged; Refused where the verb refuses.
+    Yields each segment that was written, and findings on the way, of the output too, which is verified at the end.
+    Raises OutputError, also where what was read back differs; FileChanged; Refused where the verb refuses.
     """
     with contextlib.ExitStack() as stack:
         shared = None
@@ -40,6 +48,10 @@ def rewrite(
             if logs and is_worth_sharing([log.path for log in logs], rewriter.cost):
                 shared = stack.enter_context(SharedRewriting(logs, rewriter, publication.leave))
         yield from _Run(sources, publication, rewriter, shared, result).everything()
+    if rewriter.writes_log:
+        for found in verify_output(publication, sources, rewriter.terms, (*sources.findings, *result.findings)):
+            result.findings.append(found)
+            yield found
     publication.finish(rewriter.manifest(result))
 
 
@@ -83,10 +95,11 @@ class _Run:
         self._shared = shared
         self._result = result
         self._limits = rewriter.terms.limits
+        self._carry_terms = CarryTerms(self._limits, rewriter.knows_all, rewriter.topic_ids(sources))
         self._ranges: dict[tuple[str, int], LogRange] = {}
 
     def everything(self) -> Iterator[Finding | WrittenSegment]:
-        yield from self._sources.left_out
+        yield from self._sources.findings
         for name, partition in self._sources.partitions.items():
             if self._rewriter.is_left_out(partition):
                 self._result.left_out.append(f"{name}: a topic that is left out")
@@ -95,13 +108,14 @@ class _Run:
         log_dir = self._sources.log_dir
         if log_dir is not None and self._rewriter.writes_side_files:
             self._publication.redo_step(_LOG_DIR_STEP)
-            yield from carry_log_dir_files(
+            carrying = carry_log_dir_files(
                 self._publication,
                 self._rewriter.log_dir(log_dir, self._result),
                 self._ranges,
-                is_whole=self._rewriter.is_whole(self._result),
-                limits=self._limits,
+                self._carry_terms,
+                is_whole=self._sources.is_whole and self._rewriter.is_whole(self._result),
             )
+            yield from self._noted(carrying)
             self._publication.finish_step(_LOG_DIR_STEP)
 
     def _partition(self, name: str, partition: Partition) -> Iterator[Finding | WrittenSegment]:
@@ -116,6 +130,7 @@ class _Run:
             last_offset = yield from self._segments(name, partition)
             for found in self._rewriter.end_partition(partition, last_offset):
                 self._result.losses.append(found)
+                self._result.findings.append(found)
                 yield found
         self._note_range(partition, last_offset)
         if self._rewriter.writes_side_files:
@@ -140,9 +155,8 @@ class _Run:
             yield found
 
     def _carried(self, name: str, partition: Partition, keeps_snapshots: bool) -> Generator[Finding, None, set[int]]:
-        carrying = carry_partition_files(
-            self._publication, partition, name, limits=self._limits, snapshots=keeps_snapshots
-        )
+        terms = self._carry_terms
+        carrying = carry_partition_files(self._publication, partition, name, terms, snapshots=keeps_snapshots)
         while True:
             try:
                 found = next(carrying)
@@ -185,9 +199,9 @@ class _Run:
     def _copied(self, name: str, partition: Partition) -> Generator[Finding | WrittenSegment, None, int | None]:
         """Copy the segments with their indexes, byte for byte."""
         for segment, log in source_logs(partition):
-            for path in segment.files.values():
-                if path.suffix != layout.PRODUCER_SNAPSHOT_SUFFIX:
-                    copy_file(self._publication, path, f"{name}/{path.name}")
+            for suffix, path in segment.files.items():
+                if suffix != layout.PRODUCER_SNAPSHOT_SUFFIX:
+                    copy_file(self._publication, path, f"{name}/{segment_file_name(segment.base_offset, suffix)}")
             written = written_segment(name, partition.topic, partition.number, segment.base_offset)
             with FileSource(log.path) as source:
                 for chunk in batch_chunks(source, with_bodies=False):

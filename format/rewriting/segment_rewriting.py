@@ -25,32 +25,10 @@ from format.rewriting.sharing import SharedRewriting
 from format.rewriting.sound_chunks import MadeChunk, MadeDigest, NotSound, made_here, transactional_rows
 from format.rewriting.written_batches import batch_bytes
 from format.rewriting.written_segments import SegmentResult
-from format.scan.progress import Advance, LogProgress
+from format.scan.progress import SpanProgress
 
 _COPY_BYTES = 4 * 1024 * 1024
 _CHANGED = "the file changed while it was read"
-
-
-class SegmentProgress:
-    """The account of one segment: so many bytes at the end, however often parts of it are done again."""
-
-    def __init__(self, advance: Advance, total_bytes: int) -> None:
-        self._account = LogProgress(advance)
-        self._total_bytes = total_bytes
-        self._done_bytes = 0
-
-    def advance(self, length_bytes: int) -> None:
-        """So many more bytes are done."""
-        self._done_bytes += length_bytes
-        self._account.reached(min(self._done_bytes, self._total_bytes))
-
-    def restart(self) -> None:
-        """What was done is done again; it is not counted twice."""
-        self._done_bytes = 0
-
-    def finish(self) -> None:
-        """All is done."""
-        self._account.reached(self._total_bytes)
 
 
 @dataclass(slots=True)
@@ -112,7 +90,7 @@ class SegmentRewriting:
             self._report_unreadable(error, result)
             return result
         with file:
-            progress = SegmentProgress(self._rewriter.terms.advance, self._rewriter.passes * file.size_bytes)
+            progress = SpanProgress(self._rewriter.terms.advance, self._rewriter.passes * file.size_bytes)
             try:
                 if not self._write_sound(file, result, progress):
                     self._write_kept(file, result, progress)
@@ -139,7 +117,7 @@ class SegmentRewriting:
 
     # -- a log that is plainly sound ---------------------------------------------------------------------------
 
-    def _write_sound(self, file: FileSource, result: SegmentResult, progress: SegmentProgress) -> bool:
+    def _write_sound(self, file: FileSource, result: SegmentResult, progress: SpanProgress) -> bool:
         """Write the whole log as it is read; False, and nothing is left, where it is not plainly sound."""
         after_offset, open_transactions = result.last_offset, self._transactions.open_transactions
         try:
@@ -159,7 +137,7 @@ class SegmentRewriting:
         return True
 
     def _put_sound(
-        self, output: SegmentOutput, file: FileSource, result: SegmentResult, progress: SegmentProgress
+        self, output: SegmentOutput, file: FileSource, result: SegmentResult, progress: SpanProgress
     ) -> list[Became]:
         """Put all of the log; what each chunk became. Raises NotSound."""
         log = self._log
@@ -195,7 +173,7 @@ class SegmentRewriting:
         least = self._log.first_possible(last_offset)
         return first_offset == least or (first_offset > least and not self._rewriter.wants_every_offset)
 
-    def _read_back(self, file: FileSource, became: list[Became], progress: SegmentProgress) -> None:
+    def _read_back(self, file: FileSource, became: list[Became], progress: SpanProgress) -> None:
         if self._shared is not None and self._rewriter.writes_log and len(became) > 1:
             for length_bytes in self._shared.read_back(file, self._log, became):
                 progress.advance(length_bytes)
@@ -204,7 +182,7 @@ class SegmentRewriting:
 
     # -- any other log -----------------------------------------------------------------------------------------
 
-    def _write_kept(self, file: FileSource, result: SegmentResult, progress: SegmentProgress) -> None:
+    def _write_kept(self, file: FileSource, result: SegmentResult, progress: SpanProgress) -> None:
         """Look at the whole log, then write what is kept of it."""
         source = PatchedSource(file) if self._rewriter.reads_around_errors else file
         look = self._first_look(file, source, result.last_offset)

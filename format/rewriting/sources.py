@@ -5,35 +5,45 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from format import layout
-from format.errors import InputError, UnreadableFile
-from format.findings import Finding
+from format.errors import FileChanged, InputError, UnreadableFile
+from format.files.side_file import INT32_RANGE
+from format.findings import Finding, finding, finding_of
 from format.io.remote_path import absolute
-from format.io.source import os_reason
+from format.limits import DEFAULT_LIMITS
 from format.location import Location
-from format.node.file_location import location_of_file
-from format.node.log_dir import Kind, LogDir, read_log_dir
+from format.node.file_location import location_of_directory, location_of_file
+from format.node.interrupted_swaps import completed_swaps
+from format.node.log_dir import Kind, LogDir
 from format.node.partition import Partition, read_partition
 from format.node.partition_surroundings import unexpected_finding
 from format.node.segment import Segment
-from format.node.target import kind_of
+from format.node.target import Target, nothing_to_read
+
+_STOPS_BROKER = "boot-refused"
 
 
 @dataclass(frozen=True, slots=True)
 class WriteSources:
     """The sources of a writing command, in order; ``partitions`` maps a directory's name in the output to what to read.
 
-    ``log_dir`` is set where the source is a whole log directory. ``left_out`` tells what will not be in the output.
+    ``log_dir`` is set where the source is a whole log directory. ``findings`` are about what of the sources will not be
+    in the output, or otherwise than it lies there.
     """
 
     paths: tuple[Path, ...]
     partitions: dict[str, Partition]
     log_dir: LogDir | None = None
-    left_out: list[Finding] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether all partitions that are there go into the output."""
+        return not any(each.is_incomplete or each.code == _STOPS_BROKER for each in self.findings)
 
     @property
     def size_bytes(self) -> int:
@@ -73,33 +83,91 @@ def job_of(command: str, options: Mapping[str, Any], paths: Iterable[Path], file
 def read_write_sources(paths: Sequence[Path], *, takes_files: bool = False) -> WriteSources:
     """The partitions at these paths: one log directory, or partition directories (or with ``takes_files`` logs).
 
-    Raises InputError for anything else, for two partitions of one name, and for what is not there.
+    A partition directory that cannot be listed is left out. Raises InputError for anything else, for two partitions
+    of one name, for what is not there, and where nothing is left.
     """
-    kinds = [kind_of(path) for path in paths]
-    if Kind.LOG_DIR in kinds:
-        if len(paths) != 1:
-            raise InputError("a log directory is written by itself: give one, or several partition directories")
-        return _of_log_dir(read_log_dir(paths[0]))
+    if len(paths) == 1:
+        target = Target(paths[0])
+        if target.kind is Kind.LOG_DIR:
+            return _of_log_dir(target)
     partitions: dict[str, Partition] = {}
-    for path, kind in zip(paths, kinds, strict=True):
-        if kind is Kind.PARTITION:
-            partition = read_partition(path)
-        elif kind is Kind.LOG and takes_files:
-            partition = _of_file(path)
-        else:
-            wanted = "a log directory, partition directories" + (" or .log files" if takes_files else "")
-            raise InputError(f"is no source for this: give {wanted}", Location(str(path)))
+    unreadable: list[UnreadableFile] = []
+    for path in paths:
+        try:
+            partition = _partition_at(path, takes_files)
+        except UnreadableFile as error:
+            if len(paths) == 1 or isinstance(error, FileChanged):
+                raise
+            unreadable.append(error)
+            continue
         name = partition.name if partition.mark is None else absolute(partition.path).name
         if name in partitions:
             raise InputError(f"there are two sources for {name} in the output", Location(str(path)))
         partitions[name] = partition
-    return WriteSources(tuple(paths), partitions)
+    if unreadable and not partitions:
+        raise unreadable[0]
+    findings = [_unreadable(Path(error.location.path), error) for error in unreadable if error.location is not None]
+    return _completed(WriteSources(tuple(paths), partitions, None, findings))
 
 
-def _of_log_dir(log_dir: LogDir) -> WriteSources:
-    partitions = {path.name: read_partition(path) for path in log_dir.partitions}
-    left_out = [unexpected_finding(path, Location(str(path))) for path in log_dir.unexpected]
-    return WriteSources((log_dir.path,), partitions, log_dir, left_out)
+def _partition_at(path: Path, takes_files: bool) -> Partition:
+    kind = Target(path).kind
+    if kind is Kind.LOG_DIR:
+        raise InputError("a log directory is written by itself: give one, or several partition directories")
+    if kind is Kind.PARTITION:
+        return read_partition(path)
+    if kind is Kind.LOG and takes_files:
+        return _of_file(path)
+    wanted = "a log directory, partition directories" + (" or .log files" if takes_files else "")
+    raise InputError(f"is no source for this: give {wanted}", Location(str(path)))
+
+
+def _of_log_dir(target: Target) -> WriteSources:
+    """One log directory; what of it cannot be listed, or has a name that stops a broker, is left out."""
+    log_dirs = target.log_dirs
+    if len(log_dirs) != 1:
+        names = ", ".join(str(each.path) for each in log_dirs[:3]) + (", …" if len(log_dirs) > 3 else "")
+        raise InputError(f"several log directories lie here ({names}): give one of them", Location(str(target.path)))
+    log_dir = log_dirs[0]
+    partitions: dict[str, Partition] = {}
+    findings = [unexpected_finding(path, Location(str(path))) for path in log_dir.unexpected]
+    seen: set[tuple[str, int, str | None]] = set()
+    for path in log_dir.partitions:
+        try:
+            partition = log_dir.partition(path)
+        except UnreadableFile as error:
+            findings.append(_unreadable(path, error))
+            continue
+        key = (partition.topic or "", partition.number or 0, partition.mark and path.name)
+        why = None
+        if key[1] > INT32_RANGE[1]:
+            why = f"a partition's number is {INT32_RANGE[1]} at most"
+        elif key in seen:
+            why = "the same partition lies in another directory"
+        if why is None:
+            seen.add(key)
+            partitions[path.name] = partition
+        else:
+            message = f"the directory is left out, since a broker stops at it: {why}"
+            findings.append(finding(_STOPS_BROKER, partition.location(), message))
+    return _completed(WriteSources((target.path,), partitions, log_dir, findings))
+
+
+def _completed(sources: WriteSources) -> WriteSources:
+    """The same with the swaps of segments completed that a broker did not complete, and a finding for no segments."""
+    findings = list(sources.findings)
+    partitions = {}
+    for name, partition in sources.partitions.items():
+        partitions[name], found = completed_swaps(partition, DEFAULT_LIMITS)
+        findings += found
+    if not any(each.segments for each in partitions.values()) and not any(each.is_incomplete for each in findings):
+        findings.append(nothing_to_read(Target(sources.paths[0])))
+    return replace(sources, partitions=partitions, findings=findings)
+
+
+def _unreadable(path: Path, error: UnreadableFile) -> Finding:
+    found = finding_of(error, location_of_directory(path))
+    return finding(found.code, location_of_directory(path), f"{found.message}; the partition is left out")
 
 
 def _of_file(path: Path) -> Partition:
@@ -123,11 +191,3 @@ def _size_of(path: Path) -> int:
         return path.lstat().st_size
     except OSError:
         return 0
-
-
-def check_listable(path: Path) -> None:
-    """Raises UnreadableFile where a directory cannot be listed."""
-    try:
-        os.scandir(path).close()
-    except OSError as error:
-        raise UnreadableFile(f"cannot list: {os_reason(error)}", Location(str(path))) from error

@@ -30,3 +30,27 @@ class LogProgress:
         if position > self._done_bytes:
             self._advance(position - self._done_bytes)
             self._done_bytes = position
+
+
+class SpanProgress:
+    """The account of a part of the work that counts as so many bytes, however much of it is done again."""
+
+    __slots__ = ("_account", "_done_bytes", "_total_bytes")
+
+    def __init__(self, advance: Advance, total_bytes: int) -> None:
+        self._account = LogProgress(advance)
+        self._total_bytes = total_bytes
+        self._done_bytes = 0
+
+    def advance(self, length_bytes: int) -> None:
+        """So many more bytes are done."""
+        self._done_bytes += length_bytes
+        self._account.reached(min(self._done_bytes, self._total_bytes))
+
+    def restart(self) -> None:
+        """What was done is done again; it is not counted twice."""
+        self._done_bytes = 0
+
+    def finish(self) -> None:
+        """All is done."""
+        self._account.reached(self._total_bytes)

@@ -48,6 +48,7 @@ def rebuild_index(
     """
     from format.columns import WRITTEN_SEGMENT
     from format.layout import MANIFEST
+    from format.rewriting.rewriter import PASSES
     from format.rewriting.sources import read_write_sources
     from format.verbs.rebuild_index.rebuild_index import IndexRebuilding
     from format.verbs.rebuild_index.rebuild_index import rebuild_index as rebuild_sources
@@ -69,7 +70,7 @@ def rebuild_index(
         job = found.job("rebuild-index", index_interval_bytes=interval_bytes, with_log=with_log)
         with resumption.publication(rebuilt.output, paths, job) as publication:
             show_resumed(run, publication, resumption.resume)
-            progress = run.progress((2 if with_log else 1) * found.size_bytes)
+            progress = run.progress((PASSES if with_log else 1) * found.size_bytes)
             terms = IndexRebuilding(
                 with_log=with_log,
                 limits=guards.limits,

@@ -115,6 +115,7 @@ def recompress(
     copied byte for byte. A damaged source is refused: run salvage first.
     """
     from format.columns import BATCH_DECISION, ESTIMATE
+    from format.rewriting.rewriter import PASSES
     from format.rewriting.sources import read_write_sources
     from format.verbs.recompress.new_batches import Target
     from format.verbs.recompress.plan import PlanTerms
@@ -168,7 +169,7 @@ def recompress(
                 limits=guards.limits,
                 interval_bytes=indexing.interval_bytes,
                 jobs=work.process_count,
-                advance=run.progress(2 * found.size_bytes).advance,
+                advance=run.progress(PASSES * found.size_bytes).advance,
             )
             show_written(run, recompress_sources(found, publication, terms))
         if run.summary.counts.get("lost_bytes"):

@@ -69,6 +69,7 @@ def redact(
     examined. What cannot be read cannot be redacted: it is left out, with a finding. Topic names stay.
     """
     from format.columns import WRITTEN_SEGMENT
+    from format.rewriting.rewriter import PASSES
     from format.rewriting.sources import read_write_sources
     from format.rewriting.written_segments import RewritingResult
     from format.verbs.redact.redact import Redaction
@@ -105,7 +106,7 @@ def redact(
         job = found.job("redact", **asked.options())
         with resumption.publication(redacted.output, paths, job) as publication:
             show_resumed(run, publication, resumption.resume)
-            terms = replace(asked, advance=run.progress(2 * found.size_bytes).advance)
+            terms = replace(asked, advance=run.progress(PASSES * found.size_bytes).advance)
             show_written(run, redact_sources(found, publication, terms, result))
         run.count("records", result.record_count)
         for words in result.left_out:

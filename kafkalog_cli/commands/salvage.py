@@ -44,7 +44,7 @@ def salvage(
     state.
     """
     from format.columns import WRITTEN_SEGMENT
-    from format.rewriting.rewriter import WriteTerms
+    from format.rewriting.rewriter import PASSES, WriteTerms
     from format.rewriting.sources import read_write_sources
     from format.rewriting.written_segments import RewritingResult
     from format.verbs.salvage.salvage import salvage as salvage_sources
@@ -71,7 +71,7 @@ def salvage(
                 limits=guards.limits,
                 interval_bytes=indexing.interval_bytes,
                 jobs=work.process_count,
-                advance=run.progress(2 * found.size_bytes).advance,
+                advance=run.progress(PASSES * found.size_bytes).advance,
             )
             show_written(run, salvage_sources(found, publication, terms, result))
             run.count("losses", len(result.losses))

@@ -22,13 +22,14 @@ from format.log.batch_chunk import BatchChunk
 from format.rewriting.intact_batches import KeptBatches
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.read_back import Became, compare_bytes, joined_ranges
-from format.rewriting.rewriter import FirstLook, Portion, Rewriter, SourceLog, WriteTerms
+from format.rewriting.rewriter import PASSES, FirstLook, Portion, Rewriter, SourceLog, WriteTerms
 from format.rewriting.run import rewrite
 from format.rewriting.sources import WriteSources
 from format.rewriting.written_batches import copied
 from format.rewriting.written_segments import RewritingResult, SegmentResult, WrittenSegment
 from format.rows.finding_json import finding_as_json
 from format.scan.progress import Advance
+from format.verbs.verify.written_output import verify_output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +49,9 @@ def rebuild_index(
 
     Raises OutputError, FileChanged; what cannot be read of the sources is a finding.
     """
-    return rewrite(sources, publication, IndexRebuilder(terms or IndexRebuilding()), result or RewritingResult())
+    return rewrite(
+        sources, publication, IndexRebuilder(terms or IndexRebuilding()), verify_output, result or RewritingResult()
+    )
 
 
 class IndexRebuilder(Rewriter):
@@ -60,7 +63,7 @@ class IndexRebuilder(Rewriter):
     def __init__(self, terms: IndexRebuilding) -> None:
         super().__init__(terms)
         self.writes_log = self.writes_side_files = terms.with_log
-        self.passes = 2 if terms.with_log else 1
+        self.passes = PASSES - 1 if terms.with_log else 1
 
     def portions(self, chunk: BatchChunk, is_kept: NDArray[np.bool_], location: Location) -> Iterator[Portion]:
         yield Portion(copied(chunk, np.flatnonzero(is_kept)))

@@ -33,6 +33,7 @@ from format.scan.protocol import Cost
 from format.scan.read_log import crc_findings, tail_finding
 from format.verbs.recompress.portions import portions
 from format.verbs.recompress.terms import Recompression
+from format.verbs.verify.written_output import verify_output
 
 _WHAT_TO_RUN = (
     "run 'kafkalog salvage SRC --output DIR' first and recompress its output, or leave out what is damaged with "
@@ -57,7 +58,7 @@ def recompress(
     Raises Refused for damage (after the findings) unless it is to be skipped, and for v0/v1 messages under zstd;
     FileChanged; OutputError, also where what was read back differs from the source.
     """
-    return rewrite(sources, publication, Recompressor(terms), result or RewritingResult())
+    return rewrite(sources, publication, Recompressor(terms), verify_output, result or RewritingResult())
 
 
 class Recompressor(Rewriter):
@@ -133,7 +134,7 @@ class Recompressor(Rewriter):
         if swaps and not self._skips_damaged:
             raise Refused(
                 "a .swap file of an unfinished clean-up lies here, which a broker would put in place of segments: let "
-                "a broker start on a copy first, or leave it out with --skip-damaged",
+                "a broker start on a copy first, or have them replaced here with --skip-damaged",
                 partition.location(),
             )
 

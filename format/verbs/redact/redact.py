@@ -39,6 +39,7 @@ from format.verbs.redact.internal_records import coordinator_redaction
 from format.verbs.redact.read_back import ContentDigest, read_back
 from format.verbs.redact.records import RecordRedaction
 from format.verbs.redact.replacements import Redactor
+from format.verbs.verify.written_output import verify_output
 
 #: Topics whose records name hosts, users and settings all through; nothing of a use would be left of them.
 LEFT_OUT_TOPICS = (layout.CLUSTER_METADATA_TOPIC, "__remote_log_metadata")
@@ -70,17 +71,19 @@ def redact(
 
     Raises OutputError, and FileChanged where a log changes meanwhile; other damage of the sources is a finding.
     """
-    return rewrite(sources, publication, RedactingRewriter(terms), result or RewritingResult())
+    return rewrite(sources, publication, RedactingRewriter(terms), verify_output, result or RewritingResult())
 
 
 class RedactingRewriter(Rewriter):
     """Batches with other content; those that cannot be read to the last byte are left out."""
 
+    knows_all = True
     cost = Cost(batch_s=20e-6, byte_s=30e-9, compressed_byte_s=90e-9)
 
     def __init__(self, terms: Redaction) -> None:
         super().__init__(terms)
         self._redactor = terms.redactor
+        self._options = terms.options()
         self._with_header_names = terms.with_header_names
         self._redaction_of = lru_cache(16)(self._redaction)
 
@@ -158,7 +161,12 @@ class RedactingRewriter(Rewriter):
         return not result.lost_bytes
 
     def manifest(self, result: RewritingResult) -> dict[str, Any]:
-        return {"segments": [each.as_json() for each in result.segments], "left_out_bytes": result.lost_bytes}
+        """The job without the paths of the sources, which may name hosts and people."""
+        return {
+            "job": {"command": "redact", "options": self._options},
+            "segments": [each.as_json() for each in result.segments],
+            "left_out_bytes": result.lost_bytes,
+        }
 
 
 def _new_batches(made: RedactedChunk) -> NewBatches:

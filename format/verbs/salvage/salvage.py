@@ -16,9 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
-from format.errors import UnreadableFile
+from format.errors import KafkaLogError, UnreadableFile
 from format.findings import Certainty, Finding, Severity, finding, finding_of
 from format.io.unreadable_ranges import PatchedSource
+from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.node.checkpoints import Checkpoints
@@ -31,10 +32,14 @@ from format.rewriting.sources import WriteSources
 from format.rewriting.written_batches import copied
 from format.rewriting.written_segments import RewritingResult, SegmentResult, WrittenSegment
 from format.rows.finding_json import finding_as_json
+from format.verbs.boot.cluster_image import BrokenImage, ClusterImage
 from format.verbs.salvage.losses import LossTeller, offset_range
+from format.verbs.verify.written_output import verify_output
 
 #: Topics that brokers compact whatever the checkpoints say, so that offsets between segments may be missing.
 _COMPACTED_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+
+_METADATA_PARTITION = f"{layout.CLUSTER_METADATA_TOPIC}-0"
 
 
 def salvage(
@@ -48,7 +53,7 @@ def salvage(
     Raises OutputError, FileChanged; what cannot be read of the sources is a finding.
     """
     salvager = Salvager(terms or WriteTerms(), sources.log_dir)
-    return rewrite(sources, publication, salvager, result or RewritingResult())
+    return rewrite(sources, publication, salvager, verify_output, result or RewritingResult())
 
 
 class Salvager(Rewriter):
@@ -118,6 +123,14 @@ class Salvager(Rewriter):
                 lost_offsets=(end, offset - 1),
             )
 
+    def topic_ids(self, sources: WriteSources) -> dict[str, str]:
+        """From the other partitions of a topic, else from the cluster's metadata in the same log directory."""
+        found = super().topic_ids(sources)
+        topics = {each.topic for each in sources.partitions.values() if each.topic is not None}
+        if sources.log_dir is None or topics <= {*found, layout.CLUSTER_METADATA_TOPIC}:
+            return found
+        return {**_topic_ids_in(sources.partitions.get(_METADATA_PARTITION), self.terms.limits), **found}
+
     def keeps_snapshots(self, result: RewritingResult, lost_bytes: int) -> bool:
         return False
 
@@ -134,3 +147,21 @@ class Salvager(Rewriter):
 
 def _key_of(partition: Partition) -> tuple[str, int] | None:
     return None if partition.topic is None or partition.number is None else (partition.topic, partition.number)
+
+
+def _topic_ids_in(metadata: Partition | None, limits: Limits) -> dict[str, str]:
+    """The ids of topics by name, as far as the metadata log and its newest snapshot can be read."""
+    image = ClusterImage()
+    if metadata is None:
+        return {}
+    snapshots = [each for each in metadata.kraft_snapshots if each.leftover is None]
+    newest = max(snapshots, key=lambda each: each.end_offset, default=None)
+    paths = [] if newest is None else [(newest.path, 0)]
+    from_offset = 0 if newest is None else newest.end_offset
+    paths += [(each.log, from_offset) for each in metadata.segments if each.log is not None]
+    for path, first in paths:
+        try:
+            image.load(path, path.stat().st_size, first, limits)
+        except (BrokenImage, KafkaLogError, OSError):
+            continue
+    return {name: topic_id for topic_id, name in image.names.items()}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -64,11 +65,12 @@ def outcome(source: Path, target: Path, jobs: int, codec: str, **terms: Any) -> 
 
 
 def assert_alike(source: Path, tmp_path: Path, codec: str, **terms: Any) -> dict[str, Any]:
-    alone, shared = (outcome(source, tmp_path / f"by-{jobs}", jobs, codec, **terms) for jobs in (1, 3))
-    assert shared == alone
+    found = []
     for jobs in (1, 3):
-        subprocess.run(["rm", "-rf", tmp_path / f"by-{jobs}"], check=True)
-    return alone
+        found.append(outcome(source, tmp_path / "out", jobs, codec, **terms))
+        shutil.rmtree(tmp_path / "out", ignore_errors=True)
+    assert found[1] == found[0]
+    return found[0]
 
 
 @pytest.mark.parametrize("codec", CODEC_NAMES)

@@ -1,0 +1,122 @@
+"""verify for the output of a writing verb, before it is published.
+
+What the run has reported of the sources is not reported again: the output has kept it, or lacks what was lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from format import layout
+from format.findings import Finding, Severity
+from format.node.checkpoints import Checkpoints
+from format.node.log_dir import Kind
+from format.node.target import Target
+from format.rewriting.publishing.publication import Publication
+from format.rewriting.rewriter import WriteTerms
+from format.rewriting.sources import WriteSources
+from format.scan.drivers import open_driver
+from format.scan.progress import SpanProgress
+from format.verbs.verify.terms import Verification
+from format.verbs.verify.verify import logs_to_verify, verify, verify_partition_dir
+from format.verbs.verify.walk import Level
+
+_OffsetRange = tuple[int, int]
+#: Where a source has no segment, that is reported of the source.
+_NOTHING = "nothing-to-read"
+#: Offsets that are missing: that follows from any damage that was reported of the same partition. They are passed on
+#: whatever the severity, since the new indexes do not show them.
+_GAPS = frozenset({"offset-gap", "segment-missing", "file-name-mismatch"})
+
+
+def verify_output(
+    publication: Publication, sources: WriteSources, terms: WriteTerms, reported: Iterable[Finding]
+) -> Iterator[Finding]:
+    """Findings from severity warning on, and gaps, with the paths of the published files; none that was reported."""
+    known = _Known(reported)
+    progress = SpanProgress(terms.advance, sources.size_bytes)
+    verification = Verification(Level.FULL, terms.limits, jobs=terms.jobs, advance=progress.advance)
+    for found in _findings(publication, sources, verification):
+        if (found.severity >= Severity.WARNING or found.code in _GAPS) and not known.holds(found):
+            yield _published(found, publication)
+    progress.finish()
+
+
+def _findings(publication: Publication, sources: WriteSources, terms: Verification) -> Iterator[Finding]:
+    if sources.log_dir is not None:
+        yield from verify(publication.path, terms, kind=Kind.LOG_DIR)
+        return
+    for name, partition in sources.partitions.items():
+        path = publication.place_of(name)
+        if not path.is_dir():
+            continue
+        checkpoints = _of_cleaner(Target(partition.path).checkpoints_around(terms.limits))
+        logs = list(logs_to_verify(Target(path, Kind.PARTITION)))
+        with open_driver(terms.walk, logs, terms.jobs, terms.advance) as driver:
+            yield from verify_partition_dir(path, checkpoints, replace(terms, driver=driver))
+
+
+def _of_cleaner(checkpoints: Checkpoints) -> Checkpoints:
+    """Only what tells which offsets compaction may have removed: that holds for the output as for the source."""
+    name = layout.CLEANER_OFFSET_CHECKPOINT
+    return Checkpoints({name: checkpoints.by_name.get(name, {})})
+
+
+def _published(found: Finding, publication: Publication) -> Finding:
+    """A finding about the directory that is written, with the name that it will have."""
+    partial, target = str(publication.path), str(publication.target)
+    path = Path(found.location.path)
+    location = found.location
+    if path.is_relative_to(publication.path):
+        location = replace(location, path=str(publication.target / path.relative_to(publication.path)))
+    return replace(found, location=location, message=found.message.replace(partial, target))
+
+
+class _Known:
+    """What was reported: codes by directory and file name, and lost offsets by partition."""
+
+    def __init__(self, reported: Iterable[Finding]) -> None:
+        self._codes: set[tuple[str, str, str]] = set()
+        self._damaged: set[tuple[str | None, int | None]] = set()
+        self._lost: dict[tuple[str | None, int | None], list[_OffsetRange]] = {}
+        for each in reported:
+            self._codes.add(_key(each))
+            if each.severity >= Severity.ERROR or each.is_incomplete:
+                self._damaged.add(_partition_of(each))
+            if each.lost_offsets is not None:
+                self._lost.setdefault(_partition_of(each), []).append(each.lost_offsets)
+        for ranges in self._lost.values():
+            ranges[:] = _joined(ranges)
+
+    def holds(self, found: Finding) -> bool:
+        """Whether the same was reported of a file of that name, or all offsets that it misses as lost."""
+        if found.code == _NOTHING or _key(found) in self._codes:
+            return True
+        if found.code in _GAPS and _partition_of(found) in self._damaged:
+            return True
+        if found.lost_offsets is None:
+            return False
+        first, last = found.lost_offsets
+        return any(start <= first and last <= end for start, end in self._lost.get(_partition_of(found), ()))
+
+
+def _key(found: Finding) -> tuple[str, str, str]:
+    path = Path(found.location.path)
+    return path.parent.name if found.location.topic is not None else "", path.name, found.code
+
+
+def _partition_of(found: Finding) -> tuple[str | None, int | None]:
+    return found.location.topic, found.location.partition
+
+
+def _joined(ranges: list[_OffsetRange]) -> list[_OffsetRange]:
+    """Ranges in order, those that touch as one."""
+    joined: list[_OffsetRange] = []
+    for first, last in sorted(ranges):
+        if joined and first <= joined[-1][1] + 1:
+            joined[-1] = (joined[-1][0], max(joined[-1][1], last))
+        else:
+            joined.append((first, last))
+    return joined

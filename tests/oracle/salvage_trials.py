@@ -1,0 +1,186 @@
+"""Trials of salvage: a node damaged at random, what salvage makes of it, and a real broker that is started on that.
+
+    python -m tests.oracle.salvage_trials [--count 200] [--first 0] [--kafka 4.3.1] [--work DIR]
+
+runs them, one broker after the other, and prints a table: started of tried, and whether all records are served.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import shutil
+import struct
+import sys
+import tempfile
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from format.errors import InputError
+from format.findings import Finding, Severity
+from format.io.source import FileSource
+from format.log.walker import read_batch_table
+from format.node.partition import parse_partition_dir
+from format.rewriting.publishing.publication import Publication
+from format.rewriting.sources import read_write_sources
+from format.verbs.salvage.salvage import salvage
+from tests.corpora import SHARED_CORPUS
+from tests.oracle.boot_mutations import METADATA, Node, copied_node, flip, mutations
+from tests.oracle.boot_trials import Observed, Trials, files_of
+from tests.oracle.kafka_lab import KafkaLab
+
+#: Families of mutations that keep the node in one log directory.
+_CHOSEN = [each for each in mutations() if each.kind not in ("untouched", "two-directories")]
+#: What salvage cannot make anew: without an identity, or with a damaged metadata log alone, nothing starts.
+_CANNOT_START = "boot-refused"
+
+
+@dataclass
+class SalvageTrial:
+    """One trial: what was done to the node, how it ended, and what is not as it should be."""
+
+    number: int
+    damages: list[str] = field(default_factory=list)
+    outcome: str = ""
+    foretold: list[str] = field(default_factory=list)  # the refusals and unserved logs that salvage reported
+    differences: list[str] = field(default_factory=list)
+    strays: int = 0
+
+    @property
+    def is_right(self) -> bool:
+        """Whether the broker started, or salvage said that it would not; and it serves all that was kept."""
+        return not self.differences and (self.outcome == "started" or bool(self.foretold))
+
+
+class SalvageTrials(Trials):
+    """Runs them under a working directory."""
+
+    def trial(self, number: int) -> SalvageTrial:
+        """Damage a copy as the number says, salvage it, start a broker on the output, and compare."""
+        rng = random.Random(number)
+        node = copied_node(self._source, self._work / "node")
+        result = SalvageTrial(number)
+        _damage(node, rng, result)
+        saved = self._work / "saved" / "node-1"
+        shutil.rmtree(saved.parent, ignore_errors=True)
+        saved.parent.mkdir()
+        try:
+            sources = read_write_sources([node.first])
+            with Publication(saved, [node.first], job=sources.job("salvage")) as publication:
+                items = list(salvage(sources, publication))
+        except InputError as error:
+            result.outcome, result.foretold = "no source", [error.message]
+            return result
+        found = [each for each in items if isinstance(each, Finding) and each.severity >= Severity.ERROR]
+        result.foretold = [each.message for each in found if each.location.path.startswith(str(saved))]
+        copy = Node(saved.parent, [saved])
+        before = files_of(copy)
+        expected = _log_ends(saved)
+        result.outcome, text = self._run(copy, [])
+        if result.outcome == "started":
+            _compare(result, copy, expected, Observed(result.outcome, text, before, files_of(copy)))
+        elif not result.foretold:
+            result.differences.append(_last_words(text))
+        return result
+
+
+def _damage(node: Node, rng: random.Random, result: SalvageTrial) -> None:
+    """One to three mutations, and up to four wounds in any files."""
+    for mutation in rng.sample(_CHOSEN, rng.choice((1, 1, 2, 3))):
+        try:
+            mutation.apply(node)
+        except (OSError, LookupError, ValueError, AssertionError, struct.error):
+            continue  # another one has taken away what it needs
+        result.damages.append(str(mutation))
+    for _ in range(rng.choice((0, 1, 2, 4))):
+        files = sorted(each for each in node.first.rglob("*") if each.is_file() and each.stat().st_size)
+        path = rng.choice(files)
+        size = path.stat().st_size
+        how = rng.choice(("flip", "zero", "cut", "garbage"))
+        if how == "flip":
+            flip(path, rng.randrange(size))
+        else:
+            content = bytearray(path.read_bytes())
+            at = rng.randrange(size)
+            if how == "cut":
+                del content[at:]
+            else:
+                part = bytes(200) if how == "zero" else rng.randbytes(200)
+                content[at : at + 200] = part[: size - at]
+            path.write_bytes(content)
+        result.damages.append(f"{how} {path.relative_to(node.first)}")
+
+
+def _log_ends(saved: Path) -> dict[str, int]:
+    """The log end offset of each partition of the output, as its last segment says."""
+    ends = {}
+    for directory in sorted(saved.iterdir()):
+        parsed = parse_partition_dir(directory.name) if directory.is_dir() else None
+        logs = sorted(directory.glob("*.log")) if parsed is not None and parsed[2] is None else []
+        if not logs or directory.name == METADATA:
+            continue
+        with FileSource(logs[-1]) as source:
+            table = read_batch_table(source)
+        ends[directory.name] = int(table.last_offset[-1]) + 1 if len(table) else int(logs[-1].stem)
+    return ends
+
+
+def _compare(result: SalvageTrial, node: Node, expected: dict[str, int], observed: Observed) -> None:
+    """Every log is loaded to its end, and recovery has changed none."""
+    offsets = {Path(directory).name: ends for directory, ends in observed.offsets().items()}
+    strays = {name.split("/")[1] for name in observed.after if "-stray/" in name and name not in observed.before}
+    result.strays = len(strays)
+    for name, end in expected.items():
+        if any(each.startswith(f"{name}.") for each in strays):
+            continue
+        if name not in offsets:
+            result.differences.append(f"{name} was not loaded")
+        elif offsets[name][1] != end:
+            result.differences.append(f"{name}: the log ends at {end}, the broker at {offsets[name][1]}")
+        for path, size_and_hash in observed.before.items():
+            if path.endswith(".log") and path.split("/")[1] == name and observed.after.get(path) != size_and_hash:
+                result.differences.append(f"{path} was changed")
+
+
+def _last_words(text: str) -> str:
+    lines = [line for line in text.splitlines() if line.startswith(("ERROR", "FATAL"))]
+    return "the broker did not start: " + " / ".join(lines[:3])
+
+
+def table(trials: list[SalvageTrial]) -> str:
+    """The sums, as a Markdown table."""
+    outcomes = Counter(each.outcome for each in trials)
+    served = sum(each.outcome == "started" and not each.differences for each in trials)
+    foretold = sum(each.outcome != "started" and bool(each.foretold) for each in trials)
+    return "\n".join(
+        [
+            "| salvages | started | all kept records served | not started, as salvage said | strays, by the metadata |",
+            "| --- | --- | --- | --- | --- |",
+            f"| {len(trials)} | {outcomes['started']} | {served} | {foretold} | {sum(e.strays for e in trials)} |",
+        ]
+    )
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--first", type=int, default=0, help="the number of the first trial, which decides its damage")
+    parser.add_argument("--kafka", default="4.3.1")
+    parser.add_argument("--work", type=Path)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory(prefix="salvage-trials-") as scratch:
+        source = SHARED_CORPUS / "kafka-4.3-single" / "node-1"
+        trials = SalvageTrials(KafkaLab(), options.kafka, source, options.work or Path(scratch))
+        trials.warm_up()
+        done = []
+        for number in range(options.first, options.first + options.count):
+            done.append(trials.trial(number))
+            if not done[-1].is_right or done[-1].outcome != "started":
+                print(done[-1], file=sys.stderr, flush=True)
+    print(table(done))
+    return 0 if all(each.is_right for each in done) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
