@@ -386,6 +386,37 @@ BOOT_STEP = RowSchema(
     ),
 )
 
+TRANSACTION = RowSchema(
+    "transaction",
+    (
+        _TOPIC,
+        _PARTITION,
+        Column("producer_id", "int", "the producer"),
+        Column("producer_epoch", "int", "its epoch in the transaction's batches; of a lone marker, the marker's"),
+        Column("transactional_id", "string", "its transactional id, from __transaction_state; null where that is not there"),
+        Column("state", "string", "open, aborted or committed, by the end marker in this partition"),
+        Column("coordinator_state", "string", "state of the transactional id by name, such as Ongoing; of ended transactions only the producer's last one here has it"),
+        Column("first_offset", "int", "offset of its first record; null for an end marker without records before it"),
+        Column("last_offset", "int", "offset of the end marker; of an open transaction, of its last record"),
+        Column("start_timestamp", "timestamp", "ms; base timestamp of its first batch, null where that is gone"),
+        Column("last_timestamp", "timestamp", "ms; of the end marker, or of the last batch of an open transaction"),
+        Column("timeout_ms", "int", "transaction.timeout.ms, from __transaction_state"),
+        Column("record_count", "int", "its records in this partition"),
+        Column("size_bytes", "int", "bytes of its batches in this partition, the end marker aside"),
+        Column("is_hanging", "bool", "silent for longer than --max-timeout, and its coordinator does not know of it here; null where that cannot be said"),
+        Column("abort_command", "string", "Kafka's command that aborts an open transaction on this partition"),
+        Column("duration_ms", "int", "from its first batch to its end, or to --at or now"),
+        Column("holds_last_stable_offset", "bool", "the oldest open transaction of the partition"),
+        Column("last_stable_offset", "int", "where consumers of committed records stop in this partition"),
+        Column("waiting_record_count", "int", "records from its first one on, those of others too; null where it ended"),
+        Column("waiting_bytes", "int", "bytes of the batches that hold them"),
+        Column("coordinator_epoch", "int", "of its end marker; of an open transaction, of the producer's marker before it"),
+        Column("path", "string", "the partition's directory"),
+        Column("segment_base_offset", "int", "of the segment with the first batch; of an ended transaction, with the marker"),
+        Column("position", "int", "byte position of its first batch, or of a lone marker, in that batch's segment"),
+    ),
+)
+
 SCHEMAS = (
     LOG_DIR,
     PARTITION,
@@ -408,4 +439,5 @@ SCHEMAS = (
     ESTIMATE,
     BATCH_DECISION,
     BOOT_STEP,
+    TRANSACTION,
 )

@@ -269,6 +269,7 @@ OFFSET_CHECKPOINTS = (
 #: Files of a log directory itself: none of them belongs to a partition, whatever the directory is called.
 LOG_DIR_FILES = (*OFFSET_CHECKPOINTS, META_PROPERTIES, CLEAN_SHUTDOWN, LOCK, BOOTSTRAP_CHECKPOINT)
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
+TRANSACTION_STATE_TOPIC = "__transaction_state"
 #: Kafka's own topics begin so.
 INTERNAL_TOPIC_PREFIX = "__"
 #: Where a broker with tiered storage keeps indexes that it fetched (storage RemoteIndexCache); no partition.

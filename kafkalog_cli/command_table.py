@@ -26,6 +26,12 @@ COMMANDS = (
         is_scan=True,
     ),
     CommandEntry(
+        "txns",
+        "kafkalog_cli.commands.txns",
+        "Open transactions and what waits behind them, and those that ended.",
+        "Diagnose",
+    ),
+    CommandEntry(
         "verify",
         "kafkalog_cli.commands.verify",
         "Check logs and side files: what is damaged, suspicious or unreadable.",

@@ -32,7 +32,7 @@ def selected_logs(target: Target, selection: Selection) -> Iterator[LogUnit | Fi
         yield _lone_log(target.path, target.kind)
         return
     is_empty = True
-    for found in _partitions(target):
+    for found in partitions_below(target):
         if isinstance(found, Finding):
             is_empty = False  # but not to be read
             yield found
@@ -49,7 +49,7 @@ def selected_logs(target: Target, selection: Selection) -> Iterator[LogUnit | Fi
         yield nothing_to_read(target)
 
 
-def _partitions(target: Target) -> Iterator[tuple[Partition, Checkpoints] | Finding]:
+def partitions_below(target: Target) -> Iterator[tuple[Partition, Checkpoints] | Finding]:
     """The partitions below a target, each with the checkpoints around it, and findings in place of others."""
     if target.kind is Kind.PARTITION:
         try:

@@ -11,6 +11,7 @@ from tests.recording.inputs import KEY_FILE, Inputs, LogDir
 
 Command = tuple[str, ...]
 OUT = "{out}"
+LATER = "1900000000000"  # a time after everything that the corpora hold
 LEVELS = ("headers", "crc", "records", "full")
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd")
 JSONL, TEXT, CSV, TABLE = (("--format", each) for each in ("jsonl", "text", "csv", "table"))
@@ -43,6 +44,7 @@ def commands(inputs: Inputs) -> Iterator[list[Command]]:
 
 def small_commands(inputs: Inputs) -> Iterator[list[Command]]:
     """A few of them, whose output is the same with any release of the libraries that compress or draw tables."""
+    yield [("txns", each.path, "--at", LATER, *JSONL) for each in inputs.sound]
     yield [("verify", each.path, *JSONL) for each in inputs.sound]
     yield [("ls", each.path, *JSONL) for each in inputs.sound]
     for name in ("payments-1", "edge.cases_1-0", "__consumer_offsets-2"):
@@ -68,6 +70,7 @@ def _log_dir_commands(path: str) -> Iterator[Command]:
     yield from (("dump", path, *each) for each in BOTH)
     yield ("dump", path, "--records", "--limit", "500", *CSV)
     yield ("dump", path, "--output", OUT, *JSONL)
+    yield from (("txns", path, "--at", LATER, *each) for each in (*BOTH, CSV))
     yield from (("grep", *pattern, path, "--count", *TEXT) for pattern in PATTERNS)
     yield from (("grep", *pattern, path, "--files-with-matches", *JSONL) for pattern in PATTERNS[:4])
     yield ("grep", "7", path, "--limit", "40", *JSONL)

@@ -1,0 +1,1 @@
+"""txns: the transactions of partitions, and which of them hold back the last stable offset."""

@@ -1,0 +1,86 @@
+"""The records of __transaction_state, read into the state of transactional ids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from format.findings import Finding, finding_of
+from format.limits import DEFAULT_LIMITS, Limits
+from format.log.read_records import record_tables
+from format.node.partition import Partition
+from format.scan.drivers import scan_logs
+from format.scan.folding import with_last_finding
+from format.scan.progress import Advance
+from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
+from format.scan.read_log import selected_chunks
+from format.scan.selection import Selection
+from format.state.transactional_ids import TransactionalIds
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorRecord:
+    """The key and value of one record, and its place among the others of its partition."""
+
+    key: bytes
+    value: bytes | None
+    leader_epoch: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class CoordinatorScan:
+    """Reads the records up to a time."""
+
+    at_ms: int | None = None
+    limits: Limits = DEFAULT_LIMITS
+
+    @property
+    def needs(self) -> Needs:
+        selection = Selection(to_timestamp=None if self.at_ms is None else self.at_ms + 1)
+        return Needs(Depth.RECORDS, selection, limits=self.limits)
+
+    def parts(self, opened: OpenedRange) -> Iterator[CoordinatorRecord | Finding]:
+        """The records of a range in log order, and findings about damage."""
+        needs = self.needs
+        for item in selected_chunks(opened, needs):
+            if isinstance(item, Finding):
+                yield item
+                continue
+            which = item.readable & ~item.chunk.table.is_control
+            for table in record_tables(item.chunk, which=which, limits=self.limits, location=item.location):
+                for problem in table.problems:
+                    yield finding_of(problem.error, item.location)
+                epochs = table.batches.leader_epoch[table.batch]
+                for row in np.flatnonzero(needs.selection.records(table)).tolist():
+                    key = table.key(row)
+                    if key is not None:
+                        yield CoordinatorRecord(key, table.value(row), int(epochs[row]), int(table.offset[row]))
+
+    def fold(self, log: LogUnit, parts: LogParts[CoordinatorRecord | Finding]) -> Iterator[CoordinatorRecord | Finding]:
+        yield from with_last_finding(log, parts)
+
+
+def read_coordinator_records(
+    partition: Partition, ids: TransactionalIds, at_ms: int | None, limits: Limits, advance: Advance
+) -> Iterator[Finding]:
+    """Feed the records of one partition; yields what is wrong."""
+    if partition.number is not None:
+        ids.partitions.add(partition.number)
+    logs = [
+        LogUnit(
+            segment.log,
+            partition.location(segment.log, segment.base_offset),
+            segment,
+            number + 1 == len(partition.segments),
+        )
+        for number, segment in enumerate(partition.segments)
+        if segment.log is not None
+    ]
+    for item in scan_logs(CoordinatorScan(at_ms, limits), logs, advance=advance):
+        if isinstance(item, Finding):
+            yield item
+        else:
+            ids.feed(item.key, item.value, item.leader_epoch, item.offset)

@@ -1,0 +1,236 @@
+"""The transactions of one partition: its segments read by headers, in order, and folded into one state."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format.errors import KafkaLogError
+from format.files import producer_snapshot
+from format.files.side_file import problem_findings
+from format.findings import Finding, finding_of
+from format.limits import DEFAULT_LIMITS, Limits
+from format.log.batch_table import BatchTable
+from format.log.control_records import ControlRecord, read_control_records
+from format.node.checkpoints import Checkpoints
+from format.node.offsets import PartitionOffsets, offsets_of
+from format.node.partition import Partition
+from format.scan.drivers import scan_logs
+from format.scan.folding import with_last_finding
+from format.scan.progress import Advance
+from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
+from format.scan.read_log import tail_finding
+from format.state.producer_events import MarkerOrphaned, ProducerEvent, Transaction, TransactionEnded
+from format.state.transactions import TransactionState
+
+#: Headers are read in windows of this size: larger batches are passed over, smaller ones are read with them.
+_WINDOW_BYTES = 256 * 1024
+_TABLE_ROWS = 32 * 1024
+NONE = -1
+
+
+@dataclass(frozen=True, slots=True)
+class Headers:
+    """Some consecutive batches, and the control records among them by row."""
+
+    table: BatchTable
+    markers: dict[int, ControlRecord]
+
+
+@dataclass(frozen=True, slots=True)
+class HeaderScan:
+    """Reads headers and control batches; its results are its parts, since transactions go on from log to log."""
+
+    limits: Limits = DEFAULT_LIMITS
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(Depth.HEADERS, limits=self.limits, chunk_bytes=_WINDOW_BYTES)
+
+    def parts(self, opened: OpenedRange) -> Iterator[Headers | Finding]:
+        """Tables of up to a few ten thousand batches, and findings about damage between them."""
+        tables: list[BatchTable] = []
+        markers: dict[int, ControlRecord] = {}
+        row_count = 0
+        for chunk in opened.chunks:
+            controls = read_control_records(chunk, opened.source, self.limits)
+            markers.update((row_count + row, control) for row, control in controls.items())
+            tables.append(chunk.table)
+            row_count += len(chunk.table)
+            if row_count >= _TABLE_ROWS or chunk.damage is not None:
+                yield Headers(BatchTable.concatenated(tables), markers)
+                tables, markers, row_count = [], {}, 0
+            if chunk.damage is not None:
+                yield tail_finding(opened.source, chunk, opened.log.location, opened.log.is_last_segment)
+        if row_count:
+            yield Headers(BatchTable.concatenated(tables), markers)
+
+    def fold(self, log: LogUnit, parts: LogParts[Headers | Finding]) -> Iterator[Headers | Finding]:
+        yield from with_last_finding(log, parts)
+
+
+#: The columns of transactions that ended.
+ENDED_COLUMNS = (
+    "producer_id", "producer_epoch", "first_offset", "last_offset", "position", "start_timestamp", "last_timestamp",
+    "record_count", "size_bytes", "coordinator_epoch", "is_aborted", "segment",
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class PartitionTransactions:
+    """What was found in one partition. ``ended`` are tables of ENDED_COLUMNS, in log order; NONE is for no value.
+
+    ``leader_epoch`` and ``log_end_offset`` are those of the last batch, which say how far a replica is.
+    """
+
+    partition: Partition
+    offsets: PartitionOffsets
+    state: TransactionState = field(default_factory=TransactionState)
+    ended: list[NDArray[np.int64]] = field(default_factory=list)
+    last_of_producer: dict[int, tuple[int, int]] = field(default_factory=dict)  # timestamp, coordinator epoch
+    segment_of: dict[int, int] = field(default_factory=dict)  # open producer -> base offset of the first batch's file
+    leader_epoch: int = -1
+    log_end_offset: int = 0
+    is_damaged: bool = False
+
+    @property
+    def last_stable_offset(self) -> int:
+        """Where consumers that read committed data stop (storage UnifiedLog.fetchLastStableOffset).
+
+        A transaction whose end marker is not replicated counts as open.
+        """
+        offset = self.log_end_offset
+        oldest = self.state.first_open_offset()
+        if oldest is not None:
+            offset = min(offset, oldest)
+        high_watermark = self.offsets.high_watermark
+        if high_watermark is not None:
+            offset = min(offset, high_watermark)
+            for table in self.ended:
+                first, last = (table[:, ENDED_COLUMNS.index(name)] for name in ("first_offset", "last_offset"))
+                unreplicated = first[(last >= high_watermark) & (first >= 0)]
+                if len(unreplicated):
+                    offset = min(offset, int(unreplicated.min()))
+        return max(offset, self.offsets.log_start_offset or 0)
+
+    def waiting(self, transaction: Transaction) -> tuple[int, int]:
+        """The records and bytes of data from a transaction's first batch to the log's end."""
+        records, size_bytes = transaction.data_before
+        return self.state.data_records - records, self.state.data_bytes - size_bytes
+
+    def feed(self, headers: Headers, segment_base_offset: int, at_ms: int | None) -> None:
+        """Take the next batches; those after ``at_ms`` are left out."""
+        table, markers = headers.table, headers.markers
+        if at_ms is not None:
+            is_before = table.max_timestamp <= at_ms
+            number = np.cumsum(is_before) - 1
+            markers = {int(number[row]): control for row, control in markers.items() if is_before[row]}
+            table = table.rows(is_before)
+        if not len(table):
+            return
+        self.leader_epoch = max(self.leader_epoch, int(table.leader_epoch[-1]))
+        self.log_end_offset = max(self.log_end_offset, table.last_offset_of(len(table) - 1) + 1)
+        self._note_last_batches(table, markers)
+        events = self.state.feed(table, markers)
+        ended = [_ended_row(each, segment_base_offset) for each in events if isinstance(each, _ENDS)]
+        if ended:
+            columns = np.array(ended, np.int64)
+            rows = np.searchsorted(table.position, [each.place.position for each in events if isinstance(each, _ENDS)])
+            columns[:, ENDED_COLUMNS.index("last_timestamp")] = table.max_timestamp[rows]
+            self.ended.append(columns)
+        for producer_id in self.state.open:
+            self.segment_of.setdefault(producer_id, segment_base_offset)
+        for producer_id in [each for each in self.segment_of if each not in self.state.open]:
+            del self.segment_of[producer_id]
+
+    def _note_last_batches(self, table: BatchTable, markers: dict[int, ControlRecord]) -> None:
+        """The timestamp of each producer's last batch, as its state in a broker has it, and its coordinator's epoch."""
+        ids, reversed_rows = np.unique(table.producer_id[::-1], return_index=True)
+        stamps = table.max_timestamp[len(table) - 1 - reversed_rows]
+        for producer_id, timestamp in zip(ids.tolist(), stamps.tolist(), strict=True):
+            self.last_of_producer[producer_id] = (timestamp, self.last_of_producer.get(producer_id, (0, NONE))[1])
+        for row, marker in markers.items():
+            if marker.coordinator_epoch is not None:
+                producer_id = int(table.producer_id[row])
+                self.last_of_producer[producer_id] = (self.last_of_producer[producer_id][0], marker.coordinator_epoch)
+
+
+_ENDS = (TransactionEnded, MarkerOrphaned)
+
+
+def _ended_row(event: ProducerEvent, segment_base_offset: int) -> tuple[int, ...]:
+    """An event as a row of ENDED_COLUMNS; the marker's timestamp is filled in for all at once."""
+    if isinstance(event, TransactionEnded) and event.transaction is not None:
+        known = event.transaction
+        position = NONE if known.position is None else known.position
+        epoch = event.coordinator_epoch
+        return (
+            known.producer_id, known.producer_epoch, known.first_offset, event.last_offset, position,
+            known.start_timestamp, 0, known.record_count, known.size_bytes, NONE if epoch is None else epoch,
+            event.is_aborted, segment_base_offset,
+        )  # fmt: skip
+    if isinstance(event, MarkerOrphaned):
+        epoch = event.coordinator_epoch
+        return (
+            event.producer_id, event.producer_epoch, NONE, event.place.offset, event.place.position, NONE, 0, 0, 0,
+            NONE if epoch is None else epoch, event.is_aborted, segment_base_offset,
+        )  # fmt: skip
+    raise ValueError("no transaction ends here")
+
+
+def read_partition_transactions(
+    partition: Partition, checkpoints: Checkpoints, at_ms: int | None, limits: Limits, advance: Advance
+) -> Generator[Finding, None, PartitionTransactions]:
+    """Read the headers of a partition; yields what is wrong, returns what was found."""
+    result = PartitionTransactions(partition, offsets_of(partition, checkpoints))
+    yield from _take_snapshot(result, limits)
+    scan = HeaderScan(limits)
+    for number, segment in enumerate(partition.segments):
+        if segment.log is None:
+            continue
+        location = partition.location(segment.log, segment.base_offset)
+        log = LogUnit(segment.log, location, segment, number + 1 == len(partition.segments))
+        result.log_end_offset = max(result.log_end_offset, segment.base_offset)
+        found: Iterable[Headers | Finding] = scan_logs(scan, [log], advance=advance)
+        for item in found:
+            if isinstance(item, Finding):
+                result.is_damaged = True
+                yield item
+            else:
+                result.feed(item, segment.base_offset, at_ms)
+    return result
+
+
+def _take_snapshot(result: PartitionTransactions, limits: Limits) -> Iterator[Finding]:
+    """Add the transactions that began before the first segment, from the first snapshot that is there.
+
+    One that began there and is still open at a snapshot was open at the first segment as well.
+    """
+    partition = result.partition
+    if not partition.segments or partition.segments[0].base_offset == 0:
+        return
+    first_offset = partition.segments[0].base_offset
+    for offset in sorted(each for each in partition.snapshots if each >= first_offset):
+        path = partition.snapshots[offset]
+        try:
+            snapshot = producer_snapshot.read(path, limits)
+        except KafkaLogError as error:
+            yield finding_of(error, partition.location(path, offset))
+            continue
+        if snapshot.problems:
+            yield from problem_findings(snapshot.problems, partition.location(path, offset))
+            continue
+        columns = (
+            snapshot.producer_ids, snapshot.producer_epochs, snapshot.timestamps, snapshot.coordinator_epochs,
+            snapshot.current_txn_first_offsets,
+        )  # fmt: skip
+        for producer_id, epoch, timestamp, coordinator_epoch, first in zip(
+            *(column.tolist() for column in columns), strict=True
+        ):
+            if 0 <= first < first_offset:
+                result.state.add_open(Transaction(producer_id, epoch, first))
+                result.last_of_producer[producer_id] = (timestamp, coordinator_epoch)
+        return

@@ -1,0 +1,45 @@
+"""The answer of txns in sentences: who holds which last stable offset, since when, and what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from format.timestamps import iso_time
+from format.verbs.txns.terms import TransactionTerms
+from format.verbs.txns.transaction_rows import OpenTransaction
+from format.verbs.txns.txns import Transactions
+
+_MOST = 3
+
+
+def sentences(result: Transactions, opened: list[OpenTransaction], terms: TransactionTerms) -> Iterator[str]:
+    """One sentence for each of the first few that hold a last stable offset, or one that says there is none."""
+    holders = [each for each in opened if each.holds_last_stable_offset]
+    for each in holders[:_MOST]:
+        yield _of_holder(each, terms)
+    if len(holders) > _MOST:
+        yield f"So do {len(holders) - _MOST} more transactions in other partitions; see the rows."
+    if not opened:
+        count = len(result.partitions)
+        kind = "hanging" if terms.only_hanging else "open"
+        yield f"No {kind} transaction in {count} {'partition' if count == 1 else 'partitions'}."
+
+
+def _of_holder(each: OpenTransaction, terms: TransactionTerms) -> str:
+    known = each.transaction
+    who = f"producer {known.producer_id} epoch {known.producer_epoch}"
+    if each.transactional_id is not None:
+        who = f"{each.transactional_id} ({who})"
+    since = f" since {iso_time(known.start_timestamp)}" if known.start_timestamp >= 0 else ""
+    records, size_bytes = each.found.waiting(known)
+    words = (
+        f"{who} holds the last stable offset of {each.found.partition.name} at {each.found.last_stable_offset}{since}, "
+        f"with {known.record_count:,} records of its own; {records:,} records ({size_bytes:,} bytes) wait from there "
+        "on."
+    )
+    if each.coordinator_state is not None and each.timeout_ms is not None:
+        words += f" Its coordinator says {each.coordinator_state}, time-out {each.timeout_ms / 1000:g} s."
+    command = each.abort_command(terms)
+    if each.is_hanging and command is not None:
+        words += f" It hangs: no coordinator will end it. To abort it: {command}"
+    return words

@@ -1,0 +1,159 @@
+"""kafkalog txns: open transactions and what waits behind them, and those that ended."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from kafkalog_cli.options.as_of import AsOf
+from kafkalog_cli.options.guards import Guards
+from kafkalog_cli.options.judging import Judging
+from kafkalog_cli.options.output import DocumentOutput
+from kafkalog_cli.options.parsers import parse_count, parse_positive
+from kafkalog_cli.options.reading import Paths
+from kafkalog_cli.options.work import Pacing
+from kafkalog_cli.render.shown_columns import ShownColumns
+
+if TYPE_CHECKING:
+    from format.limits import Limits
+    from format.verbs.txns.terms import TransactionTerms
+    from format.verbs.txns.transaction_rows import OpenTransaction
+    from format.verbs.txns.txns import Transactions
+    from kafkalog_cli.runner import Run
+
+EXAMPLES = (
+    ("kafkalog txns /var/kafka", "who holds which last stable offset, and every transaction"),
+    ("kafkalog txns --open /var/kafka/payments-0 /var/kafka/__transaction_state-*", "the open ones of one partition"),
+    ("kafkalog txns --hanging --format jsonl /backup/node-1 /backup/node-2", "those that no coordinator will end"),
+    ("kafkalog txns --transactional-id billing-3 --at 2026-11-08T08:43 /var/kafka", "what a client did up to a time"),
+)
+
+_TABLE_COLUMNS = {
+    "transaction": ShownColumns(
+        (
+            "topic", "partition", "producer_id", "producer_epoch", "transactional_id", "state", "first_offset",
+            "last_offset", "record_count", "start_timestamp", "is_hanging", "coordinator_state", "waiting_record_count",
+            "abort_command",
+        ),
+        first_to_go=("abort_command", "waiting_record_count", "coordinator_state", "producer_epoch", "is_hanging"),
+    )
+}  # fmt: skip
+_MINUTE_MS = 60_000
+
+
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Which transactions are shown."""
+
+    open: Annotated[bool, typer.Option("--open", help="Only open transactions.")] = False
+    hanging: Annotated[bool, typer.Option("--hanging", help="Only open transactions that no coordinator will end.")] = (
+        False
+    )
+    producer_id: Annotated[
+        int | None, typer.Option("--producer-id", metavar="N", parser=parse_count, help="Only those of this producer.")
+    ] = None
+    transactional_id: Annotated[
+        str | None, typer.Option("--transactional-id", metavar="ID", help="Only those of this transactional id.")
+    ] = None
+    topic: Annotated[
+        str | None, typer.Option("--topic", metavar="NAME", help="Only partitions of this topic; others are not read.")
+    ] = None
+    as_of: AsOf = field(default_factory=AsOf)
+
+
+@dataclass(frozen=True, slots=True)
+class Aborting:
+    """What counts as hanging, and how the command that aborts is written."""
+
+    max_timeout: Annotated[
+        int,
+        typer.Option(
+            "--max-timeout",
+            metavar="MINUTES",
+            parser=parse_positive,
+            help="A transaction may hang once its producer was silent for longer: transaction.max.timeout.ms.",
+        ),
+    ] = 15
+    bootstrap_server: Annotated[
+        str, typer.Option("--bootstrap-server", metavar="HOST:PORT", help="The broker in the commands that abort.")
+    ] = "localhost:9092"
+    before_3_0: Annotated[bool, typer.Option("--before-3.0", help="Write the commands for brokers before 3.0.")] = False
+
+
+def txns(
+    paths: Paths,
+    wanted: Wanted,
+    aborting: Aborting,
+    output: DocumentOutput,
+    judging: Judging,
+    guards: Guards,
+    pacing: Pacing,
+) -> None:
+    """Who holds the last stable offset, since when, and how to abort it; what committed, what aborted.
+
+    Batch headers and control batches are read, and the records of __transaction_state where it is given: transactional
+    ids, time-outs and what counts as hanging come from there. Of several replicas of a partition the one that is
+    furthest counts. Open transactions come first, the oldest first.
+    """
+    from format.columns import TRANSACTION
+    from format.node.target import Target
+    from format.scan.selected_logs import selected_bytes
+    from format.scan.selection import EVERYTHING
+    from format.verbs.txns.sentences import sentences
+    from format.verbs.txns.transaction_rows import ended_rows, open_row, open_transactions
+    from format.verbs.txns.txns import read_transactions
+    from kafkalog_cli.runner import Run
+
+    terms = _terms(wanted, aborting, guards.limits)
+    with (
+        pacing.reading(),
+        Run("txns", output, judging, paths=paths, main_schema=TRANSACTION, table_columns=_TABLE_COLUMNS) as run,
+    ):
+        targets = [Target(Path(path)) for path in paths]
+        advance = run.progress(lambda: selected_bytes(targets, EVERYTHING)).advance
+        reading = read_transactions(targets, terms, advance)
+        while True:
+            try:
+                run.finding(next(reading))
+            except StopIteration as stop:
+                result: Transactions = stop.value
+                break
+        opened = open_transactions(result, terms)
+        for sentence in sentences(result, opened, terms):
+            run.say_now(sentence)
+        run.write(TRANSACTION, (open_row(each, terms) for each in opened))
+        for is_aborted in (True, False):
+            run.write(TRANSACTION, ended_rows(result, terms, is_aborted=is_aborted))
+        run.count("open_transactions", len(opened))
+        _say_what_is_missing(run, result, opened)
+
+
+def _terms(wanted: Wanted, aborting: Aborting, limits: Limits) -> TransactionTerms:
+    from format.verbs.txns.terms import TransactionTerms
+
+    return TransactionTerms(
+        now_ms=time.time_ns() // 1_000_000,
+        at_ms=wanted.as_of.at,
+        only_open=wanted.open,
+        only_hanging=wanted.hanging,
+        producer_id=wanted.producer_id,
+        transactional_id=wanted.transactional_id,
+        topic=wanted.topic,
+        max_timeout_ms=aborting.max_timeout * _MINUTE_MS,
+        bootstrap_server=aborting.bootstrap_server,
+        before_3_0=aborting.before_3_0,
+        limits=limits,
+    )
+
+
+def _say_what_is_missing(run: Run, result: Transactions, opened: list[OpenTransaction]) -> None:
+    if not result.ids.partitions:
+        run.not_checked("transactional ids, time-outs and what hangs: no __transaction_state was given")
+    elif any(each.is_hanging is None for each in opened):
+        run.not_checked("whether transactions hang whose producers are in no partition of __transaction_state here")
+    if result.skipped:
+        run.not_checked(f"{result.skipped} directories marked delete, future or stray")

@@ -1,0 +1,27 @@
+"""The time as of which a state is shown."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import typer
+
+from kafkalog_cli.options.parsers import parse_moment
+
+
+@dataclass(frozen=True, slots=True)
+class AsOf:
+    """The time up to which logs are replayed."""
+
+    at: Annotated[
+        int | None,
+        typer.Option(
+            "--at",
+            metavar="T",
+            parser=parse_moment,
+            help="Show the state as of this time, by replaying no further: epoch milliseconds, ISO-8601 (UTC unless it "
+            "names an offset), or relative (-2h).",
+            show_default="the end of the logs",
+        ),
+    ] = None
