@@ -20,9 +20,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from format import layout
+from format.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Fill:
     """Where a column of batches or records gets its values.
 
@@ -35,7 +36,7 @@ class Fill:
     source: str | int = ""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Column:
     """One column: its name, its type (see the module's list), what it holds, and for batches and records its values."""
 

@@ -6,12 +6,12 @@ the documentation; a check may lower or raise the severity where the surrounding
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum, IntEnum
 from typing import Any
 
 from format.errors import KafkaLogError
 from format.location import Location
+from format.value_class import value_class
 
 
 class Severity(IntEnum):
@@ -35,7 +35,7 @@ class Certainty(Enum):
     POSSIBLE = "possible"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FindingCode:
     """One row of the table: what the code means, what a broker does on meeting it, what to do next."""
 
@@ -48,7 +48,7 @@ class FindingCode:
     incomplete: bool = False  # True: something was not checked, rather than found damaged
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Finding:
     """One thing that a check saw; ``lost_offsets`` is the inclusive range that cannot be read, if any."""
 

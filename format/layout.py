@@ -11,11 +11,13 @@ import struct
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from format.value_class import value_class
+
 _STRUCT_CODES = {"i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I", "i64": "q", "u64": "Q"}
 _SIZES = {name: struct.calcsize(">" + code) for name, code in _STRUCT_CODES.items()}
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Field:
     """One fixed-width field; ``type`` is one of i8 u8 i16 u16 i32 u32 i64 u64."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from format.value_class import value_class
 
 MIB = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Limits:
     """Upper bounds on what one batch or one side file may cost; passing one raises LimitExceeded, never "corrupt"."""
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
+
+from format.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Location:
     """The place of a byte range, a batch or a record.
 

@@ -6,7 +6,6 @@ Names and one-line helps come from a table, so that the help of the group and sh
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, MutableMapping, Sequence
-from dataclasses import dataclass
 from importlib import import_module
 from typing import Any
 
@@ -14,6 +13,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 from typer.main import get_command
 
+from format.value_class import value_class
 from kafkalog_cli.exit_codes import exit_status_rows
 from kafkalog_cli.options.groups import as_command
 from kafkalog_cli.options.quick_values import quick
@@ -22,7 +22,7 @@ from kafkalog_cli.options.quick_values import quick
 CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 110}
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CommandEntry:
     """One row of a table of commands: the module holds a function of the command's name, and EXAMPLES.
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any, Protocol
 
 from format.columns import RowSchema
 from format.findings import Finding
 from format.node.log_dir import Kind
+from format.value_class import value_class
 from format.verbs.verify.terms import Coverage
 from spark_jobs.work.planning import Splits
 
@@ -24,7 +25,7 @@ class JobOptions(Protocol):
     def splits(self) -> Splits: ...
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Rows:
     """Rows of one schema, from a job."""
 
@@ -32,7 +33,7 @@ class Rows:
     rows: Iterator[tuple[Any, ...]] | list[tuple[Any, ...]]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Scan:
     """A job over paths: where it runs, and where its report goes.
 

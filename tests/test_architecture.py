@@ -25,14 +25,16 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "rewriting": ("rewriting",),
     "verbs": ("verbs",),
 }
-CONTRACTS = frozenset({"layout", "location", "errors", "findings", "columns", "limits", "timestamps", "kafka_uuid"})
+CONTRACTS = frozenset(
+    {"layout", "location", "errors", "findings", "columns", "limits", "timestamps", "kafka_uuid", "value_class"}
+)
 
 #: What ``format`` must do without, wherever the import stands.
 FOREIGN_TO_FORMAT = frozenset({"typer", "click", "rich", "pyspark", "kafkalog_cli", "spark_jobs", "docs", "tests"})
 #: What the command line must not load before it is needed; Spark's one door.
 SPARK_DOOR = "spark_jobs.submit"
-#: What renderers know of ``format``: what rows, findings and times are, and nothing of Kafka.
-KNOWN_TO_RENDERERS = frozenset({"format.columns", "format.findings", "format.timestamps"})
+#: What renderers know of ``format``: what rows, findings, times and value classes are, and nothing of Kafka.
+KNOWN_TO_RENDERERS = frozenset({"format.columns", "format.findings", "format.timestamps", "format.value_class"})
 
 
 #: The folders that there are, but for folders of one verb below ``format/verbs`` and ``kafkalog_cli/commands``.

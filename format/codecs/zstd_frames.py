@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import io
 import threading
-from dataclasses import dataclass
 
 import zstandard
 
 from format.codecs.failures import MAX_PARTS, failed, output_over_limit, too_many_parts
 from format.errors import LimitExceeded
 from format.limits import MIB, Limits
+from format.value_class import value_class
 
 _NAME = "zstd"
 _SKIPPABLE_MAGIC = 0x184D2A50  # to ...5F
@@ -33,7 +33,7 @@ _DEFAULT_LEVEL = 3
 _per_thread = threading.local()  # a compressor or decompressor that two threads share crashes the process
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Frame:
     """Where a frame lies in the payload, what it declares to hold (None: nothing) and the most that it can hold."""
 

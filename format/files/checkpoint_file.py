@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from format.errors import InvalidCheckpoint, UnknownVersion
 from format.files.side_file import (
@@ -19,11 +18,12 @@ from format.files.side_file import (
 from format.io.source import Source
 from format.limits import Limits
 from format.location import Location
+from format.value_class import value_class
 
 CURRENT_VERSION = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CheckpointHead:
     """The first two lines: ``version`` is None for an empty file, ``entry_count`` for a file without a second line."""
 

@@ -7,18 +7,18 @@ storage CleanShutdownFileHandler); one that cannot be read still counts, with no
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 
 from format.errors import InvalidCheckpoint, LimitExceeded, UnknownVersion
 from format.files.json_object import decode_json_object
 from format.files.side_file import INT32_RANGE, INT64_RANGE, Line, PathOrSource, Problem, opened
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
+from format.value_class import value_class
 
 CURRENT_VERSION = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CleanShutdown:
     """What the mark says: nothing (None) when it is empty; content that a broker could not read is a problem."""
 

@@ -6,13 +6,13 @@ The rules are those of java.util.Properties.load on a byte stream: ISO-8859-1, l
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from format.errors import LimitExceeded
 from format.files.side_file import Line, invalid_line, lines
 from format.io.source import Source
 from format.limits import Limits
 from format.location import Location
+from format.value_class import value_class
 
 _WHITE_SPACE = " \t\f"
 _ESCAPE = re.compile(r"\\(u.{0,4}|.|$)", re.DOTALL)
@@ -22,7 +22,7 @@ _NEEDS_BACKSLASH = {letter: f"\\{name}" for name, letter in _LETTER_ESCAPES.item
 _NEEDS_BACKSLASH |= {character: f"\\{character}" for character in "\\=:#!"}
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Property:
     """A name and a value, and the line where they start."""
 
@@ -31,7 +31,7 @@ class Property:
     line: Line
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class JavaProperties:
     """All properties in the file's order, names repeated as they are there; comments with their mark, in order."""
 

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from format.errors import InvalidCheckpoint
 from format.files.side_file import Line, decode_text, invalid_line, shown
 from format.io.source import Source
+from format.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class JsonObject:
     """The fields of an object and where it lies; of the names in ``repeated``, which come twice, the last counts."""
 

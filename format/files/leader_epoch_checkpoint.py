@@ -7,14 +7,14 @@ A broker that loads it drops, for each entry, the entries before it whose epoch 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from format.files.checkpoint_file import CURRENT_VERSION, CheckpointReader, write_checkpoint
 from format.files.side_file import INT32_RANGE, INT64_RANGE, PathOrSource, Problem, opened
 from format.limits import DEFAULT_LIMITS, Limits
+from format.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class EpochEntry:
     """One leader epoch and its first offset (Kafka's EpochEntry)."""
 
@@ -22,7 +22,7 @@ class EpochEntry:
     start_offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class LeaderEpochCheckpoint:
     """The entries in the file's order; ``version`` is None for an empty file. Falling entries are ``problems``."""
 

@@ -7,7 +7,6 @@ Version 0 (ZooKeeper) may lack every property and calls the node's id ``broker.i
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from format.errors import InvalidCheckpoint, UnknownVersion
 from format.files.java_properties import JavaProperties, decode_properties, encode_property
@@ -25,11 +24,12 @@ from format.io.source import Source
 from format.kafka_uuid import canonical_uuid
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
+from format.value_class import value_class
 
 KNOWN_VERSIONS = (0, 1)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class MetaProperties:
     """What the file says; what it does not say is None.
 

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from format.files.checkpoint_file import CURRENT_VERSION, CheckpointReader, write_checkpoint
 from format.files.side_file import INT32_RANGE, INT64_RANGE, PathOrSource, Problem, opened, shown
 from format.limits import DEFAULT_LIMITS, Limits
+from format.value_class import value_class
 
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TopicPartitionOffset:
     """One line: a partition and its offset."""
 
@@ -26,7 +26,7 @@ class TopicPartitionOffset:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class OffsetCheckpoint:
     """The entries in the file's order; ``version`` is None for an empty file.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from format.errors import InvalidCheckpoint, UnknownVersion
 from format.files.side_file import (
@@ -22,12 +21,13 @@ from format.io.source import Source
 from format.kafka_uuid import ZERO_UUID, canonical_uuid, is_uuid
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
+from format.value_class import value_class
 
 CURRENT_VERSION = 0
 _VALUE = re.compile(r"(?P<name>[^:]*):[ \t\v\f]+(?P<value>.*)", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PartitionMetadata:
     """The topic id, in Kafka's own base64; a newer version is decoded, as brokers do, and is a problem."""
 

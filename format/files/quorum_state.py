@@ -7,7 +7,6 @@ in the log. A node that cannot read it does not start.
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import Any
 
 from format.errors import InvalidCheckpoint, UnknownVersion
@@ -16,6 +15,7 @@ from format.files.side_file import INT32_RANGE, INT64_RANGE, PathOrSource, Probl
 from format.kafka_uuid import canonical_uuid
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
+from format.value_class import value_class
 
 KNOWN_VERSIONS = (0, 1)
 _FIELDS = {
@@ -25,7 +25,7 @@ _FIELDS = {
 _MOST_ODD_FIELDS = 20
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class QuorumState:
     """The election state: -1 stands for no leader and no vote; what a version does not carry is None.
 

@@ -9,7 +9,6 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from format.errors import InvalidCheckpoint, LimitExceeded
@@ -17,6 +16,7 @@ from format.findings import Finding, finding
 from format.io.source import FileSource, Source
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
+from format.value_class import value_class
 
 PathOrSource = str | os.PathLike[str] | Source
 
@@ -28,7 +28,7 @@ INT32_RANGE = (-(2**31), 2**31 - 1)
 INT64_RANGE = (-(2**63), 2**63 - 1)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Problem:
     """Something in a file that contradicts the format while the rest of it can still be read.
 

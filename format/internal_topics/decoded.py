@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from format.findings import Finding, Severity, finding
 from format.location import Location
+from format.value_class import value_class
 
 #: The code of a finding for bytes that contradict the schema, and of the errors that the decoders raise.
 INVALID: Final = "internal-record-invalid"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Problem:
     """Something wrong or unknown that did not stop the decoding; ``position`` is the byte in the key or value."""
 
@@ -27,7 +27,7 @@ class Problem:
         return finding(self.code, location, f"{self.part}: {self.message}", severity=self.severity)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Decoded:
     """A key, value or control record.
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from format.kafka_uuid import ZERO_UUID
+from format.value_class import value_class
 
 #: Types of a fixed width in bytes; the others are string, bytes, records, struct, and arrays "[]TYPE" of them.
 FIXED_WIDTH_TYPES: Final = {
@@ -28,7 +29,7 @@ _TYPES = {*FIXED_WIDTH_TYPES, "string", "bytes", "records", "struct"}
 _HIGHEST = 32767
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Versions:
     """An inclusive range of versions; empty where ``lowest`` > ``highest``."""
 
@@ -124,7 +125,7 @@ def message(name: str, *fields: Field, valid: str = "0", flexible: str = "0+") -
     return Message(name, parse_versions(valid), parse_versions(flexible), fields)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RecordType:
     """What a record's type number means: Kafka's name for it, its key (where the topic has keys) and its value.
 

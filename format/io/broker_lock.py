@@ -10,9 +10,9 @@ import errno
 import os
 import struct
 import sys
-from dataclasses import dataclass
 
 from format.io.source import os_reason
+from format.value_class import value_class
 
 try:
     import fcntl
@@ -27,7 +27,7 @@ elif sys.platform == "darwin":
     _FLOCK = ("qqihh", 3, 2)  # l_start, l_len, l_pid, l_type, l_whence
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class BrokerLock:
     """Whether a process holds the lock. None means unknown; ``reason`` then says why.
 

@@ -22,6 +22,7 @@ from format.errors import FileChanged, InputError, UnreadableFile
 from format.io.s3_connection import connected_s3
 from format.limits import MIB
 from format.location import Location
+from format.value_class import value_class
 
 #: The smallest fetch: a request takes tens of milliseconds, however small it is.
 _LEAST_FETCH_BYTES = MIB
@@ -29,7 +30,7 @@ _LEAST_FETCH_BYTES = MIB
 _MODIFIED = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RemoteEntry:
     """A store's entry for one name; times are whole seconds, since some store interfaces return no fractions."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import errno
 import os
 import stat
-from dataclasses import dataclass
 from types import TracebackType
 from typing import TYPE_CHECKING, Protocol
 
@@ -16,6 +15,7 @@ from format.errors import FileChanged, UnreadableFile
 from format.io import read_policy
 from format.io.remote_path import is_remote
 from format.location import Location
+from format.value_class import value_class
 
 if TYPE_CHECKING:
     from format.io.remote_files import RemoteFile
@@ -38,7 +38,7 @@ class Source(Protocol):
     def close(self) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FileState:
     """A file as it was when it was opened: which one, how long, and when it was last written."""
 

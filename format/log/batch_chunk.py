@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from format.errors import KafkaLogError
 from format.kernel.tables import RECORD_COLUMNS
 from format.log.batch_table import BatchTable, Int64Column
+from format.value_class import value_class
 
 _BATCH = RECORD_COLUMNS.index("batch")
 
@@ -42,7 +43,7 @@ class OpenedWrappers:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Damage:
     """Bytes of a log that belong to no readable batch.
 
@@ -62,7 +63,7 @@ class Damage:
     lost_offsets: tuple[int, int] | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class BatchChunk:
     """Some consecutive batches; ``buffer`` holds their bytes, None when only headers are read.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
@@ -10,6 +9,7 @@ from numpy.typing import NDArray
 
 from format.limits import MIB
 from format.log.batch_table import BatchTable
+from format.value_class import value_class
 
 #: About how many bytes of records a group holds, if compression makes an eighth of them.
 _GROUP_BYTES = 2 * MIB
@@ -24,7 +24,7 @@ class BatchKind(IntEnum):
     WRAPPER = 2  # a compressed one, with messages inside
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class BatchGroup:
     """Rows of a batch table, all of one kind, in order."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,6 +11,7 @@ from format.codecs.checksums import crc32_of, crc32c_of
 from format.io.source import Source
 from format.kernel.headers import hop
 from format.log.batch_table import BATCH_COLUMN, BatchTable
+from format.value_class import value_class
 
 _WINDOW_BYTES = 1024 * 1024
 _READ_BYTES = 64 * 1024
@@ -21,7 +21,7 @@ _LAST_DELTA = slice(layout.RECORD_BATCH.offset_of("last_offset_delta"), layout.R
 CRC_BYTES = layout.RECORD_BATCH.offset_of("attributes") - layout.RECORD_BATCH.offset_of("crc")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Header:
     """Where a batch lies and which offsets it claims; ``is_wrapper`` marks a compressed v0/v1 message.
 

@@ -6,7 +6,6 @@ So whoever reads the ranges one after the other sees the same chunks as one read
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,12 +14,13 @@ from format.io.source import Source
 from format.kernel.headers import hop, skip_batches
 from format.kernel.tables import BATCH_COLUMNS
 from format.log.batch_table import BatchTable
+from format.value_class import value_class
 
 _WINDOW_BYTES = 16 * 1024
 _FOUND, _NEEDS_MORE = 0, 1  # what skip_batches returns, and 2 for damage
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class BatchRange:
     """Bytes ``start`` to ``end`` of a log of ``size_bytes``; None as an end is the end of the log.
 

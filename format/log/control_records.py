@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from format.limits import Limits
 from format.log.batch_chunk import BatchChunk
 from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
+from format.value_class import value_class
 
 _CONTROL_INVALID = "control-record-invalid"
 _HEADER_BYTES = layout.RECORD_BATCH.size_bytes
@@ -26,7 +26,7 @@ _TYPE_AT, _EPOCH_AT = 7, 12
 _PLAIN_BYTES = _HEADER_BYTES + len(_PLAIN_RECORD)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ControlRecord:
     """A control record's type and, for an end-transaction marker, its coordinator epoch (else None).
 

@@ -7,7 +7,6 @@ Source: clients record/internal/DefaultRecord, DefaultRecordBatch, LegacyRecord.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,9 +16,10 @@ from format.codecs.checksums import crc32_of, crc32c_of
 from format.errors import UnsupportedError
 from format.kernel.encode import NEW_RECORD_BYTES, put_v2_records
 from format.log.record_table import RecordTable
+from format.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class NewRecord:
     """One v2 record to write; deltas are against the batch's base offset and base timestamp (ms)."""
 
@@ -31,7 +31,7 @@ class NewRecord:
     attributes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class BatchHeader:
     """The fields of a v2 batch header that its records do not determine."""
 

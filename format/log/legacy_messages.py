@@ -9,7 +9,6 @@ from 0.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +24,7 @@ from format.location import Location
 from format.log.batch_chunk import BatchChunk, OpenedWrappers
 from format.log.batch_table import BatchTable, Int64Column, batch_location
 from format.log.record_table import RecordProblem, RecordTable, located
+from format.value_class import value_class
 
 _R = {name: number for number, name in enumerate(RECORD_COLUMNS)}
 _ROW_BYTES = 8 * len(_R)
@@ -153,7 +153,7 @@ def _kept(chunk: BatchChunk, rows: NDArray[np.intp]) -> OpenedWrappers | None:
     return own
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _InnerSet:
     """The decompressed content of a compressed message, and the header fields that apply to its inner messages."""
 

@@ -13,13 +13,14 @@ from format.kernel.records import index_headers
 from format.kernel.tables import RECORD_COLUMNS
 from format.location import Location
 from format.log.batch_table import BatchTable, Int64Column
+from format.value_class import value_class
 
 #: The number of each column of a RecordTable, by its name.
 RECORD_COLUMN = {name: number for number, name in enumerate(RECORD_COLUMNS)}
 _COLUMN = RECORD_COLUMN
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RecordProblem:
     """A batch whose records cannot all be read: its row in the batch table, and the error that says why.
 

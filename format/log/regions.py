@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from format import layout
 from format.errors import CorruptDataError
 from format.layout import Layout
+from format.value_class import value_class
 
 _TEXT_BYTES_SHOWN = 28
 _MAX_VARINT_BYTES = 10
@@ -27,7 +27,7 @@ _ATTRIBUTE_BITS = (
 _RECORD_FIELDS = ("length", "attributes", "timestampDelta", "offsetDelta", "keyLength", "valueLength", "headerCount")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Region:
     """A run of bytes that one field owns: ``length`` bytes from ``position`` on; ``value`` is in words."""
 

@@ -7,7 +7,6 @@ remembered until one does not; then the headers before are read once more.
 from __future__ import annotations
 
 from array import array
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from format.io.source import Source
 from format.log.batch_header import header_tables
 from format.log.batch_table import BatchTable, Int64Column
+from format.value_class import value_class
 
 
 class RepeatedBatches:
@@ -80,7 +80,7 @@ class RepeatedBatches:
         seen.append(more)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Seen:
     """Batches as sorted keys, and what the keys are made of, as two batches may have the same key by chance."""
 

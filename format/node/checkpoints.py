@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from format.errors import KafkaLogError
@@ -13,11 +13,12 @@ from format.findings import Finding, finding_of
 from format.io.broker_lock import BrokerLock
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
+from format.value_class import value_class
 
 TopicPartition = tuple[str, int]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Checkpoints:
     """One log directory at one time.
 

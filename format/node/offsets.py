@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from format import layout
 from format.findings import Finding, finding
 from format.location import Location
 from format.node.checkpoints import Checkpoints
 from format.node.partition import Partition
+from format.value_class import value_class
 
 #: The marks of directories that checkpoints speak of: the others are no replicas any more, and a topic of the same
 #: name may have been made anew since.
 MARKS_OF_REPLICAS = (None, "future")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PartitionOffsets:
     """None is for what is not known; ``unknown`` then says why, by the name of the field.
 

@@ -15,11 +15,12 @@ from format.io.source import os_reason
 from format.location import Location
 from format.node.directory_sizes import DirectorySizes
 from format.node.segment import Segment
+from format.value_class import value_class
 
 DIRECTORY_GONE = "cannot list: the directory is not there, or not any more"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class KraftSnapshot:
     """A KRaft snapshot file: the offset and epoch of the log's end that it stands for (raft Snapshots)."""
 

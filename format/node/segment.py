@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from format import layout
+from format.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Segment:
     """The files that share a base offset (and a leftover mark, if any), by suffix.
 

@@ -6,7 +6,7 @@ A file that stops a broker stays out, with a finding: one that is missing is mad
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -36,13 +36,14 @@ from format.node.log_dir import LogDir
 from format.node.partition import Partition
 from format.rewriting.index_builder import end_markers
 from format.rewriting.publishing.publication import Publication
+from format.value_class import value_class
 
 _COPY_BYTES = 4 * 1024 * 1024
 #: What Kafka writes into meta.properties; other properties and comments are somebody's own.
 _IDENTITY = ("version", "broker.id", "node.id", "cluster.id", "directory.id")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class LogRange:
     """The offsets that a partition of the output holds: base offset of the first segment, and log end offset."""
 
@@ -54,7 +55,7 @@ class LogRange:
         return min(max(offset, self.start_offset), self.end_offset)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CarryTerms:
     """How files are carried: ``knows_all`` writes only what this program knows to be Kafka's, never bytes as they are.
 
@@ -220,7 +221,7 @@ def _written_identity(found: MetaProperties) -> bytes:
     return meta_properties.write((name, known[name]) for name in _IDENTITY if name in known)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Carrying:
     """Files on their way into a directory of the output."""
 

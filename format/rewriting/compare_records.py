@@ -8,7 +8,6 @@ every record's offset, timestamp, key, value and headers are compared, and what 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -24,6 +23,7 @@ from format.log.batch_table import BatchTable
 from format.log.header_edits import HEADER_BYTES, batch_spans
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
+from format.value_class import value_class
 
 
 class ReadBackMismatch(OutputError):
@@ -43,7 +43,7 @@ class Rows(NamedTuple):
         return self.chunk.table.rows(self.rows)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Pair:
     """Neighbouring batches of the source and of the output that end at the same offset."""
 

@@ -16,12 +16,13 @@ from format.log.after_damage.longest_chain import longest_chain
 from format.log.batch_chunk import BatchChunk
 from format.log.legacy_messages import open_wrappers
 from format.log.walker import batch_chunks
+from format.value_class import value_class
 
 Int64Column = NDArray[np.int64]
 _MAX_INT64 = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class BadBytes:
     """Bytes of a segment that are not kept: ``code`` is a finding code, ``reaches_end`` that of a torn end."""
 
@@ -52,7 +53,7 @@ class SegmentScan:
     bad: list[BadBytes] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class KeptBatches:
     """Which batches of a log are taken, by their number, and the offsets that its batches can have."""
 

@@ -30,6 +30,7 @@ from format.rewriting.written_batches import NewBatches
 from format.rewriting.written_segments import RewritingResult, SegmentResult
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost
+from format.value_class import value_class
 
 #: What is read at once; more would push it out of the processor's cache before it is used.
 CHUNK_BYTES = 2 * 1024 * 1024
@@ -89,7 +90,7 @@ class SourceLog:
         return self.base_offset + MAX_RELATIVE_OFFSET if self.next_base_offset is None else self.next_base_offset - 1
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FirstLook:
     """A log that is not plainly sound: all its batches, and which of them are kept.
 

@@ -6,7 +6,7 @@ New batches come back in log order for every chunk that is plainly sound, throug
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 from format.errors import UnreadableFile
@@ -18,9 +18,10 @@ from format.rewriting.written_batches import NewBatches
 from format.scan.progress import no_progress
 from format.scan.shared_ranges import RangeTask, RestOfLog, SharedRanges, Unsound, sound_chunks
 from format.scan.workers import Outbox, SharedBytes, Workers
+from format.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Comparison:
     """For a worker: this much of a log became that."""
 

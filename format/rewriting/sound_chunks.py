@@ -7,7 +7,6 @@ looked at as a whole first, so that the output never depends on which process ma
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,12 +22,13 @@ from format.rewriting.index_builder import end_markers
 from format.rewriting.intact_batches import offsets_agree
 from format.rewriting.rewriter import Rewriter, SourceLog
 from format.rewriting.written_batches import NewBatches, joined
+from format.value_class import value_class
 
 #: New batches that are passed on at once: enough that sending them to another process costs nothing.
 _PORTION_BYTES = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class MadeChunk:
     """A sound chunk, before its new batches: where it lies, and what the indexes need of it.
 
@@ -44,7 +44,7 @@ class MadeChunk:
     markers: dict[int, ControlRecord]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class MadeDigest:
     """Comes after the new batches of a chunk whose content has a digest."""
 

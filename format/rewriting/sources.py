@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +23,12 @@ from format.node.partition import Partition, read_partition
 from format.node.partition_surroundings import unexpected_finding
 from format.node.segment import Segment
 from format.node.target import Target, nothing_to_read
+from format.value_class import value_class
 
 _STOPS_BROKER = "boot-refused"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class WriteSources:
     """The sources of a writing command, in order; ``partitions`` maps a directory's name in the output to what to read.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from format.log.batch_chunk import BatchChunk
 from format.log.header_edits import batch_spans
+from format.value_class import value_class
 
 Int64Column = NDArray[np.int64]
 
@@ -29,7 +29,7 @@ class Decision(IntEnum):
         return self.name.lower()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class NewBatches:
     """Whole batches, ``content`` one after the other; columns with an entry for each.
 

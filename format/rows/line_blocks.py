@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from pickle import PickleBuffer
 
 from format.columns import BATCH, RECORD, RowSchema
 from format.findings import Finding
 from format.rows.record_rows import RowBlock, record_block
 from format.rows.row_text import RowText, have_last_offsets
+from format.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class LineBlock:
     """Whole lines of rows of one schema, in UTF-8; ``lines`` is valid until the next block is requested."""
 

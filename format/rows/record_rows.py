@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -12,11 +12,12 @@ from format.location import Location
 from format.log.batch_table import BatchTable
 from format.log.record_table import RecordTable
 from format.rows.column_values import RowValues, rows_of
+from format.value_class import value_class
 
 Row = tuple[Any, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RowBlock:
     """Rows of one schema, in order, to be read once; ``records``, ``batches`` are the columns behind such rows."""
 

@@ -20,6 +20,7 @@ from format.location import Location
 from format.log.batch_table import BatchTable
 from format.log.record_table import RecordTable
 from format.rows.column_values import CONSTANT, filled
+from format.value_class import value_class
 
 _ASCII = 128
 _MAX_I64 = 2**63 - 1
@@ -54,7 +55,7 @@ class LineStyle:
         return "}\n" if self.is_json else "\n"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Program:
     """The kernel's description of a line: pieces of text, and the fields between them."""
 
@@ -65,7 +66,7 @@ class _Program:
     most_bytes: int  # of all fields of a row that come from its batch
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Lines:
     """Whole lines at the start of a buffer: their bytes, and of how many rows they are."""
 

@@ -14,7 +14,6 @@ Two rules make every driver give the same results:
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import Protocol, TypeVar
@@ -27,6 +26,7 @@ from format.log.batch_ranges import BatchRange
 from format.log.walker import BODY_CHUNK_BYTES, batch_chunks
 from format.node.segment import Segment
 from format.scan.selection import EVERYTHING, Selection, start_position
+from format.value_class import value_class
 
 PartT = TypeVar("PartT")
 PartT_co = TypeVar("PartT_co", covariant=True)
@@ -45,7 +45,7 @@ class Depth(IntEnum):
     RECORDS = 2  # the same; the scan decodes records
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Cost:
     """The processor time of a scan, in seconds: per batch, per byte, and per compressed byte."""
 
@@ -54,7 +54,7 @@ class Cost:
     compressed_byte_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Needs:
     """What a scan needs of the logs. ``cost`` None means that several processes are never faster.
 
@@ -97,7 +97,7 @@ class Needs:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class LogUnit:
     """One log file to scan, and what its partition says of it.
 
@@ -119,7 +119,7 @@ class LogUnit:
         return BatchRange(start_position(self.segment, source, selection), self.end)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class OpenedRange:
     """A range of a log while it is read; ``chunks`` are its batches, to be read once.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,11 +23,12 @@ from format.scan.damage_findings import damage_finding
 from format.scan.protocol import Needs, OpenedRange
 from format.scan.repeat_findings import RepeatFindings
 from format.scan.selection import Selection, start_position
+from format.value_class import value_class
 
 _MAX_OFFSET = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class LogChunk:
     """A chunk of a log file, its location, and which of its rows are selected."""
 

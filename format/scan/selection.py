@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,9 +12,10 @@ from format.io.source import FileSource, Source
 from format.log.batch_table import BatchTable
 from format.log.record_table import RecordTable
 from format.node.segment import Segment
+from format.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Selection:
     """Half-open ranges: offsets from ``from_offset`` up to, not including, ``to_offset``; times (ms) alike."""
 

@@ -11,7 +11,7 @@ file, or a shorter one, raises FileChanged, and the results of the log end there
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
@@ -22,6 +22,7 @@ from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange, batch_ranges
 from format.log.walker import batch_chunks
 from format.scan.workers import Outbox, Workers
+from format.value_class import value_class
 
 
 class _Log(Protocol):
@@ -32,14 +33,14 @@ class _Log(Protocol):
 LogT = TypeVar("LogT", bound=_Log)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Unsound:
     """What a worker sends instead of results for a range that is not plainly sound."""
 
     batch_range: BatchRange
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RestOfLog:
     """What the process that asks has to read itself: from a range on, in the file as it was."""
 
@@ -51,7 +52,7 @@ class RestOfLog:
         return FileSource(path, self.state)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RangeTask(Generic[LogT]):
     """A range of a log for a worker. ``state`` is None where the log could not be opened.
 

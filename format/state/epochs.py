@@ -8,9 +8,10 @@ import numpy as np
 
 from format import layout
 from format.log.batch_table import BatchTable
+from format.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class EpochFell:
     """A batch has a lower leader epoch than one before it, or none (-1); ``row`` is its number in the table."""
 

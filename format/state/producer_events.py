@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from format import layout
 from format.location import Location
+from format.value_class import value_class
 
 
 class BatchPlace(NamedTuple):
@@ -45,7 +46,7 @@ class Transaction:
     data_before: tuple[int, int] = (0, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ProducerEpochFell:
     """A batch of a producer has a lower epoch than one before it."""
 
@@ -55,7 +56,7 @@ class ProducerEpochFell:
     highest_epoch: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SequenceBroke:
     """A data batch does not continue the sequence of the producer's batch before it, in the same epoch.
 
@@ -73,7 +74,7 @@ class SequenceBroke:
     is_gap: bool
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TransactionBegan:
     """The first batch of a transaction in this log."""
 
@@ -86,7 +87,7 @@ class TransactionBegan:
         return self.place.offset
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TransactionEnded:
     """The end marker of a transaction whose first offset is known.
 
@@ -108,7 +109,7 @@ class TransactionEnded:
         return self.place.offset
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class MarkerOrphaned:
     """An end marker of a producer that has no open transaction in this log."""
 

@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from format import layout
 from format.layout import CODEC_BITS_NAMES
 from format.log.batch_table import BatchTable
+from format.value_class import value_class
 
 _MAX_INT64 = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class OffsetsImpossible:
     """The first batch of a table whose offsets its segment cannot hold, and how many more there are."""
 

@@ -12,13 +12,14 @@ from format.errors import KafkaLogError
 from format.internal_topics.decoder import decoder_for
 from format.internal_topics.schemas.transaction_state import TRANSACTION_STATUSES
 from format.layout import TRANSACTION_STATE_TOPIC
+from format.value_class import value_class
 
 _DECODER = decoder_for(TRANSACTION_STATE_TOPIC)
 #: The version and the producer id, with which a value of every version begins.
 _PRODUCER = struct.Struct(">hq")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CoordinatorState:
     """The latest state of one transactional id. Timestamps are ms, -1 for none."""
 

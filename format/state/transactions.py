@@ -24,6 +24,7 @@ from format.state.producer_events import (
     TransactionBegan,
     TransactionEnded,
 )
+from format.value_class import value_class
 
 
 @dataclass(slots=True)
@@ -140,7 +141,7 @@ class TransactionState:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Pieces:
     """What the data batches of each piece hold; ``last_offset`` is None for a piece without any."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from format.value_class import value_class
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.parsers import one_of, parse_count
@@ -33,7 +33,7 @@ EXAMPLES = (
 _TABLE_COLUMNS = {"boot_step": ("action", "path", "offset", "bytes", "lost_offsets", "reason")}
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Starting:
     """The log directories of a node, and the broker that is to start on them."""
 

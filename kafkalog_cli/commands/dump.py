@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from format.columns import BATCH, RECORD
+from format.value_class import value_class
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
@@ -35,7 +35,7 @@ _TABLE_COLUMNS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Depth:
     """How deep a log is decoded."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from format.value_class import value_class
 from kafkalog_cli.exit_codes import Condition, combined, conditions_of
 from kafkalog_cli.failures import UsageError, condition_of, report
 from kafkalog_cli.lazy_group import HelpfulCommand
@@ -115,7 +116,7 @@ def _int32(text: Any) -> int:
 _CLASS_HELP = "a class of Kafka: org.apache.kafka.tools.api.{String,Integer,Long,Default}Decoder."
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Decoders:
     """How keys and values are decoded, as Kafka's flags say it."""
 
@@ -161,7 +162,7 @@ class Decoders:
         return self.key_decoder_class is not None or self.value_decoder_class is not None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class KafkaFlags:
     """The flags of kafka-dump-log, and the release to emulate."""
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from format.value_class import value_class
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import RowOutput
@@ -30,7 +31,7 @@ EXAMPLES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Extracted:
     """Which records are extracted, and into which files."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from format.value_class import value_class
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
@@ -30,7 +30,7 @@ EXAMPLES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Sought:
     """What to look for, and where."""
 

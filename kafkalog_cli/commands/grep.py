@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from format.value_class import value_class
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
@@ -44,7 +45,7 @@ _BEFORE_BYTES = 60
 _AFTER_BYTES = 120
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Wanted:
     """What the records must be like, and how many of them are shown."""
 
@@ -95,7 +96,7 @@ class Wanted:
     rows: Rows = field(default_factory=Rows)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PerFile:
     """Rows about files, in the place of records."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import shutil
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from format.findings import Severity
+from format.value_class import value_class
 from kafkalog_cli.options.guards import DecompressionGuard
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
@@ -74,7 +74,7 @@ _TABLE_COLUMNS = {
 _NO_TERMINAL_COLUMNS = 1000
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Listed:
     """What is listed, and in which order."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
+from format.value_class import value_class
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import RowOutput
@@ -22,7 +22,7 @@ EXAMPLES = (
 _TABLE_COLUMNS = ("path", "source_bytes", "batch_count", "index_entries", "time_index_entries", "aborted_txns")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Rebuilt:
     """Which indexes are rebuilt, where they are written, and what is copied with them."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from format.layout import CODEC_NAMES
+from format.value_class import value_class
 from kafkalog_cli.options.compression import Sample, check_level
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
@@ -32,7 +33,7 @@ EXAMPLES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Recompressed:
     """What is recompressed and how, where it is written, and whether it is only measured or explained."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated
 
 import typer
 
+from format.value_class import value_class
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import RowOutput
@@ -26,7 +27,7 @@ EXAMPLES = (
 _MOST_KEY_BYTES = 1024 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Redacted:
     """What is redacted, where the copy is written, and what replaces the bytes."""
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from format.value_class import value_class
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import RowOutput
@@ -20,7 +19,7 @@ EXAMPLES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Salvaged:
     """What is salvaged, and where it goes."""
 

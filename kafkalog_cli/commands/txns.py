@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from format.value_class import value_class
 from kafkalog_cli.options.as_of import AsOf
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
@@ -45,7 +46,7 @@ _TABLE_COLUMNS = {
 _MINUTE_MS = 60_000
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Wanted:
     """Which transactions are shown."""
 
@@ -65,7 +66,7 @@ class Wanted:
     as_of: AsOf = field(default_factory=AsOf)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Aborting:
     """What counts as hanging, and how the command that aborts is written."""
 

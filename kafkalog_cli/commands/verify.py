@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from format.columns import FINDING
+from format.value_class import value_class
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import LEVELS, Judging
 from kafkalog_cli.options.output import DocumentOutput
@@ -24,7 +24,7 @@ EXAMPLES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Depth:
     """How deep logs are checked."""
 
@@ -38,7 +38,7 @@ class Depth:
     ] = "full"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class KeyPlaces:
     """Whether keys lie in the partitions that a partitioner chose for them."""
 

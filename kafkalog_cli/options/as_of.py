@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
+from format.value_class import value_class
 from kafkalog_cli.options.parsers import parse_moment
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class AsOf:
     """The time up to which logs are replayed."""
 

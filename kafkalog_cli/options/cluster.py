@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
+from format.value_class import value_class
 from kafkalog_cli.options.parsers import parse_size, shown
 
 
@@ -19,7 +19,7 @@ def check_conf(settings: list[str] | None) -> list[str] | None:
     return settings
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Cluster:
     """Where a Spark job runs, how it cuts its work, and where its tables are written."""
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
+from format.value_class import value_class
 from kafkalog_cli.options.parsers import parse_size
 
 
@@ -25,7 +25,7 @@ def check_level(codec: str | None, level: int | None) -> None:
         raise typer.BadParameter(f"{codec} has levels {lowest} to {highest}, not {level}")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Sample:
     """The part of each topic that is measured."""
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated
 
 import typer
 
 from format.limits import DEFAULT_LIMITS, MIB, Limits
+from format.value_class import value_class
 from kafkalog_cli.options.parsers import parse_size
 
 
@@ -15,7 +16,7 @@ def _mebibytes(size_bytes: int) -> str:
     return f"{size_bytes // MIB}MiB"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class DecompressionGuard:
     """The largest size of one batch when decompressed."""
 
@@ -35,7 +36,7 @@ class DecompressionGuard:
         return _limits(max_decompressed_bytes=self.max_decompressed_bytes)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Guards:
     """The largest sizes of one batch, one record and one zstd window."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
 
 from format.findings import Severity
+from format.value_class import value_class
 from kafkalog_cli.options.parsers import completion_of, shown
 
 LEVELS = ("headers", "crc", "records", "full")
@@ -25,7 +25,7 @@ def parse_severity(text: Any) -> Severity:
     raise typer.BadParameter(f"{shown(text)} is none of {', '.join(_LABELS)}")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Judging:
     """The severity that fails a run."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated, Protocol
 
 import typer
 
+from format.value_class import value_class
 from kafkalog_cli.options.groups import LAST
 from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.render import FORMATS
@@ -31,7 +32,7 @@ class Output(Protocol):
     def quiet(self) -> bool: ...
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RowOutput:
     """Rows on standard output."""
 
@@ -43,7 +44,7 @@ class RowOutput:
         return None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class DocumentOutput:
     """Rows on standard output or in a new file."""
 

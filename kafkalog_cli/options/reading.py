@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -12,6 +12,7 @@ import typer
 
 from format.io.remote_path import is_remote
 from format.node.log_dir import Kind
+from format.value_class import value_class
 from kafkalog_cli.options.parsers import one_of, shown
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ Paths = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class AsKind:
     """The kind of file or directory to read a path as."""
 
@@ -68,7 +69,7 @@ class AsKind:
         return None if self.as_kind is None else Kind(self.as_kind)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Reading:
     """The paths to read, and the kind to read them as."""
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from format.value_class import value_class
 from kafkalog_cli.options.parsers import parse_count, parse_moment, parse_positive
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ def check_range(context: typer.Context, parameter: typer.CallbackParam, value: i
     return value
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Range:
     """Ranges of offsets and times, both ends included."""
 
@@ -77,7 +78,7 @@ class Range:
         return Selection(self.from_offset, _after(self.to_offset), self.from_time, _after(self.to_time))
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Rows:
     """Ranges of offsets and times, and the number of rows."""
 

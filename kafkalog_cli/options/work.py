@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Annotated
 
 import typer
 
+from format.value_class import value_class
 from kafkalog_cli.options.parsers import parse_positive, parse_rate
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Sharing:
     """The number of processes that share large work."""
 
@@ -35,7 +36,7 @@ class Sharing:
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Pacing:
     """The rate of reading, and the use of the page cache."""
 
@@ -63,7 +64,7 @@ class Pacing:
         return reading_by(None if is_plain else ReadPolicy(self.max_rate, spares_cache=self.cache_friendly))
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Work:
     """Work that is shared by processes and paced."""
 

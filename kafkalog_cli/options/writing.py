@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from format.value_class import value_class
 from kafkalog_cli.options.parsers import parse_size
 from kafkalog_cli.options.reading import check_paths
 
@@ -26,7 +26,7 @@ OutputDirectory = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Sources:
     """The partitions to copy."""
 
@@ -45,7 +45,7 @@ class Sources:
         return [Path(each) for each in self.sources]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Resumption:
     """Whether an interrupted run can be, or is, continued."""
 
@@ -67,7 +67,7 @@ class Resumption:
         return Publication(output, sources, job=job, resume=self.resume, keep_partial=self.keep_partial)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Indexing:
     """The density of new indexes."""
 

@@ -23,6 +23,7 @@ from format.rows.arrow_columns import record_batches_of
 from format.rows.record_rows import RowBlock
 from format.scan.read_log import first_position, opened_chunks
 from format.scan.selection import EVERYTHING, Selection
+from format.value_class import value_class
 from format.verbs.dump.dump import DUMP_CHUNK_BYTES, DumpTerms, blocks_of_chunks, dump
 from format.verbs.verify.verify import MOST_ALIKE, more_like_it
 from spark_jobs.schemas import ddl
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 _LOG_KINDS = (None, Kind.LOG, Kind.KRAFT_SNAPSHOT, Kind.PARTITION)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ExtractOptions:
     """Which records, and the limits."""
 

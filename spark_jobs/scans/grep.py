@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from format.node.log_dir import Kind
 from format.rows.arrow_columns import record_batches_of
 from format.rows.record_rows import Row
 from format.scan.read_log import LogChunk
+from format.value_class import value_class
 from format.verbs.grep.grep import Criteria, FoundRecords, GrepItem, found_in, grep
 from spark_jobs.work.parts import changes_of, changes_of_segment, results_of_part, together
 from spark_jobs.work.planning import Item, Part, Plan, PlannedSegment, Splits, Unit, UnitKind
@@ -29,7 +30,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ArrowRecords:
     """Rows of columns.RECORD as an Arrow stream."""
 
@@ -56,7 +57,7 @@ class ArrowRecords:
                 yield (*row[:headers_at], pairs, *row[headers_at + 1 :])
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class GrepOptions:
     """What a record must be, and the limits."""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +18,7 @@ from format.location import Location
 from format.node.checkpoints import Checkpoints
 from format.node.log_dir import Kind
 from format.rows.record_rows import Row
+from format.value_class import value_class
 from format.verbs.ls.ls import Listing, LogDirListing, ls
 from format.verbs.ls.partition_listing import PartitionListing, list_partition
 from spark_jobs.schemas import ddl
@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from spark_jobs.requests import Scan
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Listed:
     """One row of a listing and its schema."""
 
@@ -42,7 +42,7 @@ class Listed:
     row: Row
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class InventoryOptions:
     """Whether the logs' headers are read, or names and sizes are enough; and whether all batches become a table."""
 

@@ -12,6 +12,7 @@ from format.columns import ESTIMATE
 from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, Limits
 from format.rewriting.sources import read_write_sources
+from format.value_class import value_class
 from format.verbs.recompress.estimate import (
     DEFAULT_SAMPLE_BYTES,
     Piece,
@@ -37,7 +38,7 @@ _SMALLEST_TASK_BYTES = 1024 * 1024  # compressing is slow
 _TASKS_FOR_EACH_CORE = 4
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class EstimateOptions:
     """Which codecs at which level, None for all at Kafka's; and how much is measured, None for everything."""
 
@@ -56,7 +57,7 @@ class EstimateOptions:
         return targets_of(self.codec, self.level)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PlannedPiece:
     """A piece of the topic of this number; its own number is its place among all."""
 

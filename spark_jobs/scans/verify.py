@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from format.findings import Finding, finding
@@ -11,6 +11,7 @@ from format.io.remote_path import path_of
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.checkpoints import Checkpoints
 from format.node.log_dir import Kind, read_log_dir
+from format.value_class import value_class
 from format.verbs.verify.verify import (
     Coverage,
     Verification,
@@ -38,7 +39,7 @@ if TYPE_CHECKING:
 _FINDINGS_IN_A_RESULT = 500
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class VerifyOptions:
     """How deep, and under which limits."""
 

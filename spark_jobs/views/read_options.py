@@ -6,7 +6,7 @@ import fnmatch
 import json
 import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from format.errors import InputError, UnreadableFile
@@ -16,6 +16,7 @@ from format.io.source import os_reason
 from format.location import Location
 from format.node.partition import looks_like_partition
 from format.scan.selection import Selection
+from format.value_class import value_class
 
 MODES = ("PERMISSIVE", "FAILFAST", "DROPMALFORMED")
 VIEW_NAMES = ("records", "batches", "segments", "index_entries", "findings")
@@ -48,7 +49,7 @@ class BadOption(InputError):
     """An option of the data source that is unknown, or whose value cannot be."""
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ReadOptions:
     """The options of one read. ``starting`` and ``ending`` are by topic and partition, ("", -1) standing for all."""
 

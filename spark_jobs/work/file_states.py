@@ -5,12 +5,12 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from format.io.remote_path import entries_of, is_remote, path_of
+from format.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FileState:
     """Size and time of a file, or the sums of several, when the plan was made."""
 

@@ -24,6 +24,7 @@ from format.node.log_dir import Kind, LogDir
 from format.node.partition import Partition, parse_partition_dir, read_partition
 from format.node.segment import Segment
 from format.node.target import Target
+from format.value_class import value_class
 from spark_jobs.work.file_states import FileState, state_of_file, state_of_files, state_of_partition
 
 #: A range is at least this large, and at most that: a hundred terabytes must not become millions of tasks.
@@ -53,7 +54,7 @@ class Splits(Enum):
     RANGES = "ranges"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PlannedSegment:
     """A ``.log`` file of a unit that is read in ``part_count`` parts; ``number`` is its place in the unit."""
 
@@ -72,7 +73,7 @@ class PlannedSegment:
         return self.next_base_offset is None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Unit:
     """What is worked on as a whole in the end: a partition, a file, or a log directory's own files.
 
@@ -89,7 +90,7 @@ class Unit:
     is_in_log_dir: bool = False  # found below a log directory that was asked for, not asked for itself
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Part:
     """One part of a segment: the work of (a piece of) a task."""
 

@@ -26,6 +26,7 @@ from format.log.walker import BODY_CHUNK_BYTES
 from format.scan.protocol import LogParts, LogUnit, OpenedRange
 from format.scan.room import OwnRoom
 from format.scan.serial import SerialDriver
+from format.value_class import value_class
 from format.verbs.verify.verify import MOST_ALIKE
 from format.verbs.verify.walk import Level, LogWalk, WalkedChunk
 from spark_jobs.work.part_bounds import bounds_of, opened
@@ -37,7 +38,7 @@ STATUS, CHUNKS, FINISHED = 0, 1, 2
 _MOST_ROWS = 32 * 1024  # of one chunk, as format.log.batch_table cuts them
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PartStatus:
     """How the walk over a part went; ``is_plain`` False means that the segment must be walked as a whole."""
 
@@ -48,7 +49,7 @@ class PartStatus:
     change: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PartChunk:
     """One chunk of a part as it travels: its table, findings, control records by row, and records read."""
 

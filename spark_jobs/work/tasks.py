@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
@@ -16,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from format.limits import MIB
+from format.value_class import value_class
 from spark_jobs.work.planning import Item, ItemT, Plan, Unit
 from spark_jobs.work.workers import begin_task
 
@@ -37,7 +37,7 @@ _BATCH_BYTES = 4 * MIB
 ORDER = ("unit", "phase", "segment", "part", "step")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Result:
     """What a task gives back about a unit; results are put in the order of their numbers."""
 

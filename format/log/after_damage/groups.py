@@ -20,6 +20,7 @@ from format.log.after_damage.proofs import value_end_in_message
 from format.log.batch_checksums import compute_crc_valid
 from format.log.batch_header import HEADER_BYTES, Header, headers_in, read_header
 from format.log.batch_table import BatchTable, Int64Column
+from format.value_class import value_class
 
 _FIRST_BYTES = 4 * 1024
 _MOST_BYTES = 4 * 1024 * 1024
@@ -31,7 +32,7 @@ _OFFSET_BYTES = layout.LOG_ENTRY.offset_of("length")
 _MAX_OFFSET = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class OffsetRange:
     """The offsets that batches of a log can have: one outside is intact, but its base offset is not."""
 
@@ -59,7 +60,7 @@ def possible_offsets(path: str) -> OffsetRange:
     return OffsetRange(first, min(first + layout.MAX_RELATIVE_OFFSET, _MAX_OFFSET - 1))
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Block:
     """Some batches of a group that were read at once: where they lie, and between which possible offsets."""
 

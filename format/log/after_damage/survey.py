@@ -27,6 +27,7 @@ from format.log.batch_chunk import BatchChunk
 from format.log.batch_header import has_right_crc, header_tables, headers_in, read_header
 from format.log.batch_table import BatchTable, Int64Column
 from format.log.legacy_messages import open_wrappers
+from format.value_class import value_class
 
 #: Groups that may be values which are put aside before the first of them is judged without the one after them.
 _MOST_DOUBTFUL = 16
@@ -40,7 +41,7 @@ _MAX_OFFSET = 2**63 - 1
 _BEFORE = -1
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FoundBatch:
     """Where the log goes on after damage; ``proof`` says how the bytes before prove it, empty where they do not."""
 
@@ -274,7 +275,7 @@ def _is_free(blocks: Int64Column) -> NDArray[np.bool_]:
     return is_free & (blocks[:, _COUNT] > 0)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Rows:
     """Batches, or blocks of them, to be weighed against each other."""
 
@@ -309,7 +310,7 @@ class _Rows:
         return has_twin
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Chain:
     """Where the batches of the longest chain start, and their last offsets. A block that is all in it is one row."""
 

@@ -12,7 +12,7 @@ import fcntl
 import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -21,6 +21,7 @@ from format.io.source import os_reason, read_whole
 from format.layout import MANIFEST
 from format.limits import MIB
 from format.location import Location
+from format.value_class import value_class
 
 JOURNAL = "journal.jsonl"
 #: What the results of steps look like; a journal with another number is not taken up.
@@ -29,7 +30,7 @@ _MAX_JOURNAL_BYTES = 1024 * MIB
 _TAIL_BYTES = 64 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FileEntry:
     """A finished file: its path in the directory with slashes, its size, its SHA-256 in hexadecimal."""
 
@@ -41,7 +42,7 @@ class FileEntry:
         return {"path": self.path, "size_bytes": self.size_bytes, "sha256": self.sha256}
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Step:
     """A finished step: its files, and what it gave back."""
 
@@ -49,7 +50,7 @@ class Step:
     result: Any
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class JournalContent:
     """What a journal says."""
 

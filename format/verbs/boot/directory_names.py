@@ -6,18 +6,18 @@ Source: storage LocalLog.parseTopicPartitionName.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from format.files.side_file import INT32_RANGE
 from format.layout import CLUSTER_METADATA_TOPIC, REMOTE_INDEX_CACHE
+from format.value_class import value_class
 from format.verbs.boot.steps import StopsStart
 
 _MARKED = re.compile(r"(\S+)-(\S+)\.(\S+)-(delete|future|stray)")
 _MARKS = ("-delete", "-future", "-stray")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class LogName:
     """Topic, partition and mark (delete, future or stray) of a directory that a broker loads as a log."""
 

@@ -17,6 +17,7 @@ from format.io.source import FileSource
 from format.kafka_uuid import canonical_uuid, is_uuid
 from format.layout import CLUSTER_METADATA_TOPIC, META_PROPERTIES
 from format.limits import Limits
+from format.value_class import value_class
 from format.verbs.boot.steps import FailsLogDir, StopsStart
 
 METADATA_PARTITION = f"{CLUSTER_METADATA_TOPIC}-0"
@@ -26,7 +27,7 @@ _SERVER = "KafkaRaftServer.initializeLogDirs"
 _RESERVED_BELOW = 100
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class DirIdentity:
     """What a broker takes from one meta.properties."""
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from format.columns import BOOT_STEP
 from format.limits import DEFAULT_LIMITS, Limits
+from format.value_class import value_class
 
 
 class Action(Enum):
@@ -27,7 +28,7 @@ class Action(Enum):
     KEEP = "keep"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Step:
     """One row of columns.BOOT_STEP, which says what the fields mean."""
 
@@ -56,7 +57,7 @@ class Step:
         return tuple(values.values())
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class BootTerms:
     """What is asked: the Kafka version (major, minor), whether files that stay get a row, and the limits.
 

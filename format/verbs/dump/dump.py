@@ -7,7 +7,6 @@ crosses chunks, so that the fold has nothing to add. Side files are read as a wh
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
 
@@ -30,6 +29,7 @@ from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRa
 from format.scan.read_log import LogChunk, selected_chunks
 from format.scan.selected_logs import LOG_KINDS, selected_logs
 from format.scan.selection import EVERYTHING, Selection
+from format.value_class import value_class
 
 #: The size of a chunk, whose rows are yielded together.
 DUMP_CHUNK_BYTES = MIB
@@ -37,7 +37,7 @@ _BATCH_COST = Cost(batch_s=0.6e-6, byte_s=0.15e-9, compressed_byte_s=0.15e-9)
 _RECORD_COST = Cost(batch_s=0.9e-6, byte_s=3e-9, compressed_byte_s=15e-9)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class DumpTerms:
     """The terms of a dump: batches or records, the selected offsets and times, and the limits.
 
@@ -50,7 +50,7 @@ class DumpTerms:
     decodes_internal: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class DumpScan:
     """dump as a scan: the parts are blocks of rows, or of lines where ``text`` is given; the fold passes them on."""
 

@@ -6,7 +6,6 @@ Source: clients record/internal/FileLogInputStream.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from format.log.batch_chunk import BatchChunk
 from format.log.batch_header import has_right_crc
 from format.log.batch_table import BatchTable
 from format.log.walker import BODY_CHUNK_BYTES
+from format.value_class import value_class
 from format.verbs.dump_log.batch_text import BatchFacts, decode_facts, header_bytes, magic_of
 from format.verbs.dump_log.stops import KafkaStops
 
@@ -29,7 +29,7 @@ _OVERHEAD = layout.LOG_ENTRY.size_bytes
 _TABLE_ROWS = 16 * 1024
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class OddBatch:
     """A batch for Kafka but not for batch_table: its magic is unknown, or it is too short for its magic."""
 

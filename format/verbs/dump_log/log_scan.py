@@ -7,11 +7,11 @@ fold joins them. Where a release is emulated its mistakes go across chunks as we
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from format.io.source import FileSource
 from format.limits import MIB, Limits
 from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange
+from format.value_class import value_class
 from format.verbs.dump_log.log_lines import LogLines, Piece
 from format.verbs.dump_log.offset_gaps import OffsetGaps
 from format.verbs.dump_log.options import INT32_MAX, DumpLogOptions
@@ -23,7 +23,7 @@ _BATCH_COST = Cost(batch_s=0.6e-6, byte_s=0.15e-9, compressed_byte_s=0.15e-9)
 _RECORD_COST = Cost(batch_s=0.9e-6, byte_s=2e-9, compressed_byte_s=8e-9)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class DumpLogScan:
     """dump-log as a scan; ``make`` creates the LogLines of an open file."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from format.value_class import value_class
 
 INT32_MAX = 2**31 - 1
 
@@ -26,7 +27,7 @@ class Contents(Enum):
     SHARE_GROUP_STATE = "__share_group_state"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class DumpLogOptions:
     """The flags of kafka-dump-log; ``emulate`` None means correct output wherever Kafka has a known defect.
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from format.errors import CorruptDataError
+from format.value_class import value_class
 
 
 class KafkaStops(CorruptDataError):
@@ -16,7 +15,7 @@ class KafkaStops(CorruptDataError):
     code = "record-invalid"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ErrorLine:
     """A line that Kafka's tool writes to standard error."""
 

@@ -29,6 +29,7 @@ from format.rows.record_rows import RowBlock
 from format.scan.progress import Advance, no_progress
 from format.scan.selected_logs import selected_bytes
 from format.scan.selection import EVERYTHING, Selection
+from format.value_class import value_class
 from format.verbs.dump.dump import DumpTerms, dumped_rows
 from format.verbs.extract.files import ExtractedFile, FileFormat, RecordFile
 
@@ -55,7 +56,7 @@ class Extraction:
     unread: list[Finding] = field(default_factory=list)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ExtractSource:
     """The source of one topic and partition: a partition directory, or a log file."""
 

@@ -13,6 +13,7 @@ from format.location import Location
 from format.rewriting.publishing.new_file import NewFile
 from format.rewriting.publishing.publication import Publication
 from format.rows.record_rows import Row, RowBlock
+from format.value_class import value_class
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -104,7 +105,7 @@ class RowWriter(Protocol):
     def write(self, schema: RowSchema, rows: Iterable[Row], /) -> None: ...
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TextFormat:
     """JSON lines or CSV; ``open_writer`` opens the writer of the text. A portion has about ``portion_bytes``."""
 
@@ -160,7 +161,7 @@ class TextFile:
 # -- Parquet -------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ParquetFormat:
     """Parquet compressed with zstd, in row groups of about 32 MiB (or ``row_group_bytes``) before that."""
 

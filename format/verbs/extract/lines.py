@@ -6,7 +6,6 @@ JSON lines by the kernel, where it is compiled; CSV by Arrow, where it is instal
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from format.rewriting.publishing.new_file import NewFile
 from format.rewriting.publishing.publication import Publication
 from format.rows.record_rows import RowBlock, record_block
 from format.rows.row_text import LineStyle, RowText
+from format.value_class import value_class
 from format.verbs.extract.files import ExtractedFile, RowWriter, TextFile
 
 if TYPE_CHECKING:
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _ROOM_BYTES = 4 * MIB
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RecordsOfLog:
     """Some records of one log on their way into a file."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass
 
 from format import layout
 from format.findings import Finding
@@ -13,11 +12,12 @@ from format.node.checkpoints import Checkpoints, read_checkpoints
 from format.node.log_dir import directory_around
 from format.node.offsets import MARKS_OF_REPLICAS, offsets_of, remote_head_findings
 from format.node.partition import Partition
+from format.value_class import value_class
 
 _CHECKPOINTS = (layout.LOG_START_OFFSET_CHECKPOINT, layout.REPLICATION_OFFSET_CHECKPOINT)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Bounds:
     """Offsets from ``log_start_offset`` up to, not including, ``high_watermark`` are served to consumers.
 

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Generator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from format.value_class import value_class
 from format.verbs.find.bounds import Bounds
 from format.verbs.find.segment_lookup import FoundRecord, LookupSegment
 from format.verbs.find.trace import LookupStep, Match, NotFound, Result
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Next:
     """The first record at or past an offset, or the log end offset; ``lost`` says why an offset is skipped."""
 

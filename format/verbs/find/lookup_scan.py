@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from format.location import Location
 from format.log.batch_table import BatchTable
 from format.log.walker import HEADER_CHUNK_BYTES, batch_chunks
 from format.scan.read_log import tail_finding
+from format.value_class import value_class
 
 #: A broker adds an index entry every 4 KiB or so; reading little at once keeps a look-up within a few KiB.
 _SHORT_READ_BYTES = 1024
@@ -26,7 +26,7 @@ _MAX_ORDER_FINDINGS = 20
 _NO_NEXT_OFFSET = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class BatchPlace:
     """A batch or outermost v0/v1 message, by its header; ``base_offset`` is None for a compressed message."""
 
@@ -52,7 +52,7 @@ class BatchPlace:
         return f"the batch at position {self.position} with offsets {self.base_offset} to {self.last_offset}"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ScannedBatches:
     """Some batches of a scan; ``is_ordered`` marks those in offset order with the batch after them."""
 

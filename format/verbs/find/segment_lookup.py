@@ -27,11 +27,12 @@ from format.log.walker import batch_chunks
 from format.node.partition import Partition
 from format.node.segment import Segment
 from format.scan.read_log import crc_findings, tail_finding
+from format.value_class import value_class
 from format.verbs.find.lookup_scan import BatchPlace, HeaderScan
 from format.verbs.find.trace import Match, TraceStep, counted
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class OffsetFloor:
     """Where a scan for an offset starts: a batch boundary, the index entry it comes from, and a description."""
 
@@ -40,7 +41,7 @@ class OffsetFloor:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FoundRecord:
     """A record's row in its table, and its batch."""
 

@@ -7,7 +7,6 @@ else the headers are scanned.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -18,12 +17,13 @@ from format.files.time_index import TimestampOffset
 from format.findings import Finding, finding, finding_of
 from format.layout import NO_TIMESTAMP, TIME_INDEX_ENTRY
 from format.location import Location
+from format.value_class import value_class
 from format.verbs.find.lookup_scan import BatchPlace, HeaderScan
 from format.verbs.find.segment_lookup import FoundRecord, LookupSegment
 from format.verbs.find.trace import LookupStep, TraceStep, counted
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class LargestTimestamp:
     """A segment's largest timestamp in ms (-1 for none), an offset of the first batch with it, and their source."""
 

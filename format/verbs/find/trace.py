@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 from format.findings import Finding
 from format.location import Location
+from format.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TraceStep:
     """One step of a look-up; ``stage`` is segment, time_index, offset_index, scan or match.
 
@@ -21,7 +21,7 @@ class TraceStep:
     detail: str
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Match:
     """The record that a look-up found: the location of its batch, with the record's own offset.
 
@@ -36,7 +36,7 @@ class Match:
     bytes_read: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class NotFound:
     """Why there is no such record, and the nearest record, if any."""
 

@@ -7,7 +7,6 @@ after the first one if that is enough. ``lines`` has the scans whose parts are s
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +26,7 @@ from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRa
 from format.scan.read_log import LogChunk, selected_chunks
 from format.scan.selected_logs import LOG_KINDS, selected_logs
 from format.scan.selection import EVERYTHING, Selection
+from format.value_class import value_class
 from format.verbs.grep.pattern import Pattern
 from format.verbs.grep.record_search import EVERYWHERE, Hits, Places, search, search_header_names
 
@@ -35,7 +35,7 @@ GREP_CHUNK_BYTES = 2 * MIB
 GREP_COST = Cost(batch_s=0.6e-6, byte_s=1.5e-9, compressed_byte_s=7e-9)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Criteria:
     """The conditions for a record to match: all that are given must hold.
 
@@ -53,7 +53,7 @@ class Criteria:
     is_inverted: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FoundRecords:
     """Some records found, in log order; ``hits`` has the match of each, None where no pattern found them."""
 
@@ -62,7 +62,7 @@ class FoundRecords:
     hits: Hits | None
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class LogSearched:
     """The end of the search of one log file, with the number of records found in it."""
 
@@ -97,7 +97,7 @@ def grep(
     return scan_logs(GrepScan(criteria, limits, first_only), logs_to_search(path, criteria, kind))
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class GrepScan:
     """grep as a scan in one process: the parts are tables of the records found, the fold counts them."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from format.findings import Finding
@@ -18,11 +17,12 @@ from format.scan.drivers import scan_logs
 from format.scan.folding import with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import LogParts, LogUnit, Needs, OpenedRange
+from format.value_class import value_class
 from format.verbs.grep.grep import Criteria, FoundRecords, GrepScan, LogSearched, logs_to_search
 from format.verbs.grep.record_search import Hits
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FoundRows:
     """Rows of records found, to be read once; ``hits`` has the match of each, None for a search without a pattern."""
 
@@ -34,7 +34,7 @@ class FoundRows:
         return FoundRows, (list(self.rows), self.row_count, self.hits)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Search:
     """The criteria, limits and output style of a search; ``style`` None gives rows instead of lines."""
 
@@ -71,7 +71,7 @@ def searched_logs(
         yield from scan_logs(scan, logs, jobs=search.jobs, advance=search.advance)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class GrepLines:
     """grep as a scan whose parts are lines, or rows without ``text``; the fold passes them on."""
 
@@ -107,7 +107,7 @@ def _as_rows(block: RowBlock) -> FoundRows:
     return FoundRows(rows, len(rows), None)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class GrepCounts:
     """grep as a scan whose parts are numbers of records found; the fold adds them up."""
 

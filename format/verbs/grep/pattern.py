@@ -8,15 +8,15 @@ from __future__ import annotations
 
 import re
 import warnings
-from dataclasses import dataclass
 
+from format.value_class import value_class
 from format.verbs.grep.required_bytes import Needle, Requirement, class_end, encoded, lower_case_needle, requirements
 
 _LAST_ASCII = "\x7f"
 _RAW_BYTES = range(0xDC80, 0xDD00)  # surrogateescape's stand-ins for bytes that are not UTF-8
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Pattern:
     """A pattern to find in a field.
 

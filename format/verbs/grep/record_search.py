@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from format.kernel.records import index_record_headers
 from format.kernel.search import find_in_fields
 from format.log.record_table import RecordTable
+from format.value_class import value_class
 from format.verbs.grep.pattern import Pattern
 from format.verbs.grep.required_bytes import Needle, Requirement
 
@@ -29,7 +29,7 @@ _WINDOW_BYTES = 64 * 1024
 _MOST_HEADERS = 64 * 1024  # decoded at once, unless a single record has more
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Places:
     """Where a pattern may match: keys, values, every header's key and value, the values of headers by name."""
 
@@ -42,7 +42,7 @@ class Places:
 EVERYWHERE = Places()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Hits:
     """The records that match, in order, and the first match of each.
 
@@ -59,7 +59,7 @@ class Hits:
         return len(self.row)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Fields:
     """Fields and their rows, the fields of one row in sequence; starts and ends are positions in the buffer."""
 
@@ -234,7 +234,7 @@ def _rows_holding(table: RecordTable, content: _Content, needles: Requirement) -
 # -- headers -----------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Headers:
     """Headers and their rows; ``spans`` comes from index_headers, one row per header."""
 

@@ -13,6 +13,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from math import log2
 
+from format.value_class import value_class
+
 ByteSet = frozenset[int]
 Run = tuple[ByteSet, ...]
 
@@ -31,7 +33,7 @@ _MOST_REQUIREMENTS = 3
 _LOWER = bytes(range(256)).lower()
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Needle:
     """Bytes to search for, after the searched bytes were translated by the table, if there is one."""
 
@@ -67,7 +69,7 @@ class _Sequence:
         return sorted([*found, *self.choices], key=_bits, reverse=True)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Item:
     """Something that a quantifier may follow: the branches of a group, or a gap."""
 

@@ -7,7 +7,6 @@ very many places of damage.
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
 
 from format.errors import KafkaLogError
 from format.findings import Finding, finding, finding_of
@@ -23,12 +22,13 @@ from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import tail_finding
 from format.scan.serial import SerialDriver
 from format.state.totals import LogTotals, OffsetsImpossible
+from format.value_class import value_class
 
 #: So many places of damage in one log are reported one by one; the rest are counted.
 MAX_DAMAGE_FINDINGS = 20
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RangeTotals:
     """The totals of some chunks, what is wrong in the last of them, and the damage after it."""
 
@@ -38,7 +38,7 @@ class RangeTotals:
     reaches_end: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TotalsScan:
     """Hops over the batch headers of logs.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar
@@ -31,6 +31,7 @@ from format.node.segment import Segment
 from format.node.target import Target, target_at
 from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
+from format.value_class import value_class
 from format.verbs.ls.partition_listing import ListedPartition, PartitionListing, list_partition
 from format.verbs.ls.segment_listing import SegmentListing, joined_notes, list_log, list_segment
 
@@ -49,7 +50,7 @@ _SHOWN_NAMES = 5
 _Item = TypeVar("_Item")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class LogDirListing:
     """One row of columns.LOG_DIR, which documents the fields."""
 
@@ -71,7 +72,7 @@ class LogDirListing:
 Listing = LogDirListing | PartitionListing | SegmentListing
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class _Wishes:
     """The options of a listing."""
 

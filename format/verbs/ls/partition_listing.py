@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Generator
-from dataclasses import dataclass
 from pathlib import Path
 
 from format.columns import PARTITION
@@ -21,10 +20,11 @@ from format.node.partition_surroundings import MARKS, MAX_BASE_OFFSET, surroundi
 from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
 from format.state.totals import LogTotals
+from format.value_class import value_class
 from format.verbs.ls.segment_listing import SeenCodes, SegmentListing, joined_notes, list_segment
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PartitionListing:
     """One row of columns.PARTITION, which documents the fields; fields of a log that was not read are None too."""
 
@@ -55,7 +55,7 @@ class PartitionListing:
         return tuple(getattr(self, name) for name in PARTITION.names)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ListedPartition:
     """The listings of a partition and of its segments, leftovers included, by base offset."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -22,10 +22,11 @@ from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import LogUnit
 from format.state.totals import LogTotals
+from format.value_class import value_class
 from format.verbs.ls.log_totals import read_log_totals
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SegmentListing:
     """One row of columns.SEGMENT, which documents the fields."""
 
@@ -53,7 +54,7 @@ class SegmentListing:
         return tuple(getattr(self, name) for name in SEGMENT.names)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ListedSegment:
     """A segment's listing and its log's totals; these are None where the log was not read."""
 

@@ -26,6 +26,7 @@ from format.rows.record_rows import Row
 from format.scan.drivers import scan_logs
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
+from format.value_class import value_class
 from format.verbs.recompress.new_batches import Target
 
 DEFAULT_SAMPLE_BYTES = 16 * MIB
@@ -41,7 +42,7 @@ def not_measured(largest_log_bytes: int, sample_bytes: int | None) -> list[str]:
     return [f"what lies outside the samples, of up to {sample_bytes} log bytes per topic"]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Estimate:
     """One row of ESTIMATE: a topic under one codec and level; times are of one thread."""
 
@@ -105,7 +106,7 @@ class Sums:
             mine.decompress_ns += theirs.decompress_ns
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Piece:
     """The beginning of a log, up to ``end``, that is to be measured."""
 
@@ -114,7 +115,7 @@ class Piece:
     end: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TopicPieces:
     """What is to be measured of a topic whose ``.log`` files have ``log_bytes``."""
 
@@ -181,7 +182,7 @@ def topic_pieces(sources: WriteSources, sample_bytes: int | None) -> Iterator[To
         yield TopicPieces(topic, log_bytes, sized)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class EstimateScan:
     """The scan of an estimate: the parts are the sums of each chunk, the fold passes them on.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -19,10 +18,11 @@ from format.scan.drivers import scan_logs
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import crc_findings, tail_finding
+from format.value_class import value_class
 from format.verbs.recompress.plan import DECISIONS, PlanTerms, Work, plan
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ExplainScan:
     """The scan of --explain: the parts are rows of BATCH_DECISION and findings, the fold passes them on."""
 

@@ -8,7 +8,6 @@ Source: clients record/internal/MemoryRecordsBuilder, storage LogValidator.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -37,13 +36,14 @@ from format.rewriting.written_batches import (
     new_batches,
     offsets_of,
 )
+from format.value_class import value_class
 
 _OFFSET_BYTES = 8
 #: So many new bytes are made at once, and what the last batch has more; a batch may hold a thousand times its size.
 _MOST_NEW_BYTES = 3 * MIB
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Target:
     """What batches are made into: a codec number, its level, and the format of converted messages (None: as it is)."""
 

@@ -6,7 +6,6 @@ The broker's part is that of storage LogValidator for a topic whose compression.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from enum import Enum
 from itertools import pairwise
 from typing import NamedTuple
@@ -17,6 +16,7 @@ from numpy.typing import NDArray
 from format import layout
 from format.log.batch_table import BatchTable
 from format.rewriting.written_batches import Decision
+from format.value_class import value_class
 from format.verbs.recompress.new_batches import Target
 
 
@@ -64,7 +64,7 @@ DECISIONS: dict[Reason, tuple[Decision, str]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PlanTerms:
     """What was asked for: the target, whether to redo what has its codec, and up to what size to merge (0: never)."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +11,7 @@ from format import layout
 from format.codecs.checksums import crc32_of
 from format.kernel.records import index_headers
 from format.log.record_table import RecordTable
+from format.value_class import value_class
 from format.verbs.redact.replacements import Redactor
 
 Int64Column = NDArray[np.int64]
@@ -22,7 +22,7 @@ _CRC_AT = layout.MESSAGE_V0.offset_of("crc")
 _CRC_START = layout.MESSAGE_V0.offset_of("magic")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class RecordRedaction:
     """How to redact records: ``replace_record``, where there is one, knows what keys and values are made of."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -18,9 +17,10 @@ from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import selected_chunks
 from format.scan.selection import Selection
 from format.state.transactional_ids import TransactionalIds
+from format.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CoordinatorRecord:
     """The key and value of one record, and its place among the others of its partition."""
 
@@ -30,7 +30,7 @@ class CoordinatorRecord:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class CoordinatorScan:
     """Reads the records up to a time."""
 

@@ -25,6 +25,7 @@ from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import tail_finding
 from format.state.producer_events import MarkerOrphaned, ProducerEvent, Transaction, TransactionEnded
 from format.state.transactions import TransactionState
+from format.value_class import value_class
 
 #: Headers are read in windows of this size: larger batches are passed over, smaller ones are read with them.
 _WINDOW_BYTES = 256 * 1024
@@ -32,7 +33,7 @@ _TABLE_ROWS = 32 * 1024
 NONE = -1
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Headers:
     """Some consecutive batches, and the control records among them by row."""
 
@@ -40,7 +41,7 @@ class Headers:
     markers: dict[int, ControlRecord]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class HeaderScan:
     """Reads headers and control batches; its results are its parts, since transactions go on from log to log."""
 

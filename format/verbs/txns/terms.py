@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
 
 from format.limits import DEFAULT_LIMITS, Limits
+from format.value_class import value_class
 
 #: transaction.max.timeout.ms of brokers by default: a transaction that is silent for longer may hang.
 MAX_TRANSACTION_TIMEOUT_MS = 15 * 60 * 1000
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TransactionTerms:
     """Which transactions are shown, as of when, and how the commands that abort them are written.
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.state.producer_events import Transaction
+from format.value_class import value_class
 from format.verbs.txns.partition_transactions import ENDED_COLUMNS, NONE, PartitionTransactions
 from format.verbs.txns.terms import TransactionTerms
 from format.verbs.txns.txns import Transactions
@@ -20,7 +20,7 @@ _COLUMN = {name: number for number, name in enumerate(ENDED_COLUMNS)}
 _ROWS_AT_ONCE = 1024
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class OpenTransaction:
     """An open transaction, its partition, and what is known of its coordinator."""
 

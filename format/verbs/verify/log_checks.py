@@ -19,6 +19,7 @@ from format.log.control_records import ControlRecord
 from format.node.file_location import location_of_file
 from format.scan.progress import no_progress
 from format.scan.protocol import LogUnit
+from format.value_class import value_class
 from format.verbs.verify.terms import Verification
 from format.verbs.verify.walk import Level, sound_batches
 
@@ -37,7 +38,7 @@ class SegmentOutcome:
             self.damaged_after_offset = -1 if damage.after_offset is None else damage.after_offset
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Fed:
     """What the checks that go across files get: sound batches, and their control records by row."""
 

@@ -30,6 +30,7 @@ from format.log.record_table import RecordTable
 from format.log.walker import BODY_CHUNK_BYTES
 from format.scan.protocol import Cost, Depth, LogUnit, Needs, OpenedRange
 from format.scan.read_log import crc_findings, tail_finding
+from format.value_class import value_class
 
 #: What is read of a log at once, and looked at together.
 WALK_CHUNK_BYTES = BODY_CHUNK_BYTES
@@ -83,7 +84,7 @@ class WalkedChunk:
         )
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class LogWalk:
     """What verify does with the chunks of a range: its parts are WalkedChunks.
 

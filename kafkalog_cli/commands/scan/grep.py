@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from format.columns import RECORD
+from format.value_class import value_class
 from kafkalog_cli.commands.scan.job import Job, Where, check_addresses, run_job, show_rows
 from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.options.guards import Guards
@@ -22,7 +23,7 @@ EXAMPLES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Pattern:
     """What to look for, and where."""
 

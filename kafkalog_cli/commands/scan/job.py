@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from format.value_class import value_class
 from kafkalog_cli.options.cluster import Cluster
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import RowOutput
@@ -41,7 +42,7 @@ Addresses = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Where:
     """Where a job runs, how it reads its paths, and how its results come out."""
 
@@ -56,7 +57,7 @@ class Where:
             raise typer.BadParameter(f"{what} needs --output DIR")
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Job:
     """A job of ``spark_jobs`` over paths, and how its results are shown: see ``Run``."""
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Annotated
 
 import typer
 
 from format.columns import PARTITION
+from format.value_class import value_class
 from kafkalog_cli.commands.scan.job import Addresses, Job, Where, nothing_more, run_job, show_rows
 from kafkalog_cli.options.guards import Guards
 
@@ -17,7 +17,7 @@ EXAMPLES = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Tables:
     """Which tables are written beside those of partitions and segments."""
 

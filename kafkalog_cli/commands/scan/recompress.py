@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from format.columns import ESTIMATE
 from format.layout import CODEC_NAMES
+from format.value_class import value_class
 from kafkalog_cli.commands.scan.job import Addresses, Job, Where, run_job, show_rows
 from kafkalog_cli.options.compression import Sample, check_level
 from kafkalog_cli.options.guards import Guards
@@ -28,7 +29,7 @@ Codec = Annotated[
 ]
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Estimate:
     """What is measured."""
 
@@ -42,7 +43,7 @@ class Estimate:
     sample: Sample = field(default_factory=Sample)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class NamedEstimate:
     """The same under the earlier name of the verb."""
 

@@ -7,12 +7,12 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from format.codecs.checksums import crc32_of, crc32c_of
 from format.io.source import Source
 from format.layout import LOG_ENTRY, MESSAGE_V0, MIN_MESSAGE_LENGTH, RECORD_BATCH
+from format.value_class import value_class
 
 _UP_TO_MAGIC = RECORD_BATCH.offset_of("magic") + 1
 _ENTRY = LOG_ENTRY.struct
@@ -33,7 +33,7 @@ class CorruptRecords(Exception):
         self.position = position
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class FileBatch:
     """A batch's header as the reader takes it; of a message in the old formats only what it has."""
 

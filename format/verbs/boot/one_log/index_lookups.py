@@ -6,11 +6,11 @@ says. Source: storage AbstractIndex, OffsetIndex, LogSegment.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from format.io.source import FileSource, Source
 from format.layout import OFFSET_INDEX_ENTRY
+from format.value_class import value_class
 from format.verbs.boot.one_log.file_batches import FileBatch, batches_from, first_batch_reaching
 
 _ENTRY_BYTES = OFFSET_INDEX_ENTRY.size_bytes
@@ -18,7 +18,7 @@ _ENTRY_BYTES = OFFSET_INDEX_ENTRY.size_bytes
 _WARM_ENTRIES = 8192 // _ENTRY_BYTES
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class OffsetIndexView:
     """The entries of an index file, or of one that recovery has just written."""
 
@@ -70,7 +70,7 @@ def read_index(path: Path | None, base_offset: int) -> OffsetIndexView:
         return OffsetIndexView(base_offset, source.read_at(0, source.size_bytes))
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class LogEnd:
     """Where a log ends for a broker: the next offset, the byte up to which batches lie, and the last batch."""
 

@@ -17,6 +17,7 @@ from format.layout import (
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
 )
+from format.value_class import value_class
 from format.verbs.boot.one_log.file_batches import CorruptRecords, batches_from, first_batch_reaching
 from format.verbs.boot.one_log.index_lookups import LogEnd, OffsetIndexView, log_end, read_index
 from format.verbs.boot.one_log.leftovers import settle_leftovers
@@ -30,7 +31,7 @@ _SEGMENT_SUFFIXES = (LOG_SUFFIX, *_INDEX_SUFFIXES)
 _CLASS = "LogLoader"
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class LoadTerms:
     """What a log directory says of one of its logs; ``is_deleted`` for a directory that waits for its deletion."""
 
@@ -70,7 +71,7 @@ class LoadedSegment:
                 raise _reader_stops(error, self.shown_path, "to find the end of the log") from error
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class LoadedLog:
     """A log after its load: where it starts and ends, its segments, and the epochs that recovery saw."""
 
