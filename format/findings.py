@@ -262,6 +262,11 @@ _CODES = (
                 "Renames its directory to -stray and serves nothing of it.", "Find out where the directory comes from; restore its partition.metadata when that is wrong."),
     FindingCode("replica-missing", _E, "full", "A partition that the metadata log assigns to this directory, and that is not there.",
                 "Makes an empty log, and fetches from the leader when it is a follower.", "Look for a disk that is not mounted; compare with another replica before a broker starts."),
+    FindingCode("metadata-incomplete", _E, "any", "The image of the cluster lacks what a lost or damaged part of the metadata log held.",
+                "A node that has only this metadata log does not start, or knows less of the cluster.",
+                "Read the metadata of another controller or broker; do not let this node lead the quorum."),
+    FindingCode("metadata-transaction-open", _I, "any", "A metadata transaction has no end: its records are not applied.",
+                "Does not apply them; the next controller aborts the transaction.", "Nothing."),
 )  # fmt: skip
 
 FINDING_CODES: dict[str, FindingCode] = {entry.code: entry for entry in _CODES}

@@ -32,6 +32,12 @@ COMMANDS = (
         "Diagnose",
     ),
     CommandEntry(
+        "metadata",
+        "kafkalog_cli.commands.metadata",
+        "Topics, replicas, brokers, configs and ACLs from the metadata log, at any time; what changed when.",
+        "Diagnose",
+    ),
+    CommandEntry(
         "verify",
         "kafkalog_cli.commands.verify",
         "Check logs and side files: what is damaged, suspicious or unreadable.",

@@ -55,7 +55,7 @@ class Broker:
         self._version = version
         self._log_dir = log_dir
         self._work = work
-        self.port, self._controller_port = _free_ports(2)
+        self.port, self._controller_port = free_ports(2)
         self._output = work / "broker.log"
 
     @property
@@ -113,7 +113,7 @@ class Broker:
             self._process.wait()
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
     sockets = [socket.socket() for _ in range(count)]
     try:
         for each in sockets:

@@ -14,7 +14,7 @@ from format.layout import (
     CLEAN_SHUTDOWN,
     PARTITION_METADATA,
 )
-from format.verbs.boot.cluster_image import ClusterImage
+from format.state.cluster_image import ClusterImage
 from format.verbs.boot.directory_names import LogName, log_name
 from format.verbs.boot.log_dir_state import FoundLog, LogDirState, TopicPartition
 from format.verbs.boot.losses import steps_with_losses
@@ -199,11 +199,11 @@ def _why_stray(found: FoundLog, image: ClusterImage | None, node_id: int | None)
         return None
     if found.topic_id is None:
         return "it has no partition.metadata, and so no topic id"
-    replicas = image.replicas.get((found.topic_id, found.name.partition))
-    if replicas is None:
+    state = image.partitions.get((found.topic_id, found.name.partition))
+    if state is None:
         here = image.topic_id(found.name.topic)
         known = f"; the topic {found.name.topic} has the id {here}" if here else ""
         return f"the metadata log has no partition {found.name.partition} of the topic id {found.topic_id}{known}"
-    if node_id is not None and node_id not in replicas:
-        return f"its replicas are on {', '.join(map(str, replicas))}, not on node {node_id}"
+    if node_id is not None and node_id not in state.replicas:
+        return f"its replicas are on {', '.join(map(str, state.replicas))}, not on node {node_id}"
     return None

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from format.files.side_file import INT32_RANGE, INT64_RANGE
+from format.findings import Finding
 from format.io.remote_path import is_there
 from format.io.source import FileSource
 from format.kafka_uuid import is_uuid
@@ -21,7 +22,10 @@ from format.layout import (
     QUORUM_STATE,
 )
 from format.limits import Limits
-from format.verbs.boot.cluster_image import BrokenImage, ClusterImage
+from format.location import Location
+from format.scan.protocol import LogUnit
+from format.state.cluster_image import ClusterImage
+from format.state.metadata_log import MetadataReplay, metadata_records
 from format.verbs.boot.identity import METADATA_PARTITION
 from format.verbs.boot.one_log.file_batches import CorruptRecords, batches_from, invalid_batch
 from format.verbs.boot.one_log.kafka_text import BadText, read_lines, read_topic_id
@@ -106,25 +110,33 @@ def load_metadata(metadata_dir: Path, terms: BootTerms) -> MetadataState:
                     offset=newest[1], kafka_class=_RAFT_LOG,
                 )  # fmt: skip
     _check_quorum_state(path / QUORUM_STATE, state, terms.limits)
-    image = ClusterImage()
-    try:
-        if newest is not None:
-            reason = "a node reads its newest metadata snapshot at every start, and tries no older one"
-            if not _check_records(snapshots[newest], "RecordsSnapshotReader", reason):
-                raise StopsStart("No value present", "RecordsSnapshotReader", path=snapshots[newest], reason=reason)
-            image.load(snapshots[newest], snapshots[newest].stat().st_size, 0, terms.limits)
-        if not is_replaced:
-            for segment in log.segments:
-                if segment.place is not None:
-                    start = 0 if newest is None else newest[1]
-                    image.load(segment.place, segment.size_bytes, start, terms.limits)
-    except BrokenImage as error:
-        raise StopsStart(
-            error.text, "MetadataLoader", path=path, reason="the metadata snapshot lacks what the log builds on"
-        ) from error
+    replay = MetadataReplay(ClusterImage())
+    if newest is not None:
+        reason = "a node reads its newest metadata snapshot at every start, and tries no older one"
+        if not _check_records(snapshots[newest], "RecordsSnapshotReader", reason):
+            raise StopsStart("No value present", "RecordsSnapshotReader", path=snapshots[newest], reason=reason)
+        _replay_file(replay, snapshots[newest], snapshots[newest].stat().st_size, 0, terms.limits)
+    if not is_replaced:
+        for segment in log.segments:
+            if segment.place is not None:
+                start = 0 if newest is None else newest[1]
+                _replay_file(replay, segment.place, segment.size_bytes, start, terms.limits)
+    if replay.first_contradiction is not None:
+        reason = "the metadata snapshot lacks what the log builds on"
+        raise StopsStart(replay.first_contradiction[1], "MetadataLoader", path=path, reason=reason)
+    image = replay.image
     state.image = image
     state.steps = files.settled_steps(with_kept=terms.every_file)
     return state
+
+
+def _replay_file(replay: MetadataReplay, path: Path, end: int, from_offset: int, limits: Limits) -> None:
+    """Replay a log or snapshot file up to a byte; what cannot be read is the image's problem."""
+    for item in metadata_records(LogUnit(path, Location(str(path)), end=end), from_offset, limits):
+        if isinstance(item, Finding):
+            replay.image.problem = replay.image.problem or f"a metadata record cannot be read: {item.message}"
+        else:
+            replay.take(item)
 
 
 def _check_topic_id(files: PartitionFiles, limits: Limits) -> None:

@@ -1,0 +1,112 @@
+"""What is known of a cluster and its configs beside the logs themselves: the metadata log, options, server.properties.
+
+For verbs that judge logs by the configs of their topics.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from format.errors import InputError, KafkaLogError
+from format.files import meta_properties
+from format.findings import Finding, finding_of
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+from format.node.log_dir import Kind, directory_around
+from format.node.partition import Partition
+from format.node.target import Target
+from format.state.cluster_image import ClusterImage
+from format.state.metadata_log import MetadataState, Until, read_metadata
+from format.state.metadata_source import metadata_source
+from format.state.topic_configs import TopicConfigs, read_broker_properties
+
+
+@dataclass(frozen=True, slots=True)
+class ContextTerms:
+    """Where configs come from besides the metadata log below the paths; ``until`` is for an earlier state of it."""
+
+    metadata: Path | None = None
+    broker_properties: Path | None = None
+    options: Mapping[str, str] = field(default_factory=dict)
+    until: Until = field(default_factory=Until)
+    limits: Limits = DEFAULT_LIMITS
+
+
+@dataclass(slots=True)
+class ClusterContext:
+    """The image of the cluster, None where there is no metadata log, and the configs around it."""
+
+    terms: ContextTerms
+    state: MetadataState | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+    findings: list[Finding] = field(default_factory=list)
+    _node_ids: dict[Path, int | None] = field(default_factory=dict)
+
+    @property
+    def image(self) -> ClusterImage | None:
+        return None if self.state is None else self.state.image
+
+    def node_id_of(self, partition: Partition) -> int | None:
+        """The node that a partition's directory belongs to, from meta.properties."""
+        log_dir = directory_around(partition.path)
+        if log_dir not in self._node_ids:
+            try:
+                self._node_ids[log_dir] = meta_properties.read(log_dir / "meta.properties", self.terms.limits).node_id
+            except KafkaLogError:
+                self._node_ids[log_dir] = None  # verify reports it
+        return self._node_ids[log_dir]
+
+    def configs_of(self, partition: Partition) -> TopicConfigs:
+        """The configs of a partition's topic on the node that it lies on."""
+        return TopicConfigs(
+            partition.topic, self.node_id_of(partition), self.image, self.properties, self.terms.options
+        )
+
+    def is_only_replica(self, partition: Partition) -> bool:
+        """Whether the metadata says that a partition has this one replica and no other."""
+        if self.image is None or partition.key is None:
+            return False
+        state = self.image.partition_of(*partition.key)
+        return state is not None and state.replicas == (self.node_id_of(partition),)
+
+    def not_checked(self) -> Iterator[str]:
+        """What is assumed."""
+        if self.image is None:
+            yield "the configs of topics: there is no metadata log here (--metadata PATH), so defaults count"
+        if self.terms.broker_properties is None:
+            yield "the broker's server.properties (--broker-properties FILE): Kafka's defaults count in its place"
+
+
+def read_context(targets: Sequence[Target], terms: ContextTerms) -> ClusterContext:
+    """The context of some paths. Raises InputError for a metadata path that was given and has none."""
+    context = ClusterContext(terms)
+    if terms.broker_properties is not None:
+        context.properties, context.findings = read_broker_properties(terms.broker_properties, terms.limits)
+    if terms.metadata is not None:
+        source, _ = metadata_source([Target(terms.metadata)], terms.limits)
+    else:
+        places = [_log_dir_target(target) for target in targets]
+        try:
+            source, _ = metadata_source(places, terms.limits)
+        except InputError:
+            return context
+    try:
+        context.state = read_metadata(source.partition, terms.until, terms.limits)
+    except KafkaLogError as error:
+        context.findings.append(finding_of(error, Location(str(source.partition.path))))
+        return context
+    context.findings += context.state.findings
+    return context
+
+
+def _log_dir_target(target: Target) -> Target:
+    """The target itself, or the log directory around a partition."""
+    if target.kind is not Kind.PARTITION:
+        return target
+    around = Target(directory_around(target.path))
+    try:
+        return around if around.kind is Kind.LOG_DIR else target
+    except InputError:
+        return target

@@ -1,0 +1,350 @@
+"""Reading the metadata log: its records, and the image of the cluster that a snapshot and the log after it give.
+
+Records of a metadata transaction take effect at its end (KIP-868); one that has no end takes no effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from format.errors import KafkaLogError
+from format.files import quorum_state
+from format.findings import Finding, Severity, finding, finding_of
+from format.internal_topics.control_values import decode_control_value
+from format.internal_topics.decoder import decoder_for
+from format.layout import CLUSTER_METADATA_TOPIC
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+from format.log.control_records import decode_control_record
+from format.log.read_records import record_tables
+from format.log.record_table import RecordTable
+from format.node.partition import KraftSnapshot, Partition
+from format.scan.folding import with_last_finding
+from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange
+from format.scan.read_log import LogChunk, selected_chunks
+from format.scan.selection import EVERYTHING
+from format.scan.serial import SerialDriver
+from format.state.cluster_image import BrokenImage, ClusterImage
+
+_DECODER = decoder_for(CLUSTER_METADATA_TOPIC)
+_CONTROL_TYPES = ("LEADER_CHANGE", "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER", "KRAFT_VERSION", "KRAFT_VOTERS")
+_NEVER = 2**63 - 1
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataRecord:
+    """A decoded record; ``is_control`` is for those of the raft layer, whose type is that of the control record."""
+
+    offset: int
+    timestamp: int
+    record_type: str
+    data: dict[str, Any]
+    is_control: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataRecords:
+    """The records of a metadata log or snapshot as a walk, from an offset on; findings say what cannot be read."""
+
+    from_offset: int = 0
+    limits: Limits = DEFAULT_LIMITS
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(Depth.RECORDS, EVERYTHING, self.limits)
+
+    def parts(self, opened: OpenedRange) -> Iterator[MetadataRecord | Finding]:
+        """The records in log order."""
+        for item in selected_chunks(opened, self.needs):
+            if isinstance(item, Finding):
+                yield item
+            else:
+                yield from self._records(item)
+
+    def _records(self, item: LogChunk) -> Iterator[MetadataRecord | Finding]:
+        table = item.chunk.table
+        wanted = item.readable & (table.last_offset >= self.from_offset)
+        for records in record_tables(item.chunk, which=wanted, limits=self.limits, location=item.location):
+            yield from (finding_of(problem.error, item.location) for problem in records.problems)
+            is_control = table.is_control[records.batch]
+            for row in np.flatnonzero(records.offset >= self.from_offset).tolist():
+                place = item.location.at(
+                    position=int(table.position[records.batch[row]]), offset=int(records.offset[row])
+                )
+                try:
+                    found = _decoded(records, row, place, is_control=bool(is_control[row]))
+                except KafkaLogError as error:
+                    yield finding_of(error, place)
+                else:
+                    if found is not None:
+                        yield _with_leader_epoch(found, int(table.leader_epoch[records.batch[row]]))
+
+
+def _decoded(records: RecordTable, row: int, place: Location, *, is_control: bool) -> MetadataRecord | Finding | None:
+    """A record, None for a control record of no interest, or a finding for one that is newer than this program."""
+    offset, timestamp = int(records.offset[row]), int(records.timestamp[row])
+    value = records.value(row)
+    if is_control:
+        control = decode_control_record(records.key(row), value)
+        if control.type_name not in _CONTROL_TYPES:
+            return None
+        decoded = decode_control_value(control.type_number, value)
+        return MetadataRecord(offset, timestamp, control.type_name, decoded.data or {}, is_control=True)
+    if _DECODER is None:
+        return None
+    decoded = _DECODER.decode_value(None, value)
+    if decoded.data is None or decoded.record_type is None:
+        message = f"a metadata record of type {decoded.type_id} is newer than this program"
+        return finding("version-unknown", place, message)
+    return MetadataRecord(offset, timestamp, decoded.record_type, decoded.data)
+
+
+def _with_leader_epoch(found: MetadataRecord | Finding, epoch: int) -> MetadataRecord | Finding:
+    if isinstance(found, MetadataRecord) and found.record_type == "LEADER_CHANGE":
+        return MetadataRecord(
+            found.offset, found.timestamp, found.record_type, {**found.data, "leaderEpoch": epoch}, is_control=True
+        )
+    return found
+
+
+def metadata_records(
+    log: LogUnit, from_offset: int = 0, limits: Limits = DEFAULT_LIMITS
+) -> Iterator[MetadataRecord | Finding]:
+    """The records of one file, and findings; one that cannot be read to its end ends with a finding."""
+    with SerialDriver(MetadataRecords(from_offset, limits)) as driver:
+        yield from with_last_finding(log, driver.parts(log))
+
+
+@dataclass(frozen=True, slots=True)
+class Until:
+    """The last record that counts: by its offset, by its time, or the end of the log."""
+
+    offset: int = _NEVER
+    timestamp: int = _NEVER
+
+    def includes(self, record: MetadataRecord) -> bool:
+        return record.offset <= self.offset and record.timestamp <= self.timestamp
+
+
+#: Called with each record that takes effect, before it does; what it returns is called after that.
+Watch = Callable[[ClusterImage, MetadataRecord], Callable[[], None] | None]
+
+
+@dataclass(slots=True)
+class MetadataReplay:
+    """Applies records to an image in log order.
+
+    ``last_offset`` and ``last_timestamp`` are those of the last record, applied or held back in a transaction.
+    ``contradictions`` counts the records that contradict what came before them.
+    """
+
+    image: ClusterImage
+    watch: Watch | None = None
+    last_offset: int = -1
+    last_timestamp: int | None = None
+    record_count: int = 0
+    contradictions: int = 0
+    first_contradiction: tuple[int, str] | None = None
+    transaction_start: int | None = None
+    _held: list[MetadataRecord] = field(default_factory=list)
+
+    def take(self, record: MetadataRecord, *, is_snapshot: bool = False) -> None:
+        """Apply a record, or hold it back until its transaction ends."""
+        if not is_snapshot:
+            self.last_offset, self.last_timestamp = record.offset, record.timestamp
+            self.record_count += 1
+        if record.record_type == "BEGIN_TRANSACTION_RECORD":
+            self.transaction_start = record.offset
+            self._held = []
+        elif record.record_type == "ABORT_TRANSACTION_RECORD":
+            self.transaction_start, self._held = None, []
+        elif record.record_type == "END_TRANSACTION_RECORD":
+            held, self._held = self._held, []
+            self.transaction_start = None
+            for each in held:
+                self._apply(each)
+        elif self.transaction_start is not None and not record.is_control:
+            self._held.append(record)
+        else:
+            self._apply(record)
+
+    def _apply(self, record: MetadataRecord) -> None:
+        after = None if self.watch is None else self.watch(self.image, record)
+        try:
+            if record.is_control:
+                self.image.apply_control(record.record_type, record.data)
+            else:
+                self.image.apply(record.record_type, record.data)
+        except BrokenImage as error:
+            self.contradictions += 1
+            self.first_contradiction = self.first_contradiction or (record.offset, error.text)
+            return
+        if after is not None:
+            after()
+
+
+@dataclass(slots=True)
+class MetadataState:
+    """The image as of some offset, where it comes from, and what stood in the way."""
+
+    path: Path
+    image: ClusterImage = field(default_factory=ClusterImage)
+    snapshot: Path | None = None
+    start_offset: int = 0  # of the log that was replayed
+    last_offset: int = -1
+    last_timestamp: int | None = None
+    record_count: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def is_damaged(self) -> bool:
+        """Whether something may be missing from the image."""
+        return any(found.severity >= Severity.ERROR for found in self.findings)
+
+
+def read_metadata(
+    partition: Partition,
+    until: Until | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    watch: Watch | None = None,
+) -> MetadataState:
+    """The image that a metadata partition gives, up to some record.
+
+    It starts from the newest intact snapshot before that; with ``watch`` from the oldest, so that the changes since
+    are seen. Damage is in the findings and does not end the replay.
+    """
+    until = until or Until()
+    state = MetadataState(partition.path)
+    first_offset = partition.segments[0].base_offset if partition.segments else None
+    replay = _from_snapshot(partition, first_offset, until, limits, state, is_oldest=watch is not None)
+    state.image = replay.image
+    _check_start(partition, first_offset, state)
+    if until == Until():
+        _read_leader(partition, state, limits)
+    replay.watch = watch
+    _replay_log(partition, until, limits, replay, state)
+    state.last_offset = max(replay.last_offset, state.start_offset - 1)
+    state.last_timestamp = replay.last_timestamp if replay.last_timestamp is not None else state.last_timestamp
+    state.record_count = replay.record_count
+    place = partition.location()
+    if replay.transaction_start is not None:
+        state.findings.append(
+            finding(
+                "metadata-transaction-open", place.at(offset=replay.transaction_start),
+                f"a metadata transaction that begins at offset {replay.transaction_start} has no end: its records "
+                "are not applied",
+            )
+        )  # fmt: skip
+    if replay.first_contradiction is not None:
+        offset, text = replay.first_contradiction
+        more = f", and {replay.contradictions - 1} records after it" if replay.contradictions > 1 else ""
+        state.findings.append(
+            finding(
+                "metadata-incomplete", place.at(offset=offset),
+                f"the record at offset {offset} builds on something that is not in the image{more}: {text}",
+            )
+        )  # fmt: skip
+    return state
+
+
+def _read_leader(partition: Partition, state: MetadataState, limits: Limits) -> None:
+    """The leader that quorum-state names, where no record of the log will: snapshots do not hold it."""
+    if partition.quorum_state is None:
+        return
+    try:
+        found = quorum_state.read(partition.quorum_state, limits)
+    except KafkaLogError as error:
+        state.findings.append(finding_of(error, partition.location(partition.quorum_state)))
+        return
+    if found.leader_id >= 0:
+        state.image.leader = (found.leader_id, found.leader_epoch)
+
+
+def _replay_log(
+    partition: Partition, until: Until, limits: Limits, replay: MetadataReplay, state: MetadataState
+) -> None:
+    for number, segment in enumerate(partition.segments):
+        is_last = number + 1 == len(partition.segments)
+        next_base = None if is_last else partition.segments[number + 1].base_offset
+        if segment.log is None or (next_base is not None and next_base <= state.start_offset):
+            continue
+        location = partition.location(segment.log, segment.base_offset)
+        for item in metadata_records(LogUnit(segment.log, location, segment, is_last), state.start_offset, limits):
+            if isinstance(item, Finding):
+                state.findings.append(item)
+            elif until.includes(item):
+                replay.take(item)
+            else:
+                return
+
+
+def _from_snapshot(
+    partition: Partition,
+    first_offset: int | None,
+    until: Until,
+    limits: Limits,
+    state: MetadataState,
+    *,
+    is_oldest: bool,
+) -> MetadataReplay:
+    """The replay of the snapshot to start from; an empty one where the log begins at 0 or there is no snapshot."""
+    kept = [each for each in partition.kraft_snapshots if each.leftover is None]
+    snapshots = sorted(kept, key=lambda each: (each.epoch, each.end_offset), reverse=not is_oldest)
+    if is_oldest and first_offset == 0:
+        return MetadataReplay(ClusterImage())
+    fallback: tuple[KraftSnapshot, MetadataReplay, int | None] | None = None
+    for snapshot in snapshots:
+        if snapshot.end_offset - 1 > until.offset:
+            continue
+        if first_offset is not None and snapshot.end_offset < first_offset:
+            continue
+        replay, timestamp, findings = _snapshot_replay(partition, snapshot, limits)
+        if timestamp is not None and timestamp > until.timestamp:
+            continue
+        state.findings += findings
+        if not findings:
+            state.snapshot, state.start_offset = snapshot.path, snapshot.end_offset
+            state.last_timestamp = timestamp
+            return replay
+        fallback = fallback or (snapshot, replay, timestamp)
+    if first_offset == 0 or fallback is None:
+        return MetadataReplay(ClusterImage())
+    snapshot, replay, state.last_timestamp = fallback
+    state.snapshot, state.start_offset = snapshot.path, snapshot.end_offset
+    return replay
+
+
+def _snapshot_replay(
+    partition: Partition, snapshot: KraftSnapshot, limits: Limits
+) -> tuple[MetadataReplay, int | None, list[Finding]]:
+    """The image of a snapshot, the time of the last record that it contains, and what is wrong with the file."""
+    location = partition.location(snapshot.path)
+    replay = MetadataReplay(ClusterImage())
+    findings: list[Finding] = []
+    timestamp: int | None = None
+    last_type = None
+    for item in metadata_records(LogUnit(snapshot.path, location), 0, limits):
+        if isinstance(item, Finding):
+            findings.append(item)
+            continue
+        last_type = item.record_type
+        if last_type == "SNAPSHOT_HEADER":
+            timestamp = item.data.get("lastContainedLogTimestamp")
+        replay.take(item, is_snapshot=True)
+    if last_type != "SNAPSHOT_FOOTER" and not findings:
+        message = "the snapshot does not end with a SNAPSHOT_FOOTER record: it was not finished"
+        findings.append(finding("data-truncated", location, message))
+    return replay, timestamp, findings
+
+
+def _check_start(partition: Partition, first_offset: int | None, state: MetadataState) -> None:
+    """A finding where the log's head is gone and no snapshot has what it held."""
+    if state.snapshot is None and first_offset != 0:
+        what = "there is no segment" if first_offset is None else f"the log begins at offset {first_offset}"
+        message = f"{what}, and no snapshot has what was before: the image holds only what the log says"
+        state.findings.append(finding("metadata-incomplete", partition.location(), message))

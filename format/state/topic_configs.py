@@ -1,0 +1,120 @@
+"""The configs that a topic has on a node, and which source each comes from.
+
+Kafka looks in this order: the topic itself, the dynamic configs of the broker, those of all brokers, the broker's
+server.properties, the default (core DynamicBrokerConfig, storage LogConfig).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from format.errors import KafkaLogError
+from format.files.java_properties import decode_properties
+from format.findings import Finding, finding_of
+from format.io.source import FileSource
+from format.limits import DEFAULT_LIMITS, Limits
+from format.state.cluster_image import BROKER_RESOURCE, ClusterImage
+
+#: The default of each topic config, and the names of the broker configs that it falls back to, with their unit in ms.
+_CONFIGS: Mapping[str, tuple[str, tuple[tuple[str, int], ...]]] = {
+    "cleanup.policy": ("delete", (("log.cleanup.policy", 1),)),
+    "retention.ms": (
+        "604800000",
+        (("log.retention.ms", 1), ("log.retention.minutes", 60_000), ("log.retention.hours", 3_600_000)),
+    ),
+    "retention.bytes": ("-1", (("log.retention.bytes", 1),)),
+    "segment.bytes": ("1073741824", (("log.segment.bytes", 1),)),
+    "segment.index.bytes": ("10485760", (("log.index.size.max.bytes", 1),)),
+    "delete.retention.ms": ("86400000", (("log.cleaner.delete.retention.ms", 1),)),
+    "min.cleanable.dirty.ratio": ("0.5", (("log.cleaner.min.cleanable.ratio", 1),)),
+    "min.compaction.lag.ms": ("0", (("log.cleaner.min.compaction.lag.ms", 1),)),
+    "max.compaction.lag.ms": (str(2**63 - 1), (("log.cleaner.max.compaction.lag.ms", 1),)),
+    "remote.storage.enable": ("false", ()),
+    "local.retention.ms": ("-2", (("log.local.retention.ms", 1),)),
+    "local.retention.bytes": ("-2", (("log.local.retention.bytes", 1),)),
+}
+#: Broker configs that the verbs ask for, and their defaults.
+_BROKER_DEFAULTS: Mapping[str, str] = {
+    "log.cleaner.dedupe.buffer.size": "134217728",
+    "log.cleaner.io.buffer.load.factor": "0.9",
+    "log.cleaner.threads": "1",
+    "producer.id.expiration.ms": "86400000",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class SetConfig:
+    """A value, and its source: ``option``, ``topic``, ``broker``, ``cluster``, ``properties`` or ``default``."""
+
+    value: str
+    source: str
+
+    @property
+    def number(self) -> int:
+        """The value as a whole number; raises ValueError for another."""
+        return int(self.value)
+
+
+@dataclass(frozen=True, slots=True)
+class TopicConfigs:
+    """The configs of one topic on one node. ``image`` None: nothing is known of topics and dynamic configs."""
+
+    topic: str | None
+    node_id: int | None = None
+    image: ClusterImage | None = None
+    properties: Mapping[str, str] = field(default_factory=dict)
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def get(self, name: str) -> SetConfig:
+        """The value of a topic config."""
+        default, broker_names = _CONFIGS[name]
+        if name in self.options:
+            return SetConfig(self.options[name], "option")
+        if self.image is not None and self.topic is not None:
+            own = self.image.topic_configs(self.topic)
+            if name in own:
+                return SetConfig(own[name], "topic")
+        return self._of_broker(broker_names, default)
+
+    def of_broker(self, name: str) -> SetConfig:
+        """The value of a broker config."""
+        return self._of_broker(((name, 1),), _BROKER_DEFAULTS[name])
+
+    def _of_broker(self, names: tuple[tuple[str, int], ...], default: str) -> SetConfig:
+        layers: list[tuple[str, Mapping[str, str]]] = []
+        if self.image is not None:
+            if self.node_id is not None:
+                layers.append(("broker", self.image.configs.get((BROKER_RESOURCE, str(self.node_id)), {})))
+            layers.append(("cluster", self.image.configs.get((BROKER_RESOURCE, ""), {})))
+        layers.append(("properties", self.properties))
+        for source, layer in layers:
+            for name, unit in names:
+                if name in layer:
+                    return SetConfig(_scaled(layer[name], unit), source)
+        return SetConfig(default, "default")
+
+    @property
+    def policies(self) -> frozenset[str]:
+        """The cleanup policies: delete, compact, both or none."""
+        return frozenset(each.strip() for each in self.get("cleanup.policy").value.lower().split(",") if each.strip())
+
+
+def _scaled(value: str, unit: int) -> str:
+    """A number of units in milliseconds; negative ones mean for ever, whatever the unit."""
+    try:
+        number = int(value)
+    except ValueError:
+        return value
+    return str(number * unit if number >= 0 else -1) if unit > 1 else value
+
+
+def read_broker_properties(path: Path, limits: Limits = DEFAULT_LIMITS) -> tuple[dict[str, str], list[Finding]]:
+    """The configs of a broker's server.properties; a finding where the file cannot be read."""
+    try:
+        with FileSource(path) as source:
+            found = decode_properties(source, limits)
+    except KafkaLogError as error:
+        return {}, [finding_of(error)]
+    return {each.name: each.value for each in found.properties}, []

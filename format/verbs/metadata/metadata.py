@@ -1,0 +1,162 @@
+"""metadata: the image of the cluster at the end of a metadata log, or at an earlier offset or time."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from format.columns import (
+    ACL,
+    ASSIGNMENT,
+    BROKER,
+    CONFIG,
+    CREDENTIAL,
+    FEATURE,
+    IMAGE,
+    QUOTA,
+    TOPIC,
+    RowSchema,
+)
+from format.errors import KafkaLogError
+from format.files import partition_metadata
+from format.limits import DEFAULT_LIMITS, Limits
+from format.node.target import Target
+from format.state.metadata_log import MetadataState, Until, read_metadata
+from format.state.metadata_source import MetadataSource, metadata_source
+from format.timestamps import iso_time
+from format.verbs.metadata.history import History
+from format.verbs.metadata.rows import (
+    Row,
+    acl_rows,
+    assignment_rows,
+    broker_rows,
+    config_rows,
+    credential_rows,
+    feature_rows,
+    quota_rows,
+    topic_rows,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class MetadataTerms:
+    """What of the metadata is asked for: the state after which record, of which topics, and the changes since when."""
+
+    until: Until = field(default_factory=Until)
+    topics: frozenset[str] | None = None
+    history: bool = False
+    since: int | None = None
+    limits: Limits = DEFAULT_LIMITS
+
+
+@dataclass(slots=True)
+class MetadataResult:
+    """An image, where it was read, and the ids of topics whose directories are marked to be deleted."""
+
+    source: MetadataSource
+    others: list[MetadataSource]
+    state: MetadataState
+    terms: MetadataTerms
+    marked_topics: frozenset[str] = frozenset()
+
+    def rows(self) -> Iterator[tuple[RowSchema, Iterator[Row]]]:
+        """The rows of the image, kind by kind; of named topics only what is about them."""
+        image, topics = self.state.image, self.terms.topics
+        if topics is None:
+            yield IMAGE, iter((self._image_row(),))
+        yield TOPIC, topic_rows(image, topics, self.marked_topics)
+        yield ASSIGNMENT, assignment_rows(image, topics)
+        yield CONFIG, config_rows(image, topics)
+        if topics is None:
+            yield BROKER, broker_rows(image)
+            yield FEATURE, feature_rows(image)
+        yield ACL, acl_rows(image, topics)
+        if topics is None:
+            yield QUOTA, quota_rows(image)
+            yield CREDENTIAL, credential_rows(image)
+
+    def _image_row(self) -> Row:
+        state, image = self.state, self.state.image
+        leader, epoch = image.leader or (None, None)
+        return (
+            str(state.path),
+            self.source.cluster_id,
+            self.source.node_id,
+            None if state.last_offset < 0 else state.last_offset,
+            state.last_timestamp,
+            None if state.snapshot is None else str(state.snapshot),
+            state.start_offset,
+            state.record_count,
+            leader,
+            epoch,
+            None if image.voters is None else sorted(image.voters),
+            image.next_producer_id,
+        )
+
+    def missing_topics(self) -> list[str]:
+        """The topics that were asked for and are not in the image."""
+        known = set(self.state.image.names.values()) | set(self.state.image.removed_topics.values())
+        return sorted((self.terms.topics or frozenset()) - known)
+
+    def not_checked(self) -> Iterator[str]:
+        """What the metadata log of one node cannot say."""
+        image = self.state.image
+        if self.source.partition.segments and len(image.voters or image.controllers) != 1:
+            yield "whether the quorum had committed the last records: its high watermark is on no disk"
+        if self.others:
+            names = ", ".join(str(source.partition.path) for source in self.others)
+            yield f"metadata logs that reach less far: {names}"
+
+    def sentence(self) -> str:
+        """The image in one sentence."""
+        state, image = self.state, self.state.image
+        if state.last_offset < 0:
+            return "The metadata holds no record up to there."
+        when = "" if state.last_timestamp is None else f" ({iso_time(state.last_timestamp)})"
+        leaderless = sum(each.leader < 0 for each in image.partitions.values())
+        behind = sum(len(each.isr) < len(each.replicas) for each in image.partitions.values())
+        fenced = sum(bool(broker["fenced"]) for broker in image.brokers.values())
+        odd = [_count(leaderless, "partition") + " without a leader" if leaderless else "",
+               _count(behind, "partition") + " with replicas out of sync" if behind else "",
+               _count(fenced, "broker") + " fenced" if fenced else ""]  # fmt: skip
+        cluster = f" of cluster {self.source.cluster_id}" if self.source.cluster_id else ""
+        text = (
+            f"The metadata{cluster} at offset {state.last_offset:,}{when}: {_count(len(image.names), 'topic')}, "
+            f"{_count(len(image.partitions), 'partition')}, {_count(len(image.brokers), 'broker')}"
+        )
+        found = [each for each in odd if each]
+        return f"{text}; {', '.join(found) or 'every partition has a leader, and all its replicas are in sync'}."
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def metadata(
+    targets: list[Target], terms: MetadataTerms, write_change: Callable[[Row], None] | None = None
+) -> MetadataResult:
+    """The metadata at some paths; changes go to ``write_change`` while the log is read.
+
+    Raises InputError where there is no metadata log.
+    """
+    source, others = metadata_source(targets, terms.limits)
+    history = None if write_change is None else History(write_change, terms.topics, terms.since)
+    state = read_metadata(source.partition, terms.until, terms.limits, None if history is None else history.watch)
+    return MetadataResult(source, others, state, terms, _marked_topics(targets, terms.limits))
+
+
+def _marked_topics(targets: list[Target], limits: Limits) -> frozenset[str]:
+    """The ids of the topics with directories that are marked to be deleted."""
+    marked = set()
+    for target in targets:
+        for log_dir in target.log_dirs:
+            for path in log_dir.partitions:
+                if not path.name.endswith("-delete"):
+                    continue
+                try:
+                    partition = log_dir.partition(path)
+                    if partition.metadata is not None:
+                        marked.add(partition_metadata.read(partition.metadata, limits).topic_id)
+                except KafkaLogError:
+                    continue  # verify reports it
+    return frozenset(marked)

@@ -1,0 +1,38 @@
+"""Which config values are secret: passwords and keys, and of brokers everything that is not known to be harmless.
+
+A broker treats a config that it does not know as sensitive (KafkaConfigSchema), and brokers' configs may be those of
+plug-ins.
+"""
+
+from __future__ import annotations
+
+import re
+
+from format.state.cluster_image import BROKER_RESOURCE
+
+HIDDEN = "(hidden)"
+
+_SECRET = re.compile(
+    r"password|passwd|secret|jaas|credential|token|api.?key|private|keystore\.(key|certificate)|"
+    r"truststore\.certificates|basic\.auth",
+    re.IGNORECASE,
+)
+#: How the names of Kafka's own dynamic broker configs begin.
+_KNOWN_BROKER_CONFIGS = re.compile(
+    r"(listener\.name\.[^.]+\.)?(log\.|num\.|background\.|compression\.|message\.|min\.insync|unclean\.|leader\.|"
+    r"follower\.|replica\.|max\.|ssl\.|sasl\.|principal\.builder|metric\.reporters|transaction\.|producer\.id|"
+    r"remote\.|auto\.|listeners|advertised\.listeners|listener\.security|connections?\.|controller\.|group\.|"
+    r"share\.|streams\.|offsets\.|quota\.|broker\.|default\.|delete\.|queued\.|request\.|socket\.|cordoned\.)"
+)
+
+
+def is_secret(resource_type: int, name: str) -> bool:
+    """Whether the value of a config is not to be shown."""
+    if _SECRET.search(name):
+        return True
+    return resource_type == BROKER_RESOURCE and not _KNOWN_BROKER_CONFIGS.match(name)
+
+
+def shown_value(resource_type: int, name: str, value: str | None) -> str | None:
+    """The value of a config, or HIDDEN."""
+    return HIDDEN if value is not None and is_secret(resource_type, name) else value

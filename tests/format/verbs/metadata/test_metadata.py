@@ -1,0 +1,181 @@
+"""metadata against what an AdminClient said of a real cluster, and on logs with transactions and damage."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import uuid
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from format.columns import ASSIGNMENT, TOPIC
+from format.errors import InputError
+from format.files import partition_metadata
+from format.node.target import Target
+from format.state.cluster_image import TOPIC_RESOURCE
+from format.state.metadata_log import Until
+from format.verbs.metadata.metadata import MetadataResult, MetadataTerms, metadata
+from format.verbs.metadata.secret_configs import HIDDEN, shown_value
+from tests.building import batch, write_segment
+from tests.oracle.metadata_trial import differences
+
+#: Of the oldest records: a frame version, a type and a version, each one byte here.
+BEGIN, END, ABORT = b"\x01\x17\x00\x00", b"\x01\x18\x00\x00", b"\x01\x19\x00\x00"
+
+
+def topic_record(name: str) -> bytes:
+    return b"\x01\x02\x00" + bytes([len(name) + 1]) + name.encode() + uuid.uuid5(uuid.NAMESPACE_DNS, name).bytes + b"\0"
+
+
+def node_with(tmp_path: Path, values: list[bytes], *, base_offset: int = 0) -> Path:
+    """A log directory whose metadata log has these records, a batch each."""
+    partition = tmp_path / "node" / "__cluster_metadata-0"
+    partition.mkdir(parents=True)
+    write_segment(
+        partition,
+        base_offset,
+        [batch(base_offset + at, [value], key=None, leader_epoch=1) for at, value in enumerate(values)],
+    )
+    return partition.parent
+
+
+def read(path: Path, until: Until | None = None, **terms: Any) -> MetadataResult:
+    return metadata([Target(path)], MetadataTerms(until or Until(), **terms))
+
+
+def names(result: MetadataResult) -> list[str]:
+    return sorted(result.state.image.names.values())
+
+
+@pytest.fixture
+def sample(data_dir: Path) -> Path:
+    return data_dir / "metadata-4.3"
+
+
+@pytest.fixture
+def truths(sample: Path) -> list[dict[str, Any]]:
+    found: list[dict[str, Any]] = json.loads((sample / "truth" / "metadata.json").read_text())
+    assert len(found) == 4
+    return found
+
+
+def test_equals_what_an_admin_client_said(sample: Path, truths: list[dict[str, Any]]) -> None:
+    for truth in truths:
+        for until in (Until(offset=truth["end_offset"] - 1), Until(timestamp=truth["time"])):
+            result = read(sample / "node-1", until)
+            assert not differences(truth, result)
+            assert not result.state.findings
+            assert result.state.snapshot is not None or truth is truths[0]
+
+
+def test_the_trial_would_see_a_difference(sample: Path, truths: list[dict[str, Any]]) -> None:
+    result = read(sample / "node-1", Until(offset=truths[0]["end_offset"] - 1))
+    assert {each.split(":")[0] for each in differences(truths[1], result)} >= {"topics", "acls", "quotas", "scram"}
+
+
+def test_the_history_leads_to_the_same_image(sample: Path) -> None:
+    changes: list[tuple[Any, ...]] = []
+    result = metadata([Target(sample / "node-1")], MetadataTerms(history=True), changes.append)
+    assert result.state.snapshot is None  # from the first record on
+    assert result.state.image.partitions == read(sample / "node-1").state.image.partitions
+    retention = [each for each in changes if each[3] == "config retention.ms of topic orders"]
+    assert [each[4:] for each in retention] == [(None, "3600000"), ("3600000", "7200000")]
+    moved = [each for each in changes if each[3] == "partition orders-1" and "replicas" in (each[5] or {})]
+    assert moved[-1][5]["replicas"] == [1, 2]
+
+
+def test_no_secret_is_shown(sample: Path) -> None:
+    changes: list[tuple[Any, ...]] = []
+    result = metadata([Target(sample / "node-1")], MetadataTerms(history=True), changes.append)
+    shown = repr([row for _, rows in result.rows() for row in rows]) + repr(changes)
+    assert "credential SCRAM-SHA-256 of alice" in shown
+    for name in ("salt", "storedKey", "serverKey"):
+        assert name not in shown
+    assert shown_value(4, "listener.name.external.ssl.keystore.password", "hunter2") == HIDDEN
+    assert shown_value(4, "my.plugin.setting", "hunter2") == HIDDEN
+    assert shown_value(4, "log.retention.ms", "1") == "1"
+    assert shown_value(TOPIC_RESOURCE, "retention.ms", "1") == "1"
+
+
+def test_topic_ids_are_those_of_the_directories(data_dir: Path) -> None:
+    log_dir = data_dir / "kafka-4.3-single" / "node-1"
+    rows = dict(read(log_dir).rows())
+    ids = {row[0]: row[1] for row in rows[TOPIC]}
+    found = 0
+    for path in log_dir.glob("*/partition.metadata"):
+        topic = path.parent.name.rpartition("-")[0]
+        if topic != "__cluster_metadata":
+            assert ids[topic] == partition_metadata.read(path).topic_id
+            found += 1
+    assert found == len(list(rows[ASSIGNMENT])) == 23
+
+
+def test_a_transaction_takes_effect_at_its_end(tmp_path: Path) -> None:
+    values = [
+        topic_record("a"),
+        BEGIN,
+        topic_record("b"),
+        END,
+        BEGIN,
+        topic_record("c"),
+        ABORT,
+        BEGIN,
+        topic_record("d"),
+    ]
+    log_dir = node_with(tmp_path, values)
+    result = read(log_dir)
+    assert names(result) == ["a", "b"]
+    [found] = result.state.findings
+    assert found.code == "metadata-transaction-open"
+    assert found.location.offset == 7
+    assert names(read(log_dir, Until(offset=2))) == ["a"]
+    assert names(read(log_dir, Until(offset=3))) == ["a", "b"]
+
+
+def test_a_damaged_snapshot_is_passed_over(data_dir: Path, tmp_path: Path) -> None:
+    log_dir = tmp_path / "node-1"
+    shutil.copytree(data_dir / "kafka-4.3-single" / "node-1" / "__cluster_metadata-0", log_dir / "__cluster_metadata-0")
+    sound = read(log_dir)
+    newest = sound.state.snapshot
+    assert newest is not None
+    content = bytearray(newest.read_bytes())
+    content[len(content) // 2] ^= 1
+    newest.write_bytes(content)
+    result = read(log_dir)
+    assert [found.code for found in result.state.findings] == ["batch-crc-mismatch"]
+    assert result.state.snapshot is not None
+    assert result.state.snapshot < newest
+    assert result.state.image.partitions == sound.state.image.partitions
+    assert result.state.image.configs == sound.state.image.configs
+
+
+def test_a_lost_head_is_reported_and_the_rest_read(tmp_path: Path) -> None:
+    change = b"\x01\x07\x00" + (5).to_bytes(4, "big") + (9).to_bytes(8, "big") + b"\0"  # fences broker 5
+    result = read(node_with(tmp_path, [topic_record("a"), change, change], base_offset=100))
+    assert names(result) == ["a"]
+    assert [found.code for found in result.state.findings] == ["metadata-incomplete", "metadata-incomplete"]
+    assert "begins at offset 100" in result.state.findings[0].message
+    assert "and 1 records after it" in result.state.findings[1].message
+
+
+def test_a_damaged_record_does_not_end_the_replay(tmp_path: Path) -> None:
+    log_dir = node_with(tmp_path, [topic_record("a"), b"\x01\x02\x00\x7f", topic_record("b"), b"\x01\x7f\x00\x00"])
+    result = read(log_dir)
+    assert names(result) == ["a", "b"]
+    assert [found.code for found in result.state.findings] == ["internal-record-invalid", "version-unknown"]
+
+
+def test_the_log_that_reaches_furthest_is_read(tmp_path: Path) -> None:
+    short = node_with(tmp_path / "one", [topic_record("a")])
+    long = node_with(tmp_path / "two", [topic_record("a"), topic_record("b")])
+    result = metadata([Target(short), Target(long)], MetadataTerms())
+    assert names(result) == ["a", "b"]
+    assert result.source.partition.path.parent == long
+    assert len(result.others) == 1
+
+
+def test_no_metadata_log(data_dir: Path) -> None:
+    with pytest.raises(InputError, match="no __cluster_metadata-0"):
+        read(data_dir / "kafka-4.3" / "node-2")

@@ -1,0 +1,67 @@
+"""kafkalog metadata as a user runs it: rows, the sentence, exit codes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from format.columns import ASSIGNMENT, METADATA_CHANGE, TOPIC
+from tests.running import Run
+
+Kafkalog = Callable[..., Run]
+
+
+@pytest.fixture
+def kafkalog(run_kafkalog_many: Callable[..., list[Run]]) -> Kafkalog:
+    """One run of the program, in a fork: quicker than a process of its own."""
+    return lambda *arguments: run_kafkalog_many([("metadata", *arguments)])[0]
+
+
+@pytest.fixture
+def node(data_dir: Path) -> Path:
+    return data_dir / "metadata-4.3" / "node-1"
+
+
+def test_rows(kafkalog: Kafkalog, node: Path) -> None:
+    run = kafkalog("--format", "jsonl", node).check(0)
+    assert {tuple(row)[1:] for row in run.rows("topic")} == {TOPIC.names}
+    assert {tuple(row)[1:] for row in run.rows("assignment")} == {ASSIGNMENT.names}
+    [image] = run.rows("image")
+    assert image["node_id"] == 1
+    assert image["last_offset"] > image["start_offset"] > 0
+    for kind in ("broker", "config", "feature", "acl", "quota", "credential"):
+        assert run.rows(kind)
+    assert run.summary["not_checked"]
+    assert run.stderr.startswith("The metadata of cluster ")
+
+
+def test_one_topic(kafkalog: Kafkalog, node: Path) -> None:
+    run = kafkalog("--format", "jsonl", "--topic", "orders", node).check(0)
+    assert {row["topic"] for row in run.rows("assignment")} == {"orders"}
+    assert not run.rows("broker")
+    run = kafkalog("--topic", "order", node).check(1)
+    assert "There is no topic order in the metadata." in run.stderr
+
+
+def test_history(kafkalog: Kafkalog, node: Path) -> None:
+    run = kafkalog("--format", "jsonl", "--history", node).check(0)
+    changes = run.rows("metadata_change")
+    assert {tuple(row)[1:] for row in changes} == {METADATA_CHANGE.names}
+    assert [row["offset"] for row in changes] == sorted(row["offset"] for row in changes)
+    middle = changes[len(changes) // 2]["timestamp"]
+    later = kafkalog("--format", "jsonl", "--history", "--from-time", middle, node).check(0).rows("metadata_change")
+    assert later == [row for row in changes if row["timestamp"] >= middle]
+
+
+def test_before_the_first_record(kafkalog: Kafkalog, node: Path) -> None:
+    run = kafkalog("--format", "jsonl", "--at", "2001-01-01", node).check(0)
+    assert not run.rows("topic")
+    assert "holds no record up to there" in run.stderr
+
+
+def test_mistakes(kafkalog: Kafkalog, node: Path, data_dir: Path) -> None:
+    kafkalog("--from-time", "now", node).check(2)
+    run = kafkalog(data_dir / "kafka-4.3" / "node-2").check(2)
+    assert "there is no __cluster_metadata-0" in run.stderr
