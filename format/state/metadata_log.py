@@ -224,10 +224,10 @@ def read_metadata(
     replay = _from_snapshot(partition, first_offset, until, limits, state, is_oldest=watch is not None)
     state.image = replay.image
     _check_start(partition, first_offset, state)
-    if until == Until():
-        _read_leader(partition, state, limits)
     replay.watch = watch
     _replay_log(partition, until, limits, replay, state)
+    if until == Until() and state.image.leader is None:
+        _read_leader(partition, state, limits)
     state.last_offset = max(replay.last_offset, state.start_offset - 1)
     state.last_timestamp = replay.last_timestamp if replay.last_timestamp is not None else state.last_timestamp
     state.record_count = replay.record_count

@@ -49,9 +49,9 @@ public class ClusterScenario {
                 quota(Map.of("user", "alice", "client-id", "reports"), "producer_byte_rate", 1048576.0);
                 quota(Collections.singletonMap("user", null), "consumer_byte_rate", 2097152.0);
                 quota(Map.of("user", "carol"), "request_percentage", 12.5);
-                admin.alterUserScramCredentials(List.of(
+                scram(List.of(
                     new UserScramCredentialUpsertion("alice", new ScramCredentialInfo(ScramMechanism.SCRAM_SHA_256, 8192), "alice-has-a-secret"),
-                    new UserScramCredentialUpsertion("bob", new ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096), "bob-has-a-secret"))).all().get();
+                    new UserScramCredentialUpsertion("bob", new ScramCredentialInfo(ScramMechanism.SCRAM_SHA_512, 4096), "bob-has-a-secret")));
             }
             case 3 -> {
                 admin.alterPartitionReassignments(Map.of(
@@ -66,7 +66,7 @@ public class ClusterScenario {
                     new AccessControlEntryFilter("User:bob", null, AclOperation.ANY, AclPermissionType.ANY)))).all().get();
                 admin.alterClientQuotas(List.of(new ClientQuotaAlteration(new ClientQuotaEntity(Map.of("user", "carol")),
                     List.of(new ClientQuotaAlteration.Op("request_percentage", null))))).all().get();
-                admin.alterUserScramCredentials(List.of(new UserScramCredentialDeletion("bob", ScramMechanism.SCRAM_SHA_512))).all().get();
+                scram(List.of(new UserScramCredentialDeletion("bob", ScramMechanism.SCRAM_SHA_512)));
             }
         }
     }
@@ -80,6 +80,15 @@ public class ClusterScenario {
     static void quota(Map<String, String> entity, String key, double value) throws Exception {
         admin.alterClientQuotas(List.of(new ClientQuotaAlteration(new ClientQuotaEntity(entity),
             List.of(new ClientQuotaAlteration.Op(key, value))))).all().get();
+    }
+
+    static void scram(List<UserScramCredentialAlteration> alterations) throws Exception {
+        try {
+            admin.alterUserScramCredentials(alterations).all().get();
+        } catch (java.util.concurrent.ExecutionException error) {
+            // Clusters before metadata.version 3.5-IV2 have none.
+            if (!(error.getCause() instanceof org.apache.kafka.common.errors.UnsupportedVersionException)) throw error;
+        }
     }
 
     static AclBinding acl(ResourceType type, String name, PatternType pattern, String who, AclOperation what, AclPermissionType how) {
@@ -133,7 +142,8 @@ public class ClusterScenario {
         quotas.sort(Comparator.comparing(Object::toString));
         all.put("quotas", quotas);
         List<Object> scram = new ArrayList<>();
-        admin.describeUserScramCredentials().all().get().values().forEach(user -> user.credentialInfos().forEach(info ->
+        if ((short) features.get("metadata.version") >= 11)
+          admin.describeUserScramCredentials().all().get().values().forEach(user -> user.credentialInfos().forEach(info ->
             scram.add(List.of(user.name(), info.mechanism().mechanismName(), info.iterations()))));
         scram.sort(Comparator.comparing(Object::toString));
         all.put("scram", scram);

@@ -51,7 +51,7 @@ def names(result: MetadataResult) -> list[str]:
 
 @pytest.fixture
 def sample(data_dir: Path) -> Path:
-    return data_dir / "metadata-4.3"
+    return data_dir / "trials" / "metadata"
 
 
 @pytest.fixture
