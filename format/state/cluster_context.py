@@ -21,9 +21,10 @@ from format.state.cluster_image import ClusterImage
 from format.state.metadata_log import MetadataState, Until, read_metadata
 from format.state.metadata_source import metadata_source
 from format.state.topic_configs import TopicConfigs, read_broker_properties
+from format.value_class import value_class
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class ContextTerms:
     """Where configs come from besides the metadata log below the paths; ``until`` is for an earlier state of it."""
 

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from format.value_class import value_class
+
 #: Records that change a broker which must be registered, with the field that names it.
 _BROKER_CHANGES = {
     "FENCE_BROKER_RECORD": "id",
@@ -34,7 +36,7 @@ class BrokenImage(Exception):
         self.text = text
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class PartitionState:
     """One partition; ``directories`` has an id for each replica, or is empty. ``None`` is for an ELR never written."""
 

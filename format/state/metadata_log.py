@@ -30,13 +30,14 @@ from format.scan.read_log import LogChunk, selected_chunks
 from format.scan.selection import EVERYTHING
 from format.scan.serial import SerialDriver
 from format.state.cluster_image import BrokenImage, ClusterImage
+from format.value_class import value_class
 
 _DECODER = decoder_for(CLUSTER_METADATA_TOPIC)
 _CONTROL_TYPES = ("LEADER_CHANGE", "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER", "KRAFT_VERSION", "KRAFT_VOTERS")
 _NEVER = 2**63 - 1
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class MetadataRecord:
     """A decoded record; ``is_control`` is for those of the raft layer, whose type is that of the control record."""
 
@@ -47,7 +48,7 @@ class MetadataRecord:
     is_control: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class MetadataRecords:
     """The records of a metadata log or snapshot as a walk, from an offset on; findings say what cannot be read."""
 
@@ -120,7 +121,7 @@ def metadata_records(
         yield from with_last_finding(log, driver.parts(log))
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Until:
     """The last record that counts: by its offset, by its time, or the end of the log."""
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 from format.errors import InputError, KafkaLogError
@@ -17,11 +16,12 @@ from format.node.log_dir import Kind, LogDir, log_dir_around
 from format.node.partition import KraftSnapshot, Partition, read_partition
 from format.node.segment import Segment
 from format.node.target import Target
+from format.value_class import value_class
 
 _METADATA_KEY = (CLUSTER_METADATA_TOPIC, 0)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class MetadataSource:
     """A metadata partition, the node that it lies on, and how far its log reaches: (leader epoch, end offset)."""
 

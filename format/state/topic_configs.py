@@ -7,7 +7,7 @@ server.properties, the default (core DynamicBrokerConfig, storage LogConfig).
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from format.errors import KafkaLogError
@@ -16,6 +16,7 @@ from format.findings import Finding, finding_of
 from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, Limits
 from format.state.cluster_image import BROKER_RESOURCE, ClusterImage
+from format.value_class import value_class
 
 #: The default of each topic config, and the names of the broker configs that it falls back to, with their unit in ms.
 _CONFIGS: Mapping[str, tuple[str, tuple[tuple[str, int], ...]]] = {
@@ -44,7 +45,7 @@ _BROKER_DEFAULTS: Mapping[str, str] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class SetConfig:
     """A value, and its source: ``option``, ``topic``, ``broker``, ``cluster``, ``properties`` or ``default``."""
 
@@ -57,7 +58,7 @@ class SetConfig:
         return int(self.value)
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class TopicConfigs:
     """The configs of one topic on one node. ``image`` None: nothing is known of topics and dynamic configs."""
 

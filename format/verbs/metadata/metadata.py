@@ -24,6 +24,7 @@ from format.node.target import Target
 from format.state.metadata_log import MetadataState, Until, read_metadata
 from format.state.metadata_source import MetadataSource, metadata_source
 from format.timestamps import iso_time
+from format.value_class import value_class
 from format.verbs.metadata.history import History
 from format.verbs.metadata.rows import (
     Row,
@@ -38,7 +39,7 @@ from format.verbs.metadata.rows import (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class MetadataTerms:
     """What of the metadata is asked for: the state after which record, of which topics, and the changes since when."""
 

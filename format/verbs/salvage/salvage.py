@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
-from format.errors import KafkaLogError, UnreadableFile
+from format.errors import UnreadableFile
 from format.findings import Certainty, Finding, Severity, finding, finding_of
 from format.io.unreadable_ranges import PatchedSource
 from format.limits import Limits
@@ -32,7 +32,7 @@ from format.rewriting.sources import WriteSources
 from format.rewriting.written_batches import copied
 from format.rewriting.written_segments import RewritingResult, SegmentResult, WrittenSegment
 from format.rows.finding_json import finding_as_json
-from format.verbs.boot.cluster_image import BrokenImage, ClusterImage
+from format.state.metadata_log import read_metadata
 from format.verbs.salvage.losses import LossTeller, offset_range
 from format.verbs.verify.written_output import verify_output
 
@@ -151,17 +151,7 @@ def _key_of(partition: Partition) -> tuple[str, int] | None:
 
 def _topic_ids_in(metadata: Partition | None, limits: Limits) -> dict[str, str]:
     """The ids of topics by name, as far as the metadata log and its newest snapshot can be read."""
-    image = ClusterImage()
     if metadata is None:
         return {}
-    snapshots = [each for each in metadata.kraft_snapshots if each.leftover is None]
-    newest = max(snapshots, key=lambda each: each.end_offset, default=None)
-    paths = [] if newest is None else [(newest.path, 0)]
-    from_offset = 0 if newest is None else newest.end_offset
-    paths += [(each.log, from_offset) for each in metadata.segments if each.log is not None]
-    for path, first in paths:
-        try:
-            image.load(path, path.stat().st_size, first, limits)
-        except (BrokenImage, KafkaLogError, OSError):
-            continue
+    image = read_metadata(metadata, limits=limits).image
     return {name: topic_id for topic_id, name in image.names.items()}

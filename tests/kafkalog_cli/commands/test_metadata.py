@@ -51,7 +51,9 @@ def test_history(kafkalog: Kafkalog, node: Path) -> None:
     assert {tuple(row)[1:] for row in changes} == {METADATA_CHANGE.names}
     assert [row["offset"] for row in changes] == sorted(row["offset"] for row in changes)
     middle = changes[len(changes) // 2]["timestamp"]
-    later = kafkalog("--format", "jsonl", "--history", "--from-time", str(middle), node).check(0).rows("metadata_change")
+    later = (
+        kafkalog("--format", "jsonl", "--history", "--from-time", str(middle), node).check(0).rows("metadata_change")
+    )
     assert later == [row for row in changes if row["timestamp"] >= middle]
 
 
