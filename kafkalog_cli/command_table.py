@@ -51,6 +51,12 @@ COMMANDS = (
         "Check",
     ),
     CommandEntry(
+        "diff",
+        "kafkalog_cli.commands.diff",
+        "Where replicas of a partition part, which one is right, and what each election would lose.",
+        "Check",
+    ),
+    CommandEntry(
         "recompress",
         "kafkalog_cli.commands.recompress",
         "Write the same records with another codec, in a new directory; or estimate what that saves.",

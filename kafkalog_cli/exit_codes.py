@@ -30,7 +30,7 @@ class ExitCode(IntEnum):
 
 MEANINGS: dict[ExitCode, str] = {
     ExitCode.CLEAN: "complete and clean; for find and grep: found",
-    ExitCode.DAMAGE: "damage proven, or nothing found (--fail-on moves the threshold)",
+    ExitCode.DAMAGE: "damage proven, a difference found by diff, or nothing found (--fail-on moves the threshold)",
     ExitCode.USAGE: "usage error: a wrong option, or a path that does not exist or holds no files of Kafka",
     ExitCode.INCOMPLETE: "incomplete: unreadable, unsupported, a limit reached, a tail being written; not proven clean",
     ExitCode.OUTPUT_FAILED: "output failed (disk full, I/O error): nothing was published",
@@ -61,6 +61,7 @@ class Condition(Enum):
     """A condition that a run ended with; the value is its name in the summary."""
 
     DAMAGE = "damage"
+    DIFFERENCE_FOUND = "difference-found"
     NOTHING_FOUND = "nothing-found"
     USAGE = "usage"
     INCOMPLETE = "incomplete"
@@ -83,11 +84,12 @@ class Condition(Enum):
     @property
     def is_complete(self) -> bool:
         """Whether the work was finished, whatever was found."""
-        return self in (Condition.DAMAGE, Condition.NOTHING_FOUND)
+        return self in (Condition.DAMAGE, Condition.DIFFERENCE_FOUND, Condition.NOTHING_FOUND)
 
 
 _CODES = {
     Condition.DAMAGE: ExitCode.DAMAGE,
+    Condition.DIFFERENCE_FOUND: ExitCode.DAMAGE,
     Condition.NOTHING_FOUND: ExitCode.DAMAGE,
     Condition.USAGE: ExitCode.USAGE,
     Condition.INCOMPLETE: ExitCode.INCOMPLETE,
@@ -101,6 +103,7 @@ _CODES = {
 
 _WORDS = {
     Condition.DAMAGE: "damage proven",
+    Condition.DIFFERENCE_FOUND: "a difference found",
     Condition.NOTHING_FOUND: "nothing found",
     Condition.USAGE: "usage error",
     Condition.INCOMPLETE: "incomplete, not proven clean",

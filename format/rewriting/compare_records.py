@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 
 from format.codecs import decompress
 from format.errors import KafkaLogError, OutputError
-from format.kernel.search import find_other_record
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable
 from format.log.header_edits import HEADER_BYTES, batch_spans
 from format.log.read_records import record_tables
+from format.log.record_differences import OF_BATCH, differ_in_numbers, next_other_bytes
 from format.log.record_table import RecordTable
 from format.value_class import value_class
 
@@ -252,23 +252,13 @@ def _tables(batches: Iterable[Rows], limits: Limits) -> Iterator[RecordTable]:
             yield table
 
 
-#: What a record has from its batch.
-_OF_BATCH = ("is_append_time", "leader_epoch", "producer_id", "producer_epoch", "is_transactional", "is_control")
-
-
 def _compare_tables(mine: RecordTable, theirs: RecordTable, location: Location) -> None:
     """Two tables of as many records."""
-    are_other = (mine.offset != theirs.offset) | (mine.timestamp != theirs.timestamp)
-    are_other |= (mine.key_length != theirs.key_length) | (mine.value_length != theirs.value_length)
-    are_other |= np.maximum(mine.header_count, 0) != np.maximum(theirs.header_count, 0)
-    are_other |= mine.sequence != theirs.sequence
-    for name in _OF_BATCH:
-        are_other |= getattr(mine.batches, name)[mine.batch] != getattr(theirs.batches, name)[theirs.batch]
+    are_other = differ_in_numbers(mine, theirs)
     if are_other.any():
         _tell_difference(mine, theirs, int(are_other.argmax()), location)
-    columns = memoryview(mine.columns), memoryview(theirs.columns)
     row = -1
-    while (row := find_other_record(mine.buffer, columns[0], theirs.buffer, columns[1], row + 1)) >= 0:
+    while (row := next_other_bytes(mine, theirs, row + 1)) >= 0:
         _tell_difference(mine, theirs, row, location)
 
 
@@ -284,7 +274,7 @@ _FIELDS = (
     "offset",
     "timestamp",
     "sequence",
-    *(name.replace("_", " ") for name in _OF_BATCH),
+    *(name.replace("_", " ") for name in OF_BATCH),
     "key",
     "value",
     "headers",
@@ -294,5 +284,5 @@ _FIELDS = (
 def _values(table: RecordTable, row: int) -> tuple[object, ...]:
     of_record = int(table.offset[row]), int(table.timestamp[row]), int(table.sequence[row])
     batch = int(table.batch[row])
-    of_batch = (int(getattr(table.batches, name)[batch]) for name in _OF_BATCH)
+    of_batch = (int(getattr(table.batches, name)[batch]) for name in OF_BATCH)
     return (*of_record, *of_batch, table.key(row), table.value(row), table.headers(row) or [])

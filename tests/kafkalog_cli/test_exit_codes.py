@@ -57,5 +57,9 @@ def test_what_was_not_checked_is_never_damage(fail_on):
         assert conditions_of(finding(code, WHERE, "not checked"), fail_on) == {Condition.INCOMPLETE}
 
 
-def test_only_damage_and_nothing_found_leave_a_run_complete():
-    assert {each for each in Condition if each.is_complete} == {Condition.DAMAGE, Condition.NOTHING_FOUND}
+def test_only_what_was_found_leaves_a_run_complete():
+    assert {each for each in Condition if each.is_complete} == {
+        Condition.DAMAGE,
+        Condition.DIFFERENCE_FOUND,
+        Condition.NOTHING_FOUND,
+    }

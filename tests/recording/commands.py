@@ -49,6 +49,7 @@ def small_commands(inputs: Inputs) -> Iterator[list[Command]]:
     yield [("ls", each.path, *JSONL) for each in inputs.sound]
     for name in ("payments-1", "edge.cases_1-0", "__consumer_offsets-2"):
         yield list(_small_partition_commands(inputs, f"kafka-4.3-single/node-1/{name}"))
+    yield [("diff", "kafka-4.3/node-1", "kafka-4.3/node-2", *each) for each in BOTH]
     plain = "kafka-4.3-single/node-1/clicks-uncompressed-0"
     yield [("redact", plain, "--output", OUT, *each, *JSONL) for each in (("--key-file", KEY_FILE), ("--mode", "fill"))]
     for log_dir in inputs.damaged:

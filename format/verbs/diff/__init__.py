@@ -1,0 +1,1 @@
+"""diff: replicas of one partition against each other."""

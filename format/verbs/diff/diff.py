@@ -1,0 +1,262 @@
+"""diff: where replicas of a partition part, which one is right, and what the election of each would lose.
+
+Partitions are compared one after the other, or several at a time by as many processes; each is compared by one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import field
+
+from format import layout
+from format.columns import DIVERGENCE, REPLICA
+from format.errors import KafkaLogError
+from format.files import leader_epoch_checkpoint
+from format.files.leader_epoch_checkpoint import EpochEntry
+from format.findings import Finding, finding_of
+from format.limits import DEFAULT_LIMITS, MIB, Limits
+from format.node.target import Target
+from format.rows.record_rows import Row
+from format.scan.progress import Advance, no_progress
+from format.scan.workers import Outbox, Workers
+from format.value_class import value_class
+from format.verbs.diff.comparison import Comparison, PairDifference
+from format.verbs.diff.epochs import ReplicaEpochs, replica_epochs
+from format.verbs.diff.offset_ranges import Range, Span, merged
+from format.verbs.diff.replica_log import ReplicaLog
+from format.verbs.diff.replicas import Matching, Replicas, matched
+
+#: Below this several processes take longer than one: they cost about what it takes to compare so much.
+_WORTH_SHARING_BYTES = 128 * MIB
+#: The kinds of differences, the gravest first.
+KINDS = ("diverged", "behind", "different_bytes", "identical")
+
+
+@value_class
+class ReplicaResult:
+    """One replica against the others. ``kind`` and ``offset`` are against the one to elect; None for that one."""
+
+    path: str
+    node_id: int | None
+    topic_id: str | None
+    kind: str | None
+    offset: int | None
+    is_best: bool
+    epochs: ReplicaEpochs
+    unique: Span
+    lost: Span
+    lost_committed: Span
+    truncate_to: int | None
+    damaged: list[Range]
+    compacted_count: int
+    size_bytes: int
+
+
+@value_class
+class PartitionResult:
+    """The replicas of one partition, compared. ``truncate_to[leader][follower]`` is None for the leader itself."""
+
+    topic: str | None
+    number: int | None
+    name: str
+    kind: str
+    offset: int | None
+    replicas: list[ReplicaResult]
+    truncate_to: list[list[int | None]]
+    findings: list[Finding] = field(default_factory=list)
+    not_checked: list[str] = field(default_factory=list)
+    is_complete: bool = True
+
+    @property
+    def best(self) -> int:
+        """The number of the replica whose election loses least."""
+        return next(number for number, each in enumerate(self.replicas) if each.is_best)
+
+    def row(self) -> Row:
+        """The fields in the order of columns.DIVERGENCE."""
+        replicas = self.replicas
+        values = {
+            "topic": self.topic,
+            "partition": self.number,
+            "kind": self.kind,
+            "offset": self.offset,
+            "leader_epoch": [
+                each.epochs.latest if self.offset is None else each.epochs.epoch_at(self.offset) for each in replicas
+            ],
+            "log_end_offset": [each.epochs.log_end_offset for each in replicas],
+            "unique_from": [each.unique.first for each in replicas],
+            "unique_to": [each.unique.last for each in replicas],
+            "lost_if_elected": [each.lost.ends for each in replicas],
+            "damaged": [[list(one) for one in each.damaged] for each in replicas],
+            "replicas": [each.path for each in replicas],
+            "node_ids": [each.node_id for each in replicas],
+            "topic_id": next((each.topic_id for each in replicas if each.topic_id is not None), None),
+            "log_start_offset": [each.epochs.log_start_offset for each in replicas],
+            "high_watermark": [each.epochs.high_watermark for each in replicas],
+            "truncate_to": self.truncate_to,
+            "elect": self.best,
+        }
+        return tuple(values[name] for name in DIVERGENCE.names)
+
+    def replica_rows(self) -> Iterator[Row]:
+        """Rows of columns.REPLICA."""
+        for each in self.replicas:
+            values = {
+                "topic": self.topic,
+                "partition": self.number,
+                "path": each.path,
+                "node_id": each.node_id,
+                "kind": each.kind,
+                "offset": each.offset,
+                "elect": each.is_best,
+                "log_start_offset": each.epochs.log_start_offset,
+                "log_end_offset": each.epochs.log_end_offset,
+                "high_watermark": each.epochs.high_watermark,
+                "leader_epoch": each.epochs.latest,
+                "epochs": [[entry.leader_epoch, entry.start_offset] for entry in each.epochs.entries],
+                "unique_from": each.unique.first,
+                "unique_to": each.unique.last,
+                "unique_count": each.unique.count,
+                "lost_if_elected": each.lost.ends,
+                "lost_count": each.lost.count,
+                "lost_committed": each.lost_committed.ends,
+                "lost_committed_count": each.lost_committed.count,
+                "truncate_to": each.truncate_to,
+                "damaged": [list(one) for one in each.damaged],
+                "compacted_count": each.compacted_count,
+                "size_bytes": each.size_bytes,
+                "topic_id": each.topic_id,
+            }
+            yield tuple(values[name] for name in REPLICA.names)
+
+
+def diff(
+    targets: Sequence[Target], *, limits: Limits = DEFAULT_LIMITS, jobs: int = 1, advance: Advance = no_progress
+) -> Iterator[PartitionResult | Finding | Matching]:
+    """First what was matched, then findings about directories, and the result of each partition.
+
+    Raises InputError for paths that hold no partition, or single partitions that are not one, and WorkerDied.
+    """
+    matching = matched(targets, limits)
+    yield matching
+    yield from matching.findings
+    groups = matching.groups
+    jobs = min(jobs, len(groups))
+    if jobs < 2 or sum(each.size_bytes for each in groups) < _WORTH_SHARING_BYTES:
+        for group in groups:
+            yield compared(group, limits, advance)
+        return
+
+    def compare(number: int, outbox: Outbox) -> None:
+        outbox.send(compared(groups[number], limits, no_progress))
+
+    with Workers(jobs, compare) as workers:
+        for number, results in workers.results(range(len(groups))):
+            yield from results
+            advance(groups[number].size_bytes)
+
+
+def compared(group: Replicas, limits: Limits, advance: Advance) -> PartitionResult:
+    """Compare the replicas of one partition."""
+    comparison = Comparison(group, limits, advance)
+    comparison.run()
+    logs = comparison.logs
+    findings: list[Finding] = []
+    not_checked: list[str] = []
+    for log in logs:
+        findings += log.findings
+    epochs = [_epochs(log, findings, not_checked, limits) for log in logs]
+    best = min(range(len(logs)), key=lambda number: _order(number, comparison, epochs))
+    truncate_to = [
+        [None if leader is follower else follower.truncated_by(leader) for follower in epochs] for leader in epochs
+    ]
+    replicas = []
+    for number, (log, difference) in enumerate(zip(logs, comparison.differences, strict=True)):
+        kind = offset = None
+        if number != best:
+            pair = comparison.pairs[min(number, best), max(number, best)]
+            kind, offset = pair.kind, pair.offset
+            if kind == "behind" and log.log_end_offset > logs[best].log_end_offset:
+                kind = "diverged"  # it has what the better one lacks
+        if difference.undecided_count:
+            words = f"whether {difference.undecided_count} records that {log.replica.path} lacks were compacted away"
+            not_checked.append(words)
+        replicas.append(
+            ReplicaResult(
+                path=str(log.replica.path),
+                node_id=log.replica.node_id,
+                topic_id=log.replica.topic_id,
+                kind=kind,
+                offset=offset,
+                is_best=number == best,
+                epochs=epochs[number],
+                unique=difference.unique,
+                lost=difference.lost,
+                lost_committed=difference.lost_committed,
+                truncate_to=truncate_to[best][number],
+                damaged=merged(log.damaged),
+                compacted_count=difference.compacted_count,
+                size_bytes=log.replica.size_bytes,
+            )
+        )
+    kind, offset = _gravest(comparison.pairs.values())
+    return PartitionResult(
+        topic=group.topic,
+        number=group.number,
+        name=group.name,
+        kind=kind,
+        offset=offset,
+        replicas=replicas,
+        truncate_to=truncate_to,
+        findings=findings,
+        not_checked=not_checked,
+        is_complete=all(log.is_complete for log in logs)
+        and not any(each.undecided_count for each in comparison.differences),
+    )
+
+
+def _order(number: int, comparison: Comparison, epochs: list[ReplicaEpochs]) -> tuple[int, ...]:
+    """What makes a replica the better one: fewer committed records lost, later epoch, longer log, fewer lost at all."""
+    difference = comparison.differences[number]
+    latest = epochs[number].latest
+    return (
+        difference.lost_committed.count,
+        0 if latest is None else -latest,
+        -epochs[number].log_end_offset,
+        difference.lost.count,
+        number,
+    )
+
+
+def _gravest(pairs: Iterable[PairDifference]) -> tuple[str, int | None]:
+    """The gravest kind of all pairs, and its first offset."""
+    found = [(KINDS.index(pair.kind), pair.offset) for pair in pairs]
+    gravest = min(rank for rank, _ in found)
+    offsets = [offset for rank, offset in found if rank == gravest and offset is not None]
+    return KINDS[gravest], min(offsets, default=None)
+
+
+def _epochs(log: ReplicaLog, findings: list[Finding], not_checked: list[str], limits: Limits) -> ReplicaEpochs:
+    """The leader epochs of a replica; what is not known of it is noted."""
+    replica = log.replica
+    noted: tuple[EpochEntry, ...] = ()
+    path = replica.partition.leader_epoch_checkpoint
+    if path is None:
+        not_checked.append(
+            f"the leader epochs of {replica.path} are those of its batches: no {layout.LEADER_EPOCH_CHECKPOINT}"
+        )
+    else:
+        try:
+            noted = leader_epoch_checkpoint.read(path, limits).entries
+        except KafkaLogError as error:
+            findings.append(finding_of(error, replica.partition.location(path)))
+    if replica.offsets.high_watermark is None:
+        reason = replica.offsets.unknown.get("high_watermark", "")
+        not_checked.append(f"which records of {replica.path} were committed: {reason}")
+    return replica_epochs(
+        noted,
+        log.epochs,
+        log_start_offset=replica.log_start_offset,
+        log_end_offset=log.log_end_offset,
+        high_watermark=replica.offsets.high_watermark,
+    )

@@ -1,0 +1,337 @@
+"""The log of one replica, read chunk by chunk from segment to segment, beside the logs of the other replicas.
+
+Where the bytes are those that another replica has at the same place, the batches are taken from there: they are
+neither looked for nor checked a second time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format.errors import KafkaLogError
+from format.files.leader_epoch_checkpoint import EpochEntry
+from format.findings import Finding, finding, finding_of
+from format.io.source import FileSource, check_unchanged
+from format.limits import Limits
+from format.location import Location
+from format.log.batch_chunk import BatchChunk
+from format.log.batch_table import BatchTable
+from format.log.walker import batch_chunks
+from format.node.segment import Segment
+from format.scan.progress import Advance
+from format.scan.read_log import LogChunk, opened_chunks
+from format.scan.selection import EVERYTHING
+from format.value_class import value_class
+from format.verbs.diff.offset_ranges import Int64s, Range
+from format.verbs.diff.replicas import Replica
+
+_MAX_OFFSET = 2**63 - 1
+#: So many ranges and findings of damage are kept for one replica.
+MOST_DAMAGED = 1000
+
+
+@value_class
+class Window:
+    """Batches of one chunk: their rows, and their first and last offsets, which rise."""
+
+    chunk: BatchChunk
+    rows: NDArray[np.intp]
+    base_offset: Int64s
+    last_offset: Int64s
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    @property
+    def table(self) -> BatchTable:
+        return self.chunk.table.rows(self.rows)
+
+    def picked(self, which: NDArray[np.bool_]) -> Window:
+        """The batches that a mask picks."""
+        return Window(self.chunk, self.rows[which], self.base_offset[which], self.last_offset[which])
+
+
+@dataclass(slots=True)
+class _OpenSegment:
+    """The segment that is being read. ``walked`` is None as long as all its batches came from another replica."""
+
+    segment: Segment
+    next_base_offset: int | None
+    location: Location
+    source: FileSource
+    position: int = 0
+    after_offset: int | None = None
+    walked: Iterator[LogChunk | Finding] | None = None
+
+
+class ReplicaLog:
+    """Reads a log chunk by chunk: ``chunk`` is the current one, None before the first and after the last.
+
+    ``damaged`` are the offsets that are known to be unreadable so far, ``epochs`` the leader epochs of the batches so
+    far. ``findings`` grows, and may be emptied by the reader.
+    """
+
+    def __init__(self, replica: Replica, limits: Limits, advance: Advance) -> None:
+        self.replica = replica
+        self.chunk: BatchChunk | None = None
+        self.is_at_end = False
+        self.is_complete = True
+        self.findings: list[Finding] = []
+        self.damaged: list[Range] = []
+        self.epochs: list[EpochEntry] = []
+        self.highest_offset = -1
+        self._limits = limits
+        self._advance = advance
+        self._segments = iter(replica.partition.segments)
+        self._open: _OpenSegment | None = None
+        self._rows: NDArray[np.intp] = np.empty(0, np.intp)
+        self._bases: Int64s = np.empty(0, np.int64)
+        self._ends: Int64s = np.empty(0, np.int64)
+        self._next = 0
+        self.is_plain = False  # whether every batch of the chunk is sound, so that another replica may share it
+
+    # -- what is left of the current chunk ---------------------------------------------------------------------
+
+    @property
+    def has_batches(self) -> bool:
+        return self._next < len(self._rows)
+
+    @property
+    def is_untouched(self) -> bool:
+        """Whether nothing of the current chunk was compared yet."""
+        return self._next == 0
+
+    @property
+    def last_offset(self) -> int:
+        """The last offset of the current chunk."""
+        return int(self._ends[-1])
+
+    @property
+    def first_offset(self) -> int:
+        """The first offset of what is left of the current chunk."""
+        return int(self._bases[self._next])
+
+    @property
+    def log_end_offset(self) -> int:
+        """The offset after the last batch so far; of a log without batches the base offset of its last segment."""
+        segments = self.replica.partition.segments
+        return max(self.highest_offset + 1, segments[-1].base_offset if segments else 0)
+
+    def window(self, last: int) -> Window | None:
+        """What is left of the current chunk up to an offset; None where nothing is."""
+        if self.chunk is None:
+            return None
+        some = slice(self._next, int(np.searchsorted(self._bases, last, "right")))
+        if some.start >= some.stop:
+            return None
+        return Window(self.chunk, self._rows[some], self._bases[some], self._ends[some])
+
+    def consume(self, last: int) -> None:
+        """Let go of the batches that end at an offset or before it."""
+        self._next = int(np.searchsorted(self._ends, last, "right"))
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def load(self, others: list[ReplicaLog]) -> None:
+        """Make the next chunk with batches the current one, or come to the end."""
+        while not self.is_at_end:
+            try:
+                if self._open is None and not self._open_next():
+                    self.is_at_end, self.chunk = True, None
+                    return
+                chunk = self._next_chunk(others)
+            except KafkaLogError as error:
+                self._leave_unread(error)
+                continue
+            if chunk is not None and self._take(chunk):
+                return
+
+    def close(self) -> None:
+        """Close the open file."""
+        if self._open is not None:
+            self._open.source.close()
+            self._open = None
+
+    def _open_next(self) -> bool:
+        segment = next(self._segments, None)
+        if segment is None:
+            return False
+        partition = self.replica.partition
+        if segment.log is None:
+            raise ValueError("a segment of a partition has a log")
+        location = partition.location(segment.log, segment.base_offset)
+        next_base_offset = partition.next_base_offset(segment)
+        try:
+            source = FileSource(segment.log)
+        except KafkaLogError as error:
+            self._note(finding_of(error, location))
+            self._note_unread(segment.base_offset, next_base_offset)
+            return self._open_next()
+        self._open = _OpenSegment(segment, next_base_offset, location, source)
+        return True
+
+    def _next_chunk(self, others: list[ReplicaLog]) -> BatchChunk | None:
+        """The next chunk of the open segment, or the same of another replica; None at the segment's end."""
+        opened = self._opened
+        if opened.walked is None:
+            if opened.position >= opened.source.size_bytes:
+                self._end_segment()
+                return None
+            for other in others:
+                chunk = self._shared_chunk(other)
+                if chunk is not None:
+                    self._advance_to(opened, chunk)
+                    return chunk
+            opened.walked = self._walk(opened)
+        for item in opened.walked:
+            if isinstance(item, Finding):
+                self._note(item)
+            else:
+                self._advance_to(opened, item.chunk)
+                return item.chunk
+        self._end_segment()
+        return None
+
+    @property
+    def _opened(self) -> _OpenSegment:
+        if self._open is None:
+            raise ValueError("no segment is open")
+        return self._open
+
+    def _advance_to(self, opened: _OpenSegment, chunk: BatchChunk) -> None:
+        self._advance(chunk.covered_bytes)
+        opened.position = chunk.buffer_position + chunk.covered_bytes
+        if len(chunk.table):
+            opened.after_offset = chunk.table.last_offset_of(len(chunk.table) - 1)
+
+    def _walk(self, opened: _OpenSegment) -> Iterator[LogChunk | Finding]:
+        chunks = batch_chunks(
+            opened.source,
+            opened.position,
+            after_offset=opened.after_offset,
+            read_from=0,
+            limits=self._limits,
+        )
+        is_last = opened.next_base_offset is None
+        return opened_chunks(
+            opened.source, chunks, opened.location, EVERYTHING, is_last_segment=is_last, limits=self._limits
+        )
+
+    def _shared_chunk(self, other: ReplicaLog) -> BatchChunk | None:
+        """The other's chunk, if the bytes here are the same at the same position of the same segment."""
+        opened, chunk = self._opened, other.chunk
+        if other is self or chunk is None or chunk.buffer is None or not other.is_plain:
+            return None
+        if other.replica_segment_base != opened.segment.base_offset or chunk.buffer_position != opened.position:
+            return None
+        content = opened.source.read_at(opened.position, len(chunk.buffer))
+        if content == chunk.buffer.obj:  # bytes against bytes: memoryviews are compared element by element
+            return chunk
+        covered = chunk.covered_bytes
+        if len(content) < covered or content[:covered] != bytes(chunk.buffer[:covered]):
+            return None
+        return chunk
+
+    @property
+    def replica_segment_base(self) -> int:
+        """The base offset of the segment that the current chunk lies in; -1 where that is no more open."""
+        return -1 if self._open is None else self._open.segment.base_offset
+
+    def _end_segment(self) -> None:
+        opened = self._opened
+        self._advance(max(opened.source.size_bytes - opened.position, 0))
+        path, state = opened.source.path, opened.source.state
+        self.close()
+        check_unchanged(path, state, opened.location)
+
+    def _leave_unread(self, error: KafkaLogError) -> None:
+        """Note that the rest of a segment cannot be read, and go on after it."""
+        opened = self._open
+        self._note(finding_of(error, self.replica.partition.location() if opened is None else opened.location))
+        if opened is None:
+            return
+        self._note_unread(max(self.highest_offset + 1, opened.segment.base_offset), opened.next_base_offset)
+        self.close()
+
+    def _note_unread(self, first: int, next_base_offset: int | None) -> None:
+        self.is_complete = False
+        last = _MAX_OFFSET if next_base_offset is None else next_base_offset - 1
+        if first <= last:
+            self.damaged.append((first, last))
+
+    def _note(self, found: Finding) -> None:
+        if found.lost_offsets is not None:
+            self.note_damaged(found.lost_offsets)
+        if len(self.findings) < MOST_DAMAGED:
+            self.findings.append(found)
+
+    def note_damaged(self, lost: Range) -> None:
+        """Add offsets that cannot be read."""
+        if len(self.damaged) < MOST_DAMAGED:
+            self.damaged.append(lost)
+        else:  # too many to tell apart: the last range takes the rest
+            self.damaged[-1] = (min(self.damaged[-1][0], lost[0]), max(self.damaged[-1][1], lost[1]))
+
+    def _take(self, chunk: BatchChunk) -> bool:
+        """Make a chunk the current one; False if it has no batch that can be compared."""
+        table, opened = chunk.table, self._opened
+        sound = table.crc_valid == 1
+        if chunk.repeated is not None:
+            sound &= ~chunk.repeated
+        rows = np.flatnonzero(sound)
+        bases, ends = table.base_offset[rows], table.last_offset[rows]
+        least = max(self.highest_offset + 1, opened.segment.base_offset)
+        most = _MAX_OFFSET - 1 if opened.next_base_offset is None else opened.next_base_offset - 1
+        kept = _rising(bases, ends, least, most)
+        if not kept.all():
+            self._note_misplaced(table, rows[~kept], opened.location)
+            rows, bases, ends = rows[kept], bases[kept], ends[kept]
+        self._rows, self._bases, self._ends, self._next = rows, bases, ends, 0
+        if not len(rows):
+            return False
+        self.chunk = chunk
+        is_whole = len(rows) == len(table) and chunk.damage is None
+        self.is_plain = is_whole and chunk.buffer is not None and isinstance(chunk.buffer.obj, bytes)
+        self.highest_offset = int(ends[-1])
+        self._note_epochs(table, rows)
+        return True
+
+    def _note_misplaced(self, table: BatchTable, rows: NDArray[np.intp], location: Location) -> None:
+        row = int(rows[0])
+        where = location.at(int(table.position[row]), int(table.size_bytes[row]), int(table.base_offset[row]))
+        words = f"{len(rows)} batches claim offsets that do not follow those before them: they are not compared"
+        self._note(finding("offset-not-increasing", where, words))
+
+    def _note_epochs(self, table: BatchTable, rows: NDArray[np.intp]) -> None:
+        highest = self.epochs[-1].leader_epoch if self.epochs else -1
+        epochs = np.where(table.magic[rows] == 2, table.leader_epoch[rows], -1)
+        if len(epochs) and int(epochs.max()) > highest:
+            running = np.maximum.accumulate(np.concatenate(([highest], epochs)))
+            for at in np.flatnonzero(running[1:] > running[:-1]).tolist():
+                self.epochs.append(EpochEntry(int(epochs[at]), int(table.base_offset[rows[at]])))
+
+
+def _rising(bases: Int64s, ends: Int64s, least: int, most: int) -> NDArray[np.bool_]:
+    """Which batches have offsets inside the bounds, each after those of the one before.
+
+    Where two contradict each other, the one is left out that does not fit between its neighbours: a base offset is not
+    covered by the CRC, so a single wrong one must not make all that follow it wrong.
+    """
+    kept: NDArray[np.bool_] = (bases >= least) & (ends <= most) & (bases <= ends)
+    if kept.all() and (bases[1:] > ends[:-1]).all():
+        return kept
+    taken: list[int] = []
+    for row in np.flatnonzero(kept).tolist():
+        if taken and bases[row] <= ends[taken[-1]]:
+            before = int(ends[taken[-2]]) if len(taken) > 1 else least - 1
+            if bases[row] <= before:
+                continue
+            taken.pop()
+        taken.append(row)
+    result = np.zeros(len(bases), bool)
+    result[taken] = True
+    return result

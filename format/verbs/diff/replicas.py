@@ -1,0 +1,194 @@
+"""The replicas below some paths: partition directories of one topic id and number, in several log directories."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from format import layout
+from format.errors import InputError, KafkaLogError, NotALogDir
+from format.files import meta_properties, partition_metadata
+from format.findings import Finding, finding, finding_of
+from format.limits import Limits
+from format.location import Location
+from format.node.checkpoints import Checkpoints
+from format.node.file_location import location_of_directory
+from format.node.log_dir import Kind, LogDir, directory_around, read_log_dir
+from format.node.offsets import PartitionOffsets, offsets_of
+from format.node.partition import Partition
+from format.node.target import Target
+from format.value_class import value_class
+
+
+@value_class
+class Replica:
+    """One copy of a partition, and what the files beside its log say of it."""
+
+    partition: Partition
+    offsets: PartitionOffsets
+    topic_id: str | None = None
+    node_id: int | None = None
+    was_cleaned: bool | None = None  # by compaction, as the checkpoint of the cleaner says; None where there is none
+
+    @property
+    def path(self) -> Path:
+        return self.partition.path
+
+    @property
+    def log_start_offset(self) -> int:
+        """The first offset that a broker serves of what lies here."""
+        return max(self.offsets.log_start_offset or 0, self.offsets.local_start_offset or 0)
+
+    @property
+    def size_bytes(self) -> int:
+        """Bytes of the logs."""
+        return self.partition.sizes.log_size_bytes
+
+
+@dataclass(slots=True)
+class Replicas:
+    """The replicas of one partition, in the order of the paths."""
+
+    topic: str | None
+    number: int | None
+    replicas: list[Replica] = field(default_factory=list)
+
+    @property
+    def name(self) -> str:
+        """The partition's name; for a directory of another name, the directory's."""
+        return f"{self.topic}-{self.number}" if self.topic is not None else self.replicas[0].partition.name
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(each.size_bytes for each in self.replicas)
+
+
+@dataclass(slots=True)
+class Matching:
+    """What lies below the paths: partitions with several replicas, and the names of those with one only."""
+
+    groups: list[Replicas] = field(default_factory=list)
+    single: list[str] = field(default_factory=list)
+    findings: list[Finding] = field(default_factory=list)
+
+
+def matched(targets: Sequence[Target], limits: Limits) -> Matching:
+    """Match the partitions of log directories by topic, number and topic id.
+
+    Partition directories that are given one by one are replicas of each other whatever they are called. Raises
+    InputError for a path without a partition, and for partition directories of different partitions.
+    """
+    for target in targets:
+        if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
+            raise NotALogDir("diff compares partitions and log directories", Location(str(target.path)))
+    result = Matching()
+    if all(target.kind is Kind.PARTITION for target in targets):
+        _match_partitions(targets, limits, result)
+        return result
+    groups: dict[tuple[str, int], list[Replicas]] = {}
+    for replica in _found(targets, limits, result.findings):
+        key = replica.partition.key
+        if key is not None and replica.partition.mark is None:
+            _add(groups.setdefault(key, []), replica)
+    for key in sorted(groups):
+        if len(groups[key]) > 1:
+            result.findings.append(_conflict(groups[key]))
+        for group in groups[key]:
+            if len(group.replicas) > 1:
+                result.groups.append(group)
+            else:
+                result.single.append(group.name)
+    return result
+
+
+def _match_partitions(targets: Sequence[Target], limits: Limits, result: Matching) -> None:
+    replicas = list(_found(targets, limits, result.findings))
+    keys = sorted({each.partition.key for each in replicas if each.partition.key is not None})
+    if len(keys) > 1:
+        names = " and ".join(f"{topic}-{number}" for topic, number in keys[:2])
+        raise InputError(f"{names} are different partitions, not replicas of one", Location(str(targets[0].path)))
+    topic, number = keys[0] if keys else (None, None)
+    groups: list[Replicas] = []
+    for replica in replicas:
+        _add(groups, replica)
+    if len(groups) > 1:
+        result.findings.append(_conflict(groups))
+    for group in groups:
+        group.topic, group.number = topic, number
+        if len(group.replicas) > 1:
+            result.groups.append(group)
+        else:
+            result.single.append(group.name)
+
+
+def _add(groups: list[Replicas], replica: Replica) -> None:
+    """Add a replica to the group of its topic id; one without a topic id belongs to the first."""
+    for group in groups:
+        known = next((each.topic_id for each in group.replicas if each.topic_id is not None), None)
+        if known is None or replica.topic_id is None or known == replica.topic_id:
+            group.replicas.append(replica)
+            return
+    groups.append(Replicas(replica.partition.topic, replica.partition.number, [replica]))
+
+
+def _conflict(groups: list[Replicas]) -> Finding:
+    first, second = groups[0].replicas[0], groups[1].replicas[0]
+    return finding(
+        "topic-id-conflict",
+        second.partition.location(),
+        f"the topic id is {second.topic_id}, in {first.path} it is {first.topic_id}: these are not replicas of one "
+        "partition",
+        expected=first.topic_id,
+        actual=second.topic_id,
+    )
+
+
+def _found(targets: Iterable[Target], limits: Limits, findings: list[Finding]) -> Iterator[Replica]:
+    """The replicas at and below the targets; findings are added about what cannot be listed."""
+    for target in targets:
+        if target.kind is Kind.PARTITION:
+            try:
+                log_dir = read_log_dir(directory_around(target.path))
+                node_id = _node_id(log_dir, limits)
+            except KafkaLogError:
+                node_id = None  # a directory that was copied by itself
+            yield _replica(target.partition, target.checkpoints_around(limits), node_id, limits, findings)
+            continue
+        findings.extend(target.link_findings())
+        for log_dir in target.log_dirs:
+            findings.extend(log_dir.unread_findings())
+            checkpoints = log_dir.checkpoints(limits)
+            findings.extend(checkpoints.findings)
+            node_id = _node_id(log_dir, limits)
+            for path in log_dir.partitions:
+                try:
+                    partition = log_dir.partition(path)
+                except KafkaLogError as error:
+                    findings.append(finding_of(error, location_of_directory(path)))
+                    continue
+                yield _replica(partition, checkpoints, node_id, limits, findings)
+
+
+def _replica(
+    partition: Partition, checkpoints: Checkpoints, node_id: int | None, limits: Limits, findings: list[Finding]
+) -> Replica:
+    topic_id = None
+    if partition.metadata is not None:
+        try:
+            topic_id = partition_metadata.read(partition.metadata, limits).topic_id
+        except KafkaLogError as error:
+            findings.append(finding_of(error, partition.location(partition.metadata)))
+    was_cleaned = None
+    if layout.CLEANER_OFFSET_CHECKPOINT in checkpoints.by_name:
+        was_cleaned = checkpoints.offset(layout.CLEANER_OFFSET_CHECKPOINT, partition.key) is not None
+    return Replica(partition, offsets_of(partition, checkpoints), topic_id, node_id, was_cleaned)
+
+
+def _node_id(log_dir: LogDir, limits: Limits) -> int | None:
+    if log_dir.meta_properties is None:
+        return None
+    try:
+        return meta_properties.read(log_dir.meta_properties, limits).node_id
+    except KafkaLogError:
+        return None  # ls and verify report it

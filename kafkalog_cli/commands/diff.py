@@ -1,0 +1,125 @@
+"""kafkalog diff: where replicas of a partition part, which one is right, and what each election would lose."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from kafkalog_cli.options.guards import Guards
+from kafkalog_cli.options.judging import Judging
+from kafkalog_cli.options.output import DocumentOutput
+from kafkalog_cli.options.reading import Paths
+from kafkalog_cli.options.work import Work
+
+if TYPE_CHECKING:
+    from format.verbs.diff.diff import PartitionResult
+    from format.verbs.diff.replicas import Matching
+    from kafkalog_cli.runner import Run
+
+EXAMPLES = (
+    ("kafkalog diff node-1/orders-0 node-2/orders-0", "two replicas of one partition"),
+    ("kafkalog diff node-1 node-2 node-3", "all partitions that are in more than one of these log directories"),
+    ("kafkalog diff backup/", "the same for all log directories below a directory"),
+    (
+        'kafkalog diff --format jsonl node-1 node-2 | jq -c \'select(.type == "divergence" and .kind == "diverged")\'',
+        "only partitions that Kafka would truncate, or that it would leave different",
+    ),
+)
+
+_TABLE_COLUMNS = {
+    "divergence": ("topic", "partition", "kind", "offset", "leader_epoch", "log_end_offset"),
+    "replica": (
+        "node_id",
+        "kind",
+        "log_end_offset",
+        "truncate_to",
+        "lost_if_elected",
+        "lost_committed_count",
+        "high_watermark",
+        "unique_from",
+        "unique_to",
+        "path",
+    ),
+}
+
+
+def diff(paths: Paths, output: DocumentOutput, judging: Judging, guards: Guards, work: Work) -> None:
+    """Compare replicas: where they part, which one is right, what each election would lose.
+
+    Replicas are compared by leader epoch, batch and content, and every CRC is computed: one that was recompressed or
+    compacted is told from one that lost records. Partitions of log directories are matched by topic, number and topic
+    id. Nothing is written. The exit status is 1 where a difference was found.
+    """
+    from format.columns import DIVERGENCE
+    from format.findings import Finding
+    from format.node.target import Target
+    from format.verbs.diff.diff import PartitionResult
+    from format.verbs.diff.diff import diff as diff_of
+    from kafkalog_cli.runner import Run
+
+    with (
+        work.reading(),
+        Run("diff", output, judging, paths=paths, main_schema=DIVERGENCE, table_columns=_TABLE_COLUMNS) as run,
+    ):
+        targets = [Target(path) for path in paths]
+        shown = _Shown(run)
+        progress = run.progress(lambda: shown.total_bytes)
+        for item in diff_of(targets, limits=guards.limits, jobs=work.process_count, advance=progress.advance):
+            if isinstance(item, Finding):
+                run.finding(item)
+            elif isinstance(item, PartitionResult):
+                shown.take(item)
+            else:
+                shown.begin(item)
+        shown.finish()
+
+
+class _Shown:
+    """Writes the results to the run, and says what they mean."""
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._kinds: list[str] = []
+        self._sentences = 0
+        self.total_bytes = 0
+
+    def begin(self, matching: Matching) -> None:
+        """Say what is compared, and what is not."""
+        from kafkalog_cli.exit_codes import Condition
+
+        self.total_bytes = sum(each.size_bytes for each in matching.groups)
+        if matching.single:
+            count = len(matching.single)
+            names = ", ".join(matching.single[:3]) + (", …" if count > 3 else "")
+            words = "a partition" if count == 1 else f"{count} partitions"
+            self._run.not_checked(f"{words} with one replica here: {names}")
+        if not matching.groups:
+            self._run.condition(Condition.INCOMPLETE)
+
+    def take(self, result: PartitionResult) -> None:
+        from format.columns import DIVERGENCE, REPLICA
+        from format.verbs.diff.sentence import MOST_SENTENCES, sentence
+        from kafkalog_cli.exit_codes import Condition
+
+        run = self._run
+        self._kinds.append(result.kind)
+        run.count(result.kind)
+        differs = result.kind != "identical"
+        if (differs or any(each.damaged for each in result.replicas)) and self._sentences < MOST_SENTENCES:
+            self._sentences += 1
+            run.say_now(sentence(result))
+        run.write(DIVERGENCE, (result.row(),))
+        if differs or run.format_name != "table":
+            run.write(REPLICA, result.replica_rows())
+        run.findings(result.findings)
+        for words in result.not_checked:
+            run.not_checked(words)
+        if differs:
+            run.condition(Condition.DIFFERENCE_FOUND)
+        if not result.is_complete:
+            run.condition(Condition.INCOMPLETE)
+
+    def finish(self) -> None:
+        from format.verbs.diff.sentence import overview
+
+        if self._kinds and (len(self._kinds) > 1 or not self._sentences):
+            self._run.say_now(overview(self._kinds))

@@ -1,0 +1,213 @@
+"""diff on replicas whose truth is known from the models that they were written from."""
+
+from __future__ import annotations
+
+import random
+import shutil
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from format.node.target import Target
+from format.verbs.diff import diff as diff_module
+from format.verbs.diff import replica_log
+from format.verbs.diff.diff import PartitionResult, diff
+from tests.format.verbs.diff.building_replicas import ModelBatch, ModelReplica, compacted, plain
+
+
+def compare(directory: Path, *replicas: ModelReplica, jobs: int = 1) -> PartitionResult:
+    """What diff says of replicas that are written below a directory."""
+    shutil.rmtree(directory, ignore_errors=True)
+    targets = []
+    for number, replica in enumerate(replicas):
+        log_dir = directory / f"node-{number}"
+        log_dir.mkdir(parents=True)
+        replica.write(log_dir)
+        targets.append(Target(log_dir))
+    (result,) = [each for each in diff(targets, jobs=jobs) if isinstance(each, PartitionResult)]
+    return result
+
+
+def recompressed(batches: list[ModelBatch], codec: int) -> list[ModelBatch]:
+    return [replace(each, codec=codec) for each in batches]
+
+
+def test_the_same_bytes_are_identical(tmp_path: Path) -> None:
+    result = compare(tmp_path, ModelReplica(plain(20)), ModelReplica(plain(20)))
+    assert (result.kind, result.offset) == ("identical", None)
+    assert [each.lost.count for each in result.replicas] == [0, 0]
+    assert result.truncate_to == [[None, 60], [60, None]]
+
+
+def test_other_segments_and_the_same_batches_are_identical(tmp_path: Path) -> None:
+    one, other = ModelReplica(plain(20)), ModelReplica(plain(20), segment_starts=(15, 33))
+    assert compare(tmp_path, one, other).kind == "identical"
+
+
+def test_one_that_ends_earlier_is_behind(tmp_path: Path) -> None:
+    result = compare(tmp_path, ModelReplica(plain(12), high_watermark=30), ModelReplica(plain(20), high_watermark=48))
+    assert (result.kind, result.offset, result.best) == ("behind", 36, 1)
+    short, long = result.replicas
+    assert (short.lost.first, short.lost.last, short.lost.count) == (36, 59, 24)
+    assert short.lost_committed.ends == [36, 47]
+    assert (long.unique.ends, long.lost.ends) == ([36, 59], None)
+    assert (short.kind, long.kind) == ("behind", None)
+
+
+def test_other_codecs_are_the_same_records(tmp_path: Path) -> None:
+    for codec in (1, 2, 3, 4):
+        result = compare(tmp_path, ModelReplica(plain(20)), ModelReplica(recompressed(plain(20), codec)))
+        assert (result.kind, result.offset) == ("different_bytes", 0)
+        assert [each.lost.count for each in result.replicas] == [0, 0]
+
+
+def test_merged_batches_are_the_same_records(tmp_path: Path) -> None:
+    one = plain(20)
+    pairs = zip(one[::2], one[1::2], strict=True)
+    merged = [ModelBatch(a.base_offset, b.last_offset, 0, a.records | b.records) for a, b in pairs]
+    # A record's timestamp is its batch's base and a delta, which the model keeps equal.
+    result = compare(tmp_path, ModelReplica(one), ModelReplica(merged))
+    assert (result.kind, result.offset) == ("different_bytes", 0)
+
+
+def test_compaction_is_no_loss(tmp_path: Path) -> None:
+    batches = plain(40)
+    result = compare(
+        tmp_path, ModelReplica(batches), ModelReplica(compacted(batches, 90), was_cleaned=True), ModelReplica(batches)
+    )
+    assert result.kind == "different_bytes"
+    assert [each.lost.count for each in result.replicas] == [0, 0, 0]
+    gone = len(ModelReplica(batches).records) - len(ModelReplica(compacted(batches, 90)).records)
+    assert result.replicas[1].compacted_count == gone > 50
+
+
+def test_a_hole_without_a_cleaner_is_a_loss(tmp_path: Path) -> None:
+    batches = plain(40)
+    result = compare(tmp_path, ModelReplica(batches), ModelReplica(batches[:10] + batches[12:]))
+    assert (result.kind, result.offset) == ("diverged", 30)
+    assert result.replicas[1].lost.ends == [30, 35]
+    assert result.best == 0
+
+
+def test_the_last_record_of_a_key_is_never_compacted_away(tmp_path: Path) -> None:
+    batches = plain(40)
+    lone = ModelBatch(30, 32, 0, {30: (b"only", b"1"), 31: (b"key-1", b"2"), 32: (b"key-2", b"3")})
+    whole = [*batches[:10], lone, *batches[11:]]
+    result = compare(tmp_path, ModelReplica(whole), ModelReplica(batches[:10] + batches[11:], was_cleaned=True))
+    assert (result.kind, result.offset) == ("diverged", 30)
+    assert result.replicas[1].lost.ends == [30, 30]
+    assert result.replicas[1].compacted_count == 2
+
+
+def test_a_damaged_batch_is_no_divergence(tmp_path: Path) -> None:
+    result = compare(tmp_path, ModelReplica(plain(20)), ModelReplica(plain(20), damaged={7}))
+    assert (result.kind, result.offset, result.best) == ("different_bytes", 21, 0)
+    assert result.replicas[1].damaged == [(21, 23)]
+    assert result.replicas[1].lost.ends == [21, 23]
+    assert [each.code for each in result.findings] == ["batch-crc-mismatch"]
+
+
+def test_damage_that_all_replicas_have_is_reported_for_each(tmp_path: Path) -> None:
+    result = compare(tmp_path, ModelReplica(plain(20), damaged={7}), ModelReplica(plain(20), damaged={7}))
+    assert result.kind == "identical"
+    assert [each.damaged for each in result.replicas] == [[(21, 23)], [(21, 23)]]
+    assert len(result.findings) == 2
+
+
+def test_a_replica_without_a_batch(tmp_path: Path) -> None:
+    result = compare(tmp_path, ModelReplica([]), ModelReplica(plain(3)), ModelReplica([]))
+    assert (result.kind, result.offset, result.best) == ("behind", 0, 1)
+    assert result.replicas[0].lost.ends == [0, 8]
+
+
+def test_the_same_epoch_with_other_records_is_not_repaired_by_kafka(tmp_path: Path) -> None:
+    other = [*plain(10), *plain(10, first=30, tag="b")]
+    result = compare(tmp_path, ModelReplica(plain(20)), ModelReplica(other))
+    assert (result.kind, result.offset) == ("diverged", 30)
+    assert result.truncate_to == [[None, 60], [60, None]]
+
+
+@st.composite
+def replica_pairs(draw: st.DrawFn) -> tuple[list[ModelReplica], random.Random]:
+    """A log that both replicas began with, and what became of each: cut, recompressed, diverged under another epoch."""
+    source = random.Random(draw(st.integers(0, 2**32)))
+    common = plain(source.randint(0, 30), size=source.randint(1, 5))
+    replicas = []
+    for number in range(source.choice((2, 2, 3))):
+        batches = common[: source.randint(0, len(common))] if source.random() < 0.6 else list(common)
+        batches = [replace(each, codec=source.choice((0, 0, 1, 2, 3, 4))) for each in batches]
+        end = batches[-1].last_offset + 1 if batches else 0
+        for epoch in sorted(source.sample(range(1, 5), source.randint(0, 2))):
+            size = source.randint(1, 7)
+            more = plain(
+                source.randint(1, 8), size=size, first=end, epoch=epoch, tag=source.choice(("x", f"r{number}"))
+            )
+            batches += more
+            end = more[-1].last_offset + 1
+        replica = ModelReplica(batches, high_watermark=source.choice((None, source.randint(0, end))))
+        replica.segment_starts = tuple(each.base_offset for each in batches if source.random() < 0.1)
+        replicas.append(replica)
+    return replicas, source
+
+
+@settings(max_examples=60, deadline=None)
+@given(replica_pairs())
+def test_every_offset_is_judged_as_the_models_say(
+    tmp_path_factory: pytest.TempPathFactory, pair: tuple[list[ModelReplica], random.Random]
+) -> None:
+    replicas, source = pair
+    chunk_bytes = source.choice((None, 100, 300, 2000))
+    with pytest.MonkeyPatch.context() as patch:
+        if chunk_bytes is not None:
+            whole = replica_log.batch_chunks
+            patch.setattr(
+                replica_log, "batch_chunks", lambda *args, **terms: whole(*args, **terms, chunk_bytes=chunk_bytes)
+            )
+        result = compare(tmp_path_factory.getbasetemp() / "property", *replicas)
+    records = [each.records for each in replicas]
+    ends = [each.end for each in replicas]
+    differing = set()
+    for one in range(len(replicas)):
+        for other in range(one + 1, len(replicas)):
+            both = range(min(ends[one], ends[other]))
+            differing |= {at for at in both if records[one].get(at) != records[other].get(at)}
+    if differing:
+        assert (result.kind, result.offset) == ("diverged", min(differing))
+    elif len(set(ends)) > 1:
+        assert (result.kind, result.offset) == ("behind", min(ends))
+    else:
+        assert result.kind in ("identical", "different_bytes")
+        codecs = [[(each.base_offset, each.codec) for each in replica.batches] for replica in replicas]
+        assert (result.kind == "identical") == all(each == codecs[0] for each in codecs)
+    for number, mine in enumerate(records):
+        others = [each for at, each in enumerate(records) if at != number]
+        unique = {at for at, record in mine.items() if all(each.get(at) != record for each in others)}
+        lost = {at for each in others for at, record in each.items() if mine.get(at) != record}
+        committed = {
+            at
+            for holder, each in enumerate(records)
+            for at, record in each.items()
+            if mine.get(at) != record and at < (replicas[holder].high_watermark or 0)
+        }
+        found = result.replicas[number]
+        for span, offsets in ((found.unique, unique), (found.lost, lost), (found.lost_committed, committed)):
+            assert span.count == len(offsets)
+            assert span.ends == ([min(offsets), max(offsets)] if offsets else None)
+
+
+def test_several_processes_say_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(diff_module, "_WORTH_SHARING_BYTES", 0)
+    for number in range(5):
+        ModelReplica(plain(5 + number)).write(tmp_path / "a" / f"{number}", f"t{number}-0")
+        ModelReplica(plain(9, tag="b")).write(tmp_path / "b" / f"{number}", f"t{number}-0")
+    targets = [Target(tmp_path / "a"), Target(tmp_path / "b")]
+
+    def rows(jobs: int) -> list[object]:
+        results = [each for each in diff(targets, jobs=jobs) if isinstance(each, PartitionResult)]
+        return [(each.row(), *each.replica_rows()) for each in results]
+
+    assert len(rows(1)) == 5
+    assert rows(1) == rows(3)
