@@ -22,6 +22,7 @@ from format.verbs.boot.boot import boot
 from format.verbs.boot.steps import Action, BootResult, BootTerms
 from tests.corpora import SHARED_CORPUS
 from tests.oracle.boot_mutations import Mutation, Node, copied_node, mutations
+from tests.oracle.broker import free_ports
 from tests.oracle.kafka_lab import KafkaLab
 
 _CONFIGURATION = """\
@@ -50,8 +51,7 @@ log4j.appender.out=org.apache.log4j.ConsoleAppender
 log4j.appender.out.layout=org.apache.log4j.PatternLayout
 log4j.appender.out.layout.ConversionPattern=%p %m (%c)%n
 """
-_PORT, _CONTROLLER_PORT = 31492, 31491
-_MOST_SECONDS = 30.0
+_MOST_SECONDS = 90.0  # on a busy machine
 _LOADED = re.compile(
     r"Completed load of Log\(dir=(?P<dir>.+?), topic(?:Id)?=.*?"
     r"logStartOffset=(?P<start>-?\d+), logEndOffset=(?P<end>-?\d+)\)"
@@ -120,7 +120,8 @@ class Trials:
     def _run(self, node: Node, options: list[str], end: signal.Signals = signal.SIGKILL) -> tuple[str, str]:
         properties = self._work / "server.properties"
         log_dirs = ",".join(map(str, node.log_dirs))
-        properties.write_text(_CONFIGURATION.format(log_dirs=log_dirs, port=_PORT, controller_port=_CONTROLLER_PORT))
+        port, controller_port = free_ports(2)
+        properties.write_text(_CONFIGURATION.format(log_dirs=log_dirs, port=port, controller_port=controller_port))
         command = self._lab.java_command(self.version, [*self._options, *options], extra=self._lab.logging_jars())
         output = self._work / "broker.log"
         with output.open("wb") as file:

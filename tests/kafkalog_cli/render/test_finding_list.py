@@ -20,7 +20,7 @@ def test_a_finding_says_where_what_and_at_the_end_what_to_do() -> None:
     assert PLACE.path in told
     assert "it is broken" in told
     closing = listed.closing()
-    assert "A broker: Recovery truncates" in closing
+    assert "A broker: Consumers fail on it" in closing
     assert "Next: Compare with another replica" in closing
 
 
