@@ -226,6 +226,14 @@ MATCH = RowSchema(
         _SEGMENT,
         Column("position", "int", "byte position of its batch in the segment"),
         Column("leader_epoch", "int", "partition leader epoch of its batch"),
+        Column("visibility", "string", "who sees an offset: visible, read_uncommitted_only, aborted, control, not_replicated, below_log_start, compacted, damaged or past_end"),
+        Column("is_control", "bool", "a control record: a marker that clients never see"),
+        Column("is_transactional", "bool", "part of a transaction"),
+        Column("transaction_state", "string", "open, committed or aborted; null outside transactions"),
+        Column("producer_id", "int", "producer id of its batch, -1 for none"),
+        Column("producer_epoch", "int", "producer epoch of its batch, -1 for none"),
+        Column("batch_base_offset", "int", "base offset of its batch"),
+        Column("crc_valid", "bool", "whether the CRC of its batch is that of the bytes"),
     ),
 )
 FILE_MATCH = RowSchema(

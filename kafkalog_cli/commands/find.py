@@ -84,7 +84,7 @@ def find(sought: Sought, output: DocumentOutput, judging: Judging, guards: Guard
     schema = STEP if sought.explain else MATCH
     with Run("find", output, judging, paths=[sought.partition], main_schema=schema) as run:
         for item in _search(_opened(sought.partition), sought, guards.limits):
-            _show(run, item, sought.explain, output.quiet)
+            _show(run, item, sought.explain)
 
 
 def _opened(path: str) -> Partition:
@@ -111,12 +111,11 @@ def _search(partition: Partition, sought: Sought, limits: Limits) -> Iterator[Lo
     return find_max_timestamp(partition, past_high_watermark=is_past, limits=limits)
 
 
-def _show(run: Run, item: LookupStep | Result, explain: bool, quiet: bool) -> None:
+def _show(run: Run, item: LookupStep | Result, explain: bool) -> None:
     from format.columns import MATCH, STEP
     from format.findings import Finding
     from format.verbs.find.trace import Match, TraceStep, match_row, step_row
     from kafkalog_cli.exit_codes import Condition
-    from kafkalog_cli.messages import say
 
     if isinstance(item, TraceStep):
         if explain:
@@ -125,12 +124,17 @@ def _show(run: Run, item: LookupStep | Result, explain: bool, quiet: bool) -> No
     if isinstance(item, Finding):
         run.finding(item)
         return
+    row: Match | None = None
     if isinstance(item, Match):
-        run.write(MATCH, (match_row(item),))
-        words = item.note and f"offset {item.location.offset} is {item.note}"
+        row, words = item, item.note or ("visible to every consumer" if item.visibility is not None else "")
+        words = words and f"offset {item.location.offset} is {words}"
     else:
+        row, words = item.answer, f"not found: {item.reason}"
         run.condition(Condition.NOTHING_FOUND)
-        words = f"not found: {item.reason}"
+    if words:
+        run.say_now(words)
+    if row is not None:
+        run.write(MATCH, (match_row(row),))
     run.count("bytes_read", item.bytes_read)
-    if words and not quiet:
-        say(words)
+    if isinstance(item, Match) and item.visibility_bytes_read:
+        run.count("visibility_bytes_read", item.visibility_bytes_read)

@@ -11,7 +11,8 @@ from typing import Annotated
 
 import typer
 
-from format.columns import MATCH
+from format.columns import MATCH as WHOLE_MATCH
+from format.columns import RowSchema
 from format.errors import ChecksumMismatch, LimitExceeded, NotALogDir, UnreadableFile
 from format.findings import finding
 from format.location import Location
@@ -27,6 +28,7 @@ from kafkalog_cli.runner import Run
 
 EXAMPLES = (("kafkalog fake /data", "everything"), ("kafkalog fake --limit 3 /data", "three rows"))
 
+MATCH = RowSchema("match", WHOLE_MATCH.columns[:7])  # a short row type
 ENDINGS = (
     "well", "crc", "input", "not-a-log-dir", "limit", "os-error", "bug", "system-exit", "usage",
     "nothing-found", "finding", "info", "not-checked", "sleep", "stacktrace",

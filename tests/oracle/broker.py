@@ -7,6 +7,7 @@ import signal
 import socket
 import subprocess
 import time
+from collections.abc import Mapping
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -50,11 +51,14 @@ _START_SECONDS = 90
 class Broker:
     """The context in which it runs; ``log_text`` is what it said."""
 
-    def __init__(self, lab: KafkaLab, version: str, log_dir: Path, work: Path) -> None:
+    def __init__(
+        self, lab: KafkaLab, version: str, log_dir: Path, work: Path, settings: Mapping[str, str] | None = None
+    ) -> None:
         self._lab = lab
         self._version = version
         self._log_dir = log_dir
         self._work = work
+        self._settings = settings or {}
         self.port, self._controller_port = free_ports(2)
         self._output = work / "broker.log"
 
@@ -71,7 +75,10 @@ class Broker:
         properties = self._work / "server.properties"
         properties.write_text(
             _CONFIGURATION.format(port=self.port, controller_port=self._controller_port, log_dir=self._log_dir)
+            + "".join(f"{name}={value}\n" for name, value in self._settings.items())
         )
+        if not (self._log_dir / "meta.properties").exists():
+            self._format(properties)
         log4j = self._work / "log4j.properties"
         log4j.write_text(_LOG4J)
         options = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1", f"-Dlog4j.configuration=file:{log4j}"]
@@ -86,6 +93,12 @@ class Broker:
             self._process.wait()
             raise
         return self
+
+    def _format(self, properties: Path) -> None:
+        """Prepare an empty log directory."""
+        command = [*self._lab.java_command(self._version), "kafka.tools.StorageTool", "format", "--config"]
+        command += [str(properties), "--cluster-id", "oracleoracleoracleoracg"]
+        subprocess.run(command, check=True, capture_output=True, timeout=60)
 
     def _wait(self) -> None:
         end = time.monotonic() + _START_SECONDS

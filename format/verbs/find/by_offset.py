@@ -8,7 +8,7 @@ from dataclasses import replace
 from format.value_class import value_class
 from format.verbs.find.bounds import Bounds
 from format.verbs.find.segment_lookup import FoundRecord, LookupSegment
-from format.verbs.find.trace import LookupStep, Match, NotFound, Result
+from format.verbs.find.trace import LookupStep, Match, NotFound, Result, Visibility
 
 
 @value_class
@@ -26,23 +26,26 @@ def offset_lookup(segments: list[LookupSegment], bounds: Bounds, offset: int) ->
         f"offset {offset} lies below the log start offset {bounds.log_start_offset} ({bounds.log_start_source})"
     )
     if not segments:
-        return NotFound("the partition has no segment")
+        is_below = offset < bounds.log_start_offset
+        visibility = Visibility.BELOW_LOG_START if is_below else Visibility.PAST_END
+        return NotFound("the partition has no segment", visibility=visibility)
     if bounds.log_start_offset <= offset < segments[0].base_offset:
         return NotFound(f"offset {offset} lies in remote storage, which is not read")
     if offset < segments[0].base_offset:
-        return NotFound(below_start)
+        return NotFound(below_start, visibility=Visibility.BELOW_LOG_START)
     number = max(number for number, segment in enumerate(segments) if segment.base_offset <= offset)
     detail = f", {number + 1} of {len(segments)}: the greatest base offset at or below {offset}"
     yield segments[number].segment_step(detail)
     found = yield from _next_record(segments[number:], offset)
     match = found.match
     if match is None or match.location.offset != offset:
-        return _not_there(found, offset)
+        result = _not_there(found, offset)
+        return replace(result, visibility=Visibility.BELOW_LOG_START) if offset < bounds.log_start_offset else result
     if offset < bounds.log_start_offset:
-        return NotFound(f"{below_start}; its record is still in the file", match)
-    if bounds.high_watermark is not None and offset >= bounds.high_watermark:
-        mark = f"at or past the high watermark {bounds.high_watermark} of the checkpoint"
-        return replace(match, note=f"{mark}, so not yet served to consumers")
+        answer = replace(match, visibility=Visibility.BELOW_LOG_START)
+        return NotFound(
+            f"{below_start}; its record is still in the file", match, visibility=answer.visibility, answer=answer
+        )
     return match
 
 
@@ -50,12 +53,14 @@ def _not_there(found: _Next, offset: int) -> NotFound:
     match, end = found.match, found.log_end_offset
     if match is None:
         if found.lost is not None:
-            return NotFound(found.lost)
+            return NotFound(found.lost, visibility=Visibility.DAMAGED)
         if end is not None and offset < end:
-            return NotFound(f"offset {offset} is gone: no record is left from there to the log end offset {end}")
-        return NotFound(f"offset {offset} lies at or past the log end offset {end}")
+            reason = f"offset {offset} is gone: no record is left from there to the log end offset {end}"
+            return NotFound(reason, visibility=Visibility.COMPACTED)
+        return NotFound(f"offset {offset} lies at or past the log end offset {end}", visibility=Visibility.PAST_END)
     reason = found.lost or f"offset {offset} is not in the log: compacted, or never written"
-    return NotFound(f"{reason}; the next record is at offset {match.location.offset}", match)
+    visibility = Visibility.DAMAGED if found.lost is not None else Visibility.COMPACTED
+    return NotFound(f"{reason}; the next record is at offset {match.location.offset}", match, visibility=visibility)
 
 
 def _next_record(segments: list[LookupSegment], offset: int) -> Generator[LookupStep, None, _Next]:

@@ -26,6 +26,7 @@ from format.verbs.find.by_offset import offset_lookup
 from format.verbs.find.by_time import max_timestamp_lookup, timestamp_lookup
 from format.verbs.find.segment_lookup import LookupSegment
 from format.verbs.find.trace import LookupStep, Match, Result, TraceStep
+from format.verbs.find.visibility import diagnosed
 
 #: A look-up in the segments of a partition, within the bounds.
 _Lookup = Callable[[list[LookupSegment], Bounds], Generator[LookupStep, None, Result]]
@@ -34,9 +35,19 @@ _Lookup = Callable[[list[LookupSegment], Bounds], Generator[LookupStep, None, Re
 def find_offset(partition: Partition, offset: int, *, limits: Limits = DEFAULT_LIMITS) -> Iterator[LookupStep | Result]:
     """The steps to the record with this offset, findings on the way, and last the Match or NotFound.
 
-    Raises UnreadableFile for a log that cannot be read.
+    Both say who can see the offset. Raises UnreadableFile for a log that cannot be read.
     """
-    return _run(partition, limits, lambda segments, bounds: offset_lookup(segments, bounds, offset))
+
+    def lookup(segments: list[LookupSegment], bounds: Bounds) -> Generator[LookupStep, None, Result]:
+        result = yield from offset_lookup(segments, bounds, offset)
+        if isinstance(result, Match):
+            return diagnosed(partition, bounds, result, limits)
+        if result.answer is not None:
+            return result
+        nowhere = replace(partition.location().at(offset=offset), base_offset=None)
+        return replace(result, answer=Match(nowhere, None, None, visibility=result.visibility))
+
+    return _run(partition, limits, lookup)
 
 
 def find_timestamp(

@@ -29,7 +29,7 @@ from format.node.segment import Segment
 from format.scan.read_log import crc_findings, tail_finding
 from format.value_class import value_class
 from format.verbs.find.lookup_scan import BatchPlace, HeaderScan
-from format.verbs.find.trace import Match, TraceStep, counted
+from format.verbs.find.trace import Match, MatchedBatch, TraceStep, counted
 
 
 @value_class
@@ -246,9 +246,18 @@ class LookupSegment:
 
     def match(self, found: FoundRecord) -> Match:
         """The record found, as a match."""
-        leader_epoch = int(found.records.batches.leader_epoch[int(found.records.batch[found.row])])
+        batches, row = found.records.batches, int(found.records.batch[found.row])
+        leader_epoch = int(batches.leader_epoch[row])
         return Match(
             self.location.at(found.place.position, found.place.size_bytes, found.offset),
             None if found.place.magic == 0 else int(found.records.timestamp[found.row]),
             leader_epoch if found.place.magic == 2 else None,
+            batch=MatchedBatch(
+                int(batches.base_offset[row]),
+                bool(batches.is_control[row]),
+                bool(batches.is_transactional[row]),
+                int(batches.producer_id[row]),
+                int(batches.producer_epoch[row]),
+                bool(batches.crc_valid[row]),
+            ),
         )

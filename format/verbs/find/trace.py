@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Any
 
 from format.findings import Finding
@@ -21,12 +22,39 @@ class TraceStep:
     detail: str
 
 
+class Visibility(StrEnum):
+    """What becomes of an offset when consumers ask for it."""
+
+    VISIBLE = "visible"
+    READ_UNCOMMITTED_ONLY = "read_uncommitted_only"  # in an open transaction, or behind one
+    ABORTED = "aborted"
+    CONTROL = "control"
+    NOT_REPLICATED = "not_replicated"  # at or past the high watermark
+    BELOW_LOG_START = "below_log_start"
+    COMPACTED = "compacted"  # or never written
+    DAMAGED = "damaged"
+    PAST_END = "past_end"
+
+
+@value_class
+class MatchedBatch:
+    """The batch that holds a record; producer id and epoch are -1 for none, ``crc_valid`` False for a wrong CRC."""
+
+    base_offset: int
+    is_control: bool
+    is_transactional: bool
+    producer_id: int
+    producer_epoch: int
+    crc_valid: bool
+
+
 @value_class
 class Match:
     """The record that a look-up found: the location of its batch, with the record's own offset.
 
     ``timestamp`` is ms, None in message format 0; ``leader_epoch`` None in formats without one. ``note`` is a remark
-    about the match, ``bytes_read`` is how much the look-up read from all files.
+    about the match, ``bytes_read`` is how much the look-up read from all files, ``visibility_bytes_read`` how much
+    headers after the newest producer snapshot were read besides.
     """
 
     location: Location
@@ -34,15 +62,24 @@ class Match:
     leader_epoch: int | None
     note: str = ""
     bytes_read: int = 0
+    batch: MatchedBatch | None = None
+    visibility: Visibility | None = None
+    transaction_state: str | None = None
+    visibility_bytes_read: int = 0
 
 
 @value_class
 class NotFound:
-    """Why there is no such record, and the nearest record, if any."""
+    """Why there is no such record, and the nearest record, if any.
+
+    ``answer`` says of an offset what is known all the same; its ``visibility`` is None where it is in remote storage.
+    """
 
     reason: str
     nearest: Match | None = None
     bytes_read: int = 0
+    visibility: Visibility | None = None
+    answer: Match | None = None
 
 
 #: What a look-up yields on its way, and what it ends with.
@@ -58,7 +95,7 @@ def step_row(step: TraceStep) -> tuple[Any, ...]:
 
 def match_row(match: Match) -> tuple[Any, ...]:
     """A match as a row of columns.MATCH."""
-    where = match.location
+    where, batch = match.location, match.batch
     return (
         where.topic,
         where.partition,
@@ -67,6 +104,14 @@ def match_row(match: Match) -> tuple[Any, ...]:
         where.base_offset,
         where.position,
         match.leader_epoch,
+        None if match.visibility is None else match.visibility.value,
+        None if batch is None else batch.is_control,
+        None if batch is None else batch.is_transactional,
+        match.transaction_state,
+        None if batch is None else batch.producer_id,
+        None if batch is None else batch.producer_epoch,
+        None if batch is None else batch.base_offset,
+        None if batch is None else batch.crc_valid,
     )
 
 

@@ -5,7 +5,7 @@ Source: KIP-98, KIP-664, KIP-890; tools TransactionsCommand for what counts as h
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from format.errors import KafkaLogError, NotALogDir
@@ -18,6 +18,7 @@ from format.node.partition import Partition, read_partition
 from format.node.target import Target, nothing_to_read
 from format.scan.progress import Advance, no_progress
 from format.scan.selected_logs import partitions_below
+from format.state.cluster_context import ContextTerms, read_context
 from format.state.transactional_ids import TransactionalIds
 from format.verbs.txns.coordinator_records import read_coordinator_records
 from format.verbs.txns.partition_transactions import PartitionTransactions, read_partition_transactions
@@ -33,7 +34,7 @@ class Transactions:
     ids: TransactionalIds = field(default_factory=TransactionalIds)
     partitions: dict[PartitionKey, PartitionTransactions] = field(default_factory=dict)
     skipped: int = 0  # directories that are no replicas
-    coordinator_partition_count: int | None = None  # of __transaction_state, None where the metadata is not there
+    coordinator_partition_count: int | None = None  # of __transaction_state, None where the metadata does not say
 
     @property
     def has_all_coordinators(self) -> bool:
@@ -60,7 +61,8 @@ def read_transactions(
 
     Yields what is wrong. Raises NotALogDir for a path at which no partition lies.
     """
-    result = Transactions()
+    targets = list(targets)
+    result = Transactions(coordinator_partition_count=_coordinator_partition_count(targets, terms))
     for target in targets:
         is_empty = True
         for found in _partitions(target):
@@ -82,6 +84,15 @@ def read_transactions(
         if is_empty:
             yield nothing_to_read(target)
     return result
+
+
+def _coordinator_partition_count(targets: Sequence[Target], terms: TransactionTerms) -> int | None:
+    """How many partitions __transaction_state has, as the metadata log at or around the paths says."""
+    image = read_context(targets, ContextTerms(limits=terms.limits)).image
+    if image is None:
+        return None
+    topic_id = image.topic_id(TRANSACTION_STATE_TOPIC)
+    return sum(key[0] == topic_id for key in image.partitions) or None
 
 
 def _partitions(target: Target) -> Iterator[tuple[Partition, Checkpoints] | Finding]:

@@ -36,7 +36,7 @@ def run_one(run_kafkalog_many: RunMany, *words: Word) -> Run:
 
 
 def test_a_match(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
-    """One row with the seven columns, whichever way it was asked for."""
+    """One row, whichever way it was asked for; who sees the record is said of an offset."""
     partition = partition_of(tmp_path)
     ways = (("--offset", "37"), ("--timestamp", str(BASE_TIMESTAMP + 37)), ("--timestamp", "2023-11-14T22:13:20.037Z"))
     runs = run_kafkalog_many(("find", partition, *way, *JSON) for way in ways)
@@ -51,9 +51,17 @@ def test_a_match(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
             "timestamp": BASE_TIMESTAMP + 37,
             "segment_base_offset": 30,
             "leader_epoch": 4,
+            "visibility": "visible" if run is runs[0] else None,
+            "is_control": False,
+            "is_transactional": False,
+            "transaction_state": None,
+            "producer_id": -1,
+            "producer_epoch": -1,
+            "batch_base_offset": 36,
+            "crc_valid": True,
         }
         assert position > 0
-        assert run.stderr == ""
+        assert run.stderr == ("offset 37 is visible to every consumer\n" if run is runs[0] else "")
         assert run.summary["complete"] is True
         assert run.summary["exit_code"] == 0
         assert run.summary["counts"]["match"] == 1
@@ -67,19 +75,19 @@ def test_the_largest_timestamp(tmp_path: Path, run_kafkalog_many: RunMany) -> No
 
 
 def test_not_found(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
-    """Exit status 1, no row, and the reason on standard error."""
+    """Exit status 1, and the reason on standard error; of an offset a row says what became of it."""
     partition = partition_of(tmp_path)
-    for way, words in (
-        (("--offset", "60"), "log end offset 60"),
-        (("--timestamp", str(BASE_TIMESTAMP + 60)), f"the largest is {BASE_TIMESTAMP + 59}"),
+    for way, words, visibilities in (
+        (("--offset", "60"), "log end offset 60", ["past_end"]),
+        (("--timestamp", str(BASE_TIMESTAMP + 60)), f"the largest is {BASE_TIMESTAMP + 59}", []),
     ):
         run = run_one(run_kafkalog_many, "find", partition, *way, *JSON).check(1)
-        assert run.rows() == []
+        assert [row["visibility"] for row in run.rows()] == visibilities
         assert run.summary["conditions"] == ["nothing-found"]
         assert run.summary["complete"] is True
         assert run.stderr.startswith("not found: ")
         assert words in run.stderr
-    quiet = run_one(run_kafkalog_many, "find", partition, "--offset", "60", "--quiet").check(1)
+    quiet = run_one(run_kafkalog_many, "find", partition, "--timestamp", "9999999999999", "--quiet").check(1)
     assert (quiet.stdout, quiet.stderr) == ("", "")
 
 

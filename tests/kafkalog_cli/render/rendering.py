@@ -8,12 +8,16 @@ from typing import Any
 
 from hypothesis import strategies as st
 
+from format.columns import MATCH as WHOLE_MATCH
 from format.columns import Column, RowSchema
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render import open_renderer
 from kafkalog_cli.render.values import json_value
 from kafkalog_cli.summary import Summary
 from tests.kafkalog_cli.hostile import by_column_type
+
+#: A short row type.
+MATCH = RowSchema("match", WHOLE_MATCH.columns[:7])
 
 
 def rendered(

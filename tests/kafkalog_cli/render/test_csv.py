@@ -9,12 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from format.columns import FINDING, MATCH, PROPERTY
+from format.columns import FINDING, PROPERTY
 from format.findings import finding
 from format.location import Location
 from format.rows.finding_rows import finding_row
 from tests.kafkalog_cli.reading import assert_screen_safe, unescape
-from tests.kafkalog_cli.render.rendering import WILD, rendered, rows_of
+from tests.kafkalog_cli.render.rendering import MATCH, WILD, rendered, rows_of
 
 
 @settings(max_examples=300, deadline=None)

@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from format.columns import MATCH, PROPERTY, RECORD
+from format.columns import PROPERTY, RECORD
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render.shown_columns import RECORD_COLUMNS
 from kafkalog_cli.render.table import TableRenderer
 from kafkalog_cli.summary import Summary
 from tests.kafkalog_cli.reading import assert_screen_safe
-from tests.kafkalog_cli.render.rendering import WILD, lines, rendered, rows_of
+from tests.kafkalog_cli.render.rendering import MATCH, WILD, lines, rendered, rows_of
 
 
 @settings(max_examples=100, deadline=None)

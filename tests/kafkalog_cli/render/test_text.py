@@ -5,9 +5,9 @@ from __future__ import annotations
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from format.columns import MATCH, PROPERTY
+from format.columns import PROPERTY
 from tests.kafkalog_cli.reading import assert_screen_safe, from_json, read_text_line
-from tests.kafkalog_cli.render.rendering import WILD, as_json, lines, rendered, rows_of
+from tests.kafkalog_cli.render.rendering import MATCH, WILD, as_json, lines, rendered, rows_of
 
 
 @settings(max_examples=300, deadline=None)

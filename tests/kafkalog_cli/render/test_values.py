@@ -8,9 +8,8 @@ from enum import Enum
 import numpy as np
 import pytest
 
-from format.columns import MATCH
 from kafkalog_cli.render.values import json_value
-from tests.kafkalog_cli.render.rendering import rendered
+from tests.kafkalog_cli.render.rendering import MATCH, rendered
 
 
 class Kind(Enum):

@@ -1,0 +1,173 @@
+"""Who can see a record: where the last stable offset stands, and how the record's transaction ended.
+
+Source: storage UnifiedLog (fetchLastStableOffset), LocalLog (isolation levels).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from format.errors import KafkaLogError
+from format.files import producer_snapshot
+from format.io.source import FileSource
+from format.limits import Limits
+from format.log.batch_chunk import BatchChunk
+from format.log.control_records import read_control_records
+from format.log.walker import batch_chunks
+from format.node.partition import Partition
+from format.scan.selection import Selection, start_position
+from format.state.producer_events import Transaction
+from format.state.transactions import TransactionState
+from format.value_class import value_class
+from format.verbs.find.bounds import Bounds
+from format.verbs.find.trace import Match, MatchedBatch, Visibility
+
+#: Headers are read in windows of this size: larger batches are passed over.
+_WINDOW_BYTES = 256 * 1024
+
+
+@value_class
+class Stability:
+    """The last stable offset, and the open transaction that holds it, None where there is none."""
+
+    last_stable_offset: int
+    holder: Transaction | None = None
+    bytes_read: int = 0
+
+
+def read_stability(partition: Partition, bounds: Bounds, limits: Limits) -> Stability:
+    """Where the last stable offset stands, from the newest producer snapshot and the batch headers after it.
+
+    A transaction whose end marker is not replicated counts as open. A log that cannot be read counts as ended there.
+    """
+    end = bounds.high_watermark
+    state, start = _newest_state(partition, end, limits)
+    log_end_offset, bytes_read = max(start, bounds.log_start_offset), 0
+    for segment in partition.segments:
+        next_base_offset = partition.next_base_offset(segment)
+        if segment.log is None or (next_base_offset is not None and next_base_offset <= start):
+            continue
+        try:
+            with FileSource(segment.log) as source:
+                position = start_position(segment, source, Selection(from_offset=start)) if start else 0
+                for chunk in batch_chunks(
+                    source, position, with_bodies=False, limits=limits, chunk_bytes=_WINDOW_BYTES
+                ):
+                    log_end_offset = max(log_end_offset, _feed(state, chunk, source, start, end, limits))
+                bytes_read += source.bytes_read
+        except KafkaLogError:
+            break
+    holder = min(state.open.values(), key=lambda each: each.first_offset, default=None)
+    offset = log_end_offset if end is None else min(end, log_end_offset)
+    if holder is not None:
+        offset = min(offset, holder.first_offset)
+    return Stability(max(offset, bounds.log_start_offset), holder, bytes_read)
+
+
+def _newest_state(partition: Partition, end: int | None, limits: Limits) -> tuple[TransactionState, int]:
+    """The open transactions of the newest sound snapshot that is not past ``end``, and its offset; else none, and 0."""
+    for offset in sorted(partition.snapshots, reverse=True):
+        if end is not None and offset > end:
+            continue
+        try:
+            snapshot = producer_snapshot.read(partition.snapshots[offset], limits)
+        except KafkaLogError:
+            continue
+        if snapshot.problems:
+            continue
+        state = TransactionState()
+        columns = (snapshot.producer_ids, snapshot.producer_epochs, snapshot.current_txn_first_offsets)
+        for producer_id, epoch, first_offset in zip(*(column.tolist() for column in columns), strict=True):
+            if first_offset >= 0:
+                state.add_open(Transaction(producer_id, epoch, first_offset))
+        return state, offset
+    return TransactionState(), 0
+
+
+def _feed(
+    state: TransactionState, chunk: BatchChunk, source: FileSource, start: int, end: int | None, limits: Limits
+) -> int:
+    """Take the batches of a chunk between two offsets; returns the offset after the chunk's last batch."""
+    table = chunk.table
+    if not len(table):
+        return 0
+    wanted = table.base_offset >= start
+    if end is not None:
+        wanted &= table.base_offset < end
+    if (table.is_transactional & wanted).any():
+        number = np.cumsum(wanted) - 1
+        controls = read_control_records(chunk, source, limits).items()
+        state.feed(table.rows(wanted), {int(number[row]): each for row, each in controls if wanted[row]})
+    return table.last_offset_of(len(table) - 1) + 1
+
+
+def diagnosed(partition: Partition, bounds: Bounds, match: Match, limits: Limits) -> Match:
+    """The match with its visibility, how its transaction ended, and a note on what is not plainly visible."""
+    batch, offset = match.batch, match.location.offset
+    if batch is None or offset is None:
+        return match
+    state = None
+    if batch.is_transactional:
+        state = next(_end_markers(partition, match, batch, limits), "open")
+    stability = read_stability(partition, bounds, limits)
+    visibility, note = _visibility(batch, offset, state, bounds, stability)
+    return replace(
+        match, visibility=visibility, transaction_state=state, note=note, visibility_bytes_read=stability.bytes_read
+    )
+
+
+def _visibility(
+    batch: MatchedBatch, offset: int, state: str | None, bounds: Bounds, stability: Stability
+) -> tuple[Visibility, str]:
+    """What becomes of a record that is in the log, and why in words, empty where there is nothing to say."""
+    if not batch.crc_valid:
+        return Visibility.DAMAGED, "in a batch with a wrong CRC, on which consumers fail"
+    if batch.is_control:
+        return Visibility.CONTROL, "a control record, which consumers never get"
+    if bounds.high_watermark is not None and offset >= bounds.high_watermark:
+        mark = f"at or past the high watermark {bounds.high_watermark} of the checkpoint"
+        return Visibility.NOT_REPLICATED, f"{mark}, so not yet served to consumers"
+    if offset >= stability.last_stable_offset:
+        return Visibility.READ_UNCOMMITTED_ONLY, f"{_held_back(batch, offset, stability)}; {_UNCOMMITTED}"
+    if state == "aborted":
+        words = f"part of a transaction of producer {batch.producer_id} that was aborted"
+        return Visibility.ABORTED, f"{words}; {_UNCOMMITTED}"
+    return Visibility.VISIBLE, ""
+
+
+_UNCOMMITTED = "only read_uncommitted consumers get it"
+
+
+def _held_back(batch: MatchedBatch, offset: int, stability: Stability) -> str:
+    holder = stability.holder
+    if holder is None:
+        return f"at or past the last stable offset {stability.last_stable_offset}"
+    where = f"transaction of producer {holder.producer_id}, which began at offset {holder.first_offset}"
+    is_own = batch.is_transactional and batch.producer_id == holder.producer_id and offset >= holder.first_offset
+    return f"{'part of' if is_own else 'behind'} the open {where}"
+
+
+def _end_markers(partition: Partition, match: Match, batch: MatchedBatch, limits: Limits) -> Iterator[str]:
+    """How the producer's end markers from the match on end its transactions; reading ends where the log cannot be read.
+
+    A marker may be the match itself.
+    """
+    first_segment = match.location.base_offset or 0
+    for segment in partition.segments:
+        if segment.log is None or segment.base_offset < first_segment:
+            continue
+        start = (match.location.position or 0) if segment.base_offset == first_segment else 0
+        try:
+            with FileSource(segment.log) as source:
+                for chunk in batch_chunks(source, start, with_bodies=False, limits=limits, chunk_bytes=_WINDOW_BYTES):
+                    table = chunk.table
+                    if not (table.is_control & (table.producer_id == batch.producer_id)).any():
+                        continue
+                    for row, control in sorted(read_control_records(chunk, source, limits).items()):
+                        if control.is_end_transaction and table.producer_id[row] == batch.producer_id:
+                            yield "aborted" if control.type_name == "ABORT" else "committed"
+        except KafkaLogError:
+            return
