@@ -10,7 +10,18 @@ import sys
 from setuptools import Extension, setup
 
 #: The same names as in format/kernel/compiled.py; a test compares them.
-KERNEL_MODULES = ("checks", "encode", "headers", "kafka_lines", "partitioner", "records", "search", "text")
+KERNEL_MODULES = (
+    "checks",
+    "distinct",
+    "encode",
+    "group_records",
+    "headers",
+    "kafka_lines",
+    "partitioner",
+    "records",
+    "search",
+    "text",
+)
 #: The C code checks no index and no divisor, as the modules do; types come from the .pxd files alone.
 DIRECTIVES = {
     "language_level": 3,

@@ -639,6 +639,68 @@ REPLICA = RowSchema(
     ),
 )
 
+GROUP = RowSchema(
+    "group",
+    (
+        Column("group", "string", "the group's id"),
+        Column("protocol", "string", "classic, consumer, share or streams"),
+        Column("state", "string", "Empty, Stable, Assigning, Reconciling, NotReady or Dead, as far as the log says it"),
+        Column("generation", "int", "generation of a classic group, epoch of any other; null for none"),
+        Column("member_count", "int", "members that the log names"),
+        Column("leader", "string", "member id of the leader of a classic group, null for none"),
+        Column("committed_partitions", "int", "partitions with a committed offset, or with a start offset of a share group"),
+        Column("total_lag", "int", "sum of the lags that are known, null where none is"),
+        Column("partitions_without_lag", "int", "committed partitions whose lag is not known"),
+        Column("pending_partitions", "int", "partitions with an offset in a transaction that has not ended"),
+        Column("last_commit_timestamp", "timestamp", "time of the last commit in the log, aborted ones too"),
+        Column("commit_count", "int", "commits in the log"),
+        Column("commits_per_hour", "int", "their rate from the first to the last, null for fewer than two"),
+        Column("record_count", "int", "records of the group in the log, of all kinds"),
+        Column("size_bytes", "int", "bytes of these records, uncompressed"),
+        Column("coordinator_partition", "int", "partition of __consumer_offsets that holds the group"),
+    ),
+)
+_GROUP = Column("group", "string", "the group's id")
+_COMMIT_PLACE = (
+    Column("path", "string", "the log with the commit"),
+    Column("position", "int", "byte position of its batch in the log"),
+    Column("record_offset", "int", "offset of the commit's record in the coordinator's partition"),
+)
+GROUP_OFFSET = RowSchema(
+    "group_offset",
+    (
+        _GROUP,
+        Column("topic", "string", "topic; the topic id of a share group where no path has the topic's name"),
+        Column("partition", "int", "partition number"),
+        Column("offset", "int", "committed offset, or start offset of a share group; null where only a pending one is there"),
+        Column("leader_epoch", "int", "leader epoch of the last record that was consumed, null for none"),
+        Column("metadata", "string", "what the consumer noted with it"),
+        Column("commit_timestamp", "timestamp", "time of the commit"),
+        Column("expire_timestamp", "timestamp", "when it expires; null unless an old client said so"),
+        Column("log_end_offset", "int", "log end of the partition at the paths, null where it is not there"),
+        Column("high_watermark", "int", "from the replication-offset-checkpoint there, null for none"),
+        Column("lag", "int", "log end offset minus offset; of a share group also minus what is delivered past it"),
+        Column("pending_offset", "int", "offset committed in a transaction that has not ended, null for none"),
+        Column("pending_producer_id", "int", "producer of that transaction"),
+        *_COMMIT_PLACE,
+    ),
+)
+GROUP_COMMIT = RowSchema(
+    "group_commit",
+    (
+        _GROUP,
+        Column("topic", "string", "topic"),
+        Column("partition", "int", "partition number"),
+        Column("offset", "int", "committed offset, null for a tombstone"),
+        Column("leader_epoch", "int", "leader epoch of the last record that was consumed, null for none"),
+        Column("metadata", "string", "what the consumer noted with it"),
+        Column("commit_timestamp", "timestamp", "time of the commit"),
+        Column("outcome", "string", "committed, aborted or open for a commit in a transaction; plain; or deleted for a tombstone"),
+        Column("producer_id", "int", "producer of the transaction, null for none"),
+        *_COMMIT_PLACE,
+    ),
+)
+
 SCHEMAS = (
     LOG_DIR,
     PARTITION,
@@ -676,4 +738,7 @@ SCHEMAS = (
     RETENTION_TOTAL,
     DIVERGENCE,
     REPLICA,
+    GROUP,
+    GROUP_OFFSET,
+    GROUP_COMMIT,
 )

@@ -38,6 +38,12 @@ COMMANDS = (
         "Diagnose",
     ),
     CommandEntry(
+        "groups",
+        "kafkalog_cli.commands.groups",
+        "Where each consumer, share and streams group is, how far behind, and who is in it.",
+        "Diagnose",
+    ),
+    CommandEntry(
         "verify",
         "kafkalog_cli.commands.verify",
         "Check logs and side files: what is damaged, suspicious or unreadable.",

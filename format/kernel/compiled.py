@@ -5,7 +5,18 @@ from __future__ import annotations
 from importlib.util import find_spec
 
 #: The modules that setup.py compiles, if it can.
-COMPILED_MODULES = ("checks", "encode", "headers", "kafka_lines", "partitioner", "records", "search", "text")
+COMPILED_MODULES = (
+    "checks",
+    "distinct",
+    "encode",
+    "group_records",
+    "headers",
+    "kafka_lines",
+    "partitioner",
+    "records",
+    "search",
+    "text",
+)
 
 
 def plain_modules() -> list[str]:

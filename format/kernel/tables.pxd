@@ -36,3 +36,17 @@ cdef enum:
     S_BASE_TIMESTAMP = 5
     S_APPEND_TIMESTAMP = 6
     S_IS_APPEND_TIME = 7
+
+    G_ERROR = 0
+    G_TYPE = 1
+    G_GROUP_START = 2
+    G_GROUP_LENGTH = 3
+    G_NAME_START = 4
+    G_NAME_LENGTH = 5
+    G_PARTITION = 6
+    G_NUMBER = 7
+    G_DETAIL = 8
+    G_TIMESTAMP = 9
+    G_EXPIRE = 10
+    G_TEXT_START = 11
+    G_TEXT_LENGTH = 12

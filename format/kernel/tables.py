@@ -48,6 +48,22 @@ SPAN_COLUMNS = (
     "append_timestamp",  # the timestamp of every record when the timestamp type is LogAppendTime
     "is_append_time",
 )
+#: Columns of what a record of a group coordinator's topic says; starts are positions in the buffer of the records.
+GROUP_COLUMNS = (
+    "error",  # GROUP_RECORD_ERRORS, 0 for none
+    "type",  # the record type, plus SHARE_STATE_TYPES for __share_group_state; -1: unknown
+    "group_start",
+    "group_length",
+    "name_start",  # of the key's second name: a topic, a member, or the 16 bytes of a topic id
+    "name_length",  # -1: the key has none
+    "partition",  # -1: the key has none
+    "number",  # the offset of a commit, the generation or epoch of a group or member, the start offset of a share
+    "detail",  # leader epoch of a commit or share, members of a classic group, state of a member, validated topology
+    "timestamp",  # of the commit, the state or the write
+    "expire_timestamp",  # of a commit; for a share the count of records delivered past the start offset
+    "text_start",
+    "text_length",  # the metadata of a commit, the leader of a classic group, the topics of a share group; -1 for none
+)
 #: Columns of the result of a span.
 RESULT_COLUMNS = ("error", "position", "records", "end")
 
@@ -87,3 +103,17 @@ S_BASE_OFFSET = SPAN_COLUMNS.index("base_offset")
 S_BASE_TIMESTAMP = SPAN_COLUMNS.index("base_timestamp")
 S_APPEND_TIMESTAMP = SPAN_COLUMNS.index("append_timestamp")
 S_IS_APPEND_TIME = SPAN_COLUMNS.index("is_append_time")
+
+G_ERROR = GROUP_COLUMNS.index("error")
+G_TYPE = GROUP_COLUMNS.index("type")
+G_GROUP_START = GROUP_COLUMNS.index("group_start")
+G_GROUP_LENGTH = GROUP_COLUMNS.index("group_length")
+G_NAME_START = GROUP_COLUMNS.index("name_start")
+G_NAME_LENGTH = GROUP_COLUMNS.index("name_length")
+G_PARTITION = GROUP_COLUMNS.index("partition")
+G_NUMBER = GROUP_COLUMNS.index("number")
+G_DETAIL = GROUP_COLUMNS.index("detail")
+G_TIMESTAMP = GROUP_COLUMNS.index("timestamp")
+G_EXPIRE = GROUP_COLUMNS.index("expire_timestamp")
+G_TEXT_START = GROUP_COLUMNS.index("text_start")
+G_TEXT_LENGTH = GROUP_COLUMNS.index("text_length")

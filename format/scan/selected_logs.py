@@ -39,14 +39,21 @@ def selected_logs(target: Target, selection: Selection) -> Iterator[LogUnit | Fi
             continue
         partition, checkpoints = found
         is_empty = is_empty and not partition.segments
-        yield from unread_findings(partition)
-        offsets = offsets_of(partition, checkpoints)
-        head = offsets.missing_head
-        if head is not None and not selection.excludes_segment(head[0], head[1] + 1):
-            yield from remote_head_findings(offsets, partition.location())
-        yield from _logs_of_partition(partition, selection)
+        yield from logs_of_partition(partition, checkpoints, selection)
     if is_empty:
         yield nothing_to_read(target)
+
+
+def logs_of_partition(
+    partition: Partition, checkpoints: Checkpoints, selection: Selection
+) -> Iterator[LogUnit | Finding]:
+    """The log files of a partition that may contain selected records, and findings about what is not read."""
+    yield from unread_findings(partition)
+    offsets = offsets_of(partition, checkpoints)
+    head = offsets.missing_head
+    if head is not None and not selection.excludes_segment(head[0], head[1] + 1):
+        yield from remote_head_findings(offsets, partition.location())
+    yield from _logs_of_partition(partition, selection)
 
 
 def partitions_below(target: Target) -> Iterator[tuple[Partition, Checkpoints] | Finding]:

@@ -27,7 +27,7 @@ from format.findings import Finding
 from format.io.source import BytesSource
 from format.kernel.checks import check_crcs
 from format.kernel.compiled import COMPILED_MODULES, KERNEL_IS_COMPILED
-from format.kernel.tables import BATCH_COLUMNS
+from format.kernel.tables import BATCH_COLUMNS, GROUP_COLUMNS
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
@@ -63,6 +63,7 @@ SHARED = ("crc", "header_layout", "memory", "numbers", "tables", "utf8")
 for user in (
     "checks.key_placement",
     "rewriting.compare_records",
+    "state.group_records",
     "verbs.dump_log.bulk_lines",
     "verbs.grep.record_search",
 ):
@@ -149,6 +150,7 @@ def observed(log: bytes, chunk_bytes: int) -> list[Any]:
             seen.append(found_in(table))
             seen.append(written_anew(table))
             seen.append(kafka_lines_of(chunk.table, table))
+            seen.append(groups_in(table))
             seen.append([in_use().hash_of_key(key, 0, len(key)) for key in keys_of(table)])
         seen += lines_of(chunk, tables)
     return seen
@@ -179,6 +181,30 @@ def kafka_lines_of(batches: BatchTable, table: RecordTable) -> list[Any]:
             if state[3] >= 2:  # what is odd is left to the caller, who goes on after it
                 state[:] = (state[0] + 1, 0, state[2], 0) if state[3] == 2 else (state[0], 1, state[2] + 1, 0)
     return seen
+
+
+def groups_in(table: RecordTable) -> list[Any]:
+    """What the records say of groups, and numbers for their keys and for rows of integers."""
+    if not len(table):
+        return []
+    records = memoryview(np.ascontiguousarray(table.columns))
+    rows = np.empty((len(table), len(GROUP_COLUMNS)), np.int64)
+    seen: list[Any] = []
+    for first_type in (0, 100):
+        in_use().read_group_records(table.buffer, records, first_type, memoryview(rows))
+        seen.append(rows.tolist())
+    spans = np.stack((table.key_start, table.key_length), axis=1)
+    firsts, numbers = np.zeros((2, len(table)), np.int64)
+    slots = np.full(1 << (2 * len(table)).bit_length(), -1, np.int64)
+    views = [memoryview(each) for each in (slots, firsts, numbers)]
+    seen.append((in_use().number_strings(table.buffer, memoryview(spans), 12345, *views), numbers.tolist()))
+    known, width = np.zeros_like(rows), len(GROUP_COLUMNS)
+    slots[:] = -1
+    given = (memoryview(rows), width, 99, views[0], memoryview(known), 0, views[2])
+    count = in_use().number_rows(*given)
+    slots[:] = -1
+    in_use().place_rows(memoryview(known), count, width, 77, views[0])
+    return [*seen, count, firsts.tolist(), numbers.tolist(), known[:count].tolist(), slots.tolist()]
 
 
 def written_anew(table: RecordTable) -> Any:

@@ -1,0 +1,108 @@
+"""What the latest records say of each group: its protocol, state, generation and members, as columns."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format.log.batch_table import Int64Column
+from format.state.groups import LATEST, GroupStates
+from format.value_class import value_class
+
+#: Protocols by number, and the record types that say the most of their groups.
+PROTOCOLS = ("classic", "consumer", "share", "streams")
+CLASSIC, CONSUMER, SHARE, STREAMS = range(len(PROTOCOLS))
+_CLASSIC_GROUP = 2
+_EPOCH_TYPES = (_CLASSIC_GROUP, 3, 11, 17)
+_MEMBER_TYPES = (None, 5, 10, 19)
+_TARGET_TYPES = (None, 6, 12, 20)
+_CURRENT_TYPES = (None, 8, 14, 22)
+_TOPOLOGY_TYPE = 23
+#: A member that has what it is to have, and gives nothing up (MemberState).
+_MEMBER_IS_STABLE = 0
+
+
+@value_class
+class Keys:
+    """The keys of the state, taken apart; ``is_live`` are those with a value that counts."""
+
+    group: Int64Column
+    name: Int64Column
+    type: Int64Column
+    partition: Int64Column
+    is_live: NDArray[np.bool_]
+
+    @classmethod
+    def of(cls, states: GroupStates) -> Keys:
+        keys, latest = states.keys, states.latest
+        place = latest[:, LATEST["place"]]
+        is_live = (latest[:, LATEST["record_offset"]] >= 0) & (place & 1 == 0)
+        partition = (keys[:, 2] & 0xFFFFFFFF).astype(np.uint32).astype(np.int32).astype(np.int64)
+        return cls(keys[:, 0], keys[:, 1], keys[:, 2] >> 32, partition, is_live)
+
+
+@value_class
+class GroupFacts:
+    """One value for each name of the state. ``protocol`` is -1 where no record of a group's own is there.
+
+    ``leader_key`` is the key whose text is the leader, -1 for none.
+    """
+
+    protocol: Int64Column
+    is_live: NDArray[np.bool_]
+    generation: Int64Column
+    member_count: Int64Column
+    leader_key: Int64Column
+    state: list[str]
+
+
+def group_facts(states: GroupStates, keys: Keys) -> GroupFacts:
+    """The facts of each name.
+
+    Sources: ClassicGroup, ConsumerGroup, ShareGroup, StreamsGroup (maybeUpdateGroupState).
+    """
+    count = len(states.names)
+    latest = states.latest
+    protocol, newest = np.full(count, -1), np.full(count, -1)
+    is_live = np.zeros(count, bool)
+    epoch, detail = np.full(count, -1), np.full(count, -1)
+    leader_key = np.full(count, -1)
+    for only_live in (False, True):
+        for number, record_type in enumerate(_EPOCH_TYPES):
+            rows = np.flatnonzero((keys.type == record_type) & (keys.is_live if only_live else True))
+            group, offset = keys.group[rows], latest[rows, LATEST["record_offset"]]
+            better = (offset > newest[group]) | (only_live & ~is_live[group])
+            rows, group = rows[better], group[better]
+            protocol[group] = number
+            newest[group] = latest[rows, LATEST["record_offset"]]
+            is_live[group] = only_live
+            epoch[group], detail[group] = latest[rows, LATEST["number"]], latest[rows, LATEST["detail"]]
+            leader_key[group] = rows if record_type == _CLASSIC_GROUP else -1
+    members = np.where((protocol == CLASSIC) & is_live, np.maximum(detail, 0), 0)
+    target, topology = np.full(count, -1), np.full(count, -1)
+    is_moving = np.zeros(count, bool)
+    for number in (CONSUMER, SHARE, STREAMS):
+        is_its = (protocol == number) & is_live
+        counted = np.bincount(keys.group[_live_rows(keys, _MEMBER_TYPES[number])], minlength=count)
+        members = np.where(is_its, counted, members)
+        rows = _live_rows(keys, _TARGET_TYPES[number])
+        rows = rows[is_its[keys.group[rows]]]
+        target[keys.group[rows]] = latest[rows, LATEST["number"]]
+        rows = _live_rows(keys, _CURRENT_TYPES[number])
+        rows = rows[is_its[keys.group[rows]]]
+        moving = latest[rows, LATEST["detail"]] != _MEMBER_IS_STABLE
+        moving |= latest[rows, LATEST["number"]] != target[keys.group[rows]]
+        is_moving[keys.group[rows[moving]]] = True
+    rows = _live_rows(keys, _TOPOLOGY_TYPE)
+    topology[keys.group[rows]] = latest[rows, LATEST["number"]]
+    state = np.full(count, "Stable", object)
+    is_grown = np.isin(protocol, (CONSUMER, STREAMS))
+    state[is_grown & is_moving] = "Reconciling"
+    state[is_grown & (epoch > target)] = "Assigning"
+    state[(protocol == STREAMS) & (topology != detail)] = "NotReady"
+    state[members == 0] = "Empty"
+    return GroupFacts(protocol, is_live, epoch, members, leader_key, state.tolist())
+
+
+def _live_rows(keys: Keys, record_type: int | None) -> NDArray[np.intp]:
+    return np.flatnonzero(keys.is_live & (keys.type == record_type))

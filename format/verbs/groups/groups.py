@@ -1,0 +1,92 @@
+"""groups: read the coordinators' logs into the state of all groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import field
+
+from format.findings import Finding
+from format.limits import DEFAULT_LIMITS, Limits
+from format.node.checkpoints import TopicPartition
+from format.node.target import Target
+from format.scan.cost import size_of
+from format.scan.drivers import scan_logs
+from format.scan.progress import Advance, no_progress
+from format.scan.protocol import LogUnit
+from format.state.groups import GroupStates
+from format.value_class import value_class
+from format.verbs.groups.group_list import GroupList
+from format.verbs.groups.replicas import Replicas, find_replicas
+from format.verbs.groups.scan import GroupsScan, LogRecords
+from format.verbs.groups.terms import Narrowing, Read
+
+
+@value_class
+class GroupTerms:
+    """What is asked for. ``until``: the state as of that time, records with a later timestamp left out."""
+
+    narrowing: Narrowing = field(default_factory=Narrowing)
+    until: int | None = None
+    with_history: bool = False
+    limits: Limits = DEFAULT_LIMITS
+
+
+class GroupsReading:
+    """The coordinators' logs at some paths while they are read; afterwards the list of groups."""
+
+    def __init__(self, targets: Sequence[Target], terms: GroupTerms) -> None:
+        """Find the logs. Raises InputError for a path that holds none."""
+        self._terms = terms
+        self.replicas: Replicas = find_replicas(targets, terms.limits)
+        self._states = GroupStates()
+        self._partitions: dict[TopicPartition, int] = {}
+        self._paths: dict[str, int] = {}
+
+    def read(self, *, jobs: int = 1, advance: Advance = no_progress) -> Iterator[LogRecords | Finding]:
+        """Read everything; what passes by are findings, and the records of each table for who wants their history."""
+        terms = self._terms
+        scan = GroupsScan(terms.until, terms.with_history, terms.limits)
+        for item in scan_logs(scan, self.replicas.logs, jobs=jobs, advance=advance):
+            if isinstance(item, LogRecords):
+                place = item.log.location
+                key = (place.topic or "__consumer_offsets", place.partition or 0)
+                partition = self._partitions.setdefault(key, len(self._partitions))
+                log = self._paths.setdefault(str(item.log.path), len(self._paths))
+                self._states.take(item.records, partition, log)
+            yield item
+
+    @property
+    def size_bytes(self) -> int:
+        """The bytes to read, for a progress bar."""
+        return sum(size_of(log.path) for log in self.replicas.logs if isinstance(log, LogUnit))
+
+    def not_checked(self, found: GroupList) -> list[str]:
+        """What the answer does not rest on, in words."""
+        words = []
+        if not self.replicas.has_coordinators:
+            words.append("there is no log of __consumer_offsets or __share_group_state at the paths")
+        if self.replicas.left_out:
+            (left, chosen), count = self.replicas.left_out[0], len(self.replicas.left_out)
+            words.append(
+                f"{count:,} {'replica' if count == 1 else 'replicas'} of coordinator partitions that end no later than "
+                f"the one that was read, such as {left.path} beside {chosen.path}"
+            )
+        unknown = found.overview().unknown_count
+        if unknown:
+            why = "log ends of the past are not known" if self._terms.until is not None else "not at the paths"
+            noun = "partition" if unknown == 1 else "partitions"
+            words.append(f"the lag on {unknown:,} committed {noun}: {why}")
+        return words
+
+    def groups(self) -> GroupList:
+        """The groups after everything was read."""
+        terms = self._terms
+        read = Read(
+            self._states,
+            list(self._partitions),
+            list(self._paths),
+            self.replicas,
+            with_log_ends=terms.until is None,
+            limits=terms.limits,
+        )
+        return GroupList(read, terms.narrowing)

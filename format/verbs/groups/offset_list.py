@@ -1,0 +1,207 @@
+"""The committed offsets of groups, with the log ends at the paths."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format.internal_topics.decoder import CoordinatorDecoder
+from format.internal_topics.schemas import share_groups
+from format.log.batch_table import Int64Column
+from format.state.distinct import DistinctRows
+from format.state.group_records import OFFSET_COMMIT, SHARE_DELIVERED, SHARE_START
+from format.state.groups import LATEST, PendingCommit
+from format.value_class import value_class
+from format.verbs.groups.group_facts import Keys
+from format.verbs.groups.terms import Narrowing, Read
+
+_DECODER = CoordinatorDecoder("__consumer_offsets", share_groups.RECORD_TYPES)
+_SHARE_TOPICS = 15  # the record type with the names of the topics of a share group
+#: In columns: a number that is not known.
+UNKNOWN = -1
+_BLOCK_ROWS = 4096
+
+
+@value_class
+class OffsetColumns:
+    """The rows of group_offset, sorted, in columns; ``key`` is a row of the state's keys."""
+
+    key: Int64Column
+    owner: Int64Column
+    lag: Int64Column
+    log_end: Int64Column
+    high_watermark: Int64Column
+
+
+class OffsetList:
+    """Offsets by group, topic and partition. ``owner_of`` is the name under which the group of each name is listed."""
+
+    def __init__(self, read: Read, keys: Keys, owner_of: Int64Column, narrowing: Narrowing) -> None:
+        self._read = read
+        self._states = read.states
+        self._keys = keys
+        self._owner_of = owner_of
+        self._narrowing = narrowing
+        self.pending: dict[int, PendingCommit] = {}
+        for commit in read.states.pending():
+            known = self.pending.get(commit.key)
+            if known is None or commit.values[LATEST["record_offset"]] > known.values[LATEST["record_offset"]]:
+                self.pending[commit.key] = commit
+
+    def is_committed(self, key: Int64Column) -> NDArray[np.bool_]:
+        found: NDArray[np.bool_] = self._keys.is_live[key]
+        return found
+
+    @cached_property
+    def columns(self) -> OffsetColumns:
+        keys, states = self._keys, self._states
+        is_listed = keys.is_live & ((keys.type == OFFSET_COMMIT) | (keys.type == SHARE_START))
+        is_listed[list(self.pending)] = True
+        rows = np.flatnonzero(is_listed)
+        owner = self._owner_of[keys.group[rows]]
+        topics = self.topics(np.unique(keys.name[rows]))
+        if self._narrowing.groups:
+            wanted = {
+                name for name in np.unique(owner).tolist() if text_of(states.names[name]) in self._narrowing.groups
+            }
+            rows = rows[np.isin(owner, list(wanted))]
+        if self._narrowing.topics:
+            names = [name for name, topic in topics.items() if topic in self._narrowing.topics]
+            rows = rows[np.isin(keys.name[rows], names)]
+        owner = self._owner_of[keys.group[rows]]
+        group_rank = _ranks(
+            owner, lambda name: (states.names[name], int(states.partition_of_name[name])), len(states.names)
+        )
+        topic_rank = _ranks(keys.name[rows], topics.__getitem__, len(states.names))
+        order = np.lexsort((keys.partition[rows], topic_rank, group_rank))
+        rows, owner = rows[order], owner[order]
+        log_end, high_watermark = self._log_ends(rows, topics)
+        number = states.latest[rows, LATEST["number"]]
+        is_known = (log_end != UNKNOWN) & self.is_committed(rows)
+        lag = np.where(is_known, np.maximum(log_end - number - self._delivered(rows), 0), UNKNOWN)
+        return OffsetColumns(rows, owner, lag, log_end, high_watermark)
+
+    def topics(self, names: Int64Column) -> dict[int, str]:
+        """The topics of names; the name of a share group's topic is an id in the state."""
+        texts = {}
+        partitions = self._states.partition_of_name
+        ids: dict[str, str] | None = None
+        for name in names.tolist():
+            raw = self._states.names[name]
+            if self._read.partitions[int(partitions[name])][0] == "__consumer_offsets":
+                texts[name] = text_of(raw)
+                continue
+            if ids is None:
+                ids = {**self._read.replicas.topic_names(), **self._share_topics()}
+            topic_id = base64.urlsafe_b64encode(raw).rstrip(b"=").decode()
+            texts[name] = ids.get(topic_id, topic_id)
+        return texts
+
+    def _share_topics(self) -> dict[str, str]:
+        """The topics of share groups by their ids, as the groups themselves note them."""
+        found = {}
+        decoder = _DECODER
+        for key in np.flatnonzero(self._keys.is_live & (self._keys.type == _SHARE_TOPICS)).tolist():
+            group = self._states.names[int(self._keys.group[key])]
+            record_key = decoder.decode_key(_SHARE_TOPICS.to_bytes(2, "big") + len(group).to_bytes(2, "big") + group)
+            data = decoder.decode_value(record_key, self._states.texts.get(key)).data or {}
+            for kind in ("initializingTopics", "initializedTopics", "deletingTopics"):
+                found.update({topic["topicId"]: topic["topicName"] for topic in data.get(kind, ())})
+        return found
+
+    def _log_ends(self, rows: Int64Column, topics: dict[int, str]) -> tuple[Int64Column, Int64Column]:
+        """The log end and the high watermark for each row, UNKNOWN where there is none."""
+        pairs = DistinctRows(2)
+        numbers = pairs.numbers_of(np.stack((self._keys.name[rows], self._keys.partition[rows]), axis=1))
+        found = np.full((len(pairs), 2), UNKNOWN)
+        if self._read.with_log_ends:
+            for number, (name, partition) in enumerate(pairs.rows.tolist()):
+                end = self._read.replicas.log_end((topics[name], partition), self._read.limits)
+                if end.log_end_offset is not None:
+                    found[number, 0] = end.log_end_offset
+                if end.high_watermark is not None:
+                    found[number, 1] = end.high_watermark
+        return found[numbers, 0], found[numbers, 1]
+
+    def _delivered(self, rows: Int64Column) -> Int64Column:
+        """What share groups have delivered past their start offset, for each row."""
+        keys = self._keys
+        delivered = np.zeros(len(rows), np.int64)
+        share = np.flatnonzero(keys.type[rows] == SHARE_START)
+        if len(share):
+            others = np.flatnonzero(keys.is_live & (keys.type == SHARE_DELIVERED)).tolist()
+            places = {(int(keys.group[key]), int(keys.name[key]), int(keys.partition[key])): key for key in others}
+            for row in share.tolist():
+                key = int(rows[row])
+                other = places.get((int(keys.group[key]), int(keys.name[key]), int(keys.partition[key])))
+                if other is not None:
+                    delivered[row] = max(int(self._states.latest[other, LATEST["expire_timestamp"]]), 0)
+        return delivered
+
+    def rows(self) -> Iterator[tuple[Any, ...]]:
+        """Rows of ``columns.GROUP_OFFSET``."""
+        offsets, keys, states = self.columns, self._keys, self._states
+        topics = self.topics(np.unique(keys.name[offsets.key]))
+        texts = {name: text_of(states.names[name]) for name in np.unique(offsets.owner).tolist()}
+        for first in range(0, len(offsets.key), _BLOCK_ROWS):
+            block = slice(first, first + _BLOCK_ROWS)
+            key = offsets.key[block]
+            columns = zip(
+                key.tolist(),
+                offsets.owner[block].tolist(),
+                keys.name[key].tolist(),
+                keys.partition[key].tolist(),
+                self.is_committed(key).tolist(),
+                states.latest[key].tolist(),
+                offsets.log_end[block].tolist(),
+                offsets.high_watermark[block].tolist(),
+                offsets.lag[block].tolist(),
+                (keys.type[key] == SHARE_START).tolist(),
+                strict=True,
+            )
+            for each, owner, name, partition, is_committed, values, log_end, mark, lag, is_share in columns:
+                pending = self.pending.get(each)
+                record_offset, position, offset, epoch, timestamp, expires, place = (
+                    values if is_committed or pending is None else pending.values
+                )
+                metadata = None if is_share or not is_committed else text_of(states.texts.get(each, b""))
+                yield (
+                    texts[owner],
+                    topics[name],
+                    partition,
+                    offset if is_committed else None,
+                    None if epoch < 0 or not is_committed else epoch,
+                    metadata,
+                    timestamp if is_committed else None,
+                    expires if is_committed and not is_share and expires >= 0 else None,
+                    _known(log_end),
+                    _known(mark),
+                    _known(lag),
+                    None if pending is None else pending.values[LATEST["number"]],
+                    None if pending is None else pending.producer_id,
+                    self._read.paths[place >> 1],
+                    position,
+                    record_offset,
+                )
+
+
+def text_of(raw: bytes) -> str:
+    return raw.decode("utf-8", "replace")
+
+
+def _known(value: int) -> int | None:
+    return None if value == UNKNOWN else value
+
+
+def _ranks(names: Int64Column, order_of: Any, count: int) -> Int64Column:
+    """The rank of each name by what ``order_of`` says of it."""
+    distinct = sorted(np.unique(names).tolist(), key=order_of)
+    ranks = np.zeros(count, np.int64)
+    ranks[distinct] = np.arange(len(distinct))
+    found: Int64Column = ranks[names]
+    return found

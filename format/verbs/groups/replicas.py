@@ -1,0 +1,114 @@
+"""The partitions at the paths: the coordinators' logs to read, and where the logs of other topics end."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+
+from format.errors import KafkaLogError, NotALogDir
+from format.files import partition_metadata
+from format.findings import Finding
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+from format.node.checkpoints import Checkpoints, TopicPartition
+from format.node.log_dir import Kind
+from format.node.offsets import offsets_of
+from format.node.partition import Partition
+from format.node.target import Target
+from format.scan.protocol import LogUnit
+from format.scan.selected_logs import LOG_KINDS, logs_of_partition, partitions_below, selected_logs
+from format.scan.selection import EVERYTHING
+from format.state.group_records import COORDINATOR_TOPICS
+from format.value_class import value_class
+from format.verbs.groups.log_ends import log_end_of
+
+
+@value_class
+class LogEnd:
+    """Where the log of a partition ends, over all replicas at the paths; None for what is not known."""
+
+    log_end_offset: int | None = None
+    high_watermark: int | None = None
+
+
+@dataclass(slots=True)
+class Replicas:
+    """What lies at the paths.
+
+    ``logs`` are those of coordinators, in the order of their partitions, and findings about what is not read.
+    ``left_out`` has a replica of a coordinator's partition that ends no later than the one that is read, and that one.
+    """
+
+    logs: list[LogUnit | Finding] = field(default_factory=list)
+    left_out: list[tuple[Partition, Partition]] = field(default_factory=list)
+    _others: dict[TopicPartition, list[tuple[Partition, Checkpoints]]] = field(default_factory=dict)
+    _topic_names: dict[str, str] | None = None
+
+    @property
+    def has_coordinators(self) -> bool:
+        return any(isinstance(log, LogUnit) for log in self.logs)
+
+    def log_end(self, key: TopicPartition, limits: Limits = DEFAULT_LIMITS) -> LogEnd:
+        """Where a partition's log ends: the largest of what its replicas at the paths say."""
+        ends, marks = [], []
+        for partition, checkpoints in self._others.get(key, ()):
+            ends.append(log_end_of(partition, limits))
+            marks.append(offsets_of(partition, checkpoints).high_watermark)
+        return LogEnd(_largest(ends), _largest(marks))
+
+    def topic_names(self) -> dict[str, str]:
+        """The names of the topics at the paths by their ids."""
+        if self._topic_names is None:
+            self._topic_names = {}
+            seen: set[str] = set()
+            for (topic, _), replicas in self._others.items():
+                for partition, _ in replicas:
+                    if topic not in seen and partition.metadata is not None:
+                        try:
+                            self._topic_names[partition_metadata.read(partition.metadata).topic_id] = topic
+                        except KafkaLogError:
+                            continue
+                        seen.add(topic)
+        return self._topic_names
+
+
+def find_replicas(targets: Iterable[Target], limits: Limits = DEFAULT_LIMITS) -> Replicas:
+    """The partitions at some paths. Raises InputError for a path that holds no logs."""
+    found = Replicas()
+    coordinators: dict[TopicPartition, list[tuple[Partition, Checkpoints]]] = {}
+    for target in targets:
+        if target.kind not in LOG_KINDS:
+            raise NotALogDir(
+                f"no records of groups lie in a file of the kind {target.kind.value}", Location(str(target.path))
+            )
+        if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
+            found.logs.extend(selected_logs(target, EVERYTHING))
+            continue
+        for each in partitions_below(target):
+            if isinstance(each, Finding):
+                found.logs.append(each)
+                continue
+            partition, checkpoints = each
+            key = partition.key
+            if key is None or (partition.mark is not None and target.kind is Kind.LOG_DIR):
+                continue
+            group = coordinators if key[0] in COORDINATOR_TOPICS else found._others
+            group.setdefault(key, []).append((partition, checkpoints))
+    for key in sorted(coordinators):
+        found.logs.extend(_chosen(coordinators[key], found, limits))
+    return found
+
+
+def _chosen(
+    replicas: Sequence[tuple[Partition, Checkpoints]], found: Replicas, limits: Limits
+) -> Iterator[LogUnit | Finding]:
+    """The logs of the replica with the highest log end; the first of them where several have it."""
+    chosen = replicas[0]
+    if len(replicas) > 1:
+        chosen = max(replicas, key=lambda each: log_end_of(each[0], limits) or -1)
+        found.left_out += [(partition, chosen[0]) for partition, _ in replicas if partition is not chosen[0]]
+    yield from logs_of_partition(*chosen, EVERYTHING)
+
+
+def _largest(values: Iterable[int | None]) -> int | None:
+    return max((value for value in values if value is not None), default=None)

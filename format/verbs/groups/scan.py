@@ -1,0 +1,76 @@
+"""The scan of groups: what each range of a coordinator's log says of groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from format.findings import Finding, Severity, finding, finding_of
+from format.internal_topics.decoded import INVALID
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+from format.log.read_records import record_tables
+from format.scan.folding import with_last_finding
+from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange
+from format.scan.read_log import selected_chunks
+from format.scan.selection import EVERYTHING
+from format.state.group_records import COORDINATOR_TOPICS, GroupRecords, UnreadRecords, read_groups
+from format.value_class import value_class
+
+# Measured: seconds for each batch, each byte, and each byte of compressed batches.
+_COST = Cost(batch_s=1e-6, byte_s=3e-9, compressed_byte_s=10e-9)
+
+
+@value_class
+class LogRecords:
+    """What one record table of a log says of groups."""
+
+    log: LogUnit
+    records: GroupRecords
+
+
+@value_class
+class GroupsScan:
+    """groups as a scan: the parts are reduced record tables. The state that they make up crosses logs.
+
+    ``until`` leaves out records with a later timestamp; ``with_history`` keeps every commit.
+    """
+
+    until: int | None = None
+    with_history: bool = False
+    limits: Limits = DEFAULT_LIMITS
+
+    @property
+    def needs(self) -> Needs:
+        return Needs(Depth.RECORDS, EVERYTHING, self.limits, cost=_COST)
+
+    def parts(self, opened: OpenedRange) -> Iterator[GroupRecords | Finding]:
+        """The reduced record tables of a range, and findings about damage."""
+        place = opened.log.location
+        topic = place.topic if place.topic in COORDINATOR_TOPICS else next(iter(COORDINATOR_TOPICS))
+        for item in selected_chunks(opened, self.needs):
+            if isinstance(item, Finding):
+                yield item
+                continue
+            for table in record_tables(item.chunk, which=item.readable, limits=self.limits, location=place):
+                for problem in table.problems:
+                    yield finding_of(problem.error)
+                records = read_groups(table, topic, until=self.until, with_history=self.with_history)
+                if records is not None:
+                    for unread in records.unread:
+                        yield _unread_finding(unread, place)
+                    yield records
+
+    def fold(self, log: LogUnit, parts: LogParts[GroupRecords | Finding]) -> Iterator[LogRecords | Finding]:
+        """The parts as they come, with their log."""
+        for part in with_last_finding(log, parts):
+            yield part if isinstance(part, Finding) else LogRecords(log, part)
+
+
+def _unread_finding(unread: UnreadRecords, place: Location) -> Finding:
+    others = ""
+    if unread.count > 1:
+        others = f", and so it is with {unread.count - 1:,} {'record' if unread.count == 2 else 'records'} after it"
+    where = place.at(position=unread.position, offset=unread.offset)
+    if unread.is_unknown:
+        return finding("version-unknown", where, f"{unread.reason}{others}", severity=Severity.INFO)
+    return finding(INVALID, where, f"{unread.reason}{others}")

@@ -1,0 +1,34 @@
+"""What is asked of groups, and what was read to answer it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from format.limits import DEFAULT_LIMITS, Limits
+from format.node.checkpoints import TopicPartition
+from format.state.groups import GroupStates
+from format.value_class import value_class
+from format.verbs.groups.replicas import Replicas
+
+
+@value_class
+class Narrowing:
+    """The groups and topics to list; empty for all."""
+
+    groups: frozenset[str] = frozenset()
+    topics: frozenset[str] = frozenset()
+
+
+@value_class
+class Read:
+    """What was read: the state, the coordinators' partitions and the logs by their numbers, and what else is there.
+
+    ``with_log_ends`` is False where the state is one of the past, which present log ends say nothing about.
+    """
+
+    states: GroupStates
+    partitions: Sequence[TopicPartition]
+    paths: Sequence[str]
+    replicas: Replicas
+    with_log_ends: bool = True
+    limits: Limits = DEFAULT_LIMITS

@@ -1,0 +1,195 @@
+"""kafkalog groups: where each group is, how far behind, and who is in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from format.value_class import value_class
+from kafkalog_cli.options.as_of import AsOf
+from kafkalog_cli.options.guards import Guards
+from kafkalog_cli.options.judging import Judging
+from kafkalog_cli.options.output import DocumentOutput
+from kafkalog_cli.options.reading import Paths
+from kafkalog_cli.options.work import Work
+from kafkalog_cli.render.shown_columns import ShownColumns
+
+if TYPE_CHECKING:
+    from format.verbs.groups.group_list import GroupList
+    from format.verbs.groups.terms import Narrowing
+    from kafkalog_cli.runner import Run
+
+EXAMPLES = (
+    ("kafkalog groups /var/kafka", "every group: members, state, committed offsets, lag"),
+    ("kafkalog groups --group billing /disk1/kafka /disk2/kafka", "one group, over all log directories of a node"),
+    ("kafkalog groups --at 2026-11-08T08:43 /var/kafka", "where the groups were then"),
+    ("kafkalog groups --history --group billing --topic orders /var/kafka", "each commit, aborted ones too"),
+    ("kafkalog groups --format csv --output groups.csv nodes/", "the offsets of all groups, over several nodes"),
+    (
+        "kafkalog groups --group billing --reset-csv reset.csv /var/kafka",
+        "what kafka-consumer-groups --reset-offsets --from-file takes",
+    ),
+)
+
+_TABLE_COLUMNS = {
+    "group": ShownColumns(
+        (
+            "group",
+            "protocol",
+            "state",
+            "member_count",
+            "committed_partitions",
+            "total_lag",
+            "last_commit_timestamp",
+            "commits_per_hour",
+            "record_count",
+            "size_bytes",
+            "coordinator_partition",
+        ),
+        first_to_go=("coordinator_partition", "record_count", "commits_per_hour", "size_bytes", "committed_partitions"),
+    ),
+    "group_offset": ShownColumns(
+        (
+            "group",
+            "topic",
+            "partition",
+            "offset",
+            "log_end_offset",
+            "lag",
+            "commit_timestamp",
+            "pending_offset",
+            "record_offset",
+            "metadata",
+        ),
+        first_to_go=("metadata", "record_offset", "pending_offset", "log_end_offset"),
+    ),
+    "group_commit": (
+        "group",
+        "topic",
+        "partition",
+        "offset",
+        "commit_timestamp",
+        "outcome",
+        "producer_id",
+        "record_offset",
+    ),
+}
+
+
+@value_class
+class Listed:
+    """Which groups and topics are listed, and what of them."""
+
+    group: Annotated[
+        list[str] | None,
+        typer.Option("--group", metavar="GROUP", help="Only this group; may be repeated.", show_default="all"),
+    ] = None
+    topic: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--topic", metavar="TOPIC", help="Only offsets of this topic; may be repeated.", show_default="all"
+        ),
+    ] = None
+    history: Annotated[
+        bool, typer.Option("--history", help="Show every commit in the log, in place of the last offsets.")
+    ] = False
+    reset_csv: Annotated[
+        str | None,
+        typer.Option(
+            "--reset-csv",
+            metavar="FILE",
+            help="Write the committed offsets to a new file, as kafka-consumer-groups --reset-offsets --from-file "
+            "takes them.",
+        ),
+    ] = None
+
+    @property
+    def narrowing(self) -> Narrowing:
+        from format.verbs.groups.terms import Narrowing
+
+        return Narrowing(frozenset(self.group or ()), frozenset(self.topic or ()))
+
+
+def groups(
+    paths: Paths,
+    listed: Listed,
+    as_of: AsOf,
+    output: DocumentOutput,
+    judging: Judging,
+    guards: Guards,
+    work: Work,
+) -> None:
+    """Show where each group is, how far behind, and who is in it.
+
+    Groups of all protocols (classic, consumer, share, streams) are read from __consumer_offsets and
+    __share_group_state. Of a partition that several nodes hold, the replica with the highest log end is read. The lag
+    is the difference to the log end of the partition where it is at the paths, too. The exit status is 1 where there
+    is no group.
+    """
+    from format.columns import GROUP_COMMIT, GROUP_OFFSET
+    from format.node.target import Target
+    from format.verbs.groups.groups import GroupsReading, GroupTerms
+    from format.verbs.groups.history import CommitHistory
+    from format.verbs.groups.scan import LogRecords
+    from kafkalog_cli.runner import Run
+
+    terms = GroupTerms(listed.narrowing, as_of.at, listed.history, guards.limits)
+    with (
+        work.reading(),
+        Run(
+            "groups",
+            output,
+            judging,
+            paths=paths,
+            main_schema=GROUP_COMMIT if listed.history else GROUP_OFFSET,
+            table_columns=_TABLE_COLUMNS,
+        ) as run,
+    ):
+        reading = GroupsReading([Target(Path(path)) for path in paths], terms)
+        progress = run.progress(lambda: reading.size_bytes)
+        history = CommitHistory(terms.narrowing)
+        for item in reading.read(jobs=work.process_count, advance=progress.advance):
+            if not isinstance(item, LogRecords):
+                run.finding(item)
+            elif listed.history:
+                run.write(GROUP_COMMIT, history.rows_of(item))
+        if listed.history:
+            run.write(GROUP_COMMIT, history.rest())
+        found = reading.groups()
+        _show(run, found, listed)
+        for words in reading.not_checked(found):
+            run.not_checked(words)
+        if listed.reset_csv is not None:
+            _write_reset_csv(run, found, listed.reset_csv, paths)
+
+
+def _show(run: Run, found: GroupList, listed: Listed) -> None:
+    from format.columns import GROUP, GROUP_OFFSET
+    from format.verbs.groups.sentence import sentences
+    from kafkalog_cli.exit_codes import Condition
+
+    run.say_now(sentences(found.overview()))
+    run.write(GROUP, found.group_rows())
+    if not listed.history:
+        run.write(GROUP_OFFSET, found.offset_rows())
+    if not len(found):
+        run.condition(Condition.NOTHING_FOUND)
+
+
+def _write_reset_csv(run: Run, found: GroupList, path: str, sources: list[str]) -> None:
+    from format.verbs.groups.reset_csv import ResetCsv
+    from kafkalog_cli.output import open_output
+
+    output = open_output(path, sources)
+    try:
+        written = ResetCsv(found.group_rows())
+        for line in written.lines(found.offset_rows()):
+            output.write_text(line)
+            run.count("reset_csv_line")
+        output.publish()
+    finally:
+        output.discard()
+    for reason, count in written.left_out.items():
+        run.not_checked(f"--reset-csv leaves out {count:,} {reason}")

@@ -1,0 +1,363 @@
+"""groups: the state that coordinators' logs add up to, against what brokers and naive loops say."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import struct
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from format.columns import GROUP, GROUP_COMMIT, GROUP_OFFSET
+from format.errors import NotALogDir
+from format.findings import Finding
+from format.node.target import Target
+from format.verbs.groups.groups import GroupsReading, GroupTerms
+from format.verbs.groups.history import CommitHistory
+from format.verbs.groups.reset_csv import ResetCsv
+from format.verbs.groups.scan import LogRecords
+from format.verbs.groups.sentence import sentences
+from format.verbs.groups.terms import Narrowing
+from tests.building import BASE_TIMESTAMP, batch, write_segment
+from tests.corpora import DATA_DIR, Corpus
+
+Row = dict[str, Any]
+
+
+class Answer:
+    """Everything that groups says of some paths."""
+
+    def __init__(self, *paths: Path, terms: GroupTerms | None = None, jobs: int = 1) -> None:
+        terms = terms or GroupTerms()
+        reading = GroupsReading([Target(path) for path in paths], terms)
+        history = CommitHistory(terms.narrowing)
+        self.findings: list[Finding] = []
+        commits: list[tuple[Any, ...]] = []
+        for item in reading.read(jobs=jobs):
+            if isinstance(item, LogRecords):
+                commits += history.rows_of(item)
+            else:
+                self.findings.append(item)
+        self.commits = _rows(GROUP_COMMIT.names, [*commits, *history.rest()])
+        found = reading.groups()
+        self.raw_groups, self.raw_offsets = list(found.group_rows()), list(found.offset_rows())
+        self.groups = {row["group"]: row for row in _rows(GROUP.names, self.raw_groups)}
+        self.offsets = _rows(GROUP_OFFSET.names, self.raw_offsets)
+        self.sentences = sentences(found.overview())
+        self.not_checked = reading.not_checked(found)
+
+    def committed(self) -> dict[str, dict[str, int]]:
+        """The offset of each partition of each group."""
+        found: dict[str, dict[str, int]] = {}
+        for row in self.offsets:
+            if row["offset"] is not None:
+                found.setdefault(row["group"], {})[f"{row['topic']}-{row['partition']}"] = row["offset"]
+        return found
+
+
+def _rows(names: Iterable[str], rows: Iterable[tuple[Any, ...]]) -> list[Row]:
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+# -- what brokers said -----------------------------------------------------------------------------------------
+
+
+def test_committed_offsets_are_those_that_the_broker_reported(witnessed_corpus: Corpus) -> None:
+    truth = witnessed_corpus.truth_json("groups")
+    if not any(path.name.startswith("__consumer_offsets-") for path in witnessed_corpus.partitions()):
+        return
+    answer = Answer(*witnessed_corpus.log_dirs)
+    assert truth
+    assert answer.committed() == truth
+    marks = witnessed_corpus.truth_json("watermarks")
+    for row in answer.offsets:
+        assert row["lag"] == marks[f"{row['topic']}-{row['partition']}"]["high_watermark"] - row["offset"]
+
+
+@pytest.fixture(scope="module")
+def truth() -> Row:
+    """What an AdminClient reported of the node of tests/_data/groups, right before the node was killed."""
+    loaded: Row = json.loads(gzip.decompress((DATA_DIR / "groups/truth/groups.json.gz").read_bytes()))
+    return loaded
+
+
+@pytest.fixture(scope="module")
+def five_hundred() -> Answer:
+    return Answer(DATA_DIR / "groups/node-1", terms=GroupTerms(with_history=True))
+
+
+def test_five_hundred_groups_are_as_the_broker_reported_them(truth: Row, five_hundred: Answer) -> None:
+    assert len(truth["groups"]) > 450
+    live = {name: row for name, row in five_hundred.groups.items() if row["state"] != "Dead"}
+    assert set(live) == set(truth["groups"])
+    for name, said in truth["groups"].items():
+        row = live[name]
+        assert (row["protocol"], row["state"]) == (said["protocol"], said["state"]), name
+        assert row["member_count"] == len(said["members"]), name
+        if "generation" in said:
+            assert row["generation"] == said["generation"], name
+    assert {row["protocol"] for row in live.values()} == {"classic", "consumer", "share", "streams"}
+    assert {row["state"] for row in live.values()} >= {"Stable", "Empty", "Assigning", "NotReady"}
+
+
+def test_offsets_of_five_hundred_groups_are_as_the_broker_reported_them(truth: Row, five_hundred: Answer) -> None:
+    expected = {
+        (name, place): offset for name, said in truth["groups"].items() for place, offset in said["offsets"].items()
+    }
+    found = {(row["group"], f"{row['topic']}-{row['partition']}"): row for row in five_hundred.offsets}
+    assert {key for key, row in found.items() if row["offset"] is not None} == set(expected)
+    for key, said in expected.items():
+        row = found[key]
+        assert row["offset"] == said["offset"], key
+        assert (row["metadata"] or "") == said.get("metadata", ""), key
+        assert row["log_end_offset"] == truth["log_ends"][key[1]], key
+        if "lag" in said:  # of share groups, which the broker computes itself
+            assert row["lag"] == said["lag"], key
+        elif truth["groups"][key[0]]["protocol"] != "share":
+            assert row["lag"] == truth["log_ends"][key[1]] - said["offset"], key
+            assert row["leader_epoch"] == said.get("leader_epoch"), key
+    assert sum("lag" in said for said in expected.values()) == 3
+
+
+def test_offsets_in_open_transactions_are_pending(truth: Row, five_hundred: Answer) -> None:
+    names = ("group", "topic", "partition")
+    expected = {tuple(each[name] for name in names): each["offset"] for each in truth["pending"]}
+    found = {tuple(row[name] for name in names): row["pending_offset"] for row in five_hundred.offsets}
+    assert {key: offset for key, offset in found.items() if offset is not None} == expected
+    assert len(expected) > 20
+    assert f"{len(expected)} offsets wait for a transaction" in five_hundred.sentences
+
+
+def test_the_history_adds_up_to_the_offsets(five_hundred: Answer) -> None:
+    latest: dict[tuple[str, str, int], Row] = {}
+    for row in five_hundred.commits:
+        if row["outcome"] in ("plain", "committed", "deleted"):
+            key = (row["group"], row["topic"], row["partition"])
+            if key not in latest or latest[key]["record_offset"] < row["record_offset"]:
+                latest[key] = row
+    expected = {key: row["offset"] for key, row in latest.items() if row["offset"] is not None}
+    share = {name for name, row in five_hundred.groups.items() if row["protocol"] == "share"}
+    assert expected == {
+        (row["group"], row["topic"], row["partition"]): row["offset"]
+        for row in five_hundred.offsets
+        if row["offset"] is not None and row["group"] not in share
+    }
+    assert {row["outcome"] for row in five_hundred.commits} == {"plain", "committed", "aborted", "open", "deleted"}
+    commits = sum(row["commit_count"] for row in five_hundred.groups.values())
+    assert commits == sum(row["outcome"] != "deleted" for row in five_hundred.commits)
+
+
+# -- small logs --------------------------------------------------------------------------------------------------
+
+
+def commit(group: str, partition: int, offset: int | None, metadata: str = "") -> tuple[bytes, bytes | None]:
+    """The key and value of an offset commit, or of its tombstone."""
+    key = struct.pack(">hh", 1, len(group)) + group.encode() + struct.pack(">h6si", 6, b"orders", partition)
+    if offset is None:
+        return key, None
+    value = struct.pack(">hqih", 3, offset, 0, len(metadata)) + metadata.encode()
+    return key, value + struct.pack(">q", BASE_TIMESTAMP + offset)
+
+
+def batches_of(*records: tuple[tuple[bytes, bytes | None] | str, int | None]) -> list[bytes]:
+    """A batch for each record, in the transaction of a producer, or None for none; a marker for COMMIT and ABORT."""
+    made = []
+    for offset, (record, producer_id) in enumerate(records):
+        fields = {} if producer_id is None else {"producer_id": producer_id, "producer_epoch": 0, "attributes": 0x10}
+        if isinstance(record, str):
+            key, value = struct.pack(">hh", 0, int(record == "COMMIT")), struct.pack(">hi", 0, 0)
+            fields["attributes"] = 0x30
+        else:
+            key, value = record[0], record[1]  # type: ignore[assignment]
+        made.append(batch(offset, [value], key=key, **fields))
+    return made
+
+
+def log_of(tmp_path: Path, *records: tuple[tuple[bytes, bytes | None] | str, int | None]) -> Path:
+    write_segment(tmp_path / "__consumer_offsets-7", 0, batches_of(*records))
+    return tmp_path / "__consumer_offsets-7"
+
+
+def test_a_commit_counts_once_its_transaction_is_committed(tmp_path: Path) -> None:
+    answer = Answer(
+        log_of(
+            tmp_path,
+            (commit("a", 0, 5), None),
+            (commit("a", 0, 9), 1),
+            (commit("b", 0, 9), 2),
+            (commit("c", 0, 9), 3),
+            ("COMMIT", 1),
+            ("ABORT", 2),
+        )
+    )
+    assert answer.committed() == {"a": {"orders-0": 9}}
+    (pending,) = (row for row in answer.offsets if row["pending_offset"] is not None)
+    assert (pending["group"], pending["offset"], pending["pending_offset"], pending["pending_producer_id"]) == (
+        "c", None, 9, 3,
+    )  # fmt: skip
+    assert (pending["record_offset"], answer.groups["c"]["state"], answer.groups["b"]["state"]) == (3, "Empty", "Dead")
+
+
+def test_what_was_committed_later_stays_whenever_the_marker_comes(tmp_path: Path) -> None:
+    answer = Answer(
+        log_of(
+            tmp_path,
+            (commit("a", 0, 5), 1),
+            (commit("b", 0, 5), 1),
+            (commit("c", 0, 5), 1),
+            (commit("a", 0, 3), None),
+            (commit("b", 0, None), None),
+            ("COMMIT", 1),
+            (commit("d", 0, 5), 1),
+            (commit("d", 0, None), None),
+        )
+    )
+    assert answer.committed() == {"a": {"orders-0": 3}, "c": {"orders-0": 5}}
+    assert not [row for row in answer.offsets if row["pending_offset"] is not None]
+
+
+def test_state_does_not_depend_on_where_tables_and_segments_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    chance = np.random.default_rng(3)
+    records: list[tuple[tuple[bytes, bytes | None] | str, int | None]] = []
+    for number in range(400):
+        kind = int(chance.integers(0, 10))
+        group, partition, producer = f"g{chance.integers(0, 4)}", int(chance.integers(0, 3)), int(chance.integers(1, 4))
+        if kind == 0:
+            records.append(("COMMIT" if chance.integers(0, 2) else "ABORT", producer))
+        elif kind == 1:
+            records.append((commit(group, partition, None), None))
+        else:
+            metadata = "" if kind < 6 else f"m{number}"
+            records.append((commit(group, partition, number, metadata), producer if kind % 2 else None))
+    expected: dict[tuple[str, int], tuple[int, int | None]] = {}  # the broker's own steps, one by one
+    open_commits: dict[int, list[tuple[tuple[str, int], int, int | None]]] = {}
+    for at, (record, producer_id) in enumerate(records):
+        if isinstance(record, str):
+            for key, place, offset in open_commits.pop(producer_id or 0, []):
+                if record == "COMMIT" and expected.get(key, (-1, None))[0] < place:
+                    expected[key] = (place, offset)
+            continue
+        key = (record[0][4:6].decode(), struct.unpack(">i", record[0][-4:])[0])
+        offset = None if record[1] is None else struct.unpack_from(">q", record[1], 2)[0]
+        if producer_id is None:
+            expected[key] = (at, offset)
+        else:
+            open_commits.setdefault(producer_id, []).append((key, at, offset))
+    batches = batches_of(*records)
+    for name, cuts in (("one", [0]), ("many", [0, 3, 90, 91, 300])):
+        for start, end in zip(cuts, [*cuts[1:], len(batches)], strict=True):
+            write_segment(tmp_path / name / "__consumer_offsets-0", start, batches[start:end])
+    whole = Answer(tmp_path / "one")
+    found = {(row["group"], row["partition"]): row["offset"] for row in whole.offsets if row["offset"] is not None}
+    assert found == {key: offset for key, (_, offset) in expected.items() if offset is not None}
+    monkeypatch.setattr("format.log.read_records.MOST_ROWS", 7)
+    cut = Answer(tmp_path / "many", terms=GroupTerms(with_history=True))
+    without = {"path", "position"}
+    assert [{name: row[name] for name in row.keys() - without} for row in cut.offsets] == [
+        {name: row[name] for name in row.keys() - without} for row in whole.offsets
+    ]
+    assert cut.raw_groups == whole.raw_groups
+    assert [row["record_offset"] for row in cut.commits if row["outcome"] == "plain"] == [
+        at for at, (record, producer_id) in enumerate(records)
+        if not isinstance(record, str) and producer_id is None and record[1] is not None
+    ]  # fmt: skip
+
+
+def test_several_processes_give_the_same(five_hundred: Answer, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("format.scan.drivers.is_worth_sharing", lambda *_: True)
+    shared = Answer(DATA_DIR / "groups/node-1", terms=GroupTerms(with_history=True), jobs=2)
+    assert (shared.raw_groups, shared.raw_offsets) == (five_hundred.raw_groups, five_hundred.raw_offsets)
+    assert shared.commits == five_hundred.commits
+
+
+def test_a_time_in_the_past(tmp_path: Path) -> None:
+    log = log_of(tmp_path, (commit("a", 0, 5), None), (commit("a", 0, 6), 1), ("COMMIT", 1), (commit("b", 0, 7), None))
+    for until, expected in ((0, {"a": {"orders-0": 5}}), (1, {"a": {"orders-0": 5}}), (2, {"a": {"orders-0": 6}})):
+        answer = Answer(log, terms=GroupTerms(until=BASE_TIMESTAMP + until))
+        assert answer.committed() == expected
+        assert answer.not_checked == ["the lag on 1 committed partition: log ends of the past are not known"]
+    assert not Answer(log, terms=GroupTerms(until=BASE_TIMESTAMP - 1)).groups
+
+
+def test_only_some_groups_and_topics(five_hundred: Answer) -> None:
+    narrowing = Narrowing(frozenset({"classic-1", "classic-10"}), frozenset({"payments"}))
+    answer = Answer(DATA_DIR / "groups/node-1", terms=GroupTerms(narrowing, with_history=True))
+    wanted = [row for row in five_hundred.offsets if row["group"] in narrowing.groups and row["topic"] == "payments"]
+    assert answer.offsets == wanted
+    assert set(answer.groups) == {"classic-1", "classic-10"}
+    assert answer.groups["classic-1"]["total_lag"] == sum(row["lag"] for row in wanted if row["group"] == "classic-1")
+    assert {(row["group"], row["topic"]) for row in answer.commits} == {
+        ("classic-1", "payments"), ("classic-10", "payments"),
+    }  # fmt: skip
+
+
+def test_the_replica_with_the_highest_log_end_is_read(tmp_path: Path) -> None:
+    made = batches_of(*((commit("a", 0, number), None) for number in range(5)))
+    for node, count in (("node-1", 3), ("node-2", 5), ("node-3", 4)):
+        write_segment(tmp_path / node / "__consumer_offsets-0", 0, made[:count])
+        write_segment(tmp_path / node / "orders-0", 0, [batch(0, [b"x"] * 2 * count)])
+    answer = Answer(*(tmp_path / f"node-{number}" for number in (1, 2, 3)))
+    (row,) = answer.offsets
+    assert (row["offset"], row["log_end_offset"], row["lag"]) == (4, 10, 6)
+    assert row["path"] == str(tmp_path / "node-2/__consumer_offsets-0/00000000000000000000.log")
+    (words,) = answer.not_checked
+    assert words.startswith("2 replicas of coordinator partitions that end no later than the one that was read")
+
+
+def test_damage_is_a_finding_and_the_rest_is_read(tmp_path: Path) -> None:
+    made = batches_of((commit("a", 0, 1), None), (commit("a", 0, 2), None), (commit("b", 0, 3), None))
+    made[1] = made[1][:-9] + b"\xff" + made[1][-8:]
+    strange = batch(3, [b"\0\1\0\0", b"\0\3\0"], key=b"\0\1\0\1g\0\1t\0\0\0\0") + batch(5, [b""], key=b"\0\x7f\0\1g")
+    write_segment(tmp_path / "__consumer_offsets-0", 0, [*made, strange])
+    answer = Answer(tmp_path / "__consumer_offsets-0")
+    assert answer.committed() == {"a": {"orders-0": 1}, "b": {"orders-0": 3}}
+    assert [(each.code, each.location.offset) for each in answer.findings] == [
+        ("batch-crc-mismatch", 1), ("version-unknown", 5), ("internal-record-invalid", 3),
+    ]  # fmt: skip
+    assert "with 1 record after it" in answer.findings[-1].message
+
+
+def test_nothing_to_read(tmp_path: Path) -> None:
+    write_segment(tmp_path / "orders-0", 0, [batch(0)])
+    answer = Answer(tmp_path)
+    assert not answer.groups
+    assert answer.sentences == "There is no group."
+    assert answer.not_checked == ["there is no log of __consumer_offsets or __share_group_state at the paths"]
+    (tmp_path / "meta.properties").write_text("version=1\n")
+    with pytest.raises(NotALogDir):
+        Answer(tmp_path / "meta.properties")
+
+
+# -- the CSV to reset offsets ------------------------------------------------------------------------------------
+
+
+def test_reset_csv_has_what_the_tool_can_reset(five_hundred: Answer) -> None:
+    made = ResetCsv(five_hundred.raw_groups)
+    lines = list(made.lines(five_hundred.raw_offsets))
+    protocols = {name: row["protocol"] for name, row in five_hundred.groups.items()}
+    wanted = [
+        row for row in five_hundred.offsets
+        if row["offset"] is not None and protocols[row["group"]] in ("classic", "consumer")
+    ]  # fmt: skip
+    assert len(lines) == len(wanted) > 1000
+    assert '"classic grüße, ""103""",orders,0,254\n' in "".join(lines)
+    assert set(made.left_out) == {f"{each} groups, which the tool does not reset" for each in ("share", "streams")}
+
+
+def test_a_line_break_in_a_name_has_no_line() -> None:
+    rows = [
+        tuple({"group": name, "protocol": "classic"}.get(column) for column in GROUP.names) for name in ("a\nb", "c")
+    ]
+    made = ResetCsv(rows)
+    offsets = [
+        tuple({"group": name, "topic": "t", "partition": 0, "offset": 4}.get(column) for column in GROUP_OFFSET.names)
+        for name in ("a\nb", "c")
+    ]
+    assert list(made.lines(offsets)) == ["c,t,0,4\n"]
+    assert list(made.left_out.values()) == [1]

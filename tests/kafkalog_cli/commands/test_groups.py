@@ -1,0 +1,77 @@
+"""``kafkalog groups``: what it prints, and what it exits with."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.corpora import DATA_DIR
+from tests.running import Run
+
+RunOne = Callable[..., Run]
+NODE = DATA_DIR / "kafka-4.3-single/node-1"
+GROUPS = DATA_DIR / "groups/node-1"
+
+
+def test_groups_and_their_offsets(run_kafkalog: RunOne) -> None:
+    run = run_kafkalog("groups", "--format", "jsonl", NODE).check(0)
+    (group,) = run.rows("group")
+    assert (group["group"], group["protocol"], group["state"], group["total_lag"]) == (
+        "group-0",
+        "classic",
+        "Empty",
+        235,
+    )
+    assert (group["committed_partitions"], group["coordinator_partition"], group["record_count"]) == (3, 2, 13)
+    truth = json.loads((DATA_DIR / "kafka-4.3-single/truth/groups.json").read_text())
+    offsets = {f"{row['topic']}-{row['partition']}": row["offset"] for row in run.rows("group_offset")}
+    assert {"group-0": offsets} == truth
+    first = run.rows("group_offset")[0]
+    assert (first["path"], first["position"], first["record_offset"]) == (
+        str(NODE / "__consumer_offsets-2/00000000000000000000.log"), 948, 6,
+    )  # fmt: skip
+    assert run.summary["counts"] == {"group": 1, "group_offset": 3}
+    assert run.stderr.startswith("Group group-0 is 235 records behind, 170 of them on orders-2; its last commit there")
+
+
+def test_without_the_topics_the_lag_is_unknown(run_kafkalog: RunOne) -> None:
+    run = run_kafkalog("groups", "--format", "jsonl", NODE / "__consumer_offsets-2").check(0)
+    assert {row["lag"] for row in run.rows("group_offset")} == {None}
+    assert run.rows("group")[0]["total_lag"] is None
+    assert run.summary["not_checked"] == ["the lag on 3 committed partitions: not at the paths"]
+    assert run.stderr.startswith("1 group; no lag is known.")
+
+
+def test_history_and_narrowing(run_kafkalog: RunOne) -> None:
+    words = ("groups", "--history", "--group", "in-transaction-2-1", "--topic", "orders", GROUPS)
+    run = run_kafkalog(*words, "--format", "jsonl").check(0)
+    assert {row["outcome"] for row in run.rows("group_commit")} == {"committed", "aborted", "open"}
+    assert not run.rows("group_offset")
+    table = run_kafkalog(*words, "--format", "table").check(0)
+    assert table.stdout.startswith("group               topic   partition  offset")
+    rows = list(csv.DictReader(run_kafkalog(*words, "--format", "csv", "-q").check(0).stdout.splitlines()))
+    assert len(rows) == len(run.rows("group_commit"))
+
+
+def test_no_such_group(run_kafkalog: RunOne) -> None:
+    run = run_kafkalog("groups", "--group", "nobody", "--format", "jsonl", NODE).check(1)
+    assert run.summary["conditions"] == ["nothing-found"]
+    assert run_kafkalog("groups", NODE / "orders-0").check(1).stderr.startswith("There is no group.")
+    assert "no records of groups" in run_kafkalog("groups", NODE / "meta.properties").check(2).stderr
+
+
+def test_reset_csv(run_kafkalog: RunOne, tmp_path: Path) -> None:
+    path = tmp_path / "reset.csv"
+    run = run_kafkalog("groups", "--group", "group-0", "--reset-csv", path, "--format", "jsonl", NODE).check(0)
+    assert path.read_text() == "group-0,orders,2,1000\ngroup-0,payments,0,111\ngroup-0,payments,1,109\n"
+    assert run.summary["counts"]["reset_csv_line"] == 3
+    run_kafkalog("groups", "--reset-csv", path, NODE).check(5)  # it exists
+    run_kafkalog("groups", "--reset-csv", NODE / "reset.csv", NODE).check(5)
+
+
+def test_state_in_the_past(run_kafkalog: RunOne) -> None:
+    run = run_kafkalog("groups", "--at", "2026-11-21T08:42:13.92Z", "--format", "jsonl", NODE).check(0)
+    assert {(row["topic"], row["partition"]): row["offset"] for row in run.rows("group_offset")} == {("orders", 2): 800}
+    assert run.rows("group")[0]["state"] == "Stable"
