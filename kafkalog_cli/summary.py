@@ -95,7 +95,7 @@ def counted(count: int, name: str) -> str:
     ``name`` is the name of a counter: words joined by underscores; its noun may be singular or plural.
     """
     words = name.split("_")
-    noun = 0 if words[-1] in _PARTICIPLES else -1
+    noun = -2 if words[-1] in _PARTICIPLES else -1
     words[noun] = (_singular if count == 1 else _plural)(words[noun])
     return f"{count:,} {' '.join(words)}"
 

@@ -13,6 +13,7 @@ from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.parsers import parse_count, parse_moment
 from kafkalog_cli.options.reading import check_path
+from kafkalog_cli.render.shown_columns import ShownColumns
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -28,6 +29,16 @@ EXAMPLES = (
     ("kafkalog find /var/kafka/orders-0 --timestamp 2024-05-01T12:00", "the first record at or after a time"),
     ("kafkalog find /var/kafka/orders-0 --max-timestamp", "the record with the largest timestamp"),
 )
+
+_TABLE_COLUMNS = {
+    "match": ShownColumns(
+        (
+            "topic", "partition", "offset", "visibility", "transaction_state", "timestamp", "segment_base_offset",
+            "position", "producer_id", "leader_epoch",
+        ),
+        first_to_go=("leader_epoch", "producer_id", "transaction_state"),
+    )
+}  # fmt: skip
 
 
 @value_class
@@ -82,7 +93,9 @@ def find(sought: Sought, output: DocumentOutput, judging: Judging, guards: Guard
     if (sought.offset is not None) + (sought.timestamp is not None) + sought.max_timestamp != 1:
         raise typer.BadParameter("give exactly one of --offset, --timestamp and --max-timestamp")
     schema = STEP if sought.explain else MATCH
-    with Run("find", output, judging, paths=[sought.partition], main_schema=schema) as run:
+    with Run(
+        "find", output, judging, paths=[sought.partition], main_schema=schema, table_columns=_TABLE_COLUMNS
+    ) as run:
         for item in _search(_opened(sought.partition), sought, guards.limits):
             _show(run, item, sought.explain)
 

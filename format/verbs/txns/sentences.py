@@ -13,27 +13,30 @@ _MOST = 3
 
 
 def sentences(result: Transactions, opened: list[OpenTransaction], terms: TransactionTerms) -> Iterator[str]:
-    """One sentence for each of the first few that hold a last stable offset, or one that says there is none."""
-    holders = [each for each in opened if each.holds_last_stable_offset]
-    for each in holders[:_MOST]:
-        yield _of_holder(each, terms)
-    if len(holders) > _MOST:
-        yield f"So do {len(holders) - _MOST} more transactions in other partitions; see the rows."
+    """A sentence for the first few that hold a last stable offset or hang, or one that says there is none."""
+    shown = [each for each in opened if each.holds_last_stable_offset or each.is_hanging]
+    for each in shown[:_MOST]:
+        yield _of_one(each, terms)
+    if len(shown) > _MOST:
+        yield f"{len(shown) - _MOST} more transactions hold a last stable offset, or hang; see the rows."
     if not opened:
         count = len(result.partitions)
         kind = "hanging" if terms.only_hanging else "open"
         yield f"No {kind} transaction in {count} {'partition' if count == 1 else 'partitions'}."
 
 
-def _of_holder(each: OpenTransaction, terms: TransactionTerms) -> str:
+def _of_one(each: OpenTransaction, terms: TransactionTerms) -> str:
     known = each.transaction
     who = f"producer {known.producer_id} epoch {known.producer_epoch}"
     if each.transactional_id is not None:
         who = f"{each.transactional_id} ({who})"
     since = f" since {iso_time(known.start_timestamp)}" if known.start_timestamp >= 0 else ""
     records, size_bytes = each.found.waiting(known)
+    held = f"holds the last stable offset of {each.found.partition.name} at {each.found.last_stable_offset}"
+    if not each.holds_last_stable_offset:
+        held = f"has an open transaction in {each.found.partition.name} from offset {known.first_offset} on"
     words = (
-        f"{who} holds the last stable offset of {each.found.partition.name} at {each.found.last_stable_offset}{since}, "
+        f"{who} {held}{since}, "
         f"with {known.record_count:,} records of its own; {records:,} records ({size_bytes:,} bytes) wait from there "
         "on."
     )
