@@ -638,6 +638,20 @@ REPLICA = RowSchema(
         Column("topic_id", "string", "topic id from partition.metadata, null for none"),
     ),
 )
+DISK_USAGE = RowSchema(
+    "disk_usage",
+    (
+        Column("by", "string", "topic, codec or age"),
+        Column("name", "string", "the topic, the codec, or how far back a segment's largest timestamp lies; null for all other files"),
+        Column("allocated_bytes", "int", "bytes that the file system has allocated, as du counts them"),
+        Column("percent", "int", "of the allocated bytes of all rows"),
+        Column("size_bytes", "int", "the lengths of the files: more where they are sparse, as preallocated indexes are"),
+        Column("log_bytes", "int", "bytes of the .log files of its segments; by codec, of its batches"),
+        Column("leftover_bytes", "int", "allocated bytes of what a broker will delete: files marked .deleted, .cleaned or .swap, directories marked -delete or -stray"),
+        Column("partition_count", "int", "partitions; replicas on several nodes count once"),
+        Column("segment_count", "int", "segments; by codec, those with a batch of it"),
+    ),
+)
 
 GROUP = RowSchema(
     "group",
@@ -741,4 +755,5 @@ SCHEMAS = (
     GROUP,
     GROUP_OFFSET,
     GROUP_COMMIT,
+    DISK_USAGE,
 )

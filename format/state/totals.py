@@ -31,7 +31,8 @@ class LogTotals:
     """Sums over batches in log order; offsets and times of batches whose offsets cannot be are left out.
 
     ``first_timestamp`` is the first batch's base timestamp (None where a delete horizon took its place or the format
-    has none), ``codec_counts`` the batches of each codec number 0-7. ``is_whole`` is False once something was not read.
+    has none), ``codec_counts`` the batches of each codec number 0-7, and ``codec_bytes``
+    their bytes. ``is_whole`` is False once something was not read.
     """
 
     batch_count: int = 0
@@ -41,6 +42,7 @@ class LogTotals:
     max_timestamp: int | None = None
     magics: set[int] = field(default_factory=set)
     codec_counts: list[int] = field(default_factory=lambda: [0] * len(CODEC_BITS_NAMES))
+    codec_bytes: list[int] = field(default_factory=lambda: [0] * len(CODEC_BITS_NAMES))
     is_whole: bool = True
     _has_first: bool = False
 
@@ -55,6 +57,8 @@ class LogTotals:
         self.magics.update(np.unique(table.magic).tolist())
         for codec, count in enumerate(np.bincount(table.codec, minlength=len(CODEC_BITS_NAMES)).tolist()):
             self.codec_counts[codec] += count
+            if count:
+                self.codec_bytes[codec] += int(table.size_bytes[table.codec == codec].sum())
         sound = table if is_sound.all() else table.rows(is_sound)
         if not len(sound):
             return
@@ -73,6 +77,7 @@ class LogTotals:
         self.batch_count += later.batch_count
         self.magics |= later.magics
         self.codec_counts = [mine + theirs for mine, theirs in zip(self.codec_counts, later.codec_counts, strict=True)]
+        self.codec_bytes = [mine + theirs for mine, theirs in zip(self.codec_bytes, later.codec_bytes, strict=True)]
         self.is_whole = self.is_whole and later.is_whole
         if not later._has_first:
             return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import time
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,7 +13,7 @@ from format.value_class import value_class
 from kafkalog_cli.options.guards import DecompressionGuard
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
-from kafkalog_cli.options.parsers import one_of
+from kafkalog_cli.options.parsers import one_of, parse_moment
 from kafkalog_cli.options.reading import Reading
 from kafkalog_cli.options.work import Pacing
 
@@ -24,11 +25,13 @@ if TYPE_CHECKING:
     from kafkalog_cli.runner import Run
 
 SORT_KEYS = ("name", "size", "segments", "batches", "time")  # as in format.verbs.ls.ls; a test compares them
+GROUPINGS = ("topic", "codec", "age")  # likewise, of format.verbs.ls.disk_usage
 
 EXAMPLES = (
     ("kafkalog ls /var/kafka", "every partition of a log directory: offsets, sizes, watermarks, what is odd"),
     ("kafkalog ls /var/kafka/orders-0", "one partition and its segments"),
     ("kafkalog ls --sort size /var/kafka", "the largest partitions first"),
+    ("kafkalog ls --by topic node-1 node-2 node-3", "what takes the space on disk, over all nodes"),
     ("kafkalog ls --no-scan /var/kafka", "names, sizes and checkpoints only, for a directory of thousands"),
     ("kafkalog ls --format jsonl /var/kafka | jq -c 'select(.mark or .notes)'", "only what is marked or remarkable"),
 )
@@ -103,6 +106,24 @@ class Listed:
         ),
     ] = "name"
     reverse: Annotated[bool, typer.Option("--reverse", "-r", help="Reverse the order.")] = False
+    by: Annotated[
+        str | None,
+        typer.Option(
+            "--by",
+            help="Only add up the allocated bytes below all paths, the largest first. Ages are those of segments.",
+            **one_of(*GROUPINGS),
+        ),
+    ] = None
+    at: Annotated[
+        int | None,
+        typer.Option(
+            "--at",
+            metavar="T",
+            parser=parse_moment,
+            help="The time that the ages of --by age count back from.",
+            show_default="now",
+        ),
+    ] = None
 
 
 def ls(
@@ -125,6 +146,9 @@ def ls(
     from kafkalog_cli.failures import condition_of, report
     from kafkalog_cli.runner import Run
 
+    if listed.by is not None:
+        _list_usage(listed, reading, judging, guard, output, pacing)
+        return
     width = shutil.get_terminal_size((_NO_TERMINAL_COLUMNS, 24)).columns
     targets = reading.targets()
     with (
@@ -159,6 +183,38 @@ def ls(
                 run.condition(condition_of(error))
                 run.not_checked(path)
         shown.finish()
+
+
+def _list_usage(
+    listed: Listed,
+    reading: Reading,
+    judging: Judging,
+    guard: DecompressionGuard,
+    output: DocumentOutput,
+    pacing: Pacing,
+) -> None:
+    """ls --by."""
+    from format.columns import DISK_USAGE
+    from format.findings import Finding
+    from format.scan.selected_logs import selected_bytes
+    from format.scan.selection import EVERYTHING
+    from format.verbs.ls.disk_usage import DiskUsage, disk_usage
+    from kafkalog_cli.runner import Run
+
+    by = listed.by or ""
+    now_ms = listed.at if listed.at is not None else time.time_ns() // 1_000_000
+    targets = reading.targets()
+    with pacing.reading(), Run("ls", output, judging, paths=reading.paths, main_schema=DISK_USAGE) as run:
+        advance = run.progress(lambda: selected_bytes([] if by == "topic" else targets, EVERYTHING)).advance
+        usages: list[DiskUsage] = []
+        for item in disk_usage(targets, by, now_ms, limits=guard.limits, advance=advance):
+            if isinstance(item, Finding):
+                run.finding(item)
+            else:
+                usages.append(item)
+        allocated_bytes = sum(each.allocated_bytes for each in usages)
+        run.write(DISK_USAGE, (each.row(allocated_bytes) for each in (usages[::-1] if listed.reverse else usages)))
+        run.count("allocated_bytes", allocated_bytes)
 
 
 def _fitting(columns: dict[str, int], width: int) -> tuple[str, ...]:

@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 from format.columns import LOG_DIR, PARTITION, SCHEMAS, SEGMENT
+from format.verbs.ls.disk_usage import GROUPINGS
 from format.verbs.ls.ls import SORT_KEYS
 from kafkalog_cli.commands import ls as command
 from tests.corpora import REPOSITORY
@@ -195,3 +196,14 @@ def test_the_commands_table_knows_only_columns_that_exist():
 
 def test_the_sort_keys_are_those_of_the_operation():
     assert command.SORT_KEYS == SORT_KEYS
+    assert command.GROUPINGS == GROUPINGS
+
+
+def test_what_takes_the_space(run_kafkalog, data_dir):
+    nodes = [data_dir / "kafka-4.3" / name for name in ("node-1", "node-2")]
+    run = run_kafkalog("ls", "--by", "age", "--at", "2026-11-22", "--format", "jsonl", *nodes).check(0)
+    rows = run.rows("disk_usage")
+    assert {row["name"] for row in rows} == {"last day", None}
+    assert sum(row["allocated_bytes"] for row in rows) == run.summary["counts"]["allocated_bytes"]
+    assert sum(row["percent"] for row in rows) in (99, 100, 101)
+    run_kafkalog("ls", "--by", "topic", nodes[0] / "meta.properties").check(2)

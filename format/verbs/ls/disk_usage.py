@@ -1,0 +1,246 @@
+"""ls --by: what takes the space on disk, by topic, by codec or by age, over all paths together.
+
+Bytes are those that the file system has allocated, as ``du`` counts them: a preallocated index is as long as it may
+become, and takes next to nothing. A file with several names is counted once.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from format import layout
+from format.columns import DISK_USAGE
+from format.errors import NotALogDir
+from format.findings import Finding, finding
+from format.io.source import os_reason
+from format.layout import CODEC_BITS_NAMES
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+from format.node.log_dir import Kind
+from format.node.partition import parse_partition_dir
+from format.node.target import Target
+from format.rows.record_rows import Row
+from format.scan.progress import Advance, no_progress
+from format.scan.protocol import LogUnit
+from format.state.totals import LogTotals
+from format.value_class import value_class
+from format.verbs.ls.log_totals import read_log_totals
+
+GROUPINGS = ("topic", "codec", "age")
+#: As du counts them (POSIX st_blocks).
+_BLOCK_BYTES = 512
+_HOUR_MS = 3_600_000
+#: The ages of segments: the largest timestamp lies no further back than this.
+_AGES = (
+    ("last hour", _HOUR_MS),
+    ("last day", 24 * _HOUR_MS),
+    ("last 7 days", 7 * 24 * _HOUR_MS),
+    ("last 30 days", 30 * 24 * _HOUR_MS),
+    ("last 365 days", 365 * 24 * _HOUR_MS),
+)
+_OLDER, _FUTURE, _NO_TIMESTAMP = "older", "in the future", "no timestamp"
+
+
+@dataclass(slots=True)
+class DiskUsage:
+    """One row of columns.DISK_USAGE, which documents the fields."""
+
+    by: str
+    name: str | None
+    allocated_bytes: int = 0
+    size_bytes: int = 0
+    log_bytes: int = 0
+    leftover_bytes: int = 0
+    partitions: set[str] = field(default_factory=set)
+    segment_count: int = 0
+
+    def row(self, allocated_bytes: int) -> Row:
+        """The fields in the order of columns.DISK_USAGE; ``allocated_bytes`` are those of all rows."""
+        values = {
+            "partition_count": len(self.partitions),
+            "percent": round(100 * self.allocated_bytes / allocated_bytes) if allocated_bytes else 0,
+        }
+        return tuple(values[name] if name in values else getattr(self, name) for name in DISK_USAGE.names)
+
+
+@value_class
+class _File:
+    """One file or directory on disk, and what its name says of it."""
+
+    path: Path
+    size_bytes: int
+    allocated_bytes: int
+    topic: str | None = None
+    number: int | None = None
+    base_offset: int | None = None
+    is_log: bool = False
+    is_leftover: bool = False
+
+
+def disk_usage(
+    targets: Sequence[Target],
+    by: str,
+    now_ms: int,
+    *,
+    limits: Limits = DEFAULT_LIMITS,
+    advance: Advance = no_progress,
+) -> Iterator[DiskUsage | Finding]:
+    """The usage below log directories and partitions, the largest first, after findings on the way.
+
+    ``now_ms`` is what ages count back from. Raises InputError for a path that is neither.
+    """
+    for target in targets:
+        if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
+            raise NotALogDir("ls --by adds up log directories and partitions", Location(str(target.path)))
+    sums = _Sums(by, now_ms)
+    seen: set[tuple[int, int]] = set()
+    for root, is_partition in _roots(targets):
+        for files in _directories(root, is_partition, seen):
+            if isinstance(files, Finding):
+                yield files
+                continue
+            totals = {} if by == "topic" else (yield from _totals(files, limits, advance))
+            for each in files:
+                sums.add(each, totals)
+    yield from sorted(
+        sums.usages.values(), key=lambda each: (-each.allocated_bytes, each.name is None, each.name or "")
+    )
+
+
+def _roots(targets: Sequence[Target]) -> Iterator[tuple[Path, bool]]:
+    """The log directories and partitions of the targets, and whether each is a partition."""
+    for target in targets:
+        if target.kind is Kind.PARTITION:
+            yield target.path, True
+        else:
+            yield from ((each.path, False) for each in target.log_dirs)
+
+
+#: Topic, number and mark of a partition directory.
+_Parsed = tuple[str, int, str | None]
+
+
+def _directories(root: Path, is_partition: bool, seen: set[tuple[int, int]]) -> Iterator[list[_File] | Finding]:
+    """The files of each directory at and below a path, the directory itself among them. Links are not followed.
+
+    A partition is a directory right in a log directory; what lies deeper belongs to it.
+    """
+    waiting = [(root, parse_partition_dir(root.name) if is_partition else None)]
+    while waiting:
+        directory, parsed = waiting.pop()
+        files: list[_File] = []
+        try:
+            with os.scandir(directory) as entries:
+                found = sorted(entries, key=lambda entry: entry.name)
+                _take(files, directory, directory.lstat(), parsed, seen)
+        except OSError as error:
+            yield finding("file-unreadable", Location(str(directory)), f"cannot list: {os_reason(error)}")
+            continue
+        below = []
+        for entry in found:
+            try:
+                status = entry.stat(follow_symlinks=False)
+            except OSError:
+                continue  # a live broker deleted it
+            if stat.S_ISDIR(status.st_mode):
+                is_found = not is_partition and directory == root
+                below.append((Path(entry.path), parse_partition_dir(entry.name) if is_found else parsed))
+            else:
+                _take(files, Path(entry.path), status, parsed, seen)
+        waiting += reversed(below)
+        yield files
+
+
+def _take(
+    files: list[_File], path: Path, status: os.stat_result, parsed: _Parsed | None, seen: set[tuple[int, int]]
+) -> None:
+    is_dir = stat.S_ISDIR(status.st_mode)
+    if status.st_nlink > 1 and not is_dir:
+        inode = (status.st_dev, status.st_ino)
+        if inode in seen:
+            return
+        seen.add(inode)
+    match = None if is_dir else layout.SEGMENT_FILE.match(path.name)
+    size_bytes = status.st_size if stat.S_ISREG(status.st_mode) else 0
+    files.append(
+        _File(
+            path,
+            size_bytes,
+            status.st_blocks * _BLOCK_BYTES,
+            topic=None if parsed is None else parsed[0],
+            number=None if parsed is None else parsed[1],
+            base_offset=None if match is None else int(match["base_offset"]),
+            is_log=match is not None and match["suffix"] == layout.LOG_SUFFIX and match["leftover"] is None,
+            is_leftover=(parsed is not None and parsed[2] in ("delete", "stray"))
+            or (match is not None and match["leftover"] is not None),
+        )
+    )
+
+
+def _totals(files: list[_File], limits: Limits, advance: Advance) -> Generator[Finding, None, dict[int, LogTotals]]:
+    """What the headers of the logs of a directory add up to, by base offset; findings on the way."""
+    totals: dict[int, LogTotals] = {}
+    logs = sorted((each for each in files if each.is_log), key=lambda each: each.base_offset or 0)
+    for number, each in enumerate(logs):
+        location = Location(str(each.path), each.topic, each.number, each.base_offset)
+        log = LogUnit(each.path, location, None, number == len(logs) - 1)
+        totals[each.base_offset or 0] = yield from read_log_totals(log, limits=limits, advance=advance)
+    return totals
+
+
+class _Sums:
+    """The rows of a listing while files are added."""
+
+    def __init__(self, by: str, now_ms: int) -> None:
+        self._by = by
+        self._now_ms = now_ms
+        self.usages: dict[str | None, DiskUsage] = {}
+
+    def add(self, each: _File, totals: dict[int, LogTotals]) -> None:
+        """Add one file; ``totals`` are those of the logs of its directory."""
+        log = None if each.base_offset is None or each.is_leftover else totals.get(each.base_offset)
+        if self._by == "codec":
+            self._add_by_codec(each, log if each.is_log else None)
+        elif self._by == "age":
+            self._add(
+                None if log is None else self._age(log.max_timestamp), each, each.allocated_bytes, each.size_bytes, log
+            )
+        else:
+            self._add(each.topic, each, each.allocated_bytes, each.size_bytes, log)
+
+    def _add_by_codec(self, each: _File, log: LogTotals | None) -> None:
+        """The batches of a log by their codecs; what else there is of it, as of any other file, under no name."""
+        allocated, size_bytes = each.allocated_bytes, each.size_bytes
+        for codec, codec_bytes in enumerate([] if log is None else log.codec_bytes):
+            if codec_bytes:
+                share = min(round(each.allocated_bytes * codec_bytes / max(each.size_bytes, 1)), allocated)
+                codec_bytes = min(codec_bytes, size_bytes)
+                self._add(CODEC_BITS_NAMES[codec], each, share, codec_bytes, log)
+                allocated, size_bytes = allocated - share, size_bytes - codec_bytes
+        if log is None or allocated or size_bytes:
+            self._add(None, each, allocated, size_bytes, None)
+
+    def _add(self, name: str | None, each: _File, allocated: int, size_bytes: int, log: LogTotals | None) -> None:
+        usage = self.usages.get(name)
+        if usage is None:
+            usage = self.usages[name] = DiskUsage(self._by, name)
+        usage.allocated_bytes += allocated
+        usage.size_bytes += size_bytes
+        if each.is_leftover:
+            usage.leftover_bytes += allocated
+        if each.topic is not None and (self._by == "topic" or each.is_log):
+            usage.partitions.add(f"{each.topic}-{each.number}")
+        if each.is_log:
+            usage.log_bytes += size_bytes
+            usage.segment_count += not each.is_leftover and (log is not None or self._by == "topic")
+
+    def _age(self, max_timestamp: int | None) -> str:
+        if max_timestamp is None:
+            return _NO_TIMESTAMP
+        if max_timestamp > self._now_ms:
+            return _FUTURE
+        return next((name for name, most in _AGES if self._now_ms - max_timestamp <= most), _OLDER)
