@@ -715,6 +715,33 @@ GROUP_COMMIT = RowSchema(
     ),
 )
 
+PRODUCER = RowSchema(
+    "producer",
+    (
+        Column("producer_id", "int", "the producer; -1 for all that wrote without an id"),
+        Column("transactional_id", "string", "its transactional id, from __transaction_state; null for none, or where that is not there"),
+        _TOPIC,
+        _PARTITION,
+        Column("epochs", "string", "the epochs of its batches, such as 0-3,7; null without an id"),
+        Column("first_offset", "int", "offset of its first record that is there"),
+        Column("last_offset", "int", "offset of its last record"),
+        Column("first_sequence", "int", "sequence of its first record that is there, -1 for none"),
+        Column("last_sequence", "int", "sequence of its last record, -1 for none"),
+        Column("gap_count", "int", "batches whose sequence leaves some out after the batch before, in the same epoch"),
+        Column("duplicate_count", "int", "batches whose sequence repeats or goes back, in the same epoch"),
+        Column("batch_count", "int", "its batches, end markers aside"),
+        Column("record_count", "int", "records in them"),
+        Column("mean_batch_bytes", "int", "bytes of its batches, by their number"),
+        Column("codecs", "string", "the codecs in use, with the number of batches of each"),
+        Column("first_timestamp", "timestamp", "ms; base timestamp of its first batch, null where it has none"),
+        Column("last_timestamp", "timestamp", "ms; largest timestamp of its last batch"),
+        Column("size_bytes", "int", "bytes of its batches"),
+        Column("transactional_batch_count", "int", "batches that are part of transactions"),
+        Column("magics", "string", "the formats in use, such as 0,1,2"),
+        Column("path", "string", "the partition's directory"),
+    ),
+)
+
 SCHEMAS = (
     LOG_DIR,
     PARTITION,
@@ -738,6 +765,7 @@ SCHEMAS = (
     BATCH_DECISION,
     BOOT_STEP,
     TRANSACTION,
+    PRODUCER,
     IMAGE,
     TOPIC,
     ASSIGNMENT,

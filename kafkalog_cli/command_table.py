@@ -32,6 +32,12 @@ COMMANDS = (
         "Diagnose",
     ),
     CommandEntry(
+        "producers",
+        "kafkalog_cli.commands.producers",
+        "Who wrote to partitions: epochs, sequences, gaps, duplicates, batches, codecs.",
+        "Diagnose",
+    ),
+    CommandEntry(
         "metadata",
         "kafkalog_cli.commands.metadata",
         "Topics, replicas, brokers, configs and ACLs from the metadata log, at any time; what changed when.",

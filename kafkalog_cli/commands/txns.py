@@ -61,7 +61,13 @@ class Wanted:
         str | None, typer.Option("--transactional-id", metavar="ID", help="Only those of this transactional id.")
     ] = None
     topic: Annotated[
-        str | None, typer.Option("--topic", metavar="NAME", help="Only partitions of this topic; others are not read.")
+        list[str] | None,
+        typer.Option(
+            "--topic",
+            metavar="TOPIC",
+            help="Only this topic; may be repeated. Others are not read.",
+            show_default="all",
+        ),
     ] = None
     as_of: AsOf = field(default_factory=AsOf)
 
@@ -143,7 +149,7 @@ def _terms(wanted: Wanted, aborting: Aborting, limits: Limits) -> TransactionTer
         only_hanging=wanted.hanging,
         producer_id=wanted.producer_id,
         transactional_id=wanted.transactional_id,
-        topic=wanted.topic,
+        topics=frozenset(wanted.topic or ()),
         max_timeout_ms=aborting.max_timeout * _MINUTE_MS,
         bootstrap_server=aborting.bootstrap_server,
         before_3_0=aborting.before_3_0,

@@ -71,7 +71,7 @@ def _log_dir_commands(path: str) -> Iterator[Command]:
     yield from (("dump", path, *each) for each in BOTH)
     yield ("dump", path, "--records", "--limit", "500", *CSV)
     yield ("dump", path, "--output", OUT, *JSONL)
-    yield from (("txns", path, "--at", LATER, *each) for each in (*BOTH, CSV))
+    yield from ((verb, path, "--at", LATER, *each) for verb in ("txns", "producers") for each in (*BOTH, CSV))
     yield from (("grep", *pattern, path, "--count", *TEXT) for pattern in PATTERNS)
     yield from (("grep", *pattern, path, "--files-with-matches", *JSONL) for pattern in PATTERNS[:4])
     yield ("grep", "7", path, "--limit", "40", *JSONL)

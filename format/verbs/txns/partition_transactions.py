@@ -12,66 +12,20 @@ from format.errors import KafkaLogError
 from format.files import producer_snapshot
 from format.files.side_file import problem_findings
 from format.findings import Finding, finding_of
-from format.limits import DEFAULT_LIMITS, Limits
+from format.limits import Limits
 from format.log.batch_table import BatchTable
-from format.log.control_records import ControlRecord, read_control_records
+from format.log.control_records import ControlRecord
 from format.node.checkpoints import Checkpoints
 from format.node.offsets import PartitionOffsets, offsets_of
 from format.node.partition import Partition
 from format.scan.drivers import scan_logs
-from format.scan.folding import with_last_finding
 from format.scan.progress import Advance
-from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
-from format.scan.read_log import tail_finding
+from format.scan.protocol import LogUnit
+from format.state.header_scan import Headers, HeaderScan
 from format.state.producer_events import MarkerOrphaned, ProducerEvent, Transaction, TransactionEnded
 from format.state.transactions import TransactionState
-from format.value_class import value_class
 
-#: Headers are read in windows of this size: larger batches are passed over, smaller ones are read with them.
-_WINDOW_BYTES = 256 * 1024
-_TABLE_ROWS = 32 * 1024
 NONE = -1
-
-
-@value_class
-class Headers:
-    """Some consecutive batches, and the control records among them by row."""
-
-    table: BatchTable
-    markers: dict[int, ControlRecord]
-
-
-@value_class
-class HeaderScan:
-    """Reads headers and control batches; its results are its parts, since transactions go on from log to log."""
-
-    limits: Limits = DEFAULT_LIMITS
-
-    @property
-    def needs(self) -> Needs:
-        return Needs(Depth.HEADERS, limits=self.limits, chunk_bytes=_WINDOW_BYTES)
-
-    def parts(self, opened: OpenedRange) -> Iterator[Headers | Finding]:
-        """Tables of up to a few ten thousand batches, and findings about damage between them."""
-        tables: list[BatchTable] = []
-        markers: dict[int, ControlRecord] = {}
-        row_count = 0
-        for chunk in opened.chunks:
-            controls = read_control_records(chunk, opened.source, self.limits)
-            markers.update((row_count + row, control) for row, control in controls.items())
-            tables.append(chunk.table)
-            row_count += len(chunk.table)
-            if row_count >= _TABLE_ROWS or chunk.damage is not None:
-                yield Headers(BatchTable.concatenated(tables), markers)
-                tables, markers, row_count = [], {}, 0
-            if chunk.damage is not None:
-                yield tail_finding(opened.source, chunk, opened.log.location, opened.log.is_last_segment)
-        if row_count:
-            yield Headers(BatchTable.concatenated(tables), markers)
-
-    def fold(self, log: LogUnit, parts: LogParts[Headers | Finding]) -> Iterator[Headers | Finding]:
-        yield from with_last_finding(log, parts)
-
 
 #: The columns of transactions that ended.
 ENDED_COLUMNS = (
@@ -124,12 +78,8 @@ class PartitionTransactions:
 
     def feed(self, headers: Headers, segment_base_offset: int, at_ms: int | None) -> None:
         """Take the next batches; those after ``at_ms`` are left out."""
+        headers = headers.up_to(at_ms)
         table, markers = headers.table, headers.markers
-        if at_ms is not None:
-            is_before = table.max_timestamp <= at_ms
-            number = np.cumsum(is_before) - 1
-            markers = {int(number[row]): control for row, control in markers.items() if is_before[row]}
-            table = table.rows(is_before)
         if not len(table):
             return
         self.leader_epoch = max(self.leader_epoch, int(table.leader_epoch[-1]))

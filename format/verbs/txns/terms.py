@@ -24,7 +24,7 @@ class TransactionTerms:
     only_hanging: bool = False
     producer_id: int | None = None
     transactional_id: str | None = None
-    topic: str | None = None
+    topics: frozenset[str] = frozenset()
     max_timeout_ms: int = MAX_TRANSACTION_TIMEOUT_MS
     bootstrap_server: str = "localhost:9092"
     before_3_0: bool = False

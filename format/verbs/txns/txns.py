@@ -65,7 +65,7 @@ def read_transactions(
     result = Transactions(coordinator_partition_count=_coordinator_partition_count(targets, terms))
     for target in targets:
         is_empty = True
-        for found in _partitions(target):
+        for found in replicas_at(target):
             if isinstance(found, Finding):
                 is_empty = False
                 yield found
@@ -76,7 +76,7 @@ def read_transactions(
                 result.skipped += 1
             elif partition.topic == TRANSACTION_STATE_TOPIC:
                 yield from read_coordinator_records(partition, result.ids, terms.at_ms, terms.limits, advance)
-            elif terms.topic is None or partition.topic == terms.topic:
+            elif not terms.topics or partition.topic in terms.topics:
                 transactions = yield from read_partition_transactions(
                     partition, checkpoints, terms.at_ms, terms.limits, advance
                 )
@@ -95,7 +95,7 @@ def _coordinator_partition_count(targets: Sequence[Target], terms: TransactionTe
     return sum(key[0] == topic_id for key in image.partitions) or None
 
 
-def _partitions(target: Target) -> Iterator[tuple[Partition, Checkpoints] | Finding]:
+def replicas_at(target: Target) -> Iterator[tuple[Partition, Checkpoints] | Finding]:
     """The partitions at a target; a log file is a partition of one segment."""
     if target.kind in (Kind.LOG_DIR, Kind.PARTITION):
         yield from partitions_below(target)

@@ -1,0 +1,1 @@
+"""producers: who wrote to partitions, with which epochs, sequences, batches and codecs."""

@@ -1,0 +1,161 @@
+"""producers: the totals of each producer on each partition, from batch headers."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterable, Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+from format.findings import Finding
+from format.layout import NO_PRODUCER_ID, TRANSACTION_STATE_TOPIC
+from format.limits import DEFAULT_LIMITS, Limits
+from format.node.log_dir import Kind
+from format.node.partition import Partition
+from format.node.target import Target, nothing_to_read
+from format.scan.drivers import scan_logs
+from format.scan.progress import Advance, no_progress
+from format.scan.protocol import LogUnit
+from format.state.header_scan import Headers, HeaderScan
+from format.state.producer_events import SequenceBroke
+from format.state.producers import ProducerState
+from format.state.transactional_ids import TransactionalIds
+from format.value_class import value_class
+from format.verbs.producers.producer_totals import ProducerTotals, add_batches
+from format.verbs.txns.coordinator_records import read_coordinator_records
+from format.verbs.txns.txns import replicas_at
+
+
+@value_class
+class ProducerTerms:
+    """Which producers are shown, and as of when; ``at_ms`` None takes the logs to their ends."""
+
+    at_ms: int | None = None
+    producer_id: int | None = None
+    transactional_id: str | None = None
+    topics: frozenset[str] = frozenset()
+    limits: Limits = DEFAULT_LIMITS
+
+
+@dataclass(slots=True)
+class PartitionProducers:
+    """The producers of one replica of a partition; ``progress`` is how far it is: leader epoch and log end offset."""
+
+    partition: Partition
+    totals: dict[int, ProducerTotals] = field(default_factory=dict)
+    state: ProducerState = field(default_factory=ProducerState)
+    progress: tuple[int, int] = (-1, 0)
+
+    def feed(self, headers: Headers) -> None:
+        """Take the next batches."""
+        table = headers.table
+        if not len(table):
+            return
+        add_batches(self.totals, table)
+        for event in self.state.feed(table, headers.markers):
+            if isinstance(event, SequenceBroke):
+                known = self.totals[event.producer_id]
+                known.gap_count += event.is_gap
+                known.duplicate_count += not event.is_gap
+        epoch, end = self.progress
+        self.progress = (
+            max(epoch, int(table.leader_epoch[-1])),
+            max(end, table.last_offset_of(len(table) - 1) + 1),
+        )
+
+
+@dataclass(slots=True)
+class Producers:
+    """What was found: of each partition the replica that is furthest, and the transactional ids."""
+
+    ids: TransactionalIds = field(default_factory=TransactionalIds)
+    partitions: dict[tuple[str | None, int | None], PartitionProducers] = field(default_factory=dict)
+    skipped: int = 0  # directories that are no replicas
+
+
+def read_producers(
+    targets: Iterable[Target], terms: ProducerTerms, advance: Advance = no_progress
+) -> Generator[Finding, None, Producers]:
+    """Read all partitions at some paths by their headers, and __transaction_state by its records.
+
+    Yields what is wrong. Raises NotALogDir for a path at which no partition lies.
+    """
+    result = Producers()
+    for target in targets:
+        is_empty = True
+        for found in replicas_at(target):
+            if isinstance(found, Finding):
+                is_empty = False
+                yield found
+                continue
+            partition, _ = found
+            is_empty = is_empty and not partition.segments
+            if partition.mark is not None and target.kind is Kind.LOG_DIR:
+                result.skipped += 1
+                continue
+            if partition.topic == TRANSACTION_STATE_TOPIC:
+                yield from read_coordinator_records(partition, result.ids, terms.at_ms, terms.limits, advance)
+            if not terms.topics or partition.topic in terms.topics:
+                producers = yield from _read_partition(partition, terms, advance)
+                key = partition.topic, partition.number
+                known = result.partitions.get(key)
+                if known is None or known.progress < producers.progress:
+                    result.partitions[key] = producers
+        if is_empty:
+            yield nothing_to_read(target)
+    return result
+
+
+def _read_partition(
+    partition: Partition, terms: ProducerTerms, advance: Advance
+) -> Generator[Finding, None, PartitionProducers]:
+    result = PartitionProducers(partition)
+    logs = [
+        LogUnit(
+            segment.log,
+            partition.location(segment.log, segment.base_offset),
+            segment,
+            is_last_segment=number + 1 == len(partition.segments),
+        )
+        for number, segment in enumerate(partition.segments)
+        if segment.log is not None
+    ]
+    for item in scan_logs(HeaderScan(terms.limits), logs, advance=advance):
+        if isinstance(item, Finding):
+            yield item
+        else:
+            result.feed(item.up_to(terms.at_ms))
+    return result
+
+
+def producer_rows(result: Producers, terms: ProducerTerms) -> Iterator[tuple[Any, ...]]:
+    """The producers that were asked for as rows of columns.PRODUCER: by partition, the first to write first."""
+    for _, found in sorted(result.partitions.items(), key=lambda item: (str(item[0][0]), item[0][1] or 0)):
+        for producer_id, known in sorted(found.totals.items(), key=lambda item: item[1].first_offset):
+            name = None if producer_id == NO_PRODUCER_ID else result.ids.id_of_producer(producer_id)
+            if terms.producer_id is not None and producer_id != terms.producer_id:
+                continue
+            if terms.transactional_id is not None and name != terms.transactional_id:
+                continue
+            yield (
+                producer_id,
+                name,
+                found.partition.topic,
+                found.partition.number,
+                known.epochs_text,
+                known.first_offset,
+                known.last_offset,
+                known.first_sequence,
+                known.last_sequence,
+                known.gap_count,
+                known.duplicate_count,
+                known.batch_count,
+                known.record_count,
+                known.size_bytes // known.batch_count,
+                known.codecs_text,
+                None if known.first_timestamp < 0 else known.first_timestamp,
+                None if known.last_timestamp < 0 else known.last_timestamp,
+                known.size_bytes,
+                known.transactional_batch_count,
+                ",".join(map(str, sorted(known.magics))),
+                str(found.partition.path),
+            )

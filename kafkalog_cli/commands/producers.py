@@ -1,0 +1,113 @@
+"""kafkalog producers: who wrote to partitions, and how."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from format.value_class import value_class
+from kafkalog_cli.options.as_of import AsOf
+from kafkalog_cli.options.guards import Guards
+from kafkalog_cli.options.judging import Judging
+from kafkalog_cli.options.output import DocumentOutput
+from kafkalog_cli.options.parsers import parse_count
+from kafkalog_cli.options.reading import Paths
+from kafkalog_cli.options.work import Pacing
+from kafkalog_cli.render.shown_columns import ShownColumns
+from kafkalog_cli.runner import Run
+from kafkalog_cli.summary import counted
+
+if TYPE_CHECKING:
+    from format.verbs.producers.producers import Producers
+
+EXAMPLES = (
+    ("kafkalog producers /var/kafka/orders-0", "who wrote to a partition, with which batches and codecs"),
+    ("kafkalog producers --producer-id 1004 /var/kafka", "all partitions that one producer wrote to"),
+    ("kafkalog producers --transactional-id billing-3 /backup/node-1 /backup/node-2", "the same of a transactional id"),
+)
+
+_TABLE_COLUMNS = {
+    "producer": ShownColumns(
+        (
+            "topic", "partition", "producer_id", "transactional_id", "epochs", "first_offset", "last_offset",
+            "batch_count", "record_count", "mean_batch_bytes", "codecs", "gap_count", "duplicate_count",
+            "first_timestamp", "last_timestamp", "first_sequence", "last_sequence",
+        ),
+        first_to_go=(
+            "first_sequence", "last_sequence", "first_timestamp", "last_timestamp", "record_count", "duplicate_count"
+        ),
+    )
+}  # fmt: skip
+
+
+@value_class
+class Wanted:
+    """Which producers are shown."""
+
+    producer_id: Annotated[
+        int | None, typer.Option("--producer-id", metavar="N", parser=parse_count, help="Only this producer.")
+    ] = None
+    transactional_id: Annotated[
+        str | None, typer.Option("--transactional-id", metavar="ID", help="Only producers of this transactional id.")
+    ] = None
+    topic: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--topic",
+            metavar="TOPIC",
+            help="Only this topic; may be repeated. Others are not read.",
+            show_default="all",
+        ),
+    ] = None
+    as_of: AsOf = field(default_factory=AsOf)
+
+
+def producers(
+    paths: Paths, wanted: Wanted, output: DocumentOutput, judging: Judging, guards: Guards, pacing: Pacing
+) -> None:
+    """Who wrote here: producers with their epochs, sequences, gaps, duplicates, batches and codecs.
+
+    Only batch headers are read, and __transaction_state where it is given, for transactional ids. Of several replicas
+    of a partition the one that is furthest counts. A compacted partition has gaps in its sequences that nobody wrote.
+    """
+    from format.columns import PRODUCER
+    from format.node.target import Target
+    from format.scan.selected_logs import selected_bytes
+    from format.scan.selection import EVERYTHING
+    from format.verbs.producers.producers import ProducerTerms, producer_rows, read_producers
+
+    terms = ProducerTerms(
+        at_ms=wanted.as_of.at,
+        producer_id=wanted.producer_id,
+        transactional_id=wanted.transactional_id,
+        topics=frozenset(wanted.topic or ()),
+        limits=guards.limits,
+    )
+    with (
+        pacing.reading(),
+        Run("producers", output, judging, paths=paths, main_schema=PRODUCER, table_columns=_TABLE_COLUMNS) as run,
+    ):
+        targets = [Target(Path(path)) for path in paths]
+        advance = run.progress(lambda: selected_bytes(targets, EVERYTHING)).advance
+        reading = read_producers(targets, terms, advance)
+        while True:
+            try:
+                run.finding(next(reading))
+            except StopIteration as stop:
+                result: Producers = stop.value
+                break
+        rows = list(producer_rows(result, terms))
+        ids = {row[0] for row in rows}
+        places = {(row[2], row[3]) for row in rows}
+        run.say_now(
+            f"{counted(len(ids), 'producer')} wrote {counted(sum(row[11] for row in rows), 'batch')} to "
+            f"{len(places):,} of {counted(len(result.partitions), 'partition')}."
+        )
+        run.write(PRODUCER, rows)
+        if not result.ids.partitions:
+            run.not_checked("transactional ids: no __transaction_state was given")
+        if result.skipped:
+            run.not_checked(f"{result.skipped} directories marked delete, future or stray")
