@@ -6,9 +6,10 @@ Version 0 (ZooKeeper) may lack every property and calls the node's id ``broker.i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
-from format.errors import InvalidCheckpoint, UnknownVersion
+from format.errors import InvalidCheckpoint, KafkaLogError, UnknownVersion
 from format.files.java_properties import JavaProperties, decode_properties, encode_property
 from format.files.side_file import (
     INT32_RANGE,
@@ -27,6 +28,8 @@ from format.location import Location
 from format.value_class import value_class
 
 KNOWN_VERSIONS = (0, 1)
+#: What a cluster's id may look like: Kafka makes 22 characters of base64, but takes any text.
+_CLUSTER_ID = re.compile(r"[\w.-]+", re.ASCII)
 
 
 @value_class
@@ -71,6 +74,34 @@ def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> MetaP
             comments=found.comments,
             problems=_problems(found),
         )
+
+
+def mended(path_or_source: PathOrSource, node_id: int | None, limits: Limits = DEFAULT_LIMITS) -> bytes | None:
+    """A file with what is sound of a KRaft node's that cannot be read; None where the cluster's or node's id is lost.
+
+    ``node_id`` is what the node's id is known to be from elsewhere. Without a directory id a broker makes a new one.
+    """
+    try:
+        with opened(path_or_source) as source:
+            found = decode_properties(source, limits)
+            if found.last("broker.id") is not None:
+                return None
+            try:
+                known = _integer(source, found, "node.id")
+            except InvalidCheckpoint:
+                known = None
+            try:
+                directory_id = _directory_id(source, found)
+            except InvalidCheckpoint:
+                directory_id = None
+    except KafkaLogError:
+        return None
+    cluster_id = found.last("cluster.id")
+    node_id = known if known is not None else node_id
+    if node_id is None or cluster_id is None or not _CLUSTER_ID.fullmatch(cluster_id.value):
+        return None
+    entries = [("version", "1"), ("cluster.id", cluster_id.value), ("node.id", str(node_id))]
+    return write(entries if directory_id is None else [*entries, ("directory.id", directory_id)])
 
 
 def _version(source: Source, found: JavaProperties) -> int:

@@ -59,12 +59,14 @@ class LogRange:
 class CarryTerms:
     """How files are carried: ``knows_all`` writes only what this program knows to be Kafka's, never bytes as they are.
 
-    ``topic_ids`` are the ids of topics by name, for a partition whose own file cannot be read.
+    ``topic_ids`` are the ids of topics by name, for a partition whose own file cannot be read, and ``node_id`` is the
+    node's for a meta.properties that cannot be read.
     """
 
     limits: Limits = DEFAULT_LIMITS
     knows_all: bool = False
     topic_ids: Mapping[str, str] = field(default_factory=dict)
+    node_id: Callable[[], int | None] = lambda: None
 
 
 class _SideFile(Protocol):
@@ -183,7 +185,7 @@ def carry_log_dir_files(
     carrying = _Carrying(publication, terms)
     if log_dir.meta_properties is not None:
         path = log_dir.meta_properties
-        yield from carrying.small(path, Location(str(path)), meta_properties.read, _written_identity)
+        yield from _carried_identity(carrying, path)
     if log_dir.bootstrap_checkpoint is not None and not terms.knows_all:
         path = log_dir.bootstrap_checkpoint
         yield from carrying.kraft_snapshot(path, Location(str(path)), is_bootstrap=True)
@@ -213,6 +215,27 @@ def carry_log_dir_files(
                 offset = held.start_offset if name == layout.RECOVERY_POINT_CHECKPOINT else held.held(offset)
             entries.append(TopicPartitionOffset(topic, partition, offset))
         publication.write_file(name, offset_checkpoint.write(entries))
+
+
+def _carried_identity(carrying: _Carrying, path: Path) -> Iterator[Finding]:
+    """meta.properties, made anew where it cannot be read and the ids of the cluster and of the node are known."""
+    terms, location = carrying.terms, Location(str(path))
+    try:
+        meta_properties.read(path, terms.limits)
+    except KafkaLogError as error:
+        content = meta_properties.mended(path, terms.node_id(), terms.limits)
+        if content is None:
+            words = (
+                "the file is left out, since its ids are known from nowhere else: write one with version, cluster.id "
+                "and node.id as in the backup or on the other nodes, before a broker is started"
+            )
+        else:
+            words = "it is made anew with what is sound in it"
+            carrying.write(path.name, content)
+        found = finding_of(error, location)
+        yield finding(found.code, location, f"{found.message}; {words}")
+        return
+    yield from carrying.small(path, location, meta_properties.read, _written_identity)
 
 
 def _written_identity(found: MetaProperties) -> bytes:

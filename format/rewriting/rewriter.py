@@ -223,6 +223,10 @@ class Rewriter:
             return {}
         return topic_ids_of(iter(sources.partitions.values()), self.terms.limits)
 
+    def node_id(self, sources: WriteSources) -> int | None:
+        """The node's id, for a meta.properties that cannot be read."""
+        return None
+
     def log_dir(self, log_dir: LogDir, result: RewritingResult) -> LogDir:
         """What of a log directory's own files goes into the output."""
         return log_dir

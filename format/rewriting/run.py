@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Generator, Iterable, Iterator
+from functools import partial
 
 from format import layout
 from format.findings import Finding
@@ -95,7 +96,9 @@ class _Run:
         self._shared = shared
         self._result = result
         self._limits = rewriter.terms.limits
-        self._carry_terms = CarryTerms(self._limits, rewriter.knows_all, rewriter.topic_ids(sources))
+        self._carry_terms = CarryTerms(
+            self._limits, rewriter.knows_all, rewriter.topic_ids(sources), partial(rewriter.node_id, sources)
+        )
         self._ranges: dict[tuple[str, int], LogRange] = {}
 
     def everything(self) -> Iterator[Finding | WrittenSegment]:

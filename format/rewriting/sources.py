@@ -133,6 +133,7 @@ def _of_log_dir(target: Target) -> WriteSources:
     partitions: dict[str, Partition] = {}
     findings = [unexpected_finding(path, Location(str(path))) for path in log_dir.unexpected]
     seen: set[tuple[str, int, str | None]] = set()
+    listed = {path.name for path in log_dir.partitions}
     for path in log_dir.partitions:
         try:
             partition = log_dir.partition(path)
@@ -145,6 +146,8 @@ def _of_log_dir(target: Target) -> WriteSources:
             why = f"a partition's number is {INT32_RANGE[1]} at most"
         elif key in seen:
             why = "the same partition lies in another directory"
+        elif partition.mark == "future" and f"{partition.topic}-{partition.number}" in listed:
+            why = "it is a future replica beside the current one, in the same log directory"
         if why is None:
             seen.add(key)
             partitions[path.name] = partition

@@ -140,6 +140,12 @@ class Trials:
         return outcome, output.read_text(errors="backslashreplace")
 
 
+def last_words(text: str) -> str:
+    """The errors that a broker printed."""
+    lines = [line for line in text.splitlines() if line.startswith(("ERROR", "FATAL"))]
+    return " / ".join(lines[:3])
+
+
 def _waited(process: subprocess.Popen[bytes], output: Path) -> str:
     deadline = time.monotonic() + _MOST_SECONDS
     while time.monotonic() < deadline:
@@ -180,7 +186,8 @@ def compare(mutation: Mutation, node: Node, predicted: BootResult, observed: Obs
     if said == "unknown":
         return result
     if said != observed.outcome:
-        result.differences.append(f"outcome: predicted {said}, was {observed.outcome}")
+        words = last_words(observed.log_text)
+        result.differences.append(f"outcome: predicted {said}, was {observed.outcome}: {words}")
         return result
     if said == "refused":
         messages = [step.broker_message or "" for step in predicted.having(Action.REFUSE)]
@@ -317,9 +324,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kafka", default="4.3.1")
     parser.add_argument("--only", default="")
+    parser.add_argument("--first", type=int, default=1, help="the number of the first one, to go on after a break")
     parser.add_argument("--work", type=Path)
     options = parser.parse_args()
-    chosen = [each for each in mutations() if re.search(options.only, str(each))]
+    chosen = [each for each in mutations() if re.search(options.only, str(each))][options.first - 1 :]
     with tempfile.TemporaryDirectory(prefix="boot-trials-") as scratch:
         trials = Trials(
             KafkaLab(), options.kafka, SHARED_CORPUS / "kafka-4.3-single" / "node-1", options.work or Path(scratch)

@@ -32,6 +32,7 @@ from format.rewriting.sources import WriteSources
 from format.rewriting.written_batches import copied
 from format.rewriting.written_segments import RewritingResult, SegmentResult, WrittenSegment
 from format.rows.finding_json import finding_as_json
+from format.state.cluster_image import ClusterImage
 from format.state.metadata_log import read_metadata
 from format.verbs.salvage.losses import LossTeller, offset_range
 from format.verbs.verify.written_output import verify_output
@@ -129,7 +130,20 @@ class Salvager(Rewriter):
         topics = {each.topic for each in sources.partitions.values() if each.topic is not None}
         if sources.log_dir is None or topics <= {*found, layout.CLUSTER_METADATA_TOPIC}:
             return found
-        return {**_topic_ids_in(sources.partitions.get(_METADATA_PARTITION), self.terms.limits), **found}
+        image = _image_in(sources.partitions.get(_METADATA_PARTITION), self.terms.limits)
+        return {**{name: topic_id for topic_id, name in image.names.items()}, **found}
+
+    def node_id(self, sources: WriteSources) -> int | None:
+        """The one node that has replicas of all partitions that lie here, or the only one of the cluster."""
+        image = _image_in(sources.partitions.get(_METADATA_PARTITION), self.terms.limits)
+        here = {_key_of(each) for each in sources.partitions.values() if each.mark is None}
+        hosts = [
+            set(state.replicas)
+            for (topic_id, number), state in image.partitions.items()
+            if (image.names.get(topic_id), number) in here
+        ]
+        nodes = set.intersection(*hosts) if hosts else set(image.brokers)
+        return nodes.pop() if len(nodes) == 1 else None
 
     def keeps_snapshots(self, result: RewritingResult, lost_bytes: int) -> bool:
         return False
@@ -149,9 +163,6 @@ def _key_of(partition: Partition) -> tuple[str, int] | None:
     return None if partition.topic is None or partition.number is None else (partition.topic, partition.number)
 
 
-def _topic_ids_in(metadata: Partition | None, limits: Limits) -> dict[str, str]:
-    """The ids of topics by name, as far as the metadata log and its newest snapshot can be read."""
-    if metadata is None:
-        return {}
-    image = read_metadata(metadata, limits=limits).image
-    return {name: topic_id for topic_id, name in image.names.items()}
+def _image_in(metadata: Partition | None, limits: Limits) -> ClusterImage:
+    """The cluster as far as the metadata log and its newest snapshot can be read."""
+    return ClusterImage() if metadata is None else read_metadata(metadata, limits=limits).image

@@ -161,3 +161,43 @@ def test_what_redact_writes_is_a_log_directory(data_dir: Path, tmp_path: Path) -
     source = copy_of_the_corpus(data_dir, tmp_path)
     redacted(source, tmp_path / "out")
     assert [each for each in verify(tmp_path / "out") if each.severity >= 2] == []
+
+
+# -- the identity of a node ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("version=2\ncluster.id=c\nnode.id=1\n", {"cluster.id": "c", "node.id": "1"}),
+        ("version=1\ncluster.id=c\nnode.id=x\n", {"cluster.id": "c", "node.id": "1"}),
+        ("version=1\ncluster.id=c\n", {"cluster.id": "c", "node.id": "1"}),
+        ("version=1\ncluster.id=c\nnode.id=1\ndirectory.id=nonsense\n", {"cluster.id": "c", "node.id": "1"}),
+        ("version=1\nnode.id=1\n", None),
+        ("version=1\ncluster.id=\0\nnode.id=x\n", None),
+    ],
+)
+def test_a_damaged_identity_is_made_anew_from_what_is_known(
+    data_dir: Path, tmp_path: Path, text: str, expected: dict[str, str] | None
+) -> None:
+    source = tmp_path / "node"
+    for name in (METADATA, "orders-0"):
+        shutil.copytree(data_dir / "kafka-4.3-single" / "node-1" / name, source / name)
+    (source / layout.META_PROPERTIES).write_text(text)
+    found = salvaged(source, tmp_path / "out")
+    [message] = [each.message for each in found if each.location.path == str(source / layout.META_PROPERTIES)]
+    written = tmp_path / "out" / layout.META_PROPERTIES
+    if expected is None:
+        assert "left out" in message
+        assert not written.exists()
+    else:
+        assert "made anew" in message
+        assert dict(meta_properties.read(written).properties) == {"version": "1", **expected}
+
+
+def test_a_future_replica_beside_the_current_one_is_left_out(node: Path, tmp_path: Path) -> None:
+    future = f"t-1.{'0' * 32}-future"
+    write_segment(node / future, 0, batches(2))
+    found = salvaged(node, tmp_path / "out")
+    assert [(each.code, Path(each.location.path).name) for each in found] == [("boot-refused", future)]
+    assert not (tmp_path / "out" / future).exists()
