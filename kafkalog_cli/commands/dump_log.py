@@ -210,7 +210,8 @@ class KafkaFlags:
 def dump_log(flags: KafkaFlags, judging: Judging, guards: Guards, sharing: Sharing) -> None:
     """Print what kafka-dump-log prints, to the byte, for the same flags; for scripts that parse it.
 
-    Known mistakes of Kafka's tool are corrected; docs/dump-log.md lists them. Text is written as UTF-8.
+    Known mistakes of Kafka's tool are corrected; docs/dump-log.md lists them. Text is written as UTF-8. On a terminal,
+    and only there, control characters of keys and values are shown as escapes.
     """
     emulate, decoders = flags.emulate, flags.decoders
     if flags.version:
@@ -267,6 +268,7 @@ def _print(paths: list[str], options: DumpLogOptions, limits: Limits, fail_on: S
     from format.findings import Finding, Severity
     from format.verbs.dump_log import KafkaStops, dump_log
     from kafkalog_cli.output import open_output
+    from kafkalog_cli.render.escape import shown_on_terminal
 
     conditions: set[Condition] = set()
     output = open_output(None)
@@ -274,7 +276,7 @@ def _print(paths: list[str], options: DumpLogOptions, limits: Limits, fail_on: S
     def pass_on(items: Iterator[bytes | memoryview | ErrorLine | Finding]) -> None:
         for item in items:
             if isinstance(item, (bytes, memoryview)):
-                output.write(item)
+                output.write(shown_on_terminal(item) if output.is_terminal else item)
             elif isinstance(item, Finding):
                 conditions.update(conditions_of(item, fail_on))
                 if item.severity > Severity.INFO:

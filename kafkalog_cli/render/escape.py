@@ -45,6 +45,11 @@ def _unsafe(and_also: str = "") -> re.Pattern[str]:
     return re.compile(f"[{and_also}{ranges}]")
 
 
+@cache
+def _unsafe_in_lines() -> re.Pattern[str]:
+    return re.compile(f"(?![\\n\\t]){_unsafe().pattern}")
+
+
 def escape_text(text: str) -> str:
     """The lossless text form; a byte that ``surrogateescape`` carried through decoding becomes ``\\xNN`` again."""
     if text.isascii() and text.isprintable() and "\\" not in text:
@@ -62,6 +67,12 @@ def printable(text: str) -> str:
     if text.isascii() and text.isprintable():
         return text
     return _unsafe().sub(_text_escape, text)
+
+
+def shown_on_terminal(lines: bytes | memoryview) -> bytes:
+    """Whole lines with everything unsafe as escapes, but the ends of the lines and tabs; backslashes stay single."""
+    text = str(lines, "utf-8", "surrogateescape")
+    return _unsafe_in_lines().sub(_text_escape, text).encode()
 
 
 def escape_json(literal: str) -> str:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import pty
 import shutil
 import subprocess
 import sys
@@ -252,3 +254,23 @@ def test_output_ends_quietly_when_its_reader_does(data_dir: Path) -> None:
     )
     os.close(writer)
     assert (done.returncode, done.stderr) == (141, b"")
+
+
+def test_control_characters_are_escaped_on_a_terminal_only(tmp_path: Path) -> None:
+    hostile = "\x1b]52;c;QQ==\x07\u202e\x9b2J".encode()
+    log = write_segment(tmp_path / "t-0", 0, [batch(0, [hostile])])
+    command = [sys.executable, "-m", "kafkalog_cli", "dump-log", "--print-data-log", "--files", str(log)]
+    piped = subprocess.run(command, capture_output=True, timeout=60, check=True).stdout
+    assert hostile in piped
+    master, slave = pty.openpty()
+    with subprocess.Popen(command, stdout=slave, stderr=subprocess.DEVNULL) as process:
+        os.close(slave)
+        shown = b""
+        with contextlib.suppress(OSError):  # EIO: the program has ended
+            while part := os.read(master, 65536):
+                shown += part
+    os.close(master)
+    assert process.returncode == 0
+    assert not [code for code in (b"\x1b", b"\x07", b"\xc2\x9b", "\u202e".encode()) if code in shown]
+    assert b"\\x1b]52;c;QQ==\\x07\\u202e\\u009b2J" in shown
+    assert shown.replace(b"\r\n", b"\n").count(b"\n") == piped.count(b"\n")

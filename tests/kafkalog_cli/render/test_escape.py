@@ -7,7 +7,14 @@ import json
 import pytest
 from hypothesis import given
 
-from kafkalog_cli.render.escape import UNSAFE_RANGES, escape_bytes, escape_json, escape_text, printable
+from kafkalog_cli.render.escape import (
+    UNSAFE_RANGES,
+    escape_bytes,
+    escape_json,
+    escape_text,
+    printable,
+    shown_on_terminal,
+)
 from tests.kafkalog_cli.hostile import HOSTILE_TEXTS, byte_strings, texts
 from tests.kafkalog_cli.reading import assert_screen_safe, is_dangerous, unescape
 
@@ -72,3 +79,10 @@ def test_json_strings_can_be_read_back(text):
 def test_nothing_crashes(text):
     assert_screen_safe(printable(text).encode())
     assert_screen_safe(escape_text(text).encode())
+
+
+def test_lines_on_a_terminal_keep_their_ends_and_tabs():
+    lines = "a\tb \\ ü\x1b]52;c;QQ==\x07\n\u202e\x9b2J\n".encode() + b"\xff\n"
+    shown = "a\tb \\ ü\\x1b]52;c;QQ==\\x07\n\\u202e\\u009b2J\n\\xff\n"
+    assert shown_on_terminal(lines).decode() == shown
+    assert shown_on_terminal(memoryview(lines)).decode() == shown
