@@ -35,8 +35,12 @@ def check_producer_events(events: Iterable[ProducerEvent], location: Location, c
             yield finding(
                 "sequence-gap" if event.is_gap else "sequence-duplicate",
                 event.place.location(location),
-                f"producer {event.producer_id} epoch {event.producer_epoch}: sequence {event.base_sequence} follows "
-                f"{event.previous_sequence}",
+                f"producer {event.producer_id} epoch {event.producer_epoch}: sequence {event.base_sequence} "
+                + (
+                    f"follows {event.previous_sequence}"
+                    if event.previous_sequence >= 0
+                    else "is the first of this epoch, which a broker takes from 0 on only"
+                ),
                 certainty=Certainty.LIKELY,
                 expected=event.expected_sequence,
                 actual=event.base_sequence,

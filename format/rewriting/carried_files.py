@@ -14,7 +14,7 @@ import numpy as np
 
 from format import layout
 from format.checks.kraft_snapshot import KraftSnapshotCheck
-from format.errors import InputError, KafkaLogError
+from format.errors import InputError, InvalidCheckpoint, KafkaLogError
 from format.files import (
     clean_shutdown,
     leader_epoch_checkpoint,
@@ -221,7 +221,8 @@ def _carried_identity(carrying: _Carrying, path: Path) -> Iterator[Finding]:
     """meta.properties, made anew where it cannot be read and the ids of the cluster and of the node are known."""
     terms, location = carrying.terms, Location(str(path))
     try:
-        meta_properties.read(path, terms.limits)
+        if meta_properties.read(path, terms.limits).node_id is None:
+            raise InvalidCheckpoint("expected the property node.id or broker.id", location)
     except KafkaLogError as error:
         content = meta_properties.mended(path, terms.node_id(), terms.limits)
         if content is None:

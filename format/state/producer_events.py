@@ -58,10 +58,10 @@ class ProducerEpochFell:
 
 @value_class
 class SequenceBroke:
-    """A data batch does not continue the sequence of the producer's batch before it, in the same epoch.
+    """A data batch does not continue the sequence of the producer's batch before it, or begins an epoch above 0.
 
-    ``previous_offset`` is the last offset of that batch, -1 where it is not known. ``is_gap``: the sequence is ahead of
-    the expected one; otherwise it repeats or goes back.
+    ``previous_sequence`` is -1 where the epoch is new. ``previous_offset`` is the last offset of the batch before, -1
+    where it is not known. ``is_gap``: the sequence is ahead of the expected one; otherwise it repeats or goes back.
     """
 
     place: BatchPlace

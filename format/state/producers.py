@@ -52,6 +52,7 @@ class ProducerState:
     entries: dict[int, ProducerEntry] = field(default_factory=dict)
     transactions: TransactionState = field(default_factory=TransactionState)
     _highest_epochs: dict[int, int] = field(default_factory=dict)  # producer id -> highest epoch of its batches
+    _last_data: dict[int, tuple[int, int]] = field(default_factory=dict)  # producer id -> epoch, last offset of it
 
     @classmethod
     def of_snapshot(cls, snapshot: ProducerSnapshot) -> ProducerState:
@@ -68,6 +69,8 @@ class ProducerState:
                 state.transactions.add_open(Transaction(producer_id, producer_epoch, first_offset))
             state.entries[producer_id] = entry
             state._highest_epochs[producer_id] = producer_epoch
+            if last_sequence >= 0:
+                state._last_data[producer_id] = producer_epoch, last_offset
         return state
 
     @property
@@ -143,7 +146,17 @@ class ProducerState:
         expected = (previous_last + 1) & _SEQUENCE_MASK
         # Sequences wrap, so that "before" and "after" go by the shorter way round.
         ahead = (base - expected) & _SEQUENCE_MASK
-        is_broken = is_same_epoch & (previous_last >= 0) & (base >= 0) & (base != expected)
+        # A broker takes a new epoch of a producer that it knows only from sequence 0 on.
+        epoch_before, offset_before = self._last_data.get(producer_id, (layout.NO_PRODUCER_EPOCH, -1))
+        data_epochs = table.producer_epoch[rows]
+        before = np.concatenate(([epoch_before], data_epochs[:-1]))
+        begins_late = (before != layout.NO_PRODUCER_EPOCH) & (data_epochs > before) & (base > 0)
+        self._last_data[producer_id] = int(data_epochs[-1]), int(table.last_offset[rows[-1]])
+        if begins_late[0]:
+            previous_offset[0] = offset_before
+        expected[begins_late], ahead[begins_late] = 0, 0
+        previous_last[begins_late] = layout.NO_SEQUENCE
+        is_broken = (is_same_epoch & (previous_last >= 0) & (base >= 0) & (base != expected)) | begins_late
         return [
             SequenceBroke(
                 _place(table, int(rows[number])),

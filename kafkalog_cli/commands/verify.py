@@ -78,7 +78,7 @@ def verify(
     """
     from format.node.log_dir import Kind
     from format.verbs.verify.terms import NOT_CHECKED, Coverage, Verification
-    from format.verbs.verify.verify import bytes_to_verify
+    from format.verbs.verify.verify import bytes_to_verify, verify_nodes
     from format.verbs.verify.verify import verify as verify_path
     from format.verbs.verify.walk import Level
 
@@ -101,6 +101,7 @@ def verify(
         terms.advance = run.progress(lambda: sum(bytes_to_verify(each) for each in targets)).advance
         for target in targets:
             run.findings(verify_path(target, terms))
+        run.findings(verify_nodes(targets, terms))
         for name in ("partitions", "segments", "side_files", "batches", "records", "bytes"):
             run.count(name, getattr(terms.coverage, name))
         for words in NOT_CHECKED[terms.level]:

@@ -20,6 +20,7 @@ from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.legacy_messages import message_table
 from format.node.partition import Partition
+from format.node.partition_surroundings import unread_findings
 from format.rewriting.sources import WriteSources, is_cluster_metadata
 from format.rewriting.written_batches import batch_bytes
 from format.rows.record_rows import Row
@@ -143,6 +144,9 @@ def estimate(
     Batch by batch, as recompress would do it without merging: control and empty batches stay, zstd does nothing for
     v0 and v1 messages. What cannot be decoded counts as it is.
     """
+    yield from sources.findings
+    for partition in sources.partitions.values():
+        yield from unread_findings(partition)
     warm_up(targets, limits)
     for topic in topic_pieces(sources, sample_bytes):
         sums = Sums.of(targets)

@@ -12,6 +12,7 @@ from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.batch_table import BatchTable
 from format.log.legacy_messages import open_wrappers
+from format.node.partition_surroundings import unread_findings
 from format.rewriting.sources import WriteSources
 from format.rows.record_rows import Row
 from format.scan.drivers import scan_logs
@@ -53,7 +54,10 @@ def explain_recompress(
     sources: WriteSources, terms: PlanTerms, *, limits: Limits = DEFAULT_LIMITS, advance: Advance = no_progress
 ) -> Iterator[list[Row] | Finding]:
     """Rows of BATCH_DECISION for every intact batch, chunk by chunk, and findings where there is none."""
-    return scan_logs(ExplainScan(terms, limits), _logs(sources), advance=advance)
+    yield from sources.findings
+    for partition in sources.partitions.values():
+        yield from unread_findings(partition)
+    yield from scan_logs(ExplainScan(terms, limits), _logs(sources), advance=advance)
 
 
 def _logs(sources: WriteSources) -> Iterator[LogUnit]:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from format.checks.log_dir_files import check_log_dir_files
+from format.checks.log_dir_files import check_duplicate_partitions, check_log_dir_files
 from format.checks.topic_ids import check_topic_ids
 from format.errors import KafkaLogError
 from format.findings import Finding, finding_of
@@ -37,6 +37,7 @@ __all__ = [
     "logs_to_verify",
     "verify",
     "verify_log_dir_files",
+    "verify_nodes",
     "verify_partition_dir",
 ]
 
@@ -59,6 +60,13 @@ def verify(
     logs = list(logs_to_verify(target)) if terms.jobs > 1 and may_be_shared(terms.walk) else []
     with open_driver(terms.walk, logs, terms.jobs, terms.advance) as driver:
         yield from _verify(target, replace(terms, driver=driver))
+
+
+def verify_nodes(targets: Iterable[Target], terms: Verification) -> Iterator[Finding]:
+    """Findings about the log directories of one node together; each target was verified before."""
+    if terms.level is Level.FULL:
+        log_dirs = [log_dir for target in targets for log_dir in target.log_dirs]
+        yield from limited(check_duplicate_partitions(log_dirs, terms.limits))
 
 
 def _verify(target: Target, terms: Verification) -> Iterator[Finding]:

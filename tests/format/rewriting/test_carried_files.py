@@ -174,6 +174,7 @@ def test_what_redact_writes_is_a_log_directory(data_dir: Path, tmp_path: Path) -
         ("version=1\ncluster.id=c\n", {"cluster.id": "c", "node.id": "1"}),
         ("version=1\ncluster.id=c\nnode.id=1\ndirectory.id=nonsense\n", {"cluster.id": "c", "node.id": "1"}),
         ("version=1\nnode.id=1\n", None),
+        ("\0" * 40, None),
         ("version=1\ncluster.id=\0\nnode.id=x\n", None),
     ],
 )

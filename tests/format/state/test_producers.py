@@ -68,7 +68,8 @@ def test_a_transaction_begins_and_ends_around_another() -> None:
         (data(1, 1, 1), None),
         (data(1, 1, 3), SequenceBroke(place(1), 1, 0, 0, 0, 1, 3, is_gap=True)),
         (data(1, 1, 0), SequenceBroke(place(1), 1, 0, 0, 0, 1, 0, is_gap=False)),
-        (data(1, 1, 5, epoch=1), None),
+        (data(1, 1, 0, epoch=1), None),
+        (data(1, 1, 5, epoch=1), SequenceBroke(place(1), 1, 1, 0, -1, 0, 5, is_gap=True)),
         (data(1, 2, 5), None),
     ],
 )

@@ -81,3 +81,22 @@ def test_several_partitions(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
     [run] = run_kafkalog_many([["recompress", *paths, "--codec", "gzip", "--output", tmp_path / "out"]])
     run.check(0)
     assert sorted(os.listdir(tmp_path / "out")) == ["a-0", "b-3", "manifest.json"]
+
+
+def test_what_is_not_read_is_not_estimated_in_silence(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    node = tmp_path / "node"
+    write_segment(node / "a-0", 0, batches(1))
+    log = write_segment(tmp_path / "elsewhere" / "b-0", 0, batches(1))
+    (node / "b-0").symlink_to(log.parent)
+    (node / "c-0").mkdir()
+    (node / "c-0" / log.name).symlink_to(log)
+    (node / "d-0").mkdir()
+    os.mkfifo(node / "d-0" / log.name)
+    lines = [
+        ["recompress", node, "--format", "jsonl", *words]
+        for words in (["--estimate"], ["--explain", "--codec", "zstd"])
+    ]
+    for run in run_kafkalog_many(lines):
+        unread = [row for row in run.check(3).rows("finding") if row["code"] == "file-unreadable"]
+        assert sorted(Path(row["path"]).relative_to(node).parts[0] for row in unread) == ["b-0", "c-0", "d-0"]
+        assert not run.summary["complete"]

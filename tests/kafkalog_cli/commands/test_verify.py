@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.building import batches, write_segment
 from tests.corpora import REPOSITORY
 from tests.running import Run
 
@@ -66,3 +67,18 @@ def test_a_partition_loads_nothing_that_only_log_directories_need(data_dir: Path
     loaded = done.stderr.split()
     assert "format.verbs.verify.verify" in loaded
     assert not [name for name in loaded if name.startswith(("format.verbs.boot", "format.internal_topics"))]
+
+
+def test_a_partition_in_two_log_directories_of_a_node(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    for name, node_id in (("one", 1), ("two", 1), ("three", 2)):
+        write_segment(tmp_path / name / "t-0", 0, batches(1))
+        write_segment(tmp_path / name / f"t-1.{'0' * 32}-future", 0, batches(1))
+        (tmp_path / name / "meta.properties").write_text(f"version=1\ncluster.id=c\nnode.id={node_id}\n")
+    one, two, three = (tmp_path / name for name in ("one", "two", "three"))
+    lines = [["verify", *paths, "--format", "jsonl"] for paths in ([one, two], [tmp_path], [one, three])]
+    apart, together, other_node = run_kafkalog_many(lines)
+    for run, place in ((apart, two), (together, two)):
+        found = [row for row in run.check(1).rows("finding") if "Duplicate log directories" in row["message"]]
+        assert [(row["code"], row["severity"]) for row in found] == [("boot-refused", "error")]
+        assert Path(found[0]["path"]).parent in (one, place)
+    assert "Duplicate" not in other_node.check(0).stdout
