@@ -295,6 +295,8 @@ def run_all(trials: Trials, chosen: list[Mutation]) -> list[Comparison]:
     for number, mutation in enumerate(chosen, 1):
         result = trials.compared(mutation)
         results.append(result)
+        if number % 25 == 0:
+            print(f"{number}/{len(chosen)}", file=sys.stderr, flush=True)
         if result.differences or result.predicted == "unknown":
             print(f"{number}/{len(chosen)} {mutation}: {result.predicted}, {result.outcome}; {result.differences}",
                   file=sys.stderr, flush=True)  # fmt: skip
