@@ -50,6 +50,12 @@ COMMANDS = (
         "Diagnose",
     ),
     CommandEntry(
+        "retention",
+        "kafkalog_cli.commands.retention",
+        "Why each segment is still there, and when it goes; what other configs would delete.",
+        "Diagnose",
+    ),
+    CommandEntry(
         "verify",
         "kafkalog_cli.commands.verify",
         "Check logs and side files: what is damaged, suspicious or unreadable.",

@@ -1,13 +1,20 @@
-"""The time as of which a state is shown."""
+"""The time as of which a state is shown or logs are judged, and the configs that they are judged by."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from format.value_class import value_class
 from kafkalog_cli.options.parsers import parse_moment
+from kafkalog_cli.options.reading import check_path
+
+if TYPE_CHECKING:
+    from format.limits import Limits
+    from format.state.cluster_context import ContextTerms
 
 
 @value_class
@@ -25,3 +32,67 @@ class AsOf:
             show_default="the end of the logs",
         ),
     ] = None
+
+
+def _check(path: str | None) -> str | None:
+    return None if path is None else check_path(path)
+
+
+@value_class
+class JudgedAt:
+    """The time at which the broker's check is supposed to run."""
+
+    at: Annotated[
+        int | None,
+        typer.Option(
+            "--at",
+            "--now",
+            metavar="T",
+            parser=parse_moment,
+            help="Judge as if it were this time: epoch milliseconds, ISO-8601, or relative such as +2d.",
+            show_default="now",
+        ),
+    ] = None
+
+    @property
+    def now_ms(self) -> int:
+        """The time in epoch milliseconds."""
+        from kafkalog_cli.options.times import parse_time
+
+        return parse_time("now") if self.at is None else self.at
+
+
+@value_class
+class ConfigSources:
+    """A metadata log and a server.properties that do not lie beside the logs."""
+
+    metadata: Annotated[
+        str | None,
+        typer.Option(
+            "--metadata",
+            metavar="PATH",
+            callback=_check,
+            help="Take topic configs from the metadata log here.",
+            show_default="__cluster_metadata-0 at or beside the paths",
+        ),
+    ] = None
+    broker_properties: Annotated[
+        str | None,
+        typer.Option(
+            "--broker-properties",
+            metavar="FILE",
+            callback=_check,
+            help="The broker's server.properties, for what no topic and no dynamic config sets.",
+        ),
+    ] = None
+
+    def terms(self, options: Mapping[str, str | int | float | None], limits: Limits) -> ContextTerms:
+        """The same as the verbs take it; ``options`` are configs by name that replace all others."""
+        from format.state.cluster_context import ContextTerms
+
+        return ContextTerms(
+            metadata=None if self.metadata is None else Path(self.metadata),
+            broker_properties=None if self.broker_properties is None else Path(self.broker_properties),
+            options={name: str(value) for name, value in options.items() if value is not None},
+            limits=limits,
+        )

@@ -1,0 +1,170 @@
+"""Which segments a broker deletes, and what keeps the others: its retention rules, on facts that were read before.
+
+Source: storage UnifiedLog.deleteOldSegments and deletableSegments, core LogManager.cleanupLogs. Segments go from the
+oldest on; the first that stays keeps all after it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from format.value_class import value_class
+
+_NEVER = None
+
+
+@value_class
+class SegmentFacts:
+    """A segment: ``counted_ms`` is its largest timestamp, or the file's modification time where it has none.
+
+    ``upper_offset`` is the base offset of the next segment, or the log end offset.
+    """
+
+    base_offset: int
+    size_bytes: int
+    counted_ms: int
+    upper_offset: int | None
+    is_last: bool
+
+
+@value_class
+class LogFacts:
+    """What of a log bounds retention; ``high_watermark`` None is one that is not known, and does not bound."""
+
+    policies: frozenset[str]
+    retention_ms: int
+    retention_bytes: int
+    log_start_offset: int | None
+    high_watermark: int | None
+
+
+@value_class
+class Verdict:
+    """What becomes of a segment: either ``deleted_by`` or ``retained_by`` is set.
+
+    ``held_by`` is the base offset of the segment before it that keeps it; ``deletable_at`` None means not by time.
+    """
+
+    deleted_by: str | None = None
+    retained_by: str | None = None
+    held_by: int | None = None
+    deletable_at: int | None = None
+    bytes_until_deletable: int | None = None
+
+
+def judge(segments: Sequence[SegmentFacts], log: LogFacts, now_ms: int) -> list[Verdict]:
+    """The verdict on each segment, by base offset, once the broker's checks have run until nothing more goes."""
+    deleted = _deleted(segments, log, now_ms)
+    verdicts = [Verdict(deleted_by=by, deletable_at=_own_time(each, log, by, now_ms))
+                for each, by in zip(segments, deleted, strict=False)]  # fmt: skip
+    rest = segments[len(deleted) :]
+    missing = _bytes_missing(rest, log)
+    held_by: int | None = None
+    at: int | None = 0
+    for number, segment in enumerate(rest):
+        reason, own_at = _reason(segment, log, now_ms)
+        # A segment goes at the earliest when all before it have gone.
+        at = None if at is None or own_at is None else max(at, own_at)
+        if reason is None:
+            verdict = Verdict(retained_by="preceding_segment", held_by=held_by, deletable_at=at)
+        else:
+            verdict = Verdict(retained_by=reason, deletable_at=at)
+        verdicts.append(
+            Verdict(
+                verdict.deleted_by, verdict.retained_by, verdict.held_by, verdict.deletable_at,
+                None if missing is None else missing[number],
+            )
+        )  # fmt: skip
+        if reason is not None and held_by is None:
+            held_by = segment.base_offset
+    return verdicts
+
+
+def _deleted(segments: Sequence[SegmentFacts], log: LogFacts, now_ms: int) -> list[str]:
+    """What deletes each of the first segments that go."""
+    deleted: list[str] = []
+    while True:
+        count = len(deleted)
+        for name, is_breached in _conditions(segments, log, now_ms):
+            check = is_breached(segments[len(deleted) :])
+            for segment in segments[len(deleted) :]:
+                is_empty_last = segment.is_last and segment.size_bytes == 0
+                if is_empty_last or not _is_below_high_watermark(segment, log) or not check(segment):
+                    break
+                deleted.append(name)
+        if len(deleted) == count:
+            return deleted
+
+
+Check = Callable[[SegmentFacts], bool]
+
+
+def _conditions(
+    segments: Sequence[SegmentFacts], log: LogFacts, now_ms: int
+) -> list[tuple[str, Callable[[Sequence[SegmentFacts]], Check]]]:
+    """The checks in the broker's order; each is made anew of the segments that are left."""
+
+    def log_start(rest: Sequence[SegmentFacts]) -> Check:
+        return lambda segment: _is_below_log_start(segment, log)
+
+    def size(rest: Sequence[SegmentFacts]) -> Check:
+        excess = [sum(segment.size_bytes for segment in rest) - log.retention_bytes]
+
+        def takes(segment: SegmentFacts) -> bool:
+            if log.retention_bytes < 0 or excess[0] < segment.size_bytes or excess[0] < 0:
+                return False
+            excess[0] -= segment.size_bytes
+            return True
+
+        return takes
+
+    def time(rest: Sequence[SegmentFacts]) -> Check:
+        return lambda segment: log.retention_ms >= 0 and now_ms - segment.counted_ms > log.retention_ms
+
+    by_limits = [("size", size), ("time", time)] if "delete" in log.policies else []
+    return [("log_start_offset", log_start), *by_limits]
+
+
+def _is_below_high_watermark(segment: SegmentFacts, log: LogFacts) -> bool:
+    return log.high_watermark is None or segment.upper_offset is None or log.high_watermark >= segment.upper_offset
+
+
+def _is_below_log_start(segment: SegmentFacts, log: LogFacts) -> bool:
+    if segment.is_last or segment.upper_offset is None or log.log_start_offset is None:
+        return False
+    return segment.upper_offset <= log.log_start_offset
+
+
+def _own_time(segment: SegmentFacts, log: LogFacts, by: str, now_ms: int) -> int:
+    return segment.counted_ms + log.retention_ms + 1 if by == "time" else now_ms
+
+
+def _reason(segment: SegmentFacts, log: LogFacts, now_ms: int) -> tuple[str | None, int | None]:
+    """What keeps a segment itself, None for nothing; and when its own time is over, None for never by itself."""
+    at = segment.counted_ms + log.retention_ms + 1 if "delete" in log.policies and log.retention_ms >= 0 else None
+    if not _is_below_high_watermark(segment, log):
+        return "high_watermark", at
+    if segment.is_last and segment.size_bytes == 0:
+        return "active", _NEVER
+    if _is_below_log_start(segment, log):
+        return None, now_ms
+    if "delete" not in log.policies:
+        return "compact" if "compact" in log.policies else "no_policy", _NEVER
+    if at is None:
+        return "size" if log.retention_bytes >= 0 else "unlimited", _NEVER
+    if at <= now_ms:
+        return None, at
+    return "future_timestamp" if segment.counted_ms > now_ms else "time", at
+
+
+def _bytes_missing(rest: Sequence[SegmentFacts], log: LogFacts) -> list[int] | None:
+    """By how many bytes the log must grow until each segment goes for its size; None without a limit."""
+    if "delete" not in log.policies or log.retention_bytes < 0:
+        return None
+    excess = sum(segment.size_bytes for segment in rest) - log.retention_bytes
+    missing = []
+    through = 0
+    for segment in rest:
+        through += segment.size_bytes
+        missing.append(max(through - excess, 0))
+    return missing

@@ -1,0 +1,234 @@
+"""retention: for each segment why it is still there, which record keeps it, and when it goes; totals by topic."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from format.columns import SEGMENT_RETENTION, RowSchema
+from format.errors import InputError, KafkaLogError
+from format.findings import Finding, finding_of
+from format.layout import CLUSTER_METADATA_TOPIC
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+from format.node.checkpoints import Checkpoints
+from format.node.file_location import location_of_directory
+from format.node.log_dir import Kind
+from format.node.offsets import PartitionOffsets, offsets_of
+from format.node.partition import Partition
+from format.node.segment import Segment
+from format.node.target import Target
+from format.scan.protocol import LogUnit
+from format.state.cluster_context import ClusterContext
+from format.state.topic_configs import TopicConfigs
+from format.timestamps import iso_time
+from format.value_class import value_class
+from format.verbs.retention.policy import LogFacts, SegmentFacts, Verdict, judge
+from format.verbs.retention.segment_times import SegmentTimes, read_segment_times
+
+_SNAPSHOTS = "snapshots"
+
+
+@value_class
+class RetentionTerms:
+    """The time to judge at, and whether the records that hold segments are looked up."""
+
+    now_ms: int
+    limits: Limits = DEFAULT_LIMITS
+    with_offsets: bool = True
+
+
+@dataclass(slots=True)
+class TopicTotal:
+    """Sums over the segments of a topic."""
+
+    partitions: int = 0
+    segment_count: int = 0
+    size_bytes: int = 0
+    deletable_count: int = 0
+    deletable_bytes: int = 0
+    next_deletable_at: int | None = None
+    retained: dict[str, int] = field(default_factory=dict)
+
+    def add(self, size_bytes: int, verdict: Verdict) -> None:
+        self.segment_count += 1
+        self.size_bytes += size_bytes
+        if verdict.deleted_by is not None:
+            self.deletable_count += 1
+            self.deletable_bytes += size_bytes
+            return
+        reason = verdict.retained_by or ""
+        self.retained[reason] = self.retained.get(reason, 0) + size_bytes
+        at = verdict.deletable_at
+        if at is not None and (self.next_deletable_at is None or at < self.next_deletable_at):
+            self.next_deletable_at = at
+
+
+@dataclass(slots=True)
+class Retention:
+    """One run: yields findings and rows of segments, and keeps the totals."""
+
+    context: ClusterContext
+    terms: RetentionTerms
+    totals: dict[str, TopicTotal] = field(default_factory=dict)
+    unknown_watermarks: int = 0
+    has_remote: bool = False
+
+    def of_target(self, target: Target) -> Iterator[Finding | tuple[RowSchema, tuple[object, ...]]]:
+        """The rows of the partitions at or below a path. Raises InputError for one without partitions."""
+        if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
+            message = "give a log directory or a partition directory: retention is decided for whole logs"
+            raise InputError(message, Location(str(target.path)))
+        if target.kind is Kind.PARTITION:
+            yield from self._of_partition(target.partition, target.checkpoints_around(self.terms.limits))
+            return
+        for log_dir in target.log_dirs:
+            for path in log_dir.partitions:
+                try:
+                    partition, checkpoints = log_dir.partition(path), log_dir.checkpoints(self.terms.limits)
+                except KafkaLogError as error:
+                    yield finding_of(error, location_of_directory(path))
+                    continue
+                yield from self._of_partition(partition, checkpoints)
+
+    def _of_partition(
+        self, partition: Partition, checkpoints: Checkpoints
+    ) -> Iterator[Finding | tuple[RowSchema, tuple[object, ...]]]:
+        if not partition.segments or partition.mark not in (None, "future"):
+            return
+        configs = self.context.configs_of(partition)
+        offsets = offsets_of(partition, checkpoints)
+        self.has_remote = self.has_remote or configs.get("remote.storage.enable").value == "true"
+        times: list[SegmentTimes] = []
+        for segment in partition.segments:
+            found, findings = self._times(partition, segment, offsets)
+            times.append(found)
+            yield from findings
+        facts = [
+            SegmentFacts(segment.base_offset, _size_of(segment), found.counted_ms,
+                         found.end_offset if partition.next_base_offset(segment) is None
+                         else partition.next_base_offset(segment),
+                         partition.next_base_offset(segment) is None)
+            for segment, found in zip(partition.segments, times, strict=True)
+        ]  # fmt: skip
+        yield from self._verdicts(partition, configs, offsets, times, facts)
+
+    def _verdicts(
+        self,
+        partition: Partition,
+        configs: TopicConfigs,
+        offsets: PartitionOffsets,
+        times: list[SegmentTimes],
+        facts: list[SegmentFacts],
+    ) -> Iterator[tuple[RowSchema, tuple[object, ...]]]:
+        log = self._log_facts(partition, configs, offsets, facts)
+        if partition.topic == CLUSTER_METADATA_TOPIC:
+            verdicts = [Verdict(retained_by=_SNAPSHOTS)] * len(facts)
+            source = "metadata.max.retention.ms, metadata.max.retention.bytes"
+        else:
+            verdicts = judge(facts, log, self.terms.now_ms)
+            source = _sources(configs)
+        total = self.totals.setdefault(partition.topic or partition.path.name, TopicTotal())
+        total.partitions += 1
+        for segment, found, fact, verdict in zip(partition.segments, times, facts, verdicts, strict=True):
+            total.add(fact.size_bytes, verdict)
+            yield (
+                SEGMENT_RETENTION,
+                (
+                    partition.topic,
+                    partition.number,
+                    segment.base_offset,
+                    fact.size_bytes,
+                    found.largest_timestamp if found.largest_timestamp >= 0 else None,
+                    found.offset,
+                    verdict.retained_by,
+                    verdict.deletable_at,
+                    source,
+                    verdict.deleted_by,
+                    verdict.held_by,
+                    verdict.bytes_until_deletable,
+                    None if found.largest_timestamp >= 0 else found.modified_ms,
+                    log.retention_ms,
+                    log.retention_bytes,
+                    ",".join(sorted(log.policies)),
+                    log.log_start_offset,
+                    log.high_watermark,
+                    str(segment.log),
+                ),
+            )
+
+    def _times(
+        self, partition: Partition, segment: Segment, offsets: PartitionOffsets
+    ) -> tuple[SegmentTimes, list[Finding]]:
+        if segment.log is None:
+            return SegmentTimes(-1, 0), []
+        is_last = partition.next_base_offset(segment) is None
+        unit = LogUnit(segment.log, partition.location(segment.log, segment.base_offset), segment, is_last)
+        return read_segment_times(unit, self.terms.limits, by_headers=is_last, with_offset=self.terms.with_offsets)
+
+    def _log_facts(
+        self, partition: Partition, configs: TopicConfigs, offsets: PartitionOffsets, facts: list[SegmentFacts]
+    ) -> LogFacts:
+        is_remote = configs.get("remote.storage.enable").value == "true"
+        retention_ms = _number(configs, "retention.ms")
+        retention_bytes = _number(configs, "retention.bytes")
+        if is_remote and _number(configs, "local.retention.ms") != -2:
+            retention_ms = _number(configs, "local.retention.ms")
+        if is_remote and _number(configs, "local.retention.bytes") != -2:
+            retention_bytes = _number(configs, "local.retention.bytes")
+        high_watermark = offsets.high_watermark
+        if self.context.is_only_replica(partition):
+            high_watermark = facts[-1].upper_offset  # it leads alone, and so everything is replicated
+        if high_watermark is None:
+            self.unknown_watermarks += 1
+        return LogFacts(configs.policies, retention_ms, retention_bytes, offsets.log_start_offset, high_watermark)
+
+    def total_rows(self) -> Iterator[tuple[object, ...]]:
+        """A row for each topic, those with most to delete first."""
+        for topic, total in sorted(self.totals.items(), key=lambda item: (-item[1].deletable_bytes, item[0])):
+            yield (
+                topic, total.partitions, total.segment_count, total.size_bytes, total.deletable_count,
+                total.deletable_bytes, total.next_deletable_at, total.retained,
+            )  # fmt: skip
+
+    def sentence(self) -> str:
+        """What the next check deletes, and when something goes after that."""
+        totals = self.totals.values()
+        count, size = sum(each.deletable_count for each in totals), sum(each.deletable_bytes for each in totals)
+        left = sum(each.segment_count for each in totals) - count
+        times = [each.next_deletable_at for each in totals if each.next_deletable_at is not None]
+        went = f"{count:,} segments of {size:,} bytes go" if count != 1 else f"1 segment of {size:,} bytes goes"
+        first = f"At {iso_time(self.terms.now_ms)} {went} at the next check" if count else "Nothing goes now"
+        if not times:
+            return f"{first}; {left:,} stay, none of them to go by time."
+        return f"{first}; {left:,} stay, the next goes at {iso_time(min(times))}."
+
+    def not_checked(self) -> Iterator[str]:
+        """What the answer leaves out."""
+        yield from self.context.not_checked()
+        if self.unknown_watermarks:
+            what = "1 partition" if self.unknown_watermarks == 1 else f"{self.unknown_watermarks} partitions"
+            yield f"high watermarks of {what}: no readable replication-offset-checkpoint names them"
+        if self.has_remote:
+            yield "which segments are in remote storage: those that are not copied yet stay"
+
+
+def _size_of(segment: Segment) -> int:
+    try:
+        return 0 if segment.log is None else segment.log.lstat().st_size
+    except OSError:
+        return 0
+
+
+def _number(configs: TopicConfigs, name: str) -> int:
+    """A config as a number; one that is none counts as no limit, as a broker would not have taken it."""
+    try:
+        return configs.get(name).number
+    except ValueError:
+        return -1
+
+
+def _sources(configs: TopicConfigs) -> str:
+    """Where the configs come from that decide, such as ``cleanup.policy=default,retention.ms=topic``."""
+    names = ("cleanup.policy", "retention.bytes", "retention.ms")
+    return ",".join(f"{name}={configs.get(name).source}" for name in names)

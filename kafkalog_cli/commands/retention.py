@@ -1,0 +1,126 @@
+"""kafkalog retention: why each segment is still there, and when it goes."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from format.value_class import value_class
+from kafkalog_cli.options.as_of import ConfigSources, JudgedAt
+from kafkalog_cli.options.guards import Guards
+from kafkalog_cli.options.judging import Judging
+from kafkalog_cli.options.output import DocumentOutput
+from kafkalog_cli.options.parsers import one_of, shown
+from kafkalog_cli.options.reading import Reading
+from kafkalog_cli.options.work import Pacing
+
+if TYPE_CHECKING:
+    from format.columns import RowSchema
+
+EXAMPLES = (
+    ("kafkalog retention /var/kafka/orders-0", "why each segment of a partition is still there, and when it goes"),
+    ("kafkalog retention --totals /var/kafka", "by topic: what the next check deletes, and what keeps the rest"),
+    ("kafkalog retention --retention-ms 86400000 /var/kafka/orders-0", "what a retention of one day would delete"),
+    ("kafkalog retention --at +7d /var/kafka", "what is left in a week, if nothing is written"),
+)
+
+POLICIES = ("delete", "compact", "compact,delete")
+_TABLE_COLUMNS = {
+    "segment_retention": (
+        "topic", "partition", "segment_base_offset", "size_bytes", "retained_by", "deletable_by", "deletable_at",
+        "largest_timestamp", "largest_timestamp_offset",
+    ),
+    "retention_total": (
+        "topic", "segment_count", "size_bytes", "deletable_count", "deletable_bytes", "next_deletable_at", "retained",
+    ),
+}  # fmt: skip
+
+
+def parse_limit(text: Any) -> int:
+    """A whole number from -1, which means without a limit, to 2^63 - 1."""
+    if not isinstance(text, str):
+        return int(text)
+    digits = text.removeprefix("-")
+    if not digits.isascii() or not digits.isdigit() or not -1 <= int(text) < 2**63:
+        raise typer.BadParameter(f"{shown(text)} is no whole number from -1 to {2**63 - 1}")
+    return int(text)
+
+
+@value_class
+class Supposed:
+    """The time of the check, and configs that replace those of every topic, to see what they would do."""
+
+    judged_at: JudgedAt = field(default_factory=JudgedAt)
+    retention_ms: Annotated[
+        int | None,
+        typer.Option("--retention-ms", metavar="MS", parser=parse_limit, help="As if retention.ms were this."),
+    ] = None
+    retention_bytes: Annotated[
+        int | None,
+        typer.Option("--retention-bytes", metavar="N", parser=parse_limit, help="As if retention.bytes were this."),
+    ] = None
+    cleanup_policy: Annotated[
+        str | None,
+        typer.Option("--cleanup-policy", help="As if cleanup.policy were this.", **one_of(*POLICIES)),
+    ] = None
+    sources: ConfigSources = field(default_factory=ConfigSources)
+    totals: Annotated[bool, typer.Option("--totals", help="Show only the totals by topic.")] = False
+
+
+def retention(
+    reading: Reading,
+    supposed: Supposed,
+    output: DocumentOutput,
+    judging: Judging,
+    guards: Guards,
+    pacing: Pacing,
+) -> None:
+    """Show why each segment is still there, which record keeps it, and when it goes.
+
+    The rules are the broker's own: by time, by size, by the log start offset, never past the high watermark, and no
+    segment before those that are older. Topic configs come from the metadata log beside the partitions. Nothing is
+    deleted.
+    """
+    from format.columns import RETENTION_TOTAL, SEGMENT_RETENTION
+    from format.errors import InputError
+    from format.findings import Finding
+    from format.state.cluster_context import read_context
+    from format.verbs.retention.retention import Retention, RetentionTerms
+    from kafkalog_cli.failures import condition_of, report
+    from kafkalog_cli.runner import Run
+
+    main_schema: RowSchema = RETENTION_TOTAL if supposed.totals else SEGMENT_RETENTION
+    with (
+        pacing.reading(),
+        Run(
+            "retention", output, judging, paths=reading.paths, main_schema=main_schema, table_columns=_TABLE_COLUMNS
+        ) as run,
+    ):  # fmt: skip
+        targets = reading.targets()
+        options = {
+            "retention.ms": supposed.retention_ms,
+            "retention.bytes": supposed.retention_bytes,
+            "cleanup.policy": supposed.cleanup_policy,
+        }
+        context = read_context(targets, supposed.sources.terms(options, guards.limits))
+        run.findings(context.findings)
+        terms = RetentionTerms(supposed.judged_at.now_ms, guards.limits, with_offsets=not supposed.totals)
+        judged = Retention(context, terms)
+        for path, target in zip(reading.paths, targets, strict=True):
+            try:
+                for item in judged.of_target(target):
+                    if isinstance(item, Finding):
+                        run.finding(item)
+                    elif not supposed.totals:
+                        run.write(item[0], (item[1],))
+            except InputError as error:  # this path cannot be judged; the others can
+                report(error)
+                run.condition(condition_of(error))
+                run.not_checked(path)
+        if run.format_name != "csv" or supposed.totals:
+            run.write(RETENTION_TOTAL, judged.total_rows())
+        run.say_at_end(judged.sentence())
+        for words in judged.not_checked():
+            run.not_checked(words)

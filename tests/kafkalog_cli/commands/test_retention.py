@@ -1,0 +1,96 @@
+"""kafkalog retention as a user runs it, and against what a real broker left."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from format.columns import RETENTION_TOTAL, SEGMENT_RETENTION
+from tests.running import Run
+
+Kafkalog = Callable[..., Run]
+
+
+@pytest.fixture
+def kafkalog(run_kafkalog_many: Callable[..., list[Run]]) -> Kafkalog:
+    """One run of the program, in a fork: quicker than a process of its own."""
+    return lambda *arguments: run_kafkalog_many([("retention", "--format", "jsonl", *arguments)])[0]
+
+
+@pytest.fixture
+def sample(data_dir: Path) -> Path:
+    return data_dir / "trials" / "retention"
+
+
+def test_equals_what_a_broker_left(kafkalog: Kafkalog, sample: Path) -> None:
+    truth = json.loads((sample / "truth" / "retention.json").read_text())
+    run = kafkalog("--at", str(truth["now"]), sample / "node-1").check(0)
+    rows = run.rows("segment_retention")
+    assert {tuple(row)[1:] for row in rows} == {SEGMENT_RETENTION.names}
+    stays: dict[str, list[int]] = {}
+    for row in rows:
+        left = stays.setdefault(f"{row['topic']}-{row['partition']}", [])
+        assert (row["deletable_by"] is None) != (row["retained_by"] is None)
+        if row["deletable_by"] is None:
+            left.append(row["segment_base_offset"])
+    names = {name for name in truth["left"] if not name.startswith(("random-", "untimed-", "__"))}
+    assert len(names) == 14
+    assert {name: stays[name] for name in names} == {name: truth["left"][name] for name in names}
+    totals = run.rows("retention_total")
+    assert {tuple(row)[1:] for row in totals} == {RETENTION_TOTAL.names}
+    assert sum(row["segment_count"] for row in totals) == len(rows)
+    assert sum(row["deletable_count"] for row in totals) == sum(row["deletable_by"] is not None for row in rows)
+
+
+def test_the_record_that_keeps_a_segment(kafkalog: Kafkalog, sample: Path) -> None:
+    truth = json.loads((sample / "truth" / "retention.json").read_text())
+    rows = kafkalog("--at", str(truth["now"]), sample / "node-1" / "future-0").check(0).rows("segment_retention")
+    assert [row["retained_by"] for row in rows] == [None, None, *["future_timestamp"] * 3]
+    assert [row["largest_timestamp_offset"] for row in rows] == [0, 1, 2, 3, 4]
+    assert rows[2]["deletable_at"] == rows[2]["largest_timestamp"] + rows[2]["retention_ms"] + 1
+    assert rows[2]["config_source"] == "cleanup.policy=default,retention.bytes=default,retention.ms=topic"
+
+
+def test_what_if(kafkalog: Kafkalog, sample: Path, tmp_path: Path) -> None:
+    partition = sample / "node-1" / "unlimited-0"
+    assert {row["retained_by"] for row in kafkalog(partition).rows("segment_retention")} == {"unlimited"}
+    rows = kafkalog("--retention-ms", "1000", partition).rows("segment_retention")
+    assert {row["deletable_by"] for row in rows} == {"time"}
+    rows = kafkalog("--retention-ms", "1000", "--cleanup-policy", "compact", partition).rows("segment_retention")
+    assert {row["retained_by"] for row in rows} == {"compact"}
+    properties = tmp_path / "server.properties"
+    properties.write_text("log.retention.bytes=1\nlog.retention.hours=1\n")
+    alone = tmp_path / "unlimited-0"
+    shutil.copytree(partition, alone)
+    run = kafkalog("--broker-properties", properties, alone).check(0)
+    assert {row["deletable_by"] for row in run.rows("segment_retention")} == {"size", "time"}
+    assert "the configs of topics" in run.summary["not_checked"][0]
+    run = kafkalog("--metadata", sample / "node-1", alone).check(0)
+    assert {row["retained_by"] for row in run.rows("segment_retention")} == {"unlimited"}
+
+
+def test_a_missing_time_index_and_a_damaged_log(kafkalog: Kafkalog, sample: Path, tmp_path: Path) -> None:
+    copy = tmp_path / "by-time-0"
+    shutil.copytree(sample / "node-1" / "by-time-0", copy)
+    whole = kafkalog(copy).rows("segment_retention")
+    for path in copy.glob("*.timeindex"):
+        path.unlink()
+    names = ("segment_base_offset", "largest_timestamp", "largest_timestamp_offset")
+    again = kafkalog(copy).check(0).rows("segment_retention")
+    assert [[row[name] for name in names] for row in again] == [[row[name] for name in names] for row in whole]
+    last = max(copy.glob("*.log"))
+    last.write_bytes(last.read_bytes()[:-7])
+    run = kafkalog(copy)
+    assert run.rows("finding")
+    assert len(run.rows("segment_retention")) == len(whole)
+
+
+def test_mistakes(kafkalog: Kafkalog, sample: Path) -> None:
+    kafkalog("--retention-ms", "-2", sample / "node-1").check(2)
+    kafkalog("--cleanup-policy", "none", sample / "node-1").check(2)
+    log = next((sample / "node-1" / "by-time-0").glob("*.log"))
+    kafkalog(log).check(2)

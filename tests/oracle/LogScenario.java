@@ -1,0 +1,93 @@
+// Topics with the records that a JSON file describes: what the trials of retention and compaction run on.
+//
+//   java -cp 'libs/*' LogScenario.java BOOTSTRAP SPEC.json
+//
+// The file is a list of {"topic", "configs", "late_configs", "delete_before", "batches": [{"transaction": null, "commit",
+// "abort" or "open", "producer": N, "codec", "records": [[key or null, value size or -1 for null, timestamp], ...]}]}.
+// Late configs are set once everything is written.
+
+import com.fasterxml.jackson.databind.JsonNode;
+import com.fasterxml.jackson.databind.ObjectMapper;
+import java.io.File;
+import java.util.*;
+import org.apache.kafka.clients.admin.*;
+import org.apache.kafka.clients.producer.*;
+import org.apache.kafka.common.TopicPartition;
+import org.apache.kafka.common.config.ConfigResource;
+import org.apache.kafka.common.serialization.ByteArraySerializer;
+
+public class LogScenario {
+    static final Map<String, KafkaProducer<byte[], byte[]>> producers = new HashMap<>();
+    static String bootstrap;
+
+    public static void main(String[] args) throws Exception {
+        bootstrap = args[0];
+        Properties properties = new Properties();
+        properties.put("bootstrap.servers", bootstrap);
+        JsonNode spec = new ObjectMapper().readTree(new File(args[1]));
+        Random random = new Random(1);
+        try (Admin admin = Admin.create(properties)) {
+            for (JsonNode topic : spec) {
+                admin.createTopics(List.of(new NewTopic(topic.get("topic").asText(), 1, (short) 1).configs(texts(topic.get("configs"))))).all().get();
+            }
+            for (JsonNode topic : spec) {
+                String name = topic.get("topic").asText();
+                for (JsonNode batch : topic.get("batches")) send(name, batch, random);
+                if (topic.has("delete_before"))
+                    admin.deleteRecords(Map.of(new TopicPartition(name, 0), RecordsToDelete.beforeOffset(topic.get("delete_before").asLong()))).all().get();
+            }
+            Map<ConfigResource, Collection<AlterConfigOp>> late = new HashMap<>();
+            for (JsonNode topic : spec) {
+                List<AlterConfigOp> changes = new ArrayList<>();
+                texts(topic.get("late_configs")).forEach((name, value) ->
+                    changes.add(new AlterConfigOp(new ConfigEntry(name, value), AlterConfigOp.OpType.SET)));
+                if (!changes.isEmpty()) late.put(new ConfigResource(ConfigResource.Type.TOPIC, topic.get("topic").asText()), changes);
+            }
+            if (!late.isEmpty()) admin.incrementalAlterConfigs(late).all().get();
+        }
+        for (KafkaProducer<byte[], byte[]> producer : producers.values()) producer.close(java.time.Duration.ZERO);
+        System.exit(0);
+    }
+
+    static Map<String, String> texts(JsonNode node) {
+        Map<String, String> found = new HashMap<>();
+        if (node != null) node.fields().forEachRemaining(each -> found.put(each.getKey(), each.getValue().asText()));
+        return found;
+    }
+
+    static void send(String topic, JsonNode batch, Random random) throws Exception {
+        String transaction = batch.hasNonNull("transaction") ? batch.get("transaction").asText() : null;
+        KafkaProducer<byte[], byte[]> producer = producer(batch, transaction != null);
+        if (transaction != null) producer.beginTransaction();
+        for (JsonNode record : batch.get("records")) {
+            byte[] key = record.get(0).isNull() ? null : record.get(0).asText().getBytes("UTF-8");
+            int size = record.get(1).asInt();
+            byte[] value = size < 0 ? null : new byte[size];
+            if (value != null) random.nextBytes(value);
+            producer.send(new ProducerRecord<>(topic, 0, record.get(2).asLong(), key, value));
+        }
+        producer.flush();
+        if ("commit".equals(transaction)) producer.commitTransaction();
+        if ("abort".equals(transaction)) producer.abortTransaction();
+    }
+
+    static KafkaProducer<byte[], byte[]> producer(JsonNode batch, boolean isTransactional) {
+        String codec = batch.hasNonNull("codec") ? batch.get("codec").asText() : "none";
+        String id = (batch.has("producer") ? batch.get("producer").asInt() : 0) + "-" + codec + (isTransactional ? "-txn" : "");
+        return producers.computeIfAbsent(id, each -> {
+            Properties properties = new Properties();
+            properties.put("bootstrap.servers", bootstrap);
+            properties.put("linger.ms", "5000");
+            properties.put("batch.size", "400000");
+            properties.put("max.request.size", "2000000");
+            properties.put("compression.type", codec);
+            if (isTransactional) {
+                properties.put("transactional.id", "scenario-" + each);
+                properties.put("transaction.timeout.ms", "900000");
+            }
+            KafkaProducer<byte[], byte[]> made = new KafkaProducer<>(properties, new ByteArraySerializer(), new ByteArraySerializer());
+            if (isTransactional) made.initTransactions();
+            return made;
+        });
+    }
+}
