@@ -29,8 +29,8 @@ EXAMPLES = (
 POLICIES = ("delete", "compact", "compact,delete")
 _TABLE_COLUMNS = {
     "segment_retention": (
-        "topic", "partition", "segment_base_offset", "size_bytes", "retained_by", "deletable_by", "deletable_at",
-        "largest_timestamp", "largest_timestamp_offset",
+        "topic", "partition", "segment_base_offset", "retained_by", "deletable_by", "deletable_at",
+        "largest_timestamp_offset", "size_bytes", "largest_timestamp",
     ),
     "retention_total": (
         "topic", "segment_count", "size_bytes", "deletable_count", "deletable_bytes", "next_deletable_at", "retained",
