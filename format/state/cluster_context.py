@@ -88,7 +88,9 @@ def read_context(targets: Sequence[Target], terms: ContextTerms) -> ClusterConte
     if terms.metadata is not None:
         source, _ = metadata_source([Target(terms.metadata)], terms.limits)
     else:
-        places = [_log_dir_target(target) for target in targets]
+        places = [_log_dir_target(target) for target in targets if target.kind in (Kind.LOG_DIR, Kind.PARTITION)]
+        if not places:
+            return context
         try:
             source, _ = metadata_source(places, terms.limits)
         except InputError:
