@@ -81,7 +81,8 @@ def test_gaps_duplicates_and_epochs(tmp_path: Path) -> None:
     write_segment(tmp_path / "orders-0", 0, log[:4])
     write_segment(tmp_path / "orders-0", 8, [*log[4:], batch(14)])
     producer, without = read(tmp_path / "orders-0")
-    assert (producer["gap_count"], producer["duplicate_count"], producer["epochs"]) == (1, 1, "0-1,3")
+    # Sequence 9 after 3, and epoch 3, which begins at 2: what came before is missing.
+    assert (producer["gap_count"], producer["duplicate_count"], producer["epochs"]) == (2, 1, "0-1,3")
     assert (producer["first_sequence"], producer["last_sequence"], producer["last_offset"]) == (0, 5, 13)
     assert (producer["batch_count"], producer["record_count"], producer["codecs"]) == (7, 14, "none:7")
     assert producer["mean_batch_bytes"] == len(log[0])
