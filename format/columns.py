@@ -72,7 +72,7 @@ RECORD = RowSchema(
         Column("timestamp", "timestamp", "the record's timestamp in ms, null where the format has none", Fill("record-timestamp", "timestamp")),
         Column("timestamp_type", "string", "CreateTime, LogAppendTime or NoTimestampType", Fill("timestamp-type")),
         Column("magic", "int", "0, 1 or 2", Fill("number", "magic")),
-        Column("codec", "string", "none, gzip, snappy, lz4 or zstd: that of the batch or wrapper", Fill("codec")),
+        Column("codec", "string", "codec of the batch or wrapper: none, gzip, snappy, lz4 or zstd", Fill("codec")),
         Column("key", "bytes", "the key", Fill("record-bytes", "key_start")),
         Column("value", "bytes", "the value", Fill("record-bytes", "value_start")),
         Column("headers", "headers", "the headers, in order; null where the format has none", Fill("record-headers", "headers_start")),
@@ -113,7 +113,7 @@ BATCH = RowSchema(
         Column("is_control", "bool", "holds control records", Fill("bit", layout.CONTROL_BIT)),
         Column("delete_horizon_ms", "timestamp", "when compaction may drop the batch's tombstones and markers; null for none", Fill("delete-horizon", "base_timestamp")),
         Column("crc", "int", "the CRC as stored", Fill("number", "crc")),
-        Column("crc_valid", "bool", "whether the CRC is that of the bytes; null where it was not computed", Fill("crc-valid")),
+        Column("crc_valid", "bool", "whether the CRC matches the bytes; null where it was not computed", Fill("crc-valid")),
     ),
 )
 
@@ -305,7 +305,7 @@ LOG_DIR = RowSchema(
         Column("partition_count", "int", "partition directories, marked ones too"),
         Column("size_bytes", "int", "bytes of all files"),
         Column("clean_shutdown", "bool", "whether the clean-shutdown mark is there"),
-        Column("lock_held", "bool", "whether a running process holds .lock; null where that cannot be told"),
+        Column("lock_held", "bool", "whether a running process holds .lock; null where that cannot be known"),
         Column("notes", "string", "what does not belong here"),
     ),
 )

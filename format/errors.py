@@ -77,7 +77,7 @@ class InvalidRecord(CorruptDataError):
 
 
 class ChecksumMismatch(CorruptDataError):
-    """The stored CRC is not that of the bytes."""
+    """The stored CRC does not match the bytes."""
 
     code = "batch-crc-mismatch"
 

@@ -145,7 +145,7 @@ _CODES = (
     FindingCode("batch-invalid", _E, "headers", "A batch header whose fields contradict each other.",
                 "Serves it as it is; recovery past the recovery point truncates from here on if ensureValid fails.",
                 "Run salvage, or compare with another replica."),
-    FindingCode("batch-crc-mismatch", _F, "crc", "The CRC is not that of the batch's bytes.",
+    FindingCode("batch-crc-mismatch", _F, "crc", "The CRC does not match the bytes of the batch.",
                 "Consumers fail on it; after an unclean stop, recovery truncates from here on, intact batches too, if it is past the recovery point.",
                 "Compare with another replica; run salvage to keep what follows."),
     FindingCode("data-truncated", _E, "records", "Data ends before the structure does.",

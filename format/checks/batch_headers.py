@@ -119,7 +119,7 @@ def _control_fields(table: BatchTable, location: Location) -> Iterator[Finding]:
 def check_wrapper_offsets(table: BatchTable, stored: Int64Column, location: Location) -> Iterator[Finding]:
     """Opened v0 messages whose own offset, which no CRC covers, is not that of their last inner message.
 
-    ``stored`` are the base offsets of the headers. In v1 the inner offsets are told by the wrapper's own.
+    ``stored`` are the base offsets of the headers. In v1 the inner offsets follow from the offset of the wrapper.
     """
     last_offset = table.last_offset
     wrong = table.is_wrapper & (table.record_count >= 0) & (table.magic == 0) & (stored != last_offset)

@@ -42,14 +42,14 @@ def check_topic_ids(log_dir: LogDir, limits: Limits) -> Iterator[Finding]:
             yield finding(
                 "topic-id-conflict",
                 location,
-                f"the topic id {topic_id} is that of topic {first_topic}, too",
+                f"the topic id {topic_id} is also the topic id of {first_topic}",
                 actual=topic_id,
             )
         elif first_id != topic_id:
             yield finding(
                 "topic-id-conflict",
                 location,
-                f"the topic id is {topic_id}, that of another partition of the topic {first_id}",
+                f"the topic id is {topic_id}, but another partition of the topic has {first_id}",
                 expected=first_id,
                 actual=topic_id,
             )

@@ -162,7 +162,7 @@ def floor_slot(
     """The number and values of the last entry that is not above the target, by bisection over the slots; else None.
 
     Reads single slots until the range fits one window of 4 KiB. A zero slot counts as above every target: what lies
-    after the entries. Zeros as the first entry are told from padding by the slot after them.
+    after the entries. Zeros as the first entry are an entry, and not padding, where an entry follows them.
     """
     size_bytes = layout.size_bytes
     low, high = 0, source.size_bytes // size_bytes  # slots below low are not above, slots from high on are

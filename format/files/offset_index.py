@@ -115,11 +115,11 @@ def _problems(
             (is_negative, "a negative offset or position"),
             (
                 not_above_previous(relative_offsets, is_compared, strictly=True),
-                "the offset is not above that of the entry before",
+                "the offset is not above the one of the entry before",
             ),
             (
                 not_above_previous(positions, is_compared, strictly=True),
-                "the position is not above that of the entry before",
+                "the position is not above the one of the entry before",
             ),
             (relative_offsets > INT64_RANGE[1] - base_offset, "the absolute offset would not fit in 63 bits"),
         ),

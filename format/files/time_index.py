@@ -122,11 +122,11 @@ def _problems(
             (is_negative, "a negative timestamp or offset"),
             (
                 not_above_previous(timestamps, is_compared, strictly=True),
-                "the timestamp is not above that of the entry before",
+                "the timestamp is not above the one of the entry before",
             ),
             (
                 not_above_previous(relative_offsets, is_compared, strictly=False),
-                "the offset is below that of the entry before",
+                "the offset is below the one of the entry before",
             ),
             (relative_offsets > INT64_RANGE[1] - base_offset, "the absolute offset would not fit in 63 bits"),
         ),

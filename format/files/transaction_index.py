@@ -103,7 +103,7 @@ def _with_problems(index: TransactionIndex) -> TransactionIndex:
                 ),
                 (
                     not_above_previous(index.last_offsets, is_sound, strictly=True),
-                    "the last offset is not above that of the entry before",
+                    "the last offset is not above the one of the entry before",
                 ),
             ),
         ),

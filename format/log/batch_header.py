@@ -81,7 +81,7 @@ def has_right_crc(source: Source, position: int, size_bytes: int, magic: int) ->
 
 
 def crc_fields(magic: int) -> tuple[int, int, bool]:
-    """Where in a batch the CRC stands, where the bytes begin that it covers, and whether it is that of v2."""
+    """Position of the CRC in a batch, start of the bytes that it covers, and whether it is a v2 CRC (CRC-32C)."""
     if magic < 2:
         return layout.MESSAGE_V0.offset_of("crc"), layout.MESSAGE_V0.offset_of("magic"), False
     return layout.RECORD_BATCH.offset_of("crc"), layout.RECORD_BATCH.offset_of("attributes"), True

@@ -1,6 +1,6 @@
 """Ranges of a log that can be read each by itself: those that one reader of the whole log reads at once.
 
-So whoever reads the ranges one after the other sees the same chunks as one reader does, as long as nothing is wrong.
+So a reader of the ranges one after the other sees the same chunks as one reader does, as long as nothing is wrong.
 """
 
 from __future__ import annotations

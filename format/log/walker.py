@@ -87,7 +87,7 @@ class _Walker:
 
     def headers(self, start: int, chunk_bytes: int) -> Iterator[BatchChunk]:
         position = start
-        last_row_at = start  # where the last batch lies that was told
+        last_row_at = start  # where the last batch lies that was returned
         self._status[2] = 0
         while position < self.end:
             buffer = memoryview(self.source.read_at(position, min(chunk_bytes, self.end - position)))
@@ -141,7 +141,7 @@ class _Walker:
     def _retreated(self, columns: Int64Column, damaged_from: int, last_row_at: int) -> tuple[Int64Column, int]:
         """The rows before damage without those that may have led to it by a wrong length, and where that leaves it.
 
-        No CRC was looked at so far; it is for these. The batch that was told last is not taken back.
+        No CRC was looked at so far; it is for these. The batch that was returned last is not taken back.
         """
         while True:
             position = int(columns[-1, _COLUMN["position"]]) if len(columns) else last_row_at

@@ -53,7 +53,7 @@ def size_of_files(paths: Iterable[Path]) -> int:
 
 
 def file_size_bytes(path: Path, location: Location) -> Generator[Finding, None, int | None]:
-    """The size of one file; where it cannot be told, a finding and None."""
+    """The size of one file; where it cannot be read, a finding and None."""
     try:
         return path.lstat().st_size
     except FileNotFoundError:

@@ -107,7 +107,7 @@ def offsets_of(partition: Partition, checkpoints: Checkpoints) -> PartitionOffse
     key = partition.key if partition.mark in MARKS_OF_REPLICAS else None
     for name, file_name in _FIELDS.items():
         if key is None:
-            unknown[name] = "the directory is not that of a replica"
+            unknown[name] = "the directory holds no replica"
         elif file_name not in checkpoints.by_name:
             unknown[name] = f"there is no readable {file_name}"
         elif key not in checkpoints.by_name[file_name]:

@@ -98,7 +98,7 @@ class Target:
         kind = kind_of_file(self.path.name)
         if kind is None:
             raise NotALogDir(
-                "the name is none that Kafka gives its files; say what it is with --as KIND, such as --as log", location
+                "Kafka gives no file such a name; say what it is with --as KIND, such as --as log", location
             )
         return kind
 

@@ -88,7 +88,9 @@ def scan_segment(
         has_sparse |= bool((table.is_sparse & (table.crc_valid == 1)).any())
         for row in np.flatnonzero(table.crc_valid != 1).tolist():
             position, size_bytes = int(table.position[row]), int(table.size_bytes[row])
-            bad.append(BadBytes(position, size_bytes, "batch-crc-mismatch", "the CRC is not that of the batch's bytes"))
+            bad.append(
+                BadBytes(position, size_bytes, "batch-crc-mismatch", "the CRC does not match the bytes of the batch")
+            )
         if chunk.damage is not None:
             damage = chunk.damage
             bad.append(BadBytes(damage.position, damage.length, damage.code, damage.reason, damage.reaches_end))

@@ -105,7 +105,7 @@ def crc_findings(chunk: BatchChunk, location: Location, source: FileSource | Non
         yield finding(
             "batch-crc-mismatch",
             where,
-            f"the batch's CRC is not that of its bytes: {words} cannot be trusted",
+            f"the CRC of the batch does not match its bytes: {words} cannot be trusted",
             actual=int(table.crc[row]),
             lost_offsets=lost,
         )

@@ -241,7 +241,7 @@ def dump_log(flags: KafkaFlags, judging: Judging, guards: Guards, sharing: Shari
         for name in (options.key_decoder, options.value_decoder):
             if decoder_class(name, None) is None:
                 raise typer.BadParameter(
-                    f"{name} is none of Kafka's own decoders, and no Java class can be loaded here"
+                    f"{name} is not one of Kafka's own decoders, and no Java class can be loaded here"
                 )
         if flags.max_bytes < 0:
             raise typer.BadParameter("--max-bytes must not be negative")

@@ -22,7 +22,7 @@ def parse_severity(text: Any) -> Severity:
     for severity in Severity:
         if text == severity.label:
             return severity
-    raise typer.BadParameter(f"{shown(text)} is none of {', '.join(_LABELS)}")
+    raise typer.BadParameter(f"{shown(text)} is not one of {', '.join(_LABELS)}")
 
 
 @value_class

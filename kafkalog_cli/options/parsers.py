@@ -93,7 +93,7 @@ def one_of(*names: str) -> dict[str, Any]:
 
     def parse(text: Any) -> str:
         if text not in names:
-            raise typer.BadParameter(f"{shown(text)} is none of {', '.join(names)}")
+            raise typer.BadParameter(f"{shown(text)} is not one of {', '.join(names)}")
         return str(text)
 
     return {"parser": parse, "metavar": "|".join(names), "autocompletion": completion_of(names)}

@@ -20,7 +20,7 @@ from format.value_class import value_class
 
 MODES = ("PERMISSIVE", "FAILFAST", "DROPMALFORMED")
 VIEW_NAMES = ("records", "batches", "segments", "index_entries", "findings")
-#: Every option, in lower case as Spark hands them over, and what it means.
+#: Every option, in lower case as Spark passes them, and what it means.
 OPTIONS: dict[str, str] = {
     "view": "records, batches, segments, index_entries or findings; default records",
     "path": "a log directory, a partition directory or a file",

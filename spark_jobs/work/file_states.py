@@ -49,7 +49,7 @@ def state_of_partition(path: str) -> FileState:
 
 
 def words_for_change(path: str, planned: FileState, now: FileState) -> str | None:
-    """What to say of files that are not those of the plan, None where they are: a live log may grow.
+    """The message about files that differ from the plan, None where they do not: a live log may grow.
 
     What lies in a store is written as a whole, so there another time with the same size is another file, too.
     """

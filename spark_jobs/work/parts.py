@@ -150,7 +150,7 @@ def _without_parts_of(items: Iterable[Item], unfit: set[tuple[int, int]]) -> Ite
 
 
 def changes_of(item: Item) -> list[Finding]:
-    """A finding where an item's files are not those of the plan."""
+    """A finding where the files of an item differ from the plan."""
     if isinstance(item, Part):
         return changes_of_segment(item.segment)
     if item.kind is UnitKind.LOG_DIR_FILES:
@@ -163,6 +163,6 @@ def changes_of(item: Item) -> list[Finding]:
 
 
 def changes_of_segment(segment: PlannedSegment) -> list[Finding]:
-    """A finding where a segment's log is not that of the plan; one that is gone is reported when it is opened."""
+    """A finding where the log of a segment differs from the plan; one that is gone is reported when it is opened."""
     words = words_for_change(segment.path, segment.state, state_of_file(segment.path))
     return [] if words is None or not is_there(segment.path) else [finding("file-changed", segment.location, words)]

@@ -234,7 +234,7 @@ def _planned(
 
 
 def segment_of_file(path: Path) -> Segment | None:
-    """The live segment that a log file belongs to by its siblings, None where it is none."""
+    """The live segment that a log file belongs to by its siblings, None where it belongs to no live segment."""
     try:
         partition: Partition = read_partition(path.absolute().parent)
     except KafkaLogError:

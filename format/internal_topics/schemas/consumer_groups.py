@@ -33,7 +33,7 @@ CONSUMER_GROUP_PARTITION_METADATA_VALUE = message(
     ),
 )
 
-# What a member said of itself; the tagged part is for members that still speak the classic protocol.
+# What a member reported of itself; the tagged part is for members that still speak the classic protocol.
 CONSUMER_GROUP_MEMBER_METADATA_KEY = message(
     "ConsumerGroupMemberMetadataKey",
     field("groupId", "string"),

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from format.internal_topics.schema import RecordType, field, message
 
-# What a member said of itself.
+# What a member reported of itself.
 SHARE_GROUP_MEMBER_METADATA_KEY = message(
     "ShareGroupMemberMetadataKey",
     field("groupId", "string"),

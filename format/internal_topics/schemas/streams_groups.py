@@ -24,7 +24,7 @@ STREAMS_GROUP_METADATA_VALUE = message(
     ),
 )
 
-# What a member said of itself.
+# What a member reported of itself.
 STREAMS_GROUP_MEMBER_METADATA_KEY = message(
     "StreamsGroupMemberMetadataKey",
     field("groupId", "string"),

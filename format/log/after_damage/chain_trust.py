@@ -21,7 +21,7 @@ _WINDOW_BYTES = 1024 * 1024
 
 
 class Trust(Enum):
-    """What can be said of the length of a batch with a wrong CRC."""
+    """What is known of the length of a batch with a wrong CRC."""
 
     NO = 0
     YES = 1

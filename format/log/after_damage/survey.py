@@ -104,7 +104,7 @@ class Survey:
         if not _is_free(blocks).all():
             if is_first:
                 before, hopped_to = self._blocks_before(start)
-                if hopped_to < start:  # there is more damage before, and whoever asks began to read after it
+                if hopped_to < start:  # there is more damage before, and the caller began to read after it
                     found = _Found()
                     self._looked_to = self._find_groups(hopped_to, found)
                 blocks = np.concatenate((before, found.blocks()))

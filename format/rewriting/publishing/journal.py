@@ -1,6 +1,6 @@
 """The journal of a directory being written: which steps are finished, with which files. JSON lines.
 
-The first line holds the job, each later one a finished step. Nothing in it is believed: whoever resumes hashes every
+The first line holds the job, each later one a finished step. Nothing in it is trusted: a resumed run hashes every
 file. A last line cut short by a crash is left out.
 """
 

@@ -3,7 +3,7 @@
 ``.NAME.partial-RANDOM`` -> files, each flushed to the disk when it is closed -> read back -> ``manifest.json`` with
 size and SHA-256 of every file, written last -> directories flushed -> renamed to NAME -> the parent flushed. An error
 at any step ends the work, and what was written so far is removed (or kept, to be resumed). A failed flush is never
-tried again: what the kernel dropped cannot be told.
+tried again: what the kernel dropped cannot be known.
 """
 
 from __future__ import annotations

@@ -194,7 +194,7 @@ def _stray_name(name: LogName) -> str:
 
 
 def _why_stray(found: FoundLog, image: ClusterImage | None, node_id: int | None) -> str | None:
-    """Why a log is none of this node's; None for one that is, or where there is no metadata to say so."""
+    """Why a log does not belong to this node; None where it does, or where no metadata says so."""
     if image is None:
         return None
     if found.topic_id is None:

@@ -91,11 +91,13 @@ def max_timestamp_lookup(segments: list[LookupSegment], bounds: Bounds) -> Gener
     if not searched.is_complete:
         return NotFound(f"{words} and cannot be read")
     if not searched.has_records:
-        return NotFound(f"{words}, and compaction has removed all of its records: a broker answers that there is none")
+        return NotFound(
+            f"{words}, and compaction has removed all of its records: a broker answers that there is no such record"
+        )
     where = segment.location.at(place.position, place.size_bytes, place.base_offset)
     message = f"the header says {place.max_timestamp}, none of the records has that timestamp"
     yield finding("max-timestamp-mismatch", where, message)
-    return NotFound(f"{words}, none of its records has it: a broker answers that there is none")
+    return NotFound(f"{words}, none of its records has it: a broker answers that there is no such record")
 
 
 def _is_below_start(segment: LookupSegment, bounds: Bounds) -> Generator[LookupStep, None, bool]:
@@ -109,9 +111,9 @@ def _is_below_start(segment: LookupSegment, bounds: Bounds) -> Generator[LookupS
 
 def _stopped(segment: LookupSegment, match: Match, bounds: Bounds, timestamp: int) -> NotFound:
     return NotFound(
-        f"a broker answers that there is none: it looks no further than segment {segment.base_offset}, which has no "
-        f"record at or after {timestamp} from the log start offset {bounds.log_start_offset} on; the next one is at "
-        f"offset {match.location.offset}",
+        f"a broker answers that there is no such record: it looks no further than segment {segment.base_offset}, which "
+        f"has no record at or after {timestamp} from the log start offset {bounds.log_start_offset} on; the next one "
+        f"is at offset {match.location.offset}",
         match,
     )
 
@@ -120,7 +122,8 @@ def _bounded(match: Match, bounds: Bounds) -> Result:
     offset = match.location.offset
     if bounds.high_watermark is not None and offset is not None and offset >= bounds.high_watermark:
         return NotFound(
-            f"a broker answers that there is none: the record at offset {offset} lies at or past the high watermark "
+            "a broker answers that there is no such record: "
+            f"the record at offset {offset} lies at or past the high watermark "
             f"{bounds.high_watermark} of the checkpoint",
             match,
         )

@@ -97,7 +97,9 @@ class TotalsScan:
                 if damage_count <= MAX_DAMAGE_FINDINGS or part.reaches_end:
                     yield part.damage
         if damage_count > MAX_DAMAGE_FINDINGS:
-            message = f"{damage_count} places where a batch should start hold none; only the first ones are told here"
+            message = (
+                f"{damage_count} places where a batch should start hold no batch; only the first ones are listed here"
+            )
             yield finding("log-framing-broken", log.location, message, next_step="Run verify, which tells them all.")
         yield totals
 

@@ -43,7 +43,7 @@ class Redactor:
 
     @property
     def key_fingerprint(self) -> str | None:
-        """Tells two keys apart without telling the key; None where there is none."""
+        """A number that is equal for equal keys and does not show the key; None where there is no key."""
         if self.mode is Mode.FILL:
             return None
         return blake2b(b"", key=self._key, digest_size=8, person=b"fingerprint").hexdigest()

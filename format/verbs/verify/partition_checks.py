@@ -293,7 +293,7 @@ def _is_gone(segment: Segment | None) -> bool:
 def _merged(found: Finding) -> Finding:
     """What stands for offsets of the next segment, once the cleaner has put both into one (storage replaceSegments).
 
-    The old files are renamed before the new one gets its name, so that whoever reads the new one finds them gone.
+    The old files are renamed before the new one gets its name, so that a reader of the new one finds them gone.
     """
     words = "the next segment went while this one was read: compaction has put both into one file"
     return finding("file-changed", found.location, words)

@@ -41,7 +41,7 @@ __all__ = [
     "verify_partition_dir",
 ]
 
-#: Findings of one code in one file that are told one by one; the rest are counted in the last of them.
+#: Findings of one code in one file that are reported one by one; the rest are counted in the last of them.
 MOST_ALIKE = 100
 
 
@@ -160,7 +160,7 @@ def _verify_partition_dir(
 
 
 def limited(found: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings, with at most MOST_ALIKE of one code in one file told one by one.
+    """The findings, with at most MOST_ALIKE of one code in one file reported one by one.
 
     The rest of them are counted, in a last finding of the same code that says so.
     """
@@ -178,7 +178,7 @@ def limited(found: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def more_like_it(last: Finding, count: int) -> Finding:
-    """One finding for so many that are not told one by one."""
+    """One finding for so many that are not reported one by one."""
     return Finding(
         code=last.code,
         severity=last.severity,

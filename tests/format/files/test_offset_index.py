@@ -191,10 +191,10 @@ SOUND = [(10, 100), (20, 200), (30, 300), (40, 400)]
         ([(0, 0), (20, 200)], 0, 1, "entry 0: zeros before the last entry"),
         ([(10, 100), (-20, 200), (30, 300)], 1, 1, "entry 1: a negative offset or position"),
         ([(10, 100), (20, -200), (30, 300)], 1, 1, "entry 1: a negative offset or position"),
-        ([(10, 100), (10, 200), (30, 300)], 1, 1, "entry 1: the offset is not above that of the entry before"),
-        ([(10, 100), (20, 100), (30, 300)], 1, 1, "entry 1: the position is not above that of the entry before"),
-        ([(10, 100), (5000, 200), (30, 300)], 2, 1, "entry 2: the offset is not above that of the entry before"),
-        ([(10, 100), (0, 0), (10, 300)], 2, 1, "entry 2: the offset is not above that of the entry before"),
+        ([(10, 100), (10, 200), (30, 300)], 1, 1, "entry 1: the offset is not above the one of the entry before"),
+        ([(10, 100), (20, 100), (30, 300)], 1, 1, "entry 1: the position is not above the one of the entry before"),
+        ([(10, 100), (5000, 200), (30, 300)], 2, 1, "entry 2: the offset is not above the one of the entry before"),
+        ([(10, 100), (0, 0), (10, 300)], 2, 1, "entry 2: the offset is not above the one of the entry before"),
     ],
 )
 def test_damage_is_a_problem_and_hides_nothing(entries, first, count, message):

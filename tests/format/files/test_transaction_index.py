@@ -69,7 +69,7 @@ def test_columns_are_written_under_the_current_version():
         ((0, -1, 30, 40, 41), "index-invalid", "entry 1: a negative producer id or offset"),
         ((0, 1, 30, 40, -1), "index-invalid", "entry 1: a negative producer id or offset"),
         ((0, 1, 41, 40, 41), "index-invalid", "entry 1: the first offset is above the last offset"),
-        ((0, 1, 3, 20, 21), "index-invalid", "entry 1: the last offset is not above that of the entry before"),
+        ((0, 1, 3, 20, 21), "index-invalid", "entry 1: the last offset is not above the one of the entry before"),
     ],
 )
 def test_damage_is_a_problem_and_hides_nothing(entry, code, message):

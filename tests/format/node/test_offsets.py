@@ -44,4 +44,4 @@ def test_a_deleted_partition_takes_nothing_from_checkpoints(tmp_path: Path) -> N
     write_checkpoint(tmp_path, "replication-offset-checkpoint", 3)
     offsets = offsets_of(read_partition(directory), read_log_dir(tmp_path).checkpoints())
     assert offsets.high_watermark is None
-    assert offsets.unknown["high_watermark"] == "the directory is not that of a replica"
+    assert offsets.unknown["high_watermark"] == "the directory holds no replica"
