@@ -1,7 +1,7 @@
 """Distinct values: numbers for byte strings and for rows of integers, equal numbers for equal values.
 
 Numbers count from 0 in the order of first occurrence. The tables of hashes are open: a slot holds a number, or -1. They
-have a power of two of slots, at least twice as many as there can be numbers. ``seed`` is any number of 32 bits.
+have a power of two of slots, more than there can be numbers. ``seed`` is any number of 32 bits.
 """
 
 from __future__ import annotations

@@ -13,6 +13,8 @@ from format.log.batch_table import Int64Column
 #: Another one for each process, so that no log can be made whose names all have the same hash.
 _SEED = int.from_bytes(os.urandom(4), "big")
 _LEAST_ROOM = 1024
+#: How many slots there are at least for each number.
+_LEAST_SLOTS_EACH = 1.4
 
 
 def distinct_strings(buffer: memoryview, spans: Int64Column) -> tuple[Int64Column, Int64Column]:
@@ -42,8 +44,13 @@ class DistinctRows:
 
     @property
     def rows(self) -> Int64Column:
-        """The row of each number."""
+        """The row of each number; valid until more rows are numbered."""
         return self._known[: self._count]
+
+    def complete(self) -> None:
+        """Free what is needed only to number more rows."""
+        self._slots = _empty_slots(0)
+        self._known.resize((self._count, self._width), refcheck=False)
 
     def numbers_of(self, rows: Int64Column) -> Int64Column:
         """The number of each row; those that are new get the next ones."""
@@ -63,13 +70,13 @@ class DistinctRows:
     def _make_room(self, needed: int) -> None:
         if needed <= len(self._known):
             return
-        grown = np.empty((max(needed, len(self._known) * 3 // 2), self._width), np.int64)
-        grown[: self._count] = self._known[: self._count]
-        self._known = grown
-        if len(self._slots) < 2 * len(grown):
-            self._slots = _empty_slots(len(grown))
+        # In place, so that there are never two of them: the memory of a large array moves without a copy.
+        self._known.resize((needed + needed // 8, self._width), refcheck=False)
+        if len(self._slots) < _LEAST_SLOTS_EACH * len(self._known):
+            del self._slots
+            self._slots = _empty_slots(len(self._known))
             place_rows(memoryview(self._known), self._count, self._width, _SEED, memoryview(self._slots))
 
 
 def _empty_slots(numbers: int) -> NDArray[np.int64]:
-    return np.full(1 << (2 * max(numbers, 1)).bit_length(), -1, np.int64)
+    return np.full(1 << int(_LEAST_SLOTS_EACH * max(numbers, 1)).bit_length(), -1, np.int64)

@@ -1,12 +1,13 @@
 """The latest state of all groups, fed with the records of coordinators' logs in log order.
 
 Memory grows with the number of keys (a group and partition, or a group and member) and of groups, not with the log:
-about 100 bytes for each key in columns, and as much for the metadata of a commit where there is some.
+about 80 bytes for each key in columns, and as much for the metadata of a commit where there is some.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +19,20 @@ from format.value_class import value_class
 
 _TOTAL = {name: number for number, name in enumerate(TOTAL_COLUMNS)}
 _LEAST_ROOM = 1024
-#: Columns of ``GroupStates.latest``, one row for each key.
+#: What is kept of the latest value of each key.
 LATEST_COLUMNS = ("record_offset", "position", "number", "detail", "timestamp", "expire_timestamp", "place")
 LATEST = {name: number for number, name in enumerate(LATEST_COLUMNS)}
 _GIVEN = [VALUE[name] for name in LATEST_COLUMNS[:-1]]
-#: ``place`` is the number of the log, times two, plus one for a tombstone.
+#: Those that are columns here; few values have an expire timestamp. ``place`` is the number of the log, times two, plus
+#: one for a tombstone.
+_TYPES = {
+    "record_offset": np.int64,
+    "position": np.int64,
+    "number": np.int64,
+    "timestamp": np.int64,
+    "detail": np.int32,
+    "place": np.int32,
+}
 _UNSEEN = -1
 
 
@@ -42,8 +52,9 @@ class GroupStates:
     def __init__(self) -> None:
         self.names: list[bytes] = []
         self._ids: dict[int, dict[bytes, int]] = {}  # by partition: record offsets of two are not comparable
-        self._keys = DistinctRows(3)
-        self._latest = np.empty((0, len(LATEST_COLUMNS)), np.int64)
+        self._keys = DistinctRows(2)
+        self._latest = {name: np.empty(0, kind) for name, kind in _TYPES.items()}
+        self.expires: dict[int, int] = {}  # key -> expire timestamp, or what a share delivered, where there is one
         self._totals = np.empty((0, len(TOTAL_COLUMNS)), np.int64)  # one row for each name
         self._partitions = np.empty(0, np.int32)  # of each name
         self.texts: dict[int, bytes] = {}
@@ -52,13 +63,18 @@ class GroupStates:
 
     @property
     def keys(self) -> Int64Column:
-        """Group, second name (-1 for none), and the record type times 2^32 plus the partition, of each key."""
+        """Of each key the group and the second name (2^32 - 1: none), and the record type and the partition.
+
+        The first of each pair is times 2^32. Valid until more records are taken.
+        """
         return self._keys.rows
 
-    @property
-    def latest(self) -> Int64Column:
-        """LATEST_COLUMNS of each key; a record offset of -1 where none counts."""
-        return self._latest[: len(self._keys)]
+    def latest(self, name: str) -> NDArray[Any]:
+        """One of the columns of the latest values; a record offset of -1 where none counts.
+
+        Valid until more records are taken.
+        """
+        return self._latest[name][: len(self._keys)]
 
     @property
     def totals(self) -> Int64Column:
@@ -74,8 +90,8 @@ class GroupStates:
         """The commits in transactions without an end, but those that a tombstone removed."""
         for commits in self._pending.values():
             for key, commit in commits.items():
-                place, record_offset = self._latest[key, [LATEST["place"], LATEST["record_offset"]]].tolist()
-                if record_offset < commit.values[LATEST["record_offset"]] or not place & 1:
+                is_older = self._latest["record_offset"][key] < commit.values[LATEST["record_offset"]]
+                if is_older or not self._latest["place"][key] & 1:
                     yield commit
 
     def take(self, records: GroupRecords, partition: int, log: int) -> None:
@@ -86,11 +102,15 @@ class GroupStates:
         self.last_timestamp = max(self.last_timestamp, records.last_timestamp)
         for producer_id, is_commit in records.ended:
             self._end_transaction((partition, producer_id), is_commit)
-        keys = np.stack((names[records.keys[:, 0]], names[records.keys[:, 1]], records.keys[:, 2]), axis=1)
-        numbers = self._keys.numbers_of(keys)
+        pairs = names[records.keys[:, 0]] << 32 | names[records.keys[:, 1]] & 0xFFFFFFFF
+        numbers = self._keys.numbers_of(np.stack((pairs, records.keys[:, 2]), axis=1))
         self._make_room()
         self._set(numbers, records.latest, log)
         self._hold(numbers, records.pending, partition, log)
+
+    def complete(self) -> None:
+        """Free what is needed only to take more records."""
+        self._keys.complete()
 
     def _ids_of(self, names: list[bytes], partition: int) -> Int64Column:
         """The id of each name, and -1 at the end: it is where the number -1 points to."""
@@ -124,22 +144,25 @@ class GroupStates:
         self._totals[ids, last] = np.maximum(self._totals[ids, last], totals[:, last])
 
     def _make_room(self) -> None:
-        needed = len(self._keys)
-        if needed > len(self._latest):
-            grown = np.empty((needed * 3 // 2 + _LEAST_ROOM, len(LATEST_COLUMNS)), np.int64)
-            grown[: len(self._latest)] = self._latest
-            grown[len(self._latest) :, LATEST["record_offset"]] = _UNSEEN
-            self._latest = grown
+        needed, room = len(self._keys), len(self._latest["place"])
+        if needed > room:
+            for column in self._latest.values():  # in place, so that there are never two of them
+                column.resize(needed + needed // 8 + _LEAST_ROOM, refcheck=False)
+            self._latest["record_offset"][room:] = _UNSEEN
 
     def _set(self, numbers: Int64Column, values: Values, log: int) -> None:
         keys = numbers[values.column("key")]
-        is_newer = values.column("record_offset") > self._latest[keys, LATEST["record_offset"]]
-        chosen = keys[is_newer]
-        self._latest[chosen, : len(_GIVEN)] = values.columns[is_newer][:, _GIVEN]
-        self._latest[chosen, LATEST["place"]] = log << 1 | values.column("is_tombstone")[is_newer]
-        if self.texts:
-            for key in chosen.tolist():
-                self.texts.pop(key, None)
+        is_newer = values.column("record_offset") > self._latest["record_offset"][keys]
+        chosen, columns = keys[is_newer], values.columns[is_newer]
+        for name in ("record_offset", "position", "number", "timestamp", "detail"):
+            self._latest[name][chosen] = columns[:, VALUE[name]]
+        self._latest["place"][chosen] = log << 1 | columns[:, VALUE["is_tombstone"]]
+        for known in (self.texts, self.expires):
+            for key in chosen.tolist() if known else ():
+                known.pop(key, None)
+        expires = columns[:, VALUE["expire_timestamp"]]
+        with_expires = np.flatnonzero(expires >= 0)
+        self.expires.update(zip(chosen[with_expires].tolist(), expires[with_expires].tolist(), strict=True))
         for row, text in values.texts.items():
             if is_newer[row]:
                 self.texts[int(keys[row])] = text
@@ -155,8 +178,10 @@ class GroupStates:
     def _end_transaction(self, transaction: tuple[int, int], is_commit: bool) -> None:
         commits = self._pending.pop(transaction, {})
         for key, commit in commits.items() if is_commit else ():
-            if commit.values[LATEST["record_offset"]] > self._latest[key, LATEST["record_offset"]]:
-                self._latest[key] = commit.values
+            if commit.values[LATEST["record_offset"]] > self._latest["record_offset"][key]:
+                for name, column in self._latest.items():
+                    column[key] = commit.values[LATEST[name]]
+                self.expires.pop(key, None)
                 self.texts.pop(key, None)
                 if commit.text:
                     self.texts[key] = commit.text

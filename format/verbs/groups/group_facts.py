@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format.log.batch_table import Int64Column
-from format.state.groups import LATEST, GroupStates
+from format.state.groups import GroupStates
 from format.value_class import value_class
 
 #: Protocols by number, and the record types that say the most of their groups.
@@ -26,19 +26,23 @@ _MEMBER_IS_STABLE = 0
 class Keys:
     """The keys of the state, taken apart; ``is_live`` are those with a value that counts."""
 
-    group: Int64Column
-    name: Int64Column
-    type: Int64Column
-    partition: Int64Column
+    group: NDArray[np.int32]
+    name: NDArray[np.int32]  # -1: none
+    type: NDArray[np.int16]
+    partition: NDArray[np.int32]
     is_live: NDArray[np.bool_]
 
     @classmethod
     def of(cls, states: GroupStates) -> Keys:
-        keys, latest = states.keys, states.latest
-        place = latest[:, LATEST["place"]]
-        is_live = (latest[:, LATEST["record_offset"]] >= 0) & (place & 1 == 0)
-        partition = (keys[:, 2] & 0xFFFFFFFF).astype(np.uint32).astype(np.int32).astype(np.int64)
-        return cls(keys[:, 0], keys[:, 1], keys[:, 2] >> 32, partition, is_live)
+        names, rest = states.keys[:, 0], states.keys[:, 1]
+        is_live = (states.latest("record_offset") >= 0) & (states.latest("place") & 1 == 0)
+        return cls(
+            (names >> 32).astype(np.int32),
+            names.astype(np.int32),
+            (rest >> 32).astype(np.int16),
+            rest.astype(np.int32),
+            is_live,
+        )
 
 
 @value_class
@@ -62,7 +66,7 @@ def group_facts(states: GroupStates, keys: Keys) -> GroupFacts:
     Sources: ClassicGroup, ConsumerGroup, ShareGroup, StreamsGroup (maybeUpdateGroupState).
     """
     count = len(states.names)
-    latest = states.latest
+    record_offset, number_of, detail_of = (states.latest(name) for name in ("record_offset", "number", "detail"))
     protocol, newest = np.full(count, -1), np.full(count, -1)
     is_live = np.zeros(count, bool)
     epoch, detail = np.full(count, -1), np.full(count, -1)
@@ -70,13 +74,13 @@ def group_facts(states: GroupStates, keys: Keys) -> GroupFacts:
     for only_live in (False, True):
         for number, record_type in enumerate(_EPOCH_TYPES):
             rows = np.flatnonzero((keys.type == record_type) & (keys.is_live if only_live else True))
-            group, offset = keys.group[rows], latest[rows, LATEST["record_offset"]]
+            group, offset = keys.group[rows], record_offset[rows]
             better = (offset > newest[group]) | (only_live & ~is_live[group])
             rows, group = rows[better], group[better]
             protocol[group] = number
-            newest[group] = latest[rows, LATEST["record_offset"]]
+            newest[group] = record_offset[rows]
             is_live[group] = only_live
-            epoch[group], detail[group] = latest[rows, LATEST["number"]], latest[rows, LATEST["detail"]]
+            epoch[group], detail[group] = number_of[rows], detail_of[rows]
             leader_key[group] = rows if record_type == _CLASSIC_GROUP else -1
     members = np.where((protocol == CLASSIC) & is_live, np.maximum(detail, 0), 0)
     target, topology = np.full(count, -1), np.full(count, -1)
@@ -87,14 +91,14 @@ def group_facts(states: GroupStates, keys: Keys) -> GroupFacts:
         members = np.where(is_its, counted, members)
         rows = _live_rows(keys, _TARGET_TYPES[number])
         rows = rows[is_its[keys.group[rows]]]
-        target[keys.group[rows]] = latest[rows, LATEST["number"]]
+        target[keys.group[rows]] = number_of[rows]
         rows = _live_rows(keys, _CURRENT_TYPES[number])
         rows = rows[is_its[keys.group[rows]]]
-        moving = latest[rows, LATEST["detail"]] != _MEMBER_IS_STABLE
-        moving |= latest[rows, LATEST["number"]] != target[keys.group[rows]]
+        moving = detail_of[rows] != _MEMBER_IS_STABLE
+        moving |= number_of[rows] != target[keys.group[rows]]
         is_moving[keys.group[rows[moving]]] = True
     rows = _live_rows(keys, _TOPOLOGY_TYPE)
-    topology[keys.group[rows]] = latest[rows, LATEST["number"]]
+    topology[keys.group[rows]] = number_of[rows]
     state = np.full(count, "Stable", object)
     is_grown = np.isin(protocol, (CONSUMER, STREAMS))
     state[is_grown & is_moving] = "Reconciling"

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from format.log.batch_table import Int64Column
 from format.state.group_records import TOTAL_COLUMNS
-from format.state.groups import LATEST
 from format.value_class import value_class
 from format.verbs.groups.group_facts import CLASSIC, PROTOCOLS, SHARE, Keys, group_facts
 from format.verbs.groups.offset_list import UNKNOWN, OffsetList, text_of
@@ -78,12 +77,12 @@ class GroupList:
                 owner[name] = known.get(names[name], name)
         return owner
 
-    @property
+    @cached_property
     def _is_group(self) -> NDArray[np.bool_]:
         is_group: NDArray[np.bool_] = self._states.totals[:, _TOTAL["record_count"]] > 0
         return is_group
 
-    @property
+    @cached_property
     def _in_consumer_offsets(self) -> NDArray[np.bool_]:
         first = np.array([topic == "__consumer_offsets" for topic, _ in self._read.partitions], bool)
         found: NDArray[np.bool_] = first[self._states.partition_of_name]
@@ -170,7 +169,7 @@ class GroupList:
                 self._offsets.topics(self._keys.name[[key]])[int(self._keys.name[key])],
                 int(self._keys.partition[key]),
                 int(offsets.lag[row]),
-                int(states.latest[key, LATEST["timestamp"]]),
+                int(states.latest("timestamp")[key]),
             )
         return Overview(
             int(is_live.sum()),

@@ -81,6 +81,7 @@ class GroupsReading:
     def groups(self) -> GroupList:
         """The groups after everything was read."""
         terms = self._terms
+        self._states.complete()
         read = Read(
             self._states,
             list(self._partitions),

@@ -25,17 +25,21 @@ _SHARE_TOPICS = 15  # the record type with the names of the topics of a share gr
 #: In columns: a number that is not known.
 UNKNOWN = -1
 _BLOCK_ROWS = 4096
+_SHOWN = ("record_offset", "position", "number", "detail", "timestamp", "place")
 
 
 @value_class
 class OffsetColumns:
-    """The rows of group_offset, sorted, in columns; ``key`` is a row of the state's keys."""
+    """The rows of group_offset, sorted, in columns.
 
-    key: Int64Column
-    owner: Int64Column
+    ``key`` is a row of the state's keys, ``end`` a row of ``ends``: log ends and high watermarks.
+    """
+
+    key: NDArray[np.int32]
+    owner: NDArray[np.int32]
     lag: Int64Column
-    log_end: Int64Column
-    high_watermark: Int64Column
+    end: NDArray[np.int32]
+    ends: Int64Column
 
 
 class OffsetList:
@@ -53,40 +57,48 @@ class OffsetList:
             if known is None or commit.values[LATEST["record_offset"]] > known.values[LATEST["record_offset"]]:
                 self.pending[commit.key] = commit
 
-    def is_committed(self, key: Int64Column) -> NDArray[np.bool_]:
+    def is_committed(self, key: NDArray[np.int32]) -> NDArray[np.bool_]:
+        """Whether there is an offset that counts; else there is a pending one alone."""
         found: NDArray[np.bool_] = self._keys.is_live[key]
         return found
 
     @cached_property
     def columns(self) -> OffsetColumns:
+        """All rows, in columns."""
         keys, states = self._keys, self._states
         is_listed = keys.is_live & ((keys.type == OFFSET_COMMIT) | (keys.type == SHARE_START))
         is_listed[list(self.pending)] = True
-        rows = np.flatnonzero(is_listed)
-        owner = self._owner_of[keys.group[rows]]
+        rows = np.flatnonzero(is_listed).astype(np.int32)
+        owner = self._owner_of[keys.group[rows]].astype(np.int32)
         topics = self.topics(np.unique(keys.name[rows]))
         if self._narrowing.groups:
             wanted = {
                 name for name in np.unique(owner).tolist() if text_of(states.names[name]) in self._narrowing.groups
             }
-            rows = rows[np.isin(owner, list(wanted))]
+            is_wanted = np.isin(owner, list(wanted))
+            rows, owner = rows[is_wanted], owner[is_wanted]
         if self._narrowing.topics:
             names = [name for name, topic in topics.items() if topic in self._narrowing.topics]
-            rows = rows[np.isin(keys.name[rows], names)]
-        owner = self._owner_of[keys.group[rows]]
+            is_wanted = np.isin(keys.name[rows], names)
+            rows, owner = rows[is_wanted], owner[is_wanted]
         group_rank = _ranks(
             owner, lambda name: (states.names[name], int(states.partition_of_name[name])), len(states.names)
         )
         topic_rank = _ranks(keys.name[rows], topics.__getitem__, len(states.names))
         order = np.lexsort((keys.partition[rows], topic_rank, group_rank))
         rows, owner = rows[order], owner[order]
-        log_end, high_watermark = self._log_ends(rows, topics)
-        number = states.latest[rows, LATEST["number"]]
-        is_known = (log_end != UNKNOWN) & self.is_committed(rows)
-        lag = np.where(is_known, np.maximum(log_end - number - self._delivered(rows), 0), UNKNOWN)
-        return OffsetColumns(rows, owner, lag, log_end, high_watermark)
+        del order, group_rank, topic_rank
+        end, ends = self._log_ends(rows, topics)
+        lag = ends[end, 0]
+        has_none = (lag == UNKNOWN) | ~self.is_committed(rows)
+        lag -= states.latest("number")[rows]
+        for row, delivered in self._delivered(rows):
+            lag[row] -= delivered
+        np.maximum(lag, 0, out=lag)
+        lag[has_none] = UNKNOWN
+        return OffsetColumns(rows, owner, lag, end, ends)
 
-    def topics(self, names: Int64Column) -> dict[int, str]:
+    def topics(self, names: NDArray[np.int32]) -> dict[int, str]:
         """The topics of names; the name of a share group's topic is an id in the state."""
         texts = {}
         partitions = self._states.partition_of_name
@@ -114,10 +126,14 @@ class OffsetList:
                 found.update({topic["topicId"]: topic["topicName"] for topic in data.get(kind, ())})
         return found
 
-    def _log_ends(self, rows: Int64Column, topics: dict[int, str]) -> tuple[Int64Column, Int64Column]:
-        """The log end and the high watermark for each row, UNKNOWN where there is none."""
+    def _log_ends(self, rows: NDArray[np.int32], topics: dict[int, str]) -> tuple[NDArray[np.int32], Int64Column]:
+        """A row of ends for each row, and the ends: log end and high watermark, UNKNOWN where there is none."""
         pairs = DistinctRows(2)
-        numbers = pairs.numbers_of(np.stack((self._keys.name[rows], self._keys.partition[rows]), axis=1))
+        numbers = np.empty(len(rows), np.int32)
+        for first in range(0, len(rows), _BLOCK_ROWS):
+            block = rows[first : first + _BLOCK_ROWS]
+            columns = (self._keys.name[block].astype(np.int64), self._keys.partition[block].astype(np.int64))
+            numbers[first : first + len(block)] = pairs.numbers_of(np.stack(columns, axis=1))
         found = np.full((len(pairs), 2), UNKNOWN)
         if self._read.with_log_ends:
             for number, (name, partition) in enumerate(pairs.rows.tolist()):
@@ -126,12 +142,11 @@ class OffsetList:
                     found[number, 0] = end.log_end_offset
                 if end.high_watermark is not None:
                     found[number, 1] = end.high_watermark
-        return found[numbers, 0], found[numbers, 1]
+        return numbers, found
 
-    def _delivered(self, rows: Int64Column) -> Int64Column:
-        """What share groups have delivered past their start offset, for each row."""
-        keys = self._keys
-        delivered = np.zeros(len(rows), np.int64)
+    def _delivered(self, rows: NDArray[np.int32]) -> Iterator[tuple[int, int]]:
+        """What share groups have delivered past their start offset, by the number of the row."""
+        keys, expires = self._keys, self._states.expires
         share = np.flatnonzero(keys.type[rows] == SHARE_START)
         if len(share):
             others = np.flatnonzero(keys.is_live & (keys.type == SHARE_DELIVERED)).tolist()
@@ -139,15 +154,14 @@ class OffsetList:
             for row in share.tolist():
                 key = int(rows[row])
                 other = places.get((int(keys.group[key]), int(keys.name[key]), int(keys.partition[key])))
-                if other is not None:
-                    delivered[row] = max(int(self._states.latest[other, LATEST["expire_timestamp"]]), 0)
-        return delivered
+                if other in expires:
+                    yield row, expires[other]
 
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """Rows of ``columns.GROUP_OFFSET``."""
         offsets, keys, states = self.columns, self._keys, self._states
         topics = self.topics(np.unique(keys.name[offsets.key]))
-        texts = {name: text_of(states.names[name]) for name in np.unique(offsets.owner).tolist()}
+        group, text = -1, ""
         for first in range(0, len(offsets.key), _BLOCK_ROWS):
             block = slice(first, first + _BLOCK_ROWS)
             key = offsets.key[block]
@@ -157,28 +171,29 @@ class OffsetList:
                 keys.name[key].tolist(),
                 keys.partition[key].tolist(),
                 self.is_committed(key).tolist(),
-                states.latest[key].tolist(),
-                offsets.log_end[block].tolist(),
-                offsets.high_watermark[block].tolist(),
+                zip(*(states.latest(column)[key].tolist() for column in _SHOWN), strict=True),
+                offsets.ends[offsets.end[block]].tolist(),
                 offsets.lag[block].tolist(),
                 (keys.type[key] == SHARE_START).tolist(),
                 strict=True,
             )
-            for each, owner, name, partition, is_committed, values, log_end, mark, lag, is_share in columns:
+            for each, owner, name, partition, is_committed, values, (log_end, mark), lag, is_share in columns:
+                if owner != group:
+                    group, text = owner, text_of(states.names[owner])
                 pending = self.pending.get(each)
-                record_offset, position, offset, epoch, timestamp, expires, place = (
-                    values if is_committed or pending is None else pending.values
-                )
+                if not is_committed and pending is not None:
+                    values = tuple(pending.values[LATEST[column]] for column in _SHOWN)
+                record_offset, position, offset, epoch, timestamp, place = values
                 metadata = None if is_share or not is_committed else text_of(states.texts.get(each, b""))
                 yield (
-                    texts[owner],
+                    text,
                     topics[name],
                     partition,
                     offset if is_committed else None,
                     None if epoch < 0 or not is_committed else epoch,
                     metadata,
                     timestamp if is_committed else None,
-                    expires if is_committed and not is_share and expires >= 0 else None,
+                    states.expires.get(each) if is_committed and not is_share else None,
                     _known(log_end),
                     _known(mark),
                     _known(lag),
@@ -198,10 +213,10 @@ def _known(value: int) -> int | None:
     return None if value == UNKNOWN else value
 
 
-def _ranks(names: Int64Column, order_of: Any, count: int) -> Int64Column:
+def _ranks(names: NDArray[np.int32], order_of: Any, count: int) -> NDArray[np.int32]:
     """The rank of each name by what ``order_of`` says of it."""
     distinct = sorted(np.unique(names).tolist(), key=order_of)
-    ranks = np.zeros(count, np.int64)
+    ranks = np.zeros(count, np.int32)
     ranks[distinct] = np.arange(len(distinct))
-    found: Int64Column = ranks[names]
+    found: NDArray[np.int32] = ranks[names]
     return found

@@ -1,0 +1,135 @@
+"""kafkalog groups against kafka-dump-log --offsets-decoder and a minimal parser of its output; for docs/performance.md.
+
+    python -m tests.benchmarks.bench_groups [--data DIR] [--rounds N] [--only WORD …]
+
+The parser keeps the last line of each key, and nothing else: no transactions, no members, no lag. Ratios are of whole
+processes, with a warm page cache, each the median of the rounds with their range. Nothing here asserts a time.
+"""
+
+from __future__ import annotations
+
+import random
+import shlex
+import struct
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from format import layout
+from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
+from tests.benchmarks import make_data
+from tests.benchmarks.__main__ import MIB, kafka_dump_log, kafkalog, median_of, options_parser, print_table
+from tests.benchmarks.measure import in_turn, peak_bytes, ratio
+from tests.oracle.kafka_lab import KafkaLab
+
+HEADINGS = ("what", "on", "kafkalog s", "CPU s", "peer s", "peer CPU s", "times as fast", "by CPU", "peak MiB")
+_LOG_BYTES = 1024**3
+_TOPICS = 40
+_PARSER = "match($0, / key: .* payload: /) { last[substr($0, RSTART, RLENGTH)] = $0 } END { print length(last) }"
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A log of commits: its groups, the partitions that each commits at once, and whether in transactions."""
+
+    groups: int
+    partitions: int
+    log_bytes: int = _LOG_BYTES
+    in_transactions: bool = False
+
+
+SHAPES = {
+    "1 GiB, 2,000 groups of 25 partitions": Shape(2000, 25),
+    "1 GiB, commits in transactions": Shape(2000, 25, in_transactions=True),
+    "1 GiB, commits of one partition": Shape(5000, 1),
+    "100,000 groups, 1,000,000 partitions": Shape(100_000, 10, log_bytes=0),
+}
+
+
+@dataclass(frozen=True)
+class Row:
+    """One log, and the words of kafkalog's command line; one without a peer is for its memory."""
+
+    name: str
+    data: str
+    ours: tuple[str, ...]
+    has_peer: bool = True
+
+
+ROWS = (
+    *(
+        Row(f"groups --jobs {jobs}", shape, ("groups", "--jobs", jobs, "--format", "jsonl"))
+        for shape in tuple(SHAPES)[:3]
+        for jobs in ("1", "2")
+    ),
+    Row("groups --jobs 1", tuple(SHAPES)[3], ("groups", "--jobs", "1", "--format", "jsonl"), has_peer=False),
+    Row("groups --jobs 2", tuple(SHAPES)[3], ("groups", "--jobs", "2", "--format", "jsonl"), has_peer=False),
+)
+
+
+def commits(shape: Shape) -> make_data.Batches:
+    """The commits of all groups in turn, until the log is long enough; a group commits all its partitions at once."""
+    chance = random.Random(16)
+    records = [_commit(group, shape.partitions, chance) for group in range(shape.groups)]
+    count, offset, position = shape.partitions, 0, 0
+    while offset < count * shape.groups or position < shape.log_bytes:
+        group = chance.randrange(shape.groups) if offset >= count * shape.groups else offset // count % shape.groups
+        time_ms = make_data.START_MS + offset
+        transaction = (layout.TRANSACTIONAL_BIT, group, 0, 0) if shape.in_transactions else ()
+        content = encode_batch(BatchHeader(offset, count - 1, count, time_ms, time_ms, 0, *transaction), records[group])
+        yield offset + count - 1, content
+        offset += count
+        position += len(content)
+        if shape.in_transactions and offset >= count * shape.groups:
+            content = _marker(offset, group, chance.random() >= 0.1, time_ms)
+            yield offset, content
+            offset += 1
+            position += len(content)
+
+
+def _commit(group: int, partitions: int, chance: random.Random) -> bytes:
+    """The records of a group's commit."""
+    name = b"service-%06d-consumers" % group
+    made = []
+    for number in range(partitions):
+        topic = b"events.topic-%03d" % ((group + number // 5) % _TOPICS)
+        key = struct.pack(">hh", 1, len(name)) + name + struct.pack(">h", len(topic)) + topic
+        value = struct.pack(">hqihq", 3, chance.randrange(10**9), 4, 0, make_data.START_MS + group)
+        made.append(encode_record(NewRecord(number, 0, key + struct.pack(">i", number), value)))
+    return b"".join(made)
+
+
+def _marker(offset: int, producer: int, is_commit: bool, time_ms: int) -> bytes:
+    key, value = layout.CONTROL_KEY.struct.pack(0, is_commit), layout.END_TRANSACTION_MARKER.struct.pack(0, 0)
+    header = BatchHeader(offset, 0, 1, time_ms, time_ms, 0, layout.TRANSACTIONAL_BIT | layout.CONTROL_BIT, producer, 0)
+    return encode_batch(header, encode_record(NewRecord(0, 0, key, value)))
+
+
+def _made(root: Path, name: str) -> Path:
+    shape = SHAPES[name]
+    kind = "transactions" if shape.in_transactions else "commits"
+    directory = root / f"groups-{kind}-{shape.groups}" / "__consumer_offsets-0"
+    if not directory.exists():
+        make_data.write_segment(directory, commits(shape))
+    return directory
+
+
+def measured(row: Row, root: Path, rounds: int, lab: KafkaLab) -> list[str]:
+    """The cells of a row."""
+    directory = _made(root, row.data)
+    logs: Sequence[Path] = sorted(directory.glob("*.log"))
+    ours = kafkalog(row.ours, [directory])
+    tool = shlex.join(kafka_dump_log(lab, ("--offsets-decoder", "--files"), logs))
+    peers = ["sh", "-c", f"{tool} | awk {shlex.quote(_PARSER)}"] if row.has_peer else ["true"]
+    own, theirs = in_turn(ours, peers, rounds)
+    cells = [row.name, row.data, median_of(own, "wall_s"), median_of(own, "cpu_s")]
+    if row.has_peer:
+        cells += [median_of(theirs, "wall_s"), median_of(theirs, "cpu_s")]
+        cells += [str(ratio(own, theirs, "wall_s")), str(ratio(own, theirs, "cpu_s"))]
+    else:
+        cells += [""] * 4
+    return [*cells, f"{peak_bytes(ours) / MIB:.0f}"]
+
+
+if __name__ == "__main__":
+    print_table(HEADINGS, ROWS, measured, options_parser(__doc__).parse_args())
