@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import lru_cache
+from struct import Struct
 
 import numpy as np
-from numpy.typing import NDArray
 
 from format import layout
 from format.errors import CorruptDataError, InvalidRecord
@@ -18,12 +19,14 @@ from format.value_class import value_class
 
 _CONTROL_INVALID = "control-record-invalid"
 _HEADER_BYTES = layout.RECORD_BATCH.size_bytes
-#: The record of an end marker as brokers write it, all but its type and coordinator epoch: the record's length,
-#: attributes and deltas; the key's length, version and type; the value's length, version and epoch; no headers.
-_PLAIN_RECORD = np.array([32, 0, 0, 0, 8, 0, 0, 0, 0, 12, 0, 0, 0, 0, 0, 0, 0], np.uint8)
-_IS_FIXED = np.array([1, 1, 1, 1, 1, 1, 1, 0, 0, 1, 1, 1, 0, 0, 0, 0, 1], bool)
-_TYPE_AT, _EPOCH_AT = 7, 12
-_PLAIN_BYTES = _HEADER_BYTES + len(_PLAIN_RECORD)
+_ATTRIBUTES_AT = layout.RECORD_BATCH.offset_of("attributes")
+_RECORDS_AT = _HEADER_BYTES - _ATTRIBUTES_AT
+_COUNT_AT = layout.RECORD_BATCH.offset_of("record_count") - _ATTRIBUTES_AT
+_ONE = (1).to_bytes(_RECORDS_AT - _COUNT_AT, "big")
+#: The record of an end marker as brokers write it: the record's length, attributes and deltas; the key's length,
+#: version and type; the value's length, version and coordinator epoch; no headers.
+_PLAIN_RECORD = Struct(">4s b h h b h i b")
+_PLAIN_BYTES = _HEADER_BYTES + _PLAIN_RECORD.size
 
 
 @value_class
@@ -84,42 +87,33 @@ def read_control_records(chunk: BatchChunk, source: Source, limits: Limits) -> d
     if not len(rows):
         return {}
     found: dict[int, ControlRecord] = {}
-    is_plain = np.zeros(len(rows), bool)
-    if chunk.window is not None:
-        is_plain = _decode_plain(chunk, chunk.window, rows, found)
-    for row in rows[~is_plain].tolist():
-        for control in _decode_batch(chunk, row, source, limits):
+    window, sizes = chunk.window or b"", chunk.table.size_bytes[rows].tolist()
+    starts = (chunk.table.position[rows] - chunk.buffer_position).tolist()
+    for row, start, size_bytes in zip(rows.tolist(), starts, sizes, strict=True):
+        control = None
+        if size_bytes == _PLAIN_BYTES and start + size_bytes <= len(window):
+            control = _plain_marker(bytes(window[start + _ATTRIBUTES_AT : start + size_bytes]))
+        if control is None:
+            control = next(_decode_batch(chunk, row, source, limits), None)
+        if control is not None:
             found[row] = control
-            break
     return found
 
 
-def _decode_plain(
-    chunk: BatchChunk, window: memoryview, rows: NDArray[np.intp], found: dict[int, ControlRecord]
-) -> NDArray[np.bool_]:
-    """Decode end markers that look as brokers write them, all at once; returns which rows those are."""
-    table = chunk.table
-    starts = table.position[rows] - chunk.buffer_position
-    is_plain: NDArray[np.bool_] = (table.size_bytes[rows] == _PLAIN_BYTES) & (starts + _PLAIN_BYTES <= len(window))
-    is_plain &= (table.codec[rows] == 0) & (table.record_count[rows] == 1)
-    at = starts[is_plain, None] + np.arange(_HEADER_BYTES, _PLAIN_BYTES)
-    records = np.frombuffer(window, np.uint8)[at]
-    is_type = (records[:, _TYPE_AT] == 0) & (records[:, _TYPE_AT + 1] <= 1)
-    is_marker = is_type & (records[:, _IS_FIXED] == _PLAIN_RECORD[_IS_FIXED]).all(axis=1)
-    is_plain[is_plain] = is_marker
-    types = records[is_marker, _TYPE_AT + 1].astype(np.int64)
-    epochs = records[is_marker, _EPOCH_AT : _EPOCH_AT + 4].copy().view(">i4").astype(np.int64).reshape(-1)
-    kinds, numbers = np.unique((types << 32) | (epochs & 0xFFFFFFFF), return_inverse=True)
-    controls = [
-        ControlRecord(0, kind >> 32, layout.CONTROL_TYPES[kind >> 32], _signed(kind & 0xFFFFFFFF))
-        for kind in kinds.tolist()
-    ]
-    found.update(zip(rows[is_plain].tolist(), map(controls.__getitem__, numbers.tolist()), strict=True))
-    return is_plain
+def _plain_marker(content: bytes) -> ControlRecord | None:
+    """The end marker in a batch, from the batch's attributes on, if it looks as brokers write it."""
+    if content[1] & layout.CODEC_MASK or content[_COUNT_AT:_RECORDS_AT] != _ONE:
+        return None
+    return _marker(content[_RECORDS_AT:])
 
 
-def _signed(number: int) -> int:
-    return number - 2**32 if number >= 2**31 else number
+@lru_cache(maxsize=1024)
+def _marker(record: bytes) -> ControlRecord | None:
+    start, key_length, version, number, value_length, value_version, epoch, headers = _PLAIN_RECORD.unpack(record)
+    is_plain = (start, key_length, version, value_length, value_version, headers) == (b"\x20\0\0\0", 8, 0, 12, 0, 0)
+    if not is_plain or number not in (0, 1):
+        return None
+    return ControlRecord(version, number, layout.CONTROL_TYPES[number], epoch)
 
 
 def _decode_batch(chunk: BatchChunk, row: int, source: Source, limits: Limits) -> Iterator[ControlRecord]:

@@ -16,7 +16,7 @@ from format.scan.read_log import tail_finding
 from format.value_class import value_class
 
 #: Headers are read in windows of this size: larger batches are passed over, smaller ones are read with them.
-_WINDOW_BYTES = 256 * 1024
+_WINDOW_BYTES = 512 * 1024
 _TABLE_ROWS = 32 * 1024
 
 

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
+from functools import cache
+from typing import TYPE_CHECKING
 
 from format.errors import KafkaLogError
-from format.internal_topics.decoder import decoder_for
-from format.internal_topics.schemas.transaction_state import TRANSACTION_STATUSES
 from format.layout import TRANSACTION_STATE_TOPIC
 from format.value_class import value_class
 
-_DECODER = decoder_for(TRANSACTION_STATE_TOPIC)
+if TYPE_CHECKING:
+    from format.internal_topics.decoder import Decoder
+
 #: The version and the producer id, with which a value of every version begins.
 _PRODUCER = struct.Struct(">hq")
 
@@ -90,11 +92,19 @@ class TransactionalIds:
         return self._decoded[key]
 
 
+@cache
+def _decoder() -> Decoder:
+    from format.internal_topics.decoder import decoder_for  # not loaded where no __transaction_state is given
+
+    decoder = decoder_for(TRANSACTION_STATE_TOPIC)
+    if decoder is None:
+        raise ValueError(f"there is no decoder of {TRANSACTION_STATE_TOPIC}")
+    return decoder
+
+
 def _transactional_id(key: bytes) -> str | None:
-    if _DECODER is None:
-        return None
     try:
-        data = _DECODER.decode_key(key).data
+        data = _decoder().decode_key(key).data
     except KafkaLogError:
         return None
     return None if data is None else data["transactionalId"]
@@ -103,10 +113,12 @@ def _transactional_id(key: bytes) -> str | None:
 def _decoded(key: bytes, value: bytes | None) -> CoordinatorState | None:
     """The state of a record, None for a tombstone and for what cannot be decoded."""
     transactional_id = _transactional_id(key)
-    if _DECODER is None or transactional_id is None:
+    if transactional_id is None:
         return None
+    from format.internal_topics.schemas.transaction_state import TRANSACTION_STATUSES
+
     try:
-        data = _DECODER.decode_value(_DECODER.decode_key(key), value).data
+        data = _decoder().decode_value(_decoder().decode_key(key), value).data
     except KafkaLogError:
         return None
     if data is None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
+from itertools import repeat
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,31 +102,38 @@ class TransactionState:
         starts = np.flatnonzero(begins)
         stops = np.append(starts[1:], len(rows))
         pieces = _Pieces.of(table, rows, starts, stops, is_marker, counts, sizes)
-        records_before = np.cumsum(counts) - counts
-        bytes_before = np.cumsum(sizes) - sizes
         # A piece's first batch may begin a transaction, and its last may end one: these are taken in log order.
         first_rows, last_rows = rows[starts], rows[stops - 1]
+        has_end = np.flatnonzero(is_marker[stops - 1])
         steps = sorted(
-            [(row, False, number) for number, row in enumerate(first_rows.tolist())]
-            + [(row, True, number) for number, row in enumerate(last_rows.tolist()) if is_marker[stops[number] - 1]]
+            [
+                *((row, False, number) for number, row in enumerate(first_rows.tolist())),
+                *zip(last_rows[has_end].tolist(), repeat(True), has_end.tolist(), strict=False),
+            ]
+        )
+        step_rows = np.array([step[0] for step in steps], np.intp)
+        values = zip(
+            steps,
+            *(column[step_rows].tolist() for column in (table.position, table.size_bytes, table.base_offset)),
+            table.producer_epoch[step_rows].tolist(),
+            (self.data_records + (np.cumsum(counts) - counts)[step_rows]).tolist(),
+            (self.data_bytes + (np.cumsum(sizes) - sizes)[step_rows]).tolist(),
+            strict=True,
         )
         events: list[ProducerEvent] = []
-        for row, is_end, number in steps:
+        for (row, is_end, number), position, size_bytes, offset, epoch, records_before, bytes_before in values:
             producer_id = pieces.producer_id[number]
             if is_end:
-                events.append(
-                    self._ended(_place(table, row), int(table.producer_epoch[row]), producer_id, markers[row])
-                )
+                place = BatchPlace(position, size_bytes, offset)
+                events.append(self._ended(place, epoch, producer_id, markers[row]))
                 continue
             if pieces.last_offset[number] is None:
                 continue  # nothing but a marker
             known = self.open.get(producer_id)
             if known is None:
-                before = (self.data_records + int(records_before[row]), self.data_bytes + int(bytes_before[row]))
-                place, epoch = _place(table, row), int(table.producer_epoch[row])
-                known = Transaction(producer_id, epoch, place.offset, place.position, data_before=before)
+                known = Transaction(producer_id, epoch, offset, position, data_before=(records_before, bytes_before))
                 self.add_open(known)
-                events.append(TransactionBegan(place, producer_id, epoch))
+                events.append(TransactionBegan(BatchPlace(position, size_bytes, offset), producer_id, epoch))
             pieces.add_to(known, number)
         return events
 
@@ -191,7 +199,3 @@ class _Pieces:
         transaction.last_timestamp = self.last_timestamp[number]
         transaction.record_count += self.record_count[number]
         transaction.size_bytes += self.size_bytes[number]
-
-
-def _place(table: BatchTable, row: int) -> BatchPlace:
-    return BatchPlace(int(table.position[row]), int(table.size_bytes[row]), int(table.base_offset[row]))

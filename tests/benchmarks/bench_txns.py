@@ -76,7 +76,7 @@ def transactions(shape: Shape) -> make_data.Batches:
     chance = random.Random(22)
     count = max(1, shape.batch_bytes // _RECORD_BYTES)
     value = bytes(chance.getrandbits(8) for _ in range(_RECORD_BYTES - 20))
-    records = b"".join(encode_record(NewRecord(0, number, b"key-%07d" % number, value)) for number in range(count))
+    records = b"".join(encode_record(NewRecord(number, 0, b"key-%07d" % number, value)) for number in range(count))
     written = [0] * _PRODUCERS
     sequences = [0] * _PRODUCERS
     offset = position = 0

@@ -91,7 +91,7 @@ def produce(port: int, topic: str, partition: int, transactional_id: str, produc
     """One transactional batch by a produce request of version 7; raises RuntimeError where the broker refuses it."""
     now = time.time_ns() // 1_000_000
     header = BatchHeader(0, 1, 2, now, now, -1, TRANSACTIONAL_BIT, producer_id, epoch, 0)
-    records = b"".join(encode_record(NewRecord(0, each, b"late", b"write")) for each in range(2))
+    records = b"".join(encode_record(NewRecord(each, 0, b"late", b"write")) for each in range(2))
     batch = encode_batch(header, records)
 
     def text(value: str) -> bytes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any
 
 from format.findings import Finding
@@ -12,9 +13,10 @@ from format.limits import DEFAULT_LIMITS, Limits
 from format.node.log_dir import Kind
 from format.node.partition import Partition
 from format.node.target import Target, nothing_to_read
-from format.scan.drivers import scan_logs
+from format.scan.folding import results_of
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import LogUnit
+from format.scan.serial import SerialDriver
 from format.state.header_scan import Headers, HeaderScan
 from format.state.producer_events import SequenceBroke
 from format.state.producers import ProducerState
@@ -119,7 +121,9 @@ def _read_partition(
         for number, segment in enumerate(partition.segments)
         if segment.log is not None
     ]
-    for item in scan_logs(HeaderScan(terms.limits), logs, advance=advance):
+    scan = HeaderScan(terms.limits)
+    driver = SerialDriver(scan, advance)
+    for item in chain.from_iterable(results_of(scan, log, driver) for log in logs):
         if isinstance(item, Finding):
             yield item
         else:

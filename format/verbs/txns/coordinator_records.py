@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 import numpy as np
 
@@ -10,12 +11,12 @@ from format.findings import Finding, finding_of
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.read_records import record_tables
 from format.node.partition import Partition
-from format.scan.drivers import scan_logs
-from format.scan.folding import with_last_finding
+from format.scan.folding import results_of, with_last_finding
 from format.scan.progress import Advance
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import selected_chunks
 from format.scan.selection import Selection
+from format.scan.serial import SerialDriver
 from format.state.transactional_ids import TransactionalIds
 from format.value_class import value_class
 
@@ -79,7 +80,9 @@ def read_coordinator_records(
         for number, segment in enumerate(partition.segments)
         if segment.log is not None
     ]
-    for item in scan_logs(CoordinatorScan(at_ms, limits), logs, advance=advance):
+    scan = CoordinatorScan(at_ms, limits)
+    driver = SerialDriver(scan, advance)
+    for item in chain.from_iterable(results_of(scan, log, driver) for log in logs):
         if isinstance(item, Finding):
             yield item
         else:

@@ -18,9 +18,10 @@ from format.log.control_records import ControlRecord
 from format.node.checkpoints import Checkpoints
 from format.node.offsets import PartitionOffsets, offsets_of
 from format.node.partition import Partition
-from format.scan.drivers import scan_logs
+from format.scan.folding import results_of
 from format.scan.progress import Advance
 from format.scan.protocol import LogUnit
+from format.scan.serial import SerialDriver
 from format.state.header_scan import Headers, HeaderScan
 from format.state.producer_events import MarkerOrphaned, ProducerEvent, Transaction, TransactionEnded
 from format.state.transactions import TransactionState
@@ -145,7 +146,7 @@ def read_partition_transactions(
         location = partition.location(segment.log, segment.base_offset)
         log = LogUnit(segment.log, location, segment, number + 1 == len(partition.segments))
         result.log_end_offset = max(result.log_end_offset, segment.base_offset)
-        found: Iterable[Headers | Finding] = scan_logs(scan, [log], advance=advance)
+        found: Iterable[Headers | Finding] = results_of(scan, log, SerialDriver(scan, advance))
         for item in found:
             if isinstance(item, Finding):
                 result.is_damaged = True

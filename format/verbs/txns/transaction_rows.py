@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -57,12 +58,13 @@ class OpenTransaction:
 def open_transactions(result: Transactions, terms: TransactionTerms) -> list[OpenTransaction]:
     """The open transactions that were asked for, the oldest first."""
     found = [
-        each
+        _opened(result, partition, transaction, terms)
         for partition in result.partitions.values()
         for transaction in partition.state.open.values()
-        if _is_wanted(each := _opened(result, partition, transaction, terms), terms)
     ]
-    return sorted(found, key=_by_age)
+    if any(each.is_hanging is None for each in found) and result.has_all_coordinators(terms.limits):
+        found = [replace(each, is_hanging=True) if each.is_hanging is None else each for each in found]
+    return sorted((each for each in found if _is_wanted(each, terms)), key=_by_age)
 
 
 def _by_age(each: OpenTransaction) -> tuple[Any, ...]:
@@ -88,8 +90,6 @@ def _opened(
         is_hanging = False
     elif state is not None:
         is_hanging = (found.partition.topic, found.partition.number) not in state.partitions
-    elif result.has_all_coordinators:
-        is_hanging = True
     return OpenTransaction(
         found,
         transaction,

@@ -5,12 +5,13 @@ Source: KIP-98, KIP-664, KIP-890; tools TransactionsCommand for what counts as h
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from format.errors import KafkaLogError, NotALogDir
 from format.findings import Finding
 from format.layout import TRANSACTION_STATE_TOPIC
+from format.limits import Limits
 from format.location import Location
 from format.node.checkpoints import Checkpoints
 from format.node.log_dir import Kind
@@ -18,7 +19,6 @@ from format.node.partition import Partition, read_partition
 from format.node.target import Target, nothing_to_read
 from format.scan.progress import Advance, no_progress
 from format.scan.selected_logs import partitions_below
-from format.state.cluster_context import ContextTerms, read_context
 from format.state.transactional_ids import TransactionalIds
 from format.verbs.txns.coordinator_records import read_coordinator_records
 from format.verbs.txns.partition_transactions import PartitionTransactions, read_partition_transactions
@@ -34,13 +34,21 @@ class Transactions:
     ids: TransactionalIds = field(default_factory=TransactionalIds)
     partitions: dict[PartitionKey, PartitionTransactions] = field(default_factory=dict)
     skipped: int = 0  # directories that are no replicas
-    coordinator_partition_count: int | None = None  # of __transaction_state, None where the metadata does not say
+    targets: tuple[Target, ...] = ()
 
-    @property
-    def has_all_coordinators(self) -> bool:
-        """Whether every partition of __transaction_state was read: a producer that none names has no coordinator."""
-        count = self.coordinator_partition_count
-        return count is not None and self.ids.partitions >= set(range(count))
+    def has_all_coordinators(self, limits: Limits) -> bool:
+        """Whether every partition of __transaction_state was read: a producer that none names has no coordinator.
+
+        The metadata log at or around the paths says how many there are.
+        """
+        if not self.ids.partitions:
+            return False
+        from format.state.cluster_context import ContextTerms, read_context  # few runs ask this, and it loads much
+
+        image = read_context(self.targets, ContextTerms(limits=limits)).image
+        topic_id = None if image is None else image.topic_id(TRANSACTION_STATE_TOPIC)
+        count = 0 if image is None else sum(key[0] == topic_id for key in image.partitions)
+        return count > 0 and self.ids.partitions >= set(range(count))
 
     def add(self, found: PartitionTransactions) -> None:
         """Take a replica of a partition; the newest leader epoch counts, and the log end offset within one."""
@@ -61,9 +69,8 @@ def read_transactions(
 
     Yields what is wrong. Raises NotALogDir for a path at which no partition lies.
     """
-    targets = list(targets)
-    result = Transactions(coordinator_partition_count=_coordinator_partition_count(targets, terms))
-    for target in targets:
+    result = Transactions(targets=tuple(targets))
+    for target in result.targets:
         is_empty = True
         for found in replicas_at(target):
             if isinstance(found, Finding):
@@ -84,15 +91,6 @@ def read_transactions(
         if is_empty:
             yield nothing_to_read(target)
     return result
-
-
-def _coordinator_partition_count(targets: Sequence[Target], terms: TransactionTerms) -> int | None:
-    """How many partitions __transaction_state has, as the metadata log at or around the paths says."""
-    image = read_context(targets, ContextTerms(limits=terms.limits)).image
-    if image is None:
-        return None
-    topic_id = image.topic_id(TRANSACTION_STATE_TOPIC)
-    return sum(key[0] == topic_id for key in image.partitions) or None
 
 
 def replicas_at(target: Target) -> Iterator[tuple[Partition, Checkpoints] | Finding]:
