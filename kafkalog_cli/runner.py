@@ -60,6 +60,7 @@ class Run:
             self._output,
             main_schema=main_schema,
             table_columns=table_columns or {},
+            chosen_columns=output.chosen_columns,
             aside=self._say_aside,
         )
         self._progress = Progress()

@@ -9,13 +9,23 @@ import typer
 
 from format.value_class import value_class
 from kafkalog_cli.options.groups import LAST
-from kafkalog_cli.options.parsers import one_of
+from kafkalog_cli.options.parsers import one_of, parse_columns
 from kafkalog_cli.render import FORMATS
 
 Format = Annotated[
     str | None,
     typer.Option(
         "--format", help="Format of the rows.", show_default="table on a terminal, else text", **one_of(*FORMATS)
+    ),
+]
+Columns = Annotated[
+    str | None,
+    typer.Option(
+        "--columns",
+        metavar="A,B,...",
+        parser=parse_columns,
+        help="The columns of a table, or all.",
+        show_default="the essential ones, and more where there is room",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary on standard error.")]
@@ -30,6 +40,8 @@ class Output(Protocol):
     def output_file(self) -> str | None: ...
     @property
     def quiet(self) -> bool: ...
+    @property
+    def chosen_columns(self) -> tuple[str, ...] | None: ...
 
 
 @value_class
@@ -37,11 +49,16 @@ class RowOutput:
     """Rows on standard output."""
 
     format_name: Format = None
+    columns: Columns = None
     quiet: Quiet = field(default=False, metadata=LAST)
 
     @property
     def output_file(self) -> None:
         return None
+
+    @property
+    def chosen_columns(self) -> tuple[str, ...] | None:
+        return _names(self.columns)
 
 
 @value_class
@@ -53,4 +70,14 @@ class DocumentOutput:
         str | None,
         typer.Option("--output", metavar="FILE", help="Write to a new file instead of standard output."),
     ] = None
+    columns: Columns = None
     quiet: Quiet = field(default=False, metadata=LAST)
+
+    @property
+    def chosen_columns(self) -> tuple[str, ...] | None:
+        return _names(self.columns)
+
+
+def _names(columns: str | None) -> tuple[str, ...] | None:
+    """The names in a list with commas."""
+    return None if columns is None else tuple(columns.split(","))

@@ -111,3 +111,15 @@ def completion_of(names: tuple[str, ...]) -> Callable[[str], list[str]]:
 def shown(text: str) -> str:
     """What was typed, in quotes and safe for a screen."""
     return f"'{printable(text)}'"
+
+
+def parse_columns(text: Any) -> str:
+    """Names of columns with commas between them; each must be one of some row type, or ``all``."""
+    from format.columns import SCHEMAS
+
+    known = {name for schema in SCHEMAS for name in schema.names} | {"all"}
+    names = [name.strip() for name in str(text).split(",")]
+    for name in names:
+        if name not in known:
+            raise typer.BadParameter(f"{shown(name)} is no column of any row")
+    return ",".join(names)

@@ -37,11 +37,13 @@ def open_renderer(
     *,
     main_schema: RowSchema | None = None,
     table_columns: Mapping[str, Sequence[str]] | None = None,
+    chosen_columns: Sequence[str] | None = None,
     aside: Callable[[str], None],
 ) -> Renderer:
     """The renderer of a format; ``aside`` is called with lines that the format cannot hold.
 
-    ``main_schema`` is what CSV holds; ``table_columns`` names, by row type, the columns that tables show.
+    ``main_schema`` is what CSV holds; ``table_columns`` names, by row type, the columns that tables show, and
+    ``chosen_columns`` those that the user wants instead.
     """
     if format_name == "jsonl":
         from kafkalog_cli.render.jsonl import JsonLinesRenderer
@@ -54,7 +56,7 @@ def open_renderer(
     if format_name == "table":
         from kafkalog_cli.render.table import TableRenderer
 
-        return TableRenderer(output, table_columns or {})
+        return TableRenderer(output, table_columns or {}, chosen_columns)
     if format_name == "text":
         from kafkalog_cli.render.text import TextRenderer
 

@@ -1,6 +1,7 @@
 """Tables for people: aligned columns in blocks, long cells folded on a terminal, very long ones cut.
 
-The only format that cuts values. Times are ISO-8601 in UTC. rich is imported only when it is needed.
+The only format that cuts values, and the only one with sizes in KiB and MiB. Times are ISO-8601 in UTC. Rows of one
+partition stand below its name. rich is imported only when it is needed.
 """
 
 from __future__ import annotations
@@ -8,6 +9,7 @@ from __future__ import annotations
 import io
 import os
 import shutil
+import textwrap
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -29,6 +31,8 @@ _LATEST_BLOCK_S = 0.5
 _MAX_CELL = 200
 _MIN_FOLDED_WIDTH = 12
 _GAP = 2
+#: Columns that say where a row is from: only shown where they are essential.
+_PLACES = ("topic", "partition", "path")
 _RIGHT = ("int", "timestamp")
 _FOLDED = ("string", "bytes", "headers", "any")
 _STYLES: Mapping[str, Mapping[str, str]] = {
@@ -40,19 +44,27 @@ _STYLES: Mapping[str, Mapping[str, str]] = {
 class TableRenderer:
     """Rows as tables: a header, then blocks of rows; a new header where the schema or a column's width changes.
 
-    ``columns`` has, by row type, the names of the columns that a table of that type shows; without an entry, all.
+    ``columns`` has, by row type, the names of the columns that a table of that type shows; without an entry, all. A
+    terminal with room to spare shows more. ``chosen`` are names that the user wants instead, ``all`` among them.
     """
 
-    def __init__(self, output: OutputStream, columns: Mapping[str, Sequence[str]]) -> None:
+    def __init__(
+        self, output: OutputStream, columns: Mapping[str, Sequence[str]], chosen: Sequence[str] | None = None
+    ) -> None:
         self._output = output
         self._columns = columns
+        self._chosen = chosen
         self._schema: RowSchema | None = None
         self._shown: list[tuple[int, Column, Callable[[Any], str]]] = []
         self._rows: list[list[str]] = []
         self._widths: list[int] = []
         self._first_to_go: tuple[str, ...] = ()
         self._has_output = False
-        self._dropped: dict[str, None] = {}
+        self._left_out: dict[str, tuple[str, ...]] = {}  # by row type
+        self._essential_count = 0
+        self._place: tuple[int, int] | None = None  # where the topic and the partition stand in a row
+        self._partitions: list[tuple[Any, Any]] = []  # those of the rows
+        self._heading: tuple[Any, Any] | None = None
         self._drawn_at = time.monotonic()
         dumb = os.environ.get("TERM") == "dumb"
         self._is_coloured = output.is_terminal and not dumb and not os.environ.get("NO_COLOR")
@@ -68,6 +80,12 @@ class TableRenderer:
             self._draw()
             self._begin(schema)
         for row in rows:
+            if self._place is not None:
+                partition = row[self._place[0]], row[self._place[1]]
+                if self._heading is not None and partition != self._heading:
+                    self._draw()
+                    self._begin(schema)
+                self._partitions.append(partition)
             self._rows.append(["-" if row[at] is None else cell(row[at]) for at, _column, cell in self._shown])
             if len(self._rows) >= _BLOCK_ROWS or time.monotonic() - self._drawn_at >= _LATEST_BLOCK_S:
                 self._draw()
@@ -80,9 +98,7 @@ class TableRenderer:
     def finish(self, summary: Summary, shown: bool) -> None:
         """Draw the remaining rows; then the summary in words, for commands whose result it is."""
         self._draw()
-        if self._dropped:
-            names = ", ".join(self._dropped)
-            self._output.write_text(f"\nNo room for {names}: widen the terminal, or use --format text.\n")
+        self._name_what_is_left_out()
         closing = self._findings.closing()
         if closing:
             self._output.write_text(("\n" if self._has_output else "") + closing.rstrip("\n") + "\n")
@@ -101,19 +117,40 @@ class TableRenderer:
                 self._schema = None
                 self._output.write_text(text)
 
+    def _name_what_is_left_out(self) -> None:
+        left_out = {kind: names for kind, names in self._left_out.items() if names}
+        for kind, names in left_out.items():
+            what = f"Not shown of {kind}" if len(left_out) > 1 else "Not shown"
+            words = f"{what}: {', '.join(names)}. For them: --columns all, or --format text."
+            lines = textwrap.wrap(words, self._terminal_width or 110, break_long_words=False, break_on_hyphens=False)
+            self._output.write_text("\n" + "\n".join(lines) + "\n")
+
     def _begin(self, schema: RowSchema) -> None:
-        names = self._columns.get(schema.type) or schema.names
+        essential = self._columns.get(schema.type) or schema.names
+        names = list(essential)
+        self._first_to_go = essential.first_to_go if isinstance(essential, ShownColumns) else ()
+        if self._chosen is not None:
+            picked = [name for name in self._chosen if name in schema.names]
+            names = list(schema.names) if "all" in self._chosen else picked or names
+        self._essential_count = len(names)
+        if self._chosen is None and self._terminal_width is not None:
+            names += [name for name in schema.names if name not in names and name not in _PLACES]
         at = {name: place for place, name in enumerate(schema.names)}
         self._schema = schema
         self._shown = [(at[name], schema.columns[at[name]], _cell_maker(schema.columns[at[name]])) for name in names]
         self._widths = []
-        self._first_to_go = names.first_to_go if isinstance(names, ShownColumns) else ()
+        self._heading = None
+        self._partitions = []
+        is_placed = {"topic", "partition"} <= set(names[: self._essential_count]) and self._essential_count > 2
+        self._place = (at["topic"], at["partition"]) if is_placed and self._chosen is None else None
 
     def _draw(self) -> None:
         self._drawn_at = time.monotonic()
         if not self._rows:
             return
-        self._drop_what_has_no_room()
+        if not self._widths:
+            self._choose_heading()
+            self._choose_columns()
         columns = [column for _at, column, _cell in self._shown]
         needed = [max(map(_width, cells)) for cells in zip(*self._rows, strict=True)]
         known = self._widths or [_width(column.name) for column in columns]
@@ -121,29 +158,60 @@ class TableRenderer:
         has_header = widths != self._widths
         is_plain = not self._is_coloured and all(map(int.__le__, needed, widths))
         drawn = (self._aligned if is_plain else self._folded)(columns, widths, has_header)
+        if self._heading is not None and not self._widths:
+            drawn = f"{printable(f'{self._heading[0]}-{self._heading[1]}')}\n{drawn}"
         self._output.write_text("\n" + drawn if has_header and self._has_output else drawn)
         self._has_output = True
         self._widths = widths
         self._rows = []
+        self._partitions = []
 
-    def _drop_what_has_no_room(self) -> None:
-        """Leave out columns of a table that is too wide even when folded: the named ones first, then the last."""
-        if self._terminal_width is None or self._widths:
+    def _choose_heading(self) -> None:
+        """Where several rows are of one partition, let its name stand above them, and not in each."""
+        if self._place is None or len(self._rows) < 2 or len(set(self._partitions)) > 1:
+            self._place = None
             return
-        least = {
-            column.name: min(
-                max(_width(column.name), *(_width(row[place]) for row in self._rows)),
-                _MIN_FOLDED_WIDTH if column.type in _FOLDED else self._terminal_width,
-            )
-            for place, (_at, column, _cell) in enumerate(self._shown)
-        }
-        to_go = [name for name in self._first_to_go if name in least]
-        while len(least) > 1 and sum(least.values()) + _GAP * (len(least) - 1) > self._terminal_width:
-            name = to_go.pop(0) if to_go else list(least)[-1]
-            del least[name]
+        if None in self._partitions[0]:
+            return
+        self._heading = self._partitions[0]
         names = [column.name for _at, column, _cell in self._shown]
-        self._dropped.update(dict.fromkeys(name for name in names if name not in least))
-        kept = [place for place, (_at, column, _cell) in enumerate(self._shown) if column.name in least]
+        self._essential_count -= 2
+        self._keep([place for place, name in enumerate(names) if name not in ("topic", "partition")])
+
+    def _choose_columns(self) -> None:
+        """Leave out columns of a table that is too wide even when folded: the named ones first, then the last.
+
+        Of the columns that are not essential, those are shown for which there is room without folding.
+        """
+        columns = [column for _at, column, _cell in self._shown]
+        kept = list(range(self._essential_count))
+        if self._terminal_width is not None and self._chosen is None:
+            full = [
+                max(_width(column.name), *(_width(row[at]) for row in self._rows)) for at, column in enumerate(columns)
+            ]
+            least = {
+                at: min(full[at], max(_width(columns[at].name), _MIN_FOLDED_WIDTH))
+                if columns[at].type in _FOLDED
+                else full[at]
+                for at in kept
+            }
+            to_go = [at for name in self._first_to_go for at in kept if columns[at].name == name]
+            while len(least) > 1 and _total(least.values()) > self._terminal_width:
+                at = to_go.pop(0) if to_go else list(least)[-1]
+                del least[at]
+            is_complete = len(least) == len(kept)
+            kept = list(least)
+            for at in range(self._essential_count, len(columns)) if is_complete else ():
+                if _total([full[each] for each in (*kept, at)]) <= self._terminal_width:
+                    kept.append(at)
+        self._keep(kept)
+        if self._schema is not None:
+            shown = {column.name for _at, column, _cell in self._shown}
+            shown |= {"topic", "partition"}  # above the rows, or in those of another type
+            self._left_out[self._schema.type] = tuple(name for name in self._schema.names if name not in shown)
+
+    def _keep(self, kept: list[int]) -> None:
+        """Keep these of the columns."""
         self._shown = [self._shown[place] for place in kept]
         self._rows = [[row[place] for place in kept] for row in self._rows]
 
@@ -212,6 +280,23 @@ class TableRenderer:
         )
 
 
+def _total(widths: Iterable[int]) -> int:
+    """The width of a table with columns of these widths."""
+    widths = list(widths)
+    return sum(widths) + _GAP * (len(widths) - 1)
+
+
+def human_size(size_bytes: int) -> str:
+    """Such as 734 B, 112.6 KiB, 3.0 GiB."""
+    size = float(abs(size_bytes))
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if size < 1024 or unit == "TiB":
+            break
+        size /= 1024
+    number = f"{size:.0f}" if unit == "B" else f"{size:,.1f}"
+    return f"{'-' if size_bytes < 0 else ''}{number} {unit}"
+
+
 def _width(cell: str) -> int:
     """The number of terminal columns of a cell, which has no control characters."""
     if cell.isascii():
@@ -224,6 +309,8 @@ def _width(cell: str) -> int:
 def _cell_maker(column: Column) -> Callable[[Any], str]:
     if column.type == "timestamp":
         return lambda value: iso_time(int(value))
+    if column.type == "int" and (column.name == "bytes" or column.name.endswith("_bytes")):
+        return lambda value: human_size(int(value))
     if column.type == "bytes":
         return _bytes_cell
     write = CELL_WRITERS[column.type]

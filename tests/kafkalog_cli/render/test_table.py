@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from format.columns import PROPERTY, RECORD
+from format.columns import DISK_USAGE, PROPERTY, RECORD
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render.shown_columns import RECORD_COLUMNS
-from kafkalog_cli.render.table import TableRenderer
+from kafkalog_cli.render.table import TableRenderer, human_size
 from kafkalog_cli.summary import Summary
 from tests.kafkalog_cli.reading import assert_screen_safe
 from tests.kafkalog_cli.render.rendering import MATCH, WILD, lines, rendered, rows_of
@@ -34,7 +34,51 @@ def test_table_shows_the_chosen_columns_and_iso_times():
         "topic   offset                 timestamp  leader_epoch",
         "orders       7  2024-05-01T12:00:00.000Z             -",
         "t        12345                        -1             4",
+        "",
+        "Not shown: segment_base_offset, position. For them: --columns all, or --format text.",
     ]
+
+
+def test_several_rows_of_one_partition_stand_below_its_name():
+    rows = [("orders", 0, number, None, 0, 61, None) for number in range(250)]
+    output, _aside = rendered("table", (MATCH, [*rows, *(("orders", 1, *row[2:]) for row in rows[:2])]))
+    shown = lines(output)
+    assert (shown[0], shown[1].split()) == ("orders-0", ["offset", *MATCH.names[3:]])
+    assert shown[252:255] == ["", "orders-1", shown[1]]
+    mixed, _aside = rendered("table", (MATCH, [rows[0], ("orders", 1, *rows[1][2:])]))
+    assert lines(mixed)[0].split() == list(MATCH.names)
+
+
+def test_chosen_columns_and_human_sizes():
+    rows = [("codec", None, 5 * 1024 * 1024, 40, 734, 0, 2048, 1, 1)]
+    output, _aside = rendered(
+        "table", (DISK_USAGE, rows), chosen_columns=("log_bytes", "allocated_bytes", "size_bytes")
+    )
+    assert lines(output)[:2] == ["log_bytes  allocated_bytes  size_bytes", "      0 B          5.0 MiB       734 B"]
+    output, _aside = rendered("table", (MATCH, [("t", 0, 1, 2, 3, 4, 5)]), chosen_columns=("all",))
+    assert lines(output)[0].split() == list(MATCH.names)
+
+
+@pytest.mark.parametrize(
+    ("size_bytes", "words"),
+    [(0, "0 B"), (1023, "1023 B"), (1024, "1.0 KiB"), (-115349, "-112.6 KiB"), (2**50 * 3, "3,072.0 TiB")],
+)
+def test_sizes(size_bytes, words):
+    assert human_size(size_bytes) == words
+
+
+def test_a_wide_terminal_shows_more_than_the_essential_columns(monkeypatch):
+    monkeypatch.setenv("NO_COLOR", "1")
+    for width, shown in ((30, 1), (60, 3), (200, len(MATCH.names) - 2)):
+        monkeypatch.setattr("shutil.get_terminal_size", lambda width=width: os.terminal_size((width, 24)))
+        buffer = io.BytesIO()
+        renderer = TableRenderer(OutputStream(buffer, "<test>", is_terminal=True), {"match": ("offset",)})
+        renderer.write(MATCH, [("t", 0, 1, 2, 3, 4, 5)])
+        renderer.finish(Summary("test"), shown=False)
+        head = buffer.getvalue().decode().splitlines()[0].split()
+        assert head[0] == "offset"
+        assert len(head) >= shown
+        assert ("Not shown" in buffer.getvalue().decode()) == (len(head) < len(MATCH.names) - 2)
 
 
 def test_table_knows_no_markup():
@@ -53,7 +97,7 @@ def test_table_begins_anew_where_the_rows_are_of_another_type():
 def test_table_is_drawn_in_blocks_with_one_header_while_widths_stay():
     rows = [("topic", 0, number % 10, 2, 3, 4, 5) for number in range(1000)]
     output, _aside = rendered("table", (MATCH, rows))
-    assert len(lines(output)) == 1001
+    assert len(lines(output)) == 1002
     assert sum("segment_base_offset" in line for line in lines(output)) == 1
 
 
@@ -96,6 +140,5 @@ def test_a_narrow_terminal_keeps_what_one_looks_for(monkeypatch, width, shown):
     lines = buffer.getvalue().decode().splitlines()
     assert lines[0].split() == shown.split()
     assert max(map(len, lines[: lines.index("")] if "" in lines else lines)) <= width
-    left_out = set(RECORD_COLUMNS) - set(shown.split())
-    told = lines[-1].removeprefix("No room for ").partition(":")[0].split(", ") if left_out else []
-    assert set(told) == left_out
+    told = " ".join(lines).partition("Not shown: ")[2].partition(". For them")[0].split(", ")
+    assert set(told) == set(RECORD.names) - set(shown.split()) - {"topic", "partition"}
