@@ -25,7 +25,7 @@ from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange
 from format.log.walker import BODY_CHUNK_BYTES, batch_chunks
 from format.node.segment import Segment
-from format.scan.selection import EVERYTHING, Selection, start_position
+from format.scan.selection import EVERYTHING, CommittedView, Selection, start_position
 from format.value_class import value_class
 
 PartT = TypeVar("PartT")
@@ -103,6 +103,7 @@ class LogUnit:
 
     ``segment`` is None for a file that belongs to none. ``state`` is the file as it was when the work was planned, for
     a driver on another host; None takes the file as it is when it is opened. ``end`` is where a sample ends.
+    ``committed`` narrows the log to what a read_committed consumer gets.
     """
 
     path: Path
@@ -111,6 +112,7 @@ class LogUnit:
     is_last_segment: bool = True
     state: FileState | None = None
     end: int | None = None
+    committed: CommittedView | None = None
 
     def whole_range(self, source: FileSource, selection: Selection) -> BatchRange:
         """The range to read: it starts at the last batch boundary before the selection."""

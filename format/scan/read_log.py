@@ -22,7 +22,7 @@ from format.node.segment import Segment
 from format.scan.damage_findings import damage_finding
 from format.scan.protocol import Needs, OpenedRange
 from format.scan.repeat_findings import RepeatFindings
-from format.scan.selection import Selection, start_position
+from format.scan.selection import CommittedView, Selection, start_position
 from format.value_class import value_class
 
 _MAX_OFFSET = 2**63 - 1
@@ -35,6 +35,7 @@ class LogChunk:
     chunk: BatchChunk
     location: Location
     selected: NDArray[np.bool_]
+    least_offset: int = 0  # of the records that are selected
 
     @property
     def readable(self) -> NDArray[np.bool_]:
@@ -45,7 +46,7 @@ class LogChunk:
 
 def selected_chunks(opened: OpenedRange, needs: Needs) -> Iterator[LogChunk | Finding]:
     """The chunks of a range with their location and selected rows, and findings where the log is damaged."""
-    return opened_chunks(
+    items = opened_chunks(
         opened.source,
         opened.chunks,
         opened.log.location,
@@ -53,6 +54,17 @@ def selected_chunks(opened: OpenedRange, needs: Needs) -> Iterator[LogChunk | Fi
         is_last_segment=opened.log.is_last_segment,
         limits=needs.limits,
     )
+    committed = opened.log.committed
+    return items if committed is None else _committed_chunks(items, committed)
+
+
+def _committed_chunks(items: Iterator[LogChunk | Finding], committed: CommittedView) -> Iterator[LogChunk | Finding]:
+    for item in items:
+        if isinstance(item, LogChunk):
+            selected = item.selected & committed.batches(item.chunk.table)
+            yield LogChunk(item.chunk, item.location, selected, committed.log_start_offset)
+        else:
+            yield item
 
 
 def first_position(segment: Segment | None, source: FileSource, selection: Selection) -> int:

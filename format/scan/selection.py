@@ -17,12 +17,16 @@ from format.value_class import value_class
 
 @value_class
 class Selection:
-    """Half-open ranges: offsets from ``from_offset`` up to, not including, ``to_offset``; times (ms) alike."""
+    """Half-open ranges: offsets from ``from_offset`` up to, not including, ``to_offset``; times (ms) alike.
+
+    ``read_committed`` selects what a consumer with that isolation level gets; each log then has a CommittedView.
+    """
 
     from_offset: int | None = None
     to_offset: int | None = None
     from_timestamp: int | None = None
     to_timestamp: int | None = None
+    read_committed: bool = False
 
     @property
     def is_everything(self) -> bool:
@@ -68,6 +72,32 @@ class Selection:
 
 
 EVERYTHING = Selection()
+
+
+@value_class
+class CommittedView:
+    """What a read_committed consumer gets of a partition: no control records, nothing aborted, nothing past its end.
+
+    ``aborted`` has for each producer the first offsets of its aborted transactions and the offsets of their markers, in
+    log order. ``log_start_offset`` and ``last_stable_offset`` are the first offset and the end.
+    """
+
+    log_start_offset: int
+    last_stable_offset: int
+    aborted: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]]
+
+    def batches(self, table: BatchTable) -> NDArray[np.bool_]:
+        """The batches that a consumer gets records of; only a first one may hold records below the log start."""
+        keep = ~table.is_control & (table.base_offset < self.last_stable_offset)
+        keep &= table.last_offset >= self.log_start_offset
+        for row in np.flatnonzero(keep & table.is_transactional).tolist():
+            known = self.aborted.get(int(table.producer_id[row]))
+            if known is not None:
+                firsts, markers = known
+                offset = int(table.base_offset[row])
+                number = int(np.searchsorted(markers, offset))
+                keep[row] = number == len(markers) or offset < firsts[number]
+        return keep
 
 
 def start_position(segment: Segment, source: Source, selection: Selection) -> int:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import Annotated
 
 import typer
@@ -12,7 +13,7 @@ from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.reading import Reading
-from kafkalog_cli.options.selection import Rows
+from kafkalog_cli.options.selection import Isolation, Rows
 from kafkalog_cli.options.work import Work
 from kafkalog_cli.render.shown_columns import RECORD_COLUMNS
 from kafkalog_cli.runner import Run
@@ -44,6 +45,7 @@ class Depth:
         bool,
         typer.Option("--raw", help="With --records: show internal topics and control records as bytes, not decoded."),
     ] = False
+    isolation: Isolation = field(default_factory=Isolation)
 
 
 def dump(
@@ -68,7 +70,7 @@ def dump(
     from format.verbs.dump.dump_lines import dump_lines
     from kafkalog_cli.line_style import style_of
 
-    terms = DumpTerms(depth.records, rows.range.selection, guards.limits, decodes_internal=not depth.raw)
+    terms = DumpTerms(depth.records, depth.isolation.of(rows.range), guards.limits, decodes_internal=not depth.raw)
     with (
         work.reading(),
         Run(

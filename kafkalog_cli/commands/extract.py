@@ -14,7 +14,7 @@ from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import RowOutput
 from kafkalog_cli.options.parsers import one_of, parse_positive, parse_size
 from kafkalog_cli.options.reading import Paths
-from kafkalog_cli.options.selection import Range
+from kafkalog_cli.options.selection import Isolation, Range
 from kafkalog_cli.options.work import Pacing
 from kafkalog_cli.options.writing import OutputDirectory, Resumption
 from kafkalog_cli.runner import Run
@@ -41,6 +41,7 @@ class Extracted:
         "parquet"
     )
     range: Range = field(default_factory=Range)
+    isolation: Isolation = field(default_factory=Isolation)
     records_per_file: Annotated[
         int | None,
         typer.Option(
@@ -85,7 +86,7 @@ def extract(
 
     terms = Extraction(
         _file_format(extracted.to, extracted.bytes_per_file),
-        extracted.range.selection,
+        extracted.isolation.of(extracted.range),
         guards.limits,
         extracted.records_per_file,
         extracted.bytes_per_file,
@@ -101,6 +102,7 @@ def extract(
             found,
             to=extracted.to,
             **asdict(extracted.range),
+            **asdict(extracted.isolation),
             records_per_file=extracted.records_per_file,
             bytes_per_file=extracted.bytes_per_file,
         )

@@ -16,7 +16,7 @@ from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.parsers import one_of, parse_count, parse_hex
 from kafkalog_cli.options.reading import AsKind, check_path
-from kafkalog_cli.options.selection import Rows
+from kafkalog_cli.options.selection import Isolation, Rows
 from kafkalog_cli.options.work import Work
 from kafkalog_cli.render.shown_columns import RECORD_COLUMNS
 
@@ -94,6 +94,7 @@ class Wanted:
         ),
     ] = None
     rows: Rows = field(default_factory=Rows)
+    isolation: Isolation = field(default_factory=Isolation)
 
 
 @value_class
@@ -141,7 +142,7 @@ def grep(
     criteria = Criteria(
         pattern,
         _places(wanted.in_places or [], wanted.header or []),
-        wanted.rows.range.selection,
+        wanted.isolation.of(wanted.rows.range),
         wanted.producer_id,
         wanted.producer_epoch,
         wanted.tombstones,

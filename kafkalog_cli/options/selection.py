@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -86,6 +86,24 @@ class Rows:
     limit: Annotated[
         int | None, typer.Option("--limit", metavar="N", parser=parse_positive, help="Stop after N rows.")
     ] = None
+
+
+@value_class
+class Isolation:
+    """What consumers of an isolation level get."""
+
+    read_committed: Annotated[
+        bool,
+        typer.Option(
+            "--read-committed",
+            help="Only what consumers of committed records get: no control records, none of aborted or open "
+            "transactions, none past the last stable offset.",
+        ),
+    ] = False
+
+    def of(self, range_: Range) -> Selection:
+        """The selection of the ranges at this level."""
+        return replace(range_.selection, read_committed=self.read_committed)
 
 
 def _after(last: int | None) -> int | None:

@@ -27,9 +27,10 @@ from format.scan.drivers import scan_logs
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import LogChunk, selected_chunks
-from format.scan.selected_logs import LOG_KINDS, selected_logs
+from format.scan.selected_logs import LOG_KINDS
 from format.scan.selection import EVERYTHING, Selection
 from format.value_class import value_class
+from format.verbs.txns.committed_logs import logs_below
 
 #: The size of a chunk, whose rows are yielded together.
 DUMP_CHUNK_BYTES = MIB
@@ -103,7 +104,7 @@ def dumped_rows(
     if target.kind not in LOG_KINDS:
         yield from side_file_blocks(target.path, target.kind, limits=terms.limits)
         return
-    for block in scan_logs(DumpScan(terms), selected_logs(target, terms.selection), advance=advance):
+    for block in scan_logs(DumpScan(terms), logs_below(target, terms.selection, terms.limits), advance=advance):
         if not isinstance(block, LineBlock):
             yield block
 
@@ -128,7 +129,7 @@ def _record_blocks(item: LogChunk, selection: Selection, limits: Limits) -> Iter
             yield finding_of(problem.error, item.location)
         kept = table
         if not selection.is_everything:
-            kept = table.rows(np.flatnonzero(selection.records(table)))
+            kept = table.rows(np.flatnonzero(selection.records(table) & (table.offset >= item.least_offset)))
         if len(kept):
             yield record_block(kept, item.location)
 

@@ -16,8 +16,9 @@ from format.rows.side_file_rows import side_file_blocks
 from format.scan.drivers import scan_logs
 from format.scan.progress import Advance, no_progress
 from format.scan.room import OwnRoom
-from format.scan.selected_logs import LOG_KINDS, selected_logs
+from format.scan.selected_logs import LOG_KINDS
 from format.verbs.dump.dump import DumpScan, DumpTerms, dumped_rows
+from format.verbs.txns.committed_logs import logs_below
 
 
 def dump_lines(
@@ -48,7 +49,7 @@ def dump_lines(
         if target.kind not in LOG_KINDS:
             yield from side_file_blocks(target.path, target.kind, limits=terms.limits)
             continue
-        logs = selected_logs(target, terms.selection)
+        logs = logs_below(target, terms.selection, terms.limits)
         # Rows cost more on their way from another process than it takes to make them.
         yield from scan_logs(scan, logs, jobs=1 if text is None else jobs, advance=advance)
 

@@ -24,11 +24,12 @@ from format.scan.drivers import scan_logs
 from format.scan.folding import with_last_finding
 from format.scan.protocol import Cost, Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import LogChunk, selected_chunks
-from format.scan.selected_logs import LOG_KINDS, selected_logs
+from format.scan.selected_logs import LOG_KINDS
 from format.scan.selection import EVERYTHING, Selection
 from format.value_class import value_class
 from format.verbs.grep.pattern import Pattern
 from format.verbs.grep.record_search import EVERYWHERE, Hits, Places, search, search_header_names
+from format.verbs.txns.committed_logs import logs_below
 
 #: The size of a chunk; the lines of two chunks may wait until those before them are printed.
 GREP_CHUNK_BYTES = 2 * MIB
@@ -133,7 +134,7 @@ def logs_to_search(path: Path | Target, criteria: Criteria, kind: Kind | None = 
     target = target_at(path, kind)
     if not is_searchable(target.kind):
         raise NotALogDir(f"no records lie in a file of the kind {target.kind.value}", Location(str(target.path)))
-    return selected_logs(target, criteria.selection)
+    return logs_below(target, criteria.selection)
 
 
 def found_in(
@@ -151,7 +152,7 @@ def _chunk(item: LogChunk, criteria: Criteria, limits: Limits) -> Iterator[Found
     for table in record_tables(item.chunk, which=_batches(item, criteria), limits=limits, location=item.location):
         for problem in table.problems:
             yield finding_of(problem.error, item.location)
-        candidates = _candidates(table, criteria)
+        candidates = _candidates(table, criteria, item.least_offset)
         hits = _hits(candidates, criteria)
         if hits is not None:
             found = candidates.rows(_others(candidates, hits) if criteria.is_inverted else hits.row)
@@ -172,10 +173,10 @@ def _batches(item: LogChunk, criteria: Criteria) -> NDArray[np.bool_]:
     return which
 
 
-def _candidates(table: RecordTable, criteria: Criteria) -> RecordTable:
+def _candidates(table: RecordTable, criteria: Criteria, least_offset: int) -> RecordTable:
     if criteria.selection.is_everything and not criteria.tombstones:
         return table
-    keep = criteria.selection.records(table)
+    keep = criteria.selection.records(table) & (table.offset >= least_offset)
     if criteria.tombstones:
         keep &= table.value_length < 0
     return table.rows(np.flatnonzero(keep))

@@ -1,0 +1,61 @@
+"""The logs below a target, narrowed to what read_committed consumers get where that is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from format.findings import Finding
+from format.limits import DEFAULT_LIMITS, Limits
+from format.node.partition import read_partition
+from format.node.target import Target
+from format.scan.progress import no_progress
+from format.scan.protocol import LogUnit
+from format.scan.selected_logs import selected_logs
+from format.scan.selection import CommittedView, Selection
+
+
+def logs_below(target: Target, selection: Selection, limits: Limits = DEFAULT_LIMITS) -> Iterator[LogUnit | Finding]:
+    """The logs that may hold selected records, in order, and findings."""
+    logs = selected_logs(target, selection)
+    return logs if not selection.read_committed else _committed(logs, limits)
+
+
+def _committed(logs: Iterator[LogUnit | Finding], limits: Limits) -> Iterator[LogUnit | Finding]:
+    """The same logs with their views; the headers of each partition are read once, when its first log is reached."""
+    directory: Path | None = None
+    view: CommittedView | None = None
+    for log in logs:
+        if isinstance(log, LogUnit):
+            if log.path.parent != directory:
+                directory = log.path.parent
+                view = committed_view(directory, limits)
+            yield replace(log, committed=view)
+        else:
+            yield log
+
+
+def committed_view(directory: Path, limits: Limits = DEFAULT_LIMITS) -> CommittedView:
+    """The view of a partition directory, from its headers; damage is reported when the records are read."""
+    from format.verbs.txns.partition_transactions import ENDED_COLUMNS, read_partition_transactions  # rarely needed
+
+    checkpoints = Target(directory).checkpoints_around(limits)
+    reading = read_partition_transactions(read_partition(directory), checkpoints, None, limits, no_progress)
+    while True:
+        try:
+            next(reading)
+        except StopIteration as stop:
+            found = stop.value
+            break
+    column = {name: number for number, name in enumerate(ENDED_COLUMNS)}
+    aborted: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+    if found.ended:
+        table = np.concatenate(found.ended)
+        table = table[(table[:, column["is_aborted"]] == 1) & (table[:, column["first_offset"]] >= 0)]
+        for producer_id in np.unique(table[:, column["producer_id"]]).tolist():
+            own = table[table[:, column["producer_id"]] == producer_id]
+            aborted[producer_id] = own[:, column["first_offset"]], own[:, column["last_offset"]]
+    return CommittedView(found.offsets.log_start_offset or 0, found.last_stable_offset, aborted)
