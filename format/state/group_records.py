@@ -114,7 +114,7 @@ def read_groups(
     ``until`` leaves out records with a later timestamp, markers too.
     """
     keep = None if until is None else table.timestamp <= until
-    is_control = table.batches.is_control[table.batch]
+    is_control = _of_records(table.batches.is_control, table)
     markers = _Markers.of(table, is_control if keep is None else is_control & keep)
     if keep is not None or is_control.any():
         table = table.rows(~is_control if keep is None else ~is_control & keep)
@@ -185,13 +185,11 @@ class _Reduction:
         self._is_tombstone = table.value_length < 0
         self._is_value = ~self._is_tombstone & (facts[:, _FACT["error"]] == 0)
         self._is_commit = self._is_value & (types == OFFSET_COMMIT)
-        batches, batch = table.batches, table.batch
-        self._producer_id = np.where(
-            self._is_commit & batches.is_transactional[batch], batches.producer_id[batch], layout.NO_PRODUCER_ID
-        )
-        self._outcome = np.zeros(len(table), np.int64)
-        in_transaction = np.flatnonzero(self._producer_id != layout.NO_PRODUCER_ID)
+        self._producer_id = np.full(len(table), layout.NO_PRODUCER_ID)
+        self._outcome = np.zeros(len(table), np.int8)
+        in_transaction = np.flatnonzero(self._is_commit & _of_records(table.batches.is_transactional, table))
         if len(in_transaction):
+            self._producer_id[in_transaction] = table.batches.producer_id[table.batch[in_transaction]]
             outcomes = markers.outcomes(self._producer_id[in_transaction], table.offset[in_transaction])
             self._outcome[in_transaction] = outcomes
         self._number_names()
@@ -249,26 +247,25 @@ class _Reduction:
 
     def _values(self, records: NDArray[np.intp], key: Int64Column) -> Values:
         """The values of some records, whose keys have these numbers."""
-        table, facts = self._table.rows(records), self._facts[records]
-        timestamp = facts[:, _FACT["timestamp"]]
-        columns = np.stack(
-            (
-                key,
-                table.offset,
-                table.batches.position[table.batch],
-                facts[:, _FACT["number"]],
-                facts[:, _FACT["detail"]],
-                np.where(timestamp < 0, table.timestamp, timestamp),
-                facts[:, _FACT["expire_timestamp"]],
-                self._is_tombstone[records],
-                self._producer_id[records],
-                self._outcome[records],
-            ),
-            axis=1,
-        )
-        lengths = facts[:, _FACT["text_length"]]
+        table, facts = self._table, self._facts
+        timestamp = facts[records, _FACT["timestamp"]]
+        columns = np.empty((len(records), len(VALUE_COLUMNS)), np.int64)
+        for column, values in (
+            ("key", key),
+            ("record_offset", table.offset[records]),
+            ("position", table.batches.position[table.batch[records]]),
+            ("number", facts[records, _FACT["number"]]),
+            ("detail", facts[records, _FACT["detail"]]),
+            ("timestamp", np.where(timestamp < 0, table.timestamp[records], timestamp)),
+            ("expire_timestamp", facts[records, _FACT["expire_timestamp"]]),
+            ("is_tombstone", self._is_tombstone[records]),
+            ("producer_id", self._producer_id[records]),
+            ("outcome", self._outcome[records]),
+        ):
+            columns[:, VALUE[column]] = values
+        lengths = facts[records, _FACT["text_length"]]
         rows = np.flatnonzero(lengths > 0)
-        starts = facts[rows, _FACT["text_start"]].tolist()
+        starts = facts[records[rows], _FACT["text_start"]].tolist()
         spans = zip(rows.tolist(), starts, lengths[rows].tolist(), strict=True)
         buffer = table.buffer
         return Values(columns, {row: bytes(buffer[start : start + length]) for row, start, length in spans})
@@ -287,6 +284,11 @@ class _Reduction:
         commits = np.bincount(committing, minlength=count)
         rows = np.stack((np.arange(count), records, size_bytes, commits, first, last), axis=1)
         return rows[records > 0]
+
+
+def _of_records(of_batches: NDArray[np.bool_], table: RecordTable) -> NDArray[np.bool_]:
+    """What holds of the batch of each record. Mostly it holds of none, and then costs nothing."""
+    return of_batches[table.batch] if of_batches.any() else np.zeros(len(table), bool)
 
 
 def _last_of_keys(key: Int64Column, counts: NDArray[np.bool_]) -> NDArray[np.intp]:

@@ -153,7 +153,9 @@ class GroupStates:
     def _set(self, numbers: Int64Column, values: Values, log: int) -> None:
         keys = numbers[values.column("key")]
         is_newer = values.column("record_offset") > self._latest["record_offset"][keys]
-        chosen, columns = keys[is_newer], values.columns[is_newer]
+        chosen, columns = keys, values.columns
+        if not is_newer.all():
+            chosen, columns = keys[is_newer], columns[is_newer]
         for name in ("record_offset", "position", "number", "timestamp", "detail"):
             self._latest[name][chosen] = columns[:, VALUE[name]]
         self._latest["place"][chosen] = log << 1 | columns[:, VALUE["is_tombstone"]]
