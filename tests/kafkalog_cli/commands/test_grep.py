@@ -194,7 +194,7 @@ def test_usage(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
         (("--bytes", "ff", "--regex", partition), "go with a PATTERN"),
         (("--all", "--in", "key", partition), "--all looks for nothing"),
         (("--all", "--invert", partition), "--all looks for nothing"),
-        (("--in", "body", "x", partition), "none of key, value, header, any"),
+        (("--in", "body", "x", partition), "one of key, value, header, any"),
         (("--header", "h", "--in", "header", "x", partition), "give one"),
         (("--count", "--files-with-matches", "x", partition), "one of --count"),
         (("--limit", "0", "x", partition), "at least 1"),
