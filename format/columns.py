@@ -741,6 +741,35 @@ PRODUCER = RowSchema(
         Column("path", "string", "the partition's directory"),
     ),
 )
+CLEANER = RowSchema(
+    "cleaner",
+    (
+        _TOPIC,
+        _PARTITION,
+        Column("cleaner_offset", "int", "first dirty offset, from the cleaner-offset-checkpoint; null where the cleaner was never here"),
+        Column("dirty_bytes", "int", "bytes of the segments that can be cleaned and have not been"),
+        Column("clean_bytes", "int", "bytes of the segments before them"),
+        Column("dirty_ratio", "any", "dirty bytes of dirty and clean ones"),
+        Column("would_keep_bytes", "int", "what a run now would leave of the segments that it rewrites; null where nothing is dirty"),
+        Column("would_free_bytes", "int", "what it would free"),
+        Column("tombstone_count", "int", "tombstones that it would leave"),
+        Column("delete_horizon", "timestamp", "the earliest time at which a run may drop tombstones or markers that it meets again; null for none yet"),
+        Column("blocked_by", "string", "what keeps the cleaner from the log: dirty_ratio, active_segment, last_stable_offset, high_watermark, min_compaction_lag, damaged_batch or cleanup_policy; null for nothing"),
+        Column("first_dirty_offset", "int", "where a run would begin"),
+        Column("first_uncleanable_offset", "int", "where it would end at the latest"),
+        Column("bound_by", "string", "what ends the range there"),
+        Column("uncleanable_bytes", "int", "bytes of the segments from there on"),
+        Column("last_stable_offset", "int", "last stable offset, or the high watermark"),
+        Column("would_clean_to", "int", "the first dirty offset after the run"),
+        Column("record_count", "int", "records in the segments that it rewrites"),
+        Column("would_keep_records", "int", "records that it would keep"),
+        Column("key_count", "int", "keys in the dirty part"),
+        Column("is_map_full", "bool", "the cleaner's buffer has no room for all keys, so that it needs more than one run"),
+        Column("is_estimate", "bool", "the bytes to keep are an estimate: compressed batches would be made anew"),
+        Column("config_source", "string", "where each config comes from: topic, broker, cluster, properties, option or default"),
+        Column("path", "string", "the partition's directory"),
+    ),
+)
 
 SCHEMAS = (
     LOG_DIR,
@@ -778,6 +807,7 @@ SCHEMAS = (
     METADATA_CHANGE,
     SEGMENT_RETENTION,
     RETENTION_TOTAL,
+    CLEANER,
     DIVERGENCE,
     REPLICA,
     GROUP,

@@ -50,6 +50,12 @@ COMMANDS = (
         "Diagnose",
     ),
     CommandEntry(
+        "compaction",
+        "kafkalog_cli.commands.compaction",
+        "What the cleaner would keep and free, where it stands, and what stops it.",
+        "Diagnose",
+    ),
+    CommandEntry(
         "retention",
         "kafkalog_cli.commands.retention",
         "Why each segment is still there, and when it goes; what other configs would delete.",

@@ -27,7 +27,9 @@ public class LogScenario {
         JsonNode spec = new ObjectMapper().readTree(new File(args[1]));
         Random random = new Random(1);
         try (Admin admin = Admin.create(properties)) {
+            Set<String> known = admin.listTopics().names().get();
             for (JsonNode topic : spec) {
+                if (known.contains(topic.get("topic").asText())) continue;
                 admin.createTopics(List.of(new NewTopic(topic.get("topic").asText(), 1, (short) 1).configs(texts(topic.get("configs"))))).all().get();
             }
             for (JsonNode topic : spec) {

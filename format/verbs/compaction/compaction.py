@@ -1,0 +1,319 @@
+"""compaction: for each log what the cleaner would keep and free, where it stands, and what stops it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from format.errors import InputError, KafkaLogError
+from format.files import transaction_index
+from format.findings import Finding, finding_of
+from format.io.source import FileSource
+from format.layout import CLUSTER_METADATA_TOPIC
+from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
+from format.log.walker import batch_chunks
+from format.node.checkpoints import Checkpoints
+from format.node.file_location import location_of_directory
+from format.node.log_dir import Kind
+from format.node.offsets import PartitionOffsets, offsets_of
+from format.node.partition import Partition
+from format.node.segment import Segment
+from format.node.target import Target
+from format.scan.protocol import LogUnit
+from format.state.cluster_context import ClusterContext
+from format.state.segment_times import read_segment_times
+from format.state.topic_configs import TopicConfigs
+from format.value_class import value_class
+from format.verbs.compaction.cleanable import Cleanable, CleanerLimits, CleanerLog, CleanerSegment, cleanable
+from format.verbs.compaction.cleaning import Cleaned, CleanedSegment, CleaningTerms, clean
+from format.verbs.compaction.producers import known_producers
+
+_MAP_ENTRY_BYTES = 24
+_NOT_COMPACTED = "cleanup_policy"
+
+Row = tuple[object, ...]
+
+
+@value_class
+class CompactionTerms:
+    """The time to judge at, whether other logs than compacted ones are shown, and whether kept offsets are returned."""
+
+    now_ms: int
+    limits: Limits = DEFAULT_LIMITS
+    every_log: bool = False
+    with_offsets: bool = False
+
+
+@dataclass(slots=True)
+class LogCompaction:
+    """One log: what can be cleaned, and what a run would make of it; ``cleaned`` None where nothing is dirty."""
+
+    partition: Partition
+    range: Cleanable
+    cleaned: Cleaned | None
+    cleaner_offset: int | None
+    last_stable_offset: int
+    configs: TopicConfigs
+
+    @property
+    def blocked_by(self) -> str | None:
+        if self.cleaned is not None and self.cleaned.damaged is not None:
+            return "damaged_batch"
+        return self.range.blocked_by
+
+    def row(self) -> Row:
+        """The ``cleaner`` row."""
+        found, cleaned = self.range, self.cleaned
+        return (
+            self.partition.topic,
+            self.partition.number,
+            self.cleaner_offset,
+            found.dirty_bytes,
+            found.clean_bytes,
+            round(found.dirty_ratio, 4),
+            None if cleaned is None else cleaned.kept_bytes,
+            None if cleaned is None else cleaned.read_bytes - cleaned.kept_bytes,
+            None if cleaned is None else cleaned.tombstone_count,
+            None if cleaned is None else cleaned.delete_horizon,
+            self.blocked_by,
+            found.first_dirty_offset,
+            found.first_uncleanable_offset,
+            found.bound_by,
+            found.uncleanable_bytes,
+            self.last_stable_offset,
+            None if cleaned is None else cleaned.end_offset,
+            None if cleaned is None else cleaned.record_count,
+            None if cleaned is None else cleaned.kept_records,
+            None if cleaned is None else cleaned.key_count,
+            None if cleaned is None else cleaned.is_full,
+            None if cleaned is None else cleaned.is_estimate,
+            _sources(self.configs),
+            str(self.partition.path),
+        )
+
+
+@dataclass(slots=True)
+class Compaction:
+    """One run over some targets; counts what it could not know."""
+
+    context: ClusterContext
+    terms: CompactionTerms
+    unknown_checkpoints: int = 0
+    logs: int = 0
+    freed_bytes: int = 0
+    ready_count: int = 0
+    blocked: dict[str, int] = field(default_factory=dict)
+
+    def of_target(self, target: Target) -> Iterator[Finding | LogCompaction]:
+        """The compacted logs at or below a path. Raises InputError for one without partitions."""
+        if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
+            message = "give a log directory or a partition directory: the cleaner works on whole logs"
+            raise InputError(message, Location(str(target.path)))
+        if target.kind is Kind.PARTITION:
+            yield from self._of_partition(target.partition, target.checkpoints_around(self.terms.limits))
+            return
+        for log_dir in target.log_dirs:
+            for path in log_dir.partitions:
+                try:
+                    partition, checkpoints = log_dir.partition(path), log_dir.checkpoints(self.terms.limits)
+                except KafkaLogError as error:
+                    yield finding_of(error, location_of_directory(path))
+                    continue
+                yield from self._of_partition(partition, checkpoints)
+
+    def _of_partition(self, partition: Partition, checkpoints: Checkpoints) -> Iterator[Finding | LogCompaction]:
+        if not partition.segments or partition.mark is not None or partition.topic == CLUSTER_METADATA_TOPIC:
+            return
+        configs = self.context.configs_of(partition)
+        is_compacted = "compact" in configs.policies
+        if not is_compacted and not self.terms.every_log:
+            return
+        found: list[Finding] = []
+        judged = self._judged(partition, configs, offsets_of(partition, checkpoints), found, is_compacted=is_compacted)
+        yield from found
+        yield judged
+        self._count(judged)
+
+    def _judged(
+        self,
+        partition: Partition,
+        configs: TopicConfigs,
+        offsets: PartitionOffsets,
+        found: list[Finding],
+        *,
+        is_compacted: bool,
+    ) -> LogCompaction:
+        terms = self.terms
+        expiration = _number(configs.of_broker("producer.id.expiration.ms").value, 86_400_000)
+        producers = known_producers(partition, terms.now_ms, int(expiration), terms.limits)
+        end = producers.log_end_offset
+        high_watermark = end if self.context.is_only_replica(partition) else offsets.high_watermark
+        stable = min(each for each in (producers.first_open_offset, high_watermark, end) if each is not None)
+        if offsets.cleaner_offset is None:
+            self.unknown_checkpoints += 1
+        log = CleanerLog(
+            offsets.cleaner_offset, offsets.log_start_offset or 0, end, stable, high_watermark, is_compacted
+        )
+        limits = CleanerLimits(
+            _number(configs.get("min.cleanable.dirty.ratio").value, 0.5),
+            int(_number(configs.get("min.compaction.lag.ms").value, 0)),
+            int(_number(configs.get("max.compaction.lag.ms").value, 2**63 - 1)),
+        )
+        segments = [self._segment(partition, each, found) for each in partition.segments]
+        range_ = cleanable(segments, log, limits, terms.now_ms)
+        cleaned = None
+        if range_.dirty_bytes:
+            cleaning = self._cleaning_terms(configs, range_, partition, producers.last_records)
+            aborted = _aborted(partition, range_.first_uncleanable_offset, terms.limits, found)
+            cleaned = clean(_to_clean(partition, range_), replace(cleaning, aborted=aborted))
+            if isinstance(cleaned.damaged, Finding):
+                found.append(cleaned.damaged)
+            elif cleaned.damaged is not None:
+                found.append(finding_of(cleaned.damaged.error, partition.location()))
+        return LogCompaction(partition, range_, cleaned, offsets.cleaner_offset, stable, configs)
+
+    def _segment(self, partition: Partition, segment: Segment, found: list[Finding]) -> CleanerSegment:
+        if segment.log is None:
+            return CleanerSegment(segment.base_offset, 0, -1)
+        is_last = partition.next_base_offset(segment) is None
+        unit = LogUnit(segment.log, partition.location(segment.log, segment.base_offset), segment, is_last)
+        if is_last:  # the active one is not cleaned, so that its times do not count
+            return CleanerSegment(segment.base_offset, _size_of(segment), -1)
+        times, findings = read_segment_times(unit, self.terms.limits, by_headers=False, with_offset=False)
+        found += findings
+        return CleanerSegment(
+            segment.base_offset, _size_of(segment), times.counted_ms, _first_timestamp(segment, self.terms.limits)
+        )
+
+    def _cleaning_terms(
+        self,
+        configs: TopicConfigs,
+        range_: Cleanable,
+        partition: Partition,
+        producers: dict[int, tuple[int | None, int]],
+    ) -> CleaningTerms:
+        retention = int(_number(configs.get("delete.retention.ms").value, 86_400_000))
+        clean_times = [
+            _modified_ms(each) for each in partition.segments if each.base_offset < range_.first_dirty_offset
+        ]
+        buffer = _number(configs.of_broker("log.cleaner.dedupe.buffer.size").value, 134_217_728)
+        threads = max(_number(configs.of_broker("log.cleaner.threads").value, 1), 1)
+        factor = _number(configs.of_broker("log.cleaner.io.buffer.load.factor").value, 0.9)
+        slots = int(min(buffer / threads, 2**31 - 1)) // _MAP_ENTRY_BYTES
+        return CleaningTerms(
+            now_ms=self.terms.now_ms,
+            first_dirty_offset=range_.first_dirty_offset,
+            first_uncleanable_offset=range_.first_uncleanable_offset,
+            delete_retention_ms=retention,
+            legacy_horizon_ms=clean_times[-1] - retention if clean_times else 0,
+            most_keys=int(slots * factor),
+            producers=producers,
+            limits=self.terms.limits,
+            with_offsets=self.terms.with_offsets,
+        )
+
+    def _count(self, judged: LogCompaction) -> None:
+        self.logs += 1
+        blocked = judged.blocked_by
+        if blocked is not None:
+            self.blocked[blocked] = self.blocked.get(blocked, 0) + 1
+        elif judged.cleaned is not None:
+            self.ready_count += 1
+            self.freed_bytes += judged.cleaned.read_bytes - judged.cleaned.kept_bytes
+
+    def sentence(self) -> str:
+        """How many logs the cleaner would take now, and why not the others."""
+        if not self.logs:
+            return "No log here is compacted."
+        logs = "1 log" if self.logs == 1 else f"{self.logs:,} logs"
+        ready = f"The cleaner would clean {self.ready_count:,} of {logs} now, and free {self.freed_bytes:,} bytes"
+        waits = ", ".join(f"{count:,} by {reason}" for reason, count in sorted(self.blocked.items()))
+        return f"{ready}; blocked: {waits}." if waits else f"{ready}."
+
+    def not_checked(self) -> Iterator[str]:
+        """What the answer leaves out."""
+        yield from self.context.not_checked()
+        yield "what other logs are dirtier: the cleaner takes the dirtiest first"
+        if self.unknown_checkpoints:
+            what = "1 log" if self.unknown_checkpoints == 1 else f"{self.unknown_checkpoints} logs"
+            yield f"whether {what} were ever cleaned: no readable cleaner-offset-checkpoint names them"
+
+
+def _to_clean(partition: Partition, range_: Cleanable) -> list[CleanedSegment]:
+    segments = []
+    for segment in partition.segments:
+        next_base = partition.next_base_offset(segment)
+        if segment.log is None or next_base is None or segment.base_offset >= range_.first_uncleanable_offset:
+            continue
+        location = partition.location(segment.log, segment.base_offset)
+        unit = LogUnit(segment.log, location, segment, is_last_segment=False)
+        segments.append(CleanedSegment(unit, segment.base_offset, next_base, _modified_ms(segment)))
+    return segments
+
+
+def _aborted(partition: Partition, end: int, limits: Limits, found: list[Finding]) -> tuple[tuple[int, int, int], ...]:
+    """The aborted transactions that begin before an offset; the index of a later segment may hold them."""
+    entries: list[tuple[int, int, int]] = []
+    for segment in partition.segments:
+        if segment.transaction_index is None:
+            continue
+        try:
+            index = transaction_index.read(segment.transaction_index, segment.base_offset, limits)
+        except KafkaLogError as error:
+            found.append(finding_of(error, partition.location(segment.transaction_index)))
+            continue
+        columns = (index.first_offsets, index.last_offsets, index.producer_ids)
+        entries += [each for each in zip(*(column.tolist() for column in columns), strict=True) if each[0] < end]
+    return tuple(entries)
+
+
+def _first_timestamp(segment: Segment, limits: Limits) -> int | None:
+    """The largest timestamp of the first batch, which the cleaner takes for the segment's first."""
+    if segment.log is None:
+        return None
+    try:
+        with FileSource(segment.log) as source:
+            for chunk in batch_chunks(source, with_bodies=False, check_crc=False, limits=limits):
+                if len(chunk.table):
+                    return int(chunk.table.max_timestamp[0])
+    except KafkaLogError:
+        return None  # the run over the records reports it
+    return None
+
+
+def _size_of(segment: Segment) -> int:
+    try:
+        return 0 if segment.log is None else segment.log.lstat().st_size
+    except OSError:
+        return 0
+
+
+def _modified_ms(segment: Segment) -> int:
+    try:
+        return 0 if segment.log is None else segment.log.lstat().st_mtime_ns // 1_000_000
+    except OSError:
+        return 0
+
+
+def _number(text: str, otherwise: float) -> float:
+    """A config as a number; one that is none counts as the default, as a broker would not have taken it."""
+    try:
+        return float(text) if "." in text else int(text)
+    except ValueError:
+        return otherwise
+
+
+def _sources(configs: TopicConfigs) -> str:
+    names = ("cleanup.policy", "delete.retention.ms", "min.cleanable.dirty.ratio", "min.compaction.lag.ms")
+    return ",".join(f"{name}={configs.get(name).source}" for name in names)
+
+
+def kept_offsets(judged: LogCompaction) -> list[int]:
+    """The offsets of the records that a run keeps, for callers that asked for them."""
+    if judged.cleaned is None:
+        return []
+    columns = judged.cleaned.kept_offsets
+    return np.concatenate(columns).tolist() if columns else []

@@ -1,0 +1,133 @@
+"""kafkalog compaction: what the cleaner would keep and free, where it stands, and what stops it."""
+
+from __future__ import annotations
+
+from dataclasses import field
+from typing import Annotated, Any
+
+import typer
+
+from format.value_class import value_class
+from kafkalog_cli.options.as_of import ConfigSources, JudgedAt
+from kafkalog_cli.options.guards import Guards
+from kafkalog_cli.options.judging import Judging
+from kafkalog_cli.options.output import DocumentOutput
+from kafkalog_cli.options.parsers import parse_count, shown
+from kafkalog_cli.options.reading import Reading
+from kafkalog_cli.options.work import Pacing
+
+EXAMPLES = (
+    ("kafkalog compaction /var/kafka", "each compacted log: its dirty ratio, what a run would free, what stops it"),
+    ("kafkalog compaction /var/kafka/users-0", "one log"),
+    ("kafkalog compaction --min-cleanable-dirty-ratio 0.1 /var/kafka", "what a lower ratio would have cleaned"),
+    (
+        "kafkalog compaction --every-log /var/kafka/orders-0",
+        "what compaction would make of a log that is not compacted",
+    ),
+)
+
+_TABLE_COLUMNS = {
+    "cleaner": (
+        "topic", "partition", "dirty_ratio", "blocked_by", "would_free_bytes", "would_keep_bytes", "cleaner_offset",
+        "first_uncleanable_offset", "tombstone_count", "delete_horizon",
+    )
+}  # fmt: skip
+
+
+def parse_ratio(text: Any) -> float:
+    """A number from 0 to 1."""
+    try:
+        ratio = float(text)
+    except ValueError:
+        ratio = -1.0
+    if not 0 <= ratio <= 1:
+        raise typer.BadParameter(f"{shown(str(text))} is no number from 0 to 1")
+    return ratio
+
+
+@value_class
+class Supposed:
+    """The time of the run, and configs that replace those of every topic."""
+
+    judged_at: JudgedAt = field(default_factory=JudgedAt)
+    min_cleanable_dirty_ratio: Annotated[
+        float | None,
+        typer.Option(
+            "--min-cleanable-dirty-ratio",
+            metavar="R",
+            parser=parse_ratio,
+            help="As if min.cleanable.dirty.ratio were this.",
+        ),
+    ] = None
+    min_compaction_lag_ms: Annotated[
+        int | None,
+        typer.Option(
+            "--min-compaction-lag-ms",
+            metavar="MS",
+            parser=parse_count,
+            help="As if min.compaction.lag.ms were this.",
+        ),
+    ] = None
+    delete_retention_ms: Annotated[
+        int | None,
+        typer.Option(
+            "--delete-retention-ms", metavar="MS", parser=parse_count, help="As if delete.retention.ms were this."
+        ),
+    ] = None
+    every_log: Annotated[
+        bool, typer.Option("--every-log", help="Show logs that are not compacted, too, as if they were.")
+    ] = False
+    sources: ConfigSources = field(default_factory=ConfigSources)
+
+
+def compaction(
+    reading: Reading,
+    supposed: Supposed,
+    output: DocumentOutput,
+    judging: Judging,
+    guards: Guards,
+    pacing: Pacing,
+) -> None:
+    """Show what the cleaner would keep and free of each compacted log, where it stands, and what stops it.
+
+    The records of the log are read as the cleaner reads them. Topic configs come from the metadata log beside the
+    partitions. Nothing is cleaned.
+    """
+    from format.columns import CLEANER
+    from format.errors import InputError
+    from format.findings import Finding
+    from format.state.cluster_context import read_context
+    from format.verbs.compaction.compaction import Compaction, CompactionTerms
+    from kafkalog_cli.failures import condition_of, report
+    from kafkalog_cli.runner import Run
+
+    with (
+        pacing.reading(),
+        Run(
+            "compaction", output, judging, paths=reading.paths, main_schema=CLEANER, table_columns=_TABLE_COLUMNS
+        ) as run,
+    ):
+        targets = reading.targets()
+        options = {
+            "min.cleanable.dirty.ratio": supposed.min_cleanable_dirty_ratio,
+            "min.compaction.lag.ms": supposed.min_compaction_lag_ms,
+            "delete.retention.ms": supposed.delete_retention_ms,
+        }
+        context = read_context(targets, supposed.sources.terms(options, guards.limits))
+        run.findings(context.findings)
+        terms = CompactionTerms(supposed.judged_at.now_ms, guards.limits, every_log=supposed.every_log)
+        judged = Compaction(context, terms)
+        for path, target in zip(reading.paths, targets, strict=True):
+            try:
+                for item in judged.of_target(target):
+                    if isinstance(item, Finding):
+                        run.finding(item)
+                    else:
+                        run.write(CLEANER, (item.row(),))
+            except InputError as error:  # this path cannot be judged; the others can
+                report(error)
+                run.condition(condition_of(error))
+                run.not_checked(path)
+        run.say_at_end(judged.sentence())
+        for words in judged.not_checked():
+            run.not_checked(words)
