@@ -120,10 +120,17 @@ def offsets_in(partition: Path, end: int | None = None, start: int = 0) -> list[
     return [each for each in found if each >= start and (end is None or each < end)]
 
 
+def _size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return -1  # the cleaner has just replaced it
+
+
 def state(log_dir: Path) -> dict[str, tuple[int, ...]]:
     """The sizes of all live segments, to see when nothing changes any more."""
     return {
-        path.name: tuple(each.stat().st_size for each in sorted(path.glob("*.log")))
+        path.name: tuple(_size_of(each) for each in sorted(path.glob("*.log")))
         for path in log_dir.iterdir()
         if path.is_dir() and path.name.startswith("drawn-")
     }

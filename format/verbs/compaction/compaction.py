@@ -24,12 +24,12 @@ from format.node.segment import Segment
 from format.node.target import Target
 from format.scan.protocol import LogUnit
 from format.state.cluster_context import ClusterContext
-from format.state.segment_times import read_segment_times
 from format.state.topic_configs import TopicConfigs
 from format.value_class import value_class
 from format.verbs.compaction.cleanable import Cleanable, CleanerLimits, CleanerLog, CleanerSegment, cleanable
 from format.verbs.compaction.cleaning import Cleaned, CleanedSegment, CleaningTerms, clean
 from format.verbs.compaction.producers import known_producers
+from format.verbs.retention.segment_times import read_segment_times
 
 _MAP_ENTRY_BYTES = 24
 _NOT_COMPACTED = "cleanup_policy"

@@ -20,11 +20,11 @@ from format.node.segment import Segment
 from format.node.target import Target
 from format.scan.protocol import LogUnit
 from format.state.cluster_context import ClusterContext
-from format.state.segment_times import SegmentTimes, read_segment_times
 from format.state.topic_configs import TopicConfigs
 from format.timestamps import iso_time
 from format.value_class import value_class
 from format.verbs.retention.policy import LogFacts, SegmentFacts, Verdict, judge
+from format.verbs.retention.segment_times import SegmentTimes, read_segment_times
 
 _SNAPSHOTS = "snapshots"
 
