@@ -164,3 +164,7 @@ class Refused(KafkaLogError):
     """What was asked for would lose or falsify something; nothing was written."""
 
     code = "refused"
+
+
+class ClusterFailed(KafkaLogError):
+    """Work on a cluster failed, or cannot be done there; nothing is known of what it had to read."""

@@ -13,7 +13,11 @@ COMMANDS = (
         is_scan=True,
     ),
     CommandEntry(
-        "dump", "kafkalog_cli.commands.dump", "Decode any kind of file; with --records, down to the records.", "Read"
+        "dump",
+        "kafkalog_cli.commands.dump",
+        "Decode any kind of file; with --records, down to the records.",
+        "Read",
+        is_scan=True,
     ),
     CommandEntry(
         "find", "kafkalog_cli.commands.find", "Find an offset or a timestamp, and show each step of the search.", "Read"
@@ -115,7 +119,7 @@ COMMANDS = (
     CommandEntry(
         "scan",
         "kafkalog_cli.commands.scan",
-        "Run verify, ls, grep, extract or recompress --estimate as a Spark job, on all cores or on a cluster.",
+        "Run a command as a Spark job, on all cores or on a cluster.",
         "Scale",
     ),
     CommandEntry(
@@ -123,21 +127,22 @@ COMMANDS = (
         "kafkalog_cli.commands.dump_log",
         "Take the flags of kafka-dump-log and print what it prints, for scripts that parse it.",
         "Compatibility",
+        is_scan=True,
     ),
 )
+
+#: The modules of verbs of scan whose options differ from those of the command.
+_SCAN_MODULES = {"ls": "kafkalog_cli.commands.scan.ls", "recompress": "kafkalog_cli.commands.scan.recompress"}
 
 #: The verbs of ``kafkalog scan``: every command that is a scan, under its own name, and the names of earlier releases.
 SCANS = (
     *(
-        CommandEntry(each.name, f"kafkalog_cli.commands.scan.{each.name}", each.help, "Verbs")
+        CommandEntry(each.name, _SCAN_MODULES.get(each.name, each.module), each.help, "Verbs")
         for each in COMMANDS
         if each.is_scan
     ),
-    CommandEntry("inventory", "kafkalog_cli.commands.scan.ls", "The same as ls.", "Earlier names"),
+    CommandEntry("inventory", _SCAN_MODULES["ls"], "The same as ls.", "Earlier names"),
     CommandEntry(
-        "recompress-estimate",
-        "kafkalog_cli.commands.scan.recompress",
-        "The same as recompress --estimate.",
-        "Earlier names",
+        "recompress-estimate", _SCAN_MODULES["recompress"], "The same as recompress --estimate.", "Earlier names"
     ),
 )

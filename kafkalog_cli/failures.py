@@ -7,6 +7,7 @@ import os
 import typer
 
 from format.errors import (
+    ClusterFailed,
     CorruptDataError,
     InputError,
     KafkaLogError,
@@ -56,7 +57,7 @@ def condition_of(error: BaseException) -> Condition:
         return Condition.OUTPUT_FAILED
     if isinstance(error, CorruptDataError):
         return Condition.DAMAGE
-    if isinstance(error, (UnreadableFile, UnsupportedError, LimitExceeded, OSError)):
+    if isinstance(error, (UnreadableFile, UnsupportedError, LimitExceeded, ClusterFailed, OSError)):
         return Condition.INCOMPLETE
     if isinstance(error, (InputError, UsageError)):
         return Condition.USAGE

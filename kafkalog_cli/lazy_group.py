@@ -62,13 +62,14 @@ class HelpfulCommand(TyperCommand):
 class LazyCommands(MutableMapping[str, Any]):
     """The commands by name, in the table's order; a look-up imports the command's module."""
 
-    def __init__(self, entries: Sequence[CommandEntry]) -> None:
+    def __init__(self, entries: Sequence[CommandEntry], load: Callable[[CommandEntry], Any] | None = None) -> None:
+        self._load = load or load_command
         self._entries = {entry.name: entry for entry in entries}
         self._loaded: dict[str, Any] = {}
 
     def __getitem__(self, name: str) -> Any:
         if name not in self._loaded:
-            self._loaded[name] = load_command(self._entries[name])
+            self._loaded[name] = self._load(self._entries[name])
         return self._loaded[name]
 
     def __contains__(self, name: object) -> bool:
@@ -141,16 +142,27 @@ class LazyGroup(TyperGroup):
 def load_command(entry: CommandEntry) -> Any:
     """The command that typer makes of the function in the entry's module."""
     module = import_module(entry.module)
-    function = as_command(getattr(module, entry.name.replace("-", "_")))
-    app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
+    function = getattr(module, entry.name.replace("-", "_"))
     kind: Any = getattr(module, "COMMAND_CLASS", HelpfulCommand)
+    return made_command(entry.name, as_command(function), function, kind, getattr(module, "EXAMPLES", ()))
+
+
+def made_command(
+    name: str,
+    command_function: Callable[..., Any],
+    function: Callable[..., Any],
+    kind: Any,
+    examples: Sequence[tuple[str, str]],
+) -> Any:
+    """The command that typer makes of a function with one parameter for each option; ``function`` has the groups."""
+    app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
     if issubclass(kind, LazyGroup):
-        app.callback(cls=kind, context_settings=CONTEXT_SETTINGS)(function)
-        app.info.name = entry.name
+        app.callback(cls=kind, context_settings=CONTEXT_SETTINGS)(command_function)
+        app.info.name = name
     else:
-        app.command(name=entry.name, cls=kind, context_settings=CONTEXT_SETTINGS)(function)
+        app.command(name=name, cls=kind, context_settings=CONTEXT_SETTINGS)(command_function)
     command: Any = get_command(app)
-    command.examples = tuple(getattr(module, "EXAMPLES", ()))
+    command.examples = tuple(examples)
     command.function = function
     return command
 

@@ -21,6 +21,7 @@ from kafkalog_cli.output import open_output
 from kafkalog_cli.progress import Progress, open_progress
 from kafkalog_cli.render import open_renderer
 from kafkalog_cli.summary import Summary
+from kafkalog_cli.tables import tables_of
 
 #: After these conditions nothing more is written: a stream without a summary is incomplete.
 _SILENT = (Condition.INTERRUPTED, Condition.TERMINATED, Condition.READER_GONE, Condition.OUTPUT_FAILED)
@@ -65,6 +66,7 @@ class Run:
         )
         self._progress = Progress()
         self._last_words: list[str] = []
+        self._tables = tables_of(command, paths)
         if shows_summary or main_schema is FINDING:
             self.summary.findings.update({severity.label: 0 for severity in Severity})
 
@@ -73,20 +75,24 @@ class Run:
     def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
         """Write rows, tuples in the order of the schema's columns; a generator is streamed."""
         self._make_room()
-        self._renderer.write(schema, self._counted(schema.type, rows))
+        self._renderer.write(schema, self._counted(schema, rows))
 
-    def _counted(self, row_type: str, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    def _counted(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
         number = 0
         try:
             for row in rows:
                 number += 1
+                if self._tables is not None:
+                    self._tables.add(schema, row)
                 yield row
         finally:
-            self.summary.count(row_type, number)
+            self.summary.count(schema.type, number)
 
     @property
     def raw_format(self) -> str | None:
-        """``jsonl`` or ``text`` if ``write_raw`` may be used, which is faster; else None."""
+        """``jsonl`` or ``text`` if ``write_raw`` may be used, which is faster; else None, as with tables."""
+        if self._tables is not None:
+            return None
         if self.format_name == "jsonl" or (self.format_name == "text" and self._output.is_utf8):
             return self.format_name
         return None
@@ -151,7 +157,7 @@ class Run:
     ) -> None:
         self._progress.close()
         if isinstance(error, (UsageError, typer.Exit, typer.Abort)):
-            self._output.discard()
+            self._discard()
             return
         if error is not None:
             self._end_with(error)
@@ -160,8 +166,13 @@ class Run:
                 self._finish(error)
             except BaseException as failure:
                 self._end_with(failure)
-        self._output.discard()
+        self._discard()
         raise typer.Exit(int(self.summary.exit_code)) from None
+
+    def _discard(self) -> None:
+        self._output.discard()
+        if self._tables is not None:
+            self._tables.discard()
 
     def _end_with(self, error: BaseException) -> None:
         report(error)
@@ -174,6 +185,8 @@ class Run:
     def _finish(self, error: BaseException | None) -> None:
         if self.format_name == "jsonl" and isinstance(error, KafkaLogError) and error.code in FINDING_CODES:
             self.finding(finding_of(error))  # in the other formats it is the message on standard error
+        if self._tables is not None and error is None:
+            self._tables.finish(self.summary)
         self._renderer.finish(self.summary, self._shows_summary)
         if Condition.BUG in self.summary.conditions:
             self._output.flush()  # what there is is shown, but no file is published

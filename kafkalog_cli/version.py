@@ -5,8 +5,9 @@ from __future__ import annotations
 import platform
 
 from format.kernel.compiled import COMPILED_MODULES, plain_modules
+from format.version import VERSION
 
-VERSION = "0.1.0"  # the same as in pyproject.toml; a test compares them
+__all__ = ["VERSION", "kernel_kind", "version_text"]
 
 
 def kernel_kind() -> str:

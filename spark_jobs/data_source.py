@@ -143,7 +143,7 @@ class KafkaLogReader(DataSourceReader):
             elif options.view == "index_entries":
                 yield from log_views.index_entries(item)
             elif isinstance(item, Unit) and options.view == "segments":
-                yield from _of_rows(SEGMENT, scan_views.listed(item, SEGMENT))
+                yield from _of_rows(SEGMENT, scan_views.segments(item))
             elif isinstance(item, Unit):
                 yield from scan_views.findings(item)
         except UnreadableFile as error:

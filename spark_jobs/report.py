@@ -1,37 +1,259 @@
-"""A report: Parquet tables of findings, segments and batches, one directory each, by broker id.
+"""A report: what commands found, as Parquet tables, one directory for each table and broker.
 
-``OUTPUT/findings/broker_id=1/…``: reports of several brokers are merged by copying them into one directory, and a
-broker's own part is replaced when it reports again.
+``OUTPUT/findings/broker_id=1/verify.parquet``: reports of several brokers are merged by copying them into one
+directory. When a command reports again on a broker, it replaces all that it wrote about it before, even by nothing.
 """
 
 from __future__ import annotations
 
+import json
 import os
-import pickle
-from collections.abc import Callable, Iterator, Sequence
+import shutil
+import tempfile
+import time
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from format import layout
 from format.columns import FINDING, RowSchema
-from format.errors import KafkaLogError, OutputInsideSource
+from format.errors import KafkaLogError, OutputError, OutputInsideSource
 from format.files import meta_properties
-from format.findings import Finding
 from format.io.remote_path import is_remote, path_of
+from format.io.source import os_reason
 from format.location import Location
-from format.rows.arrow_columns import finding_row, rows_batch
-from spark_jobs.schemas import BROKER_ID, REPORT_TABLES, ddl
+from format.node.log_dir import Kind
+from format.node.target import Target
+from format.rows.arrow_columns import rows_batch
+from format.version import VERSION
+from spark_jobs.requests import Ending
+from spark_jobs.schemas import RUN, table_name
 
-if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+#: The name that Hive gives the partition of rows without a value.
+_NO_BROKER = "__HIVE_DEFAULT_PARTITION__"
+_ROWS_IN_A_BATCH = 10_000
 
-    from spark_jobs.requests import Scan
 
-#: Which tables a job's report has.
-TABLES_OF_JOB = {"verify": ("findings",), "inventory": ("log_dirs", "partitions", "segments", "findings"), "grep": ()}
-_ROWS_IN_A_BATCH = 1000
+@dataclass(slots=True)
+class Brokers:
+    """The brokers whose log directories are read: node ids by directory, the longest first."""
+
+    by_place: list[tuple[str, int | None]] = field(default_factory=list)
+    given: int | None = None
+
+    @classmethod
+    def of(cls, paths: Iterable[str], given: int | None) -> Brokers:
+        """The brokers of some paths, from ``meta.properties``; ``given`` is the id of all of them, if there is one."""
+        found: dict[str, int | None] = {}
+        for path in paths if given is None else ():
+            found |= _places_of(path_of(path))
+        return cls(sorted(found.items(), key=lambda each: -len(each[0])), given)
+
+    @property
+    def ids(self) -> list[int | None]:
+        """All of them."""
+        return [self.given] if self.given is not None else list(dict.fromkeys(each for _, each in self.by_place))
+
+    def of_path(self, path: str | None) -> int | None:
+        """The broker of a file; of a row that names no file the only broker, None where there are several."""
+        if path is not None:
+            for place, broker_id in self.by_place:
+                if path == place or path.startswith(f"{place}/"):
+                    return broker_id
+        return self.ids[0] if len(self.ids) == 1 else None
+
+
+def _places_of(path: Path) -> dict[str, int | None]:
+    """The log directories at, below or around a path, with their node ids."""
+    try:
+        target = Target(path)
+        if target.kind is Kind.LOG_DIR:
+            return {str(each.path): _node_id(each.path) for each in target.log_dirs}
+    except KafkaLogError:
+        pass  # the command reports it
+    for place in (path.absolute().parent, path.absolute().parent.parent):
+        broker_id = _node_id(place)
+        if broker_id is not None:
+            return {str(path): broker_id}
+    return {str(path): None}
+
+
+def _node_id(place: Path) -> int | None:
+    try:
+        return meta_properties.read(place / layout.META_PROPERTIES).node_id
+    except (KafkaLogError, OSError):
+        return None
+
+
+class Report:
+    """The tables of one run. Nothing is at their place before ``finish``."""
+
+    def __init__(self, output: str, command: str, brokers: Brokers, place: Path) -> None:
+        self._output = output
+        self._command = command
+        self._brokers = brokers
+        self._place = place
+        self._started_ms = time.time_ns() // 1_000_000
+        self._tables: dict[tuple[str, int | None], _Table] = {}
+
+    def add(self, schema: RowSchema, row: tuple[Any, ...]) -> None:
+        """Take one row that the command writes."""
+        at = schema.names.index("path") if "path" in schema.names else None
+        self._table(schema, self._brokers.of_path(None if at is None else row[at])).add(row)
+
+    def _table(self, schema: RowSchema, broker_id: int | None) -> _Table:
+        key = (table_name(schema), broker_id)
+        if key not in self._tables:
+            self._tables[key] = _Table(schema, self._place / f"{len(self._tables)}.parquet")
+        return self._tables[key]
+
+    def finish(self, ending: Ending) -> None:
+        """Put the tables into their places, in place of those of the command's last run. Raises OutputError."""
+        finished_ms = time.time_ns() // 1_000_000
+        counts = json.dumps(dict(ending.counts))
+        for broker_id in self._brokers.ids:
+            self._table(FINDING, broker_id)
+            self._table(RUN, broker_id).add(
+                (
+                    self._command,
+                    VERSION,
+                    self._started_ms,
+                    finished_ms,
+                    ending.exit_code,
+                    ending.is_complete,
+                    ", ".join(ending.conditions),
+                    "; ".join(ending.not_checked),
+                    counts,
+                )
+            )
+        try:
+            for table in self._tables.values():
+                table.close()
+            self._empty_others()
+            for (name, broker_id), table in self._tables.items():
+                self._put(table.path, name, broker_id)
+        except (OSError, pa.ArrowException) as error:
+            words = os_reason(error) if isinstance(error, OSError) else str(error)
+            raise OutputError(f"cannot write the tables: {words}", Location(self._output)) from error
+        finally:
+            self.discard()
+
+    def _empty_others(self) -> None:
+        """Empty the tables of this command that it had no rows for this time."""
+        store, root = _store_of(self._output)
+        for path in _files_below(store, root):
+            parts = path[len(root) :].strip("/").split("/")
+            if len(parts) != 3 or parts[2] != f"{self._command}.parquet":
+                continue
+            for broker_id in self._brokers.ids:
+                if parts[1] == _directory_of(broker_id) and (parts[0], broker_id) not in self._tables:
+                    with store.open_input_file(path) as file:
+                        schema = pq.read_schema(file)
+                    empty = _Table(None, self._place / f"{len(self._tables)}.parquet", schema)
+                    empty.close()
+                    self._tables[parts[0], broker_id] = empty
+
+    def _put(self, made: Path, name: str, broker_id: int | None) -> None:
+        store, root = _store_of(self._output)
+        directory = f"{root}/{name}/{_directory_of(broker_id)}"
+        store.create_dir(directory, recursive=True)
+        target = f"{directory}/{self._command}.parquet"
+        if is_remote(self._output):
+            with made.open("rb") as source, store.open_output_stream(target) as sink:
+                shutil.copyfileobj(source, sink)
+        else:
+            os.replace(made, target)
+
+    def discard(self) -> None:
+        """Remove what was not put into its place."""
+        shutil.rmtree(self._place, ignore_errors=True)
+        if not is_remote(self._output):
+            with suppress(OSError):
+                os.rmdir(path_of(self._output))  # which is empty where nothing was put there
+
+
+class _Table:
+    """A Parquet file while rows come."""
+
+    def __init__(self, schema: RowSchema | None, path: Path, arrow: pa.Schema | None = None) -> None:
+        self.path = path
+        self._schema = schema
+        self._arrow = arrow
+        self._rows: list[tuple[Any, ...]] = []
+        self._writer: pq.ParquetWriter | None = None
+
+    def add(self, row: tuple[Any, ...]) -> None:
+        self._rows.append(row)
+        if len(self._rows) >= _ROWS_IN_A_BATCH:
+            self._flush()
+
+    def _flush(self) -> None:
+        batch = None
+        arrow = self._arrow
+        if self._schema is not None:
+            batch = rows_batch(self._schema, [_plain(self._schema, row) for row in self._rows])
+            arrow = batch.schema
+        if self._writer is None:
+            self._writer = pq.ParquetWriter(self.path, arrow, compression="zstd")
+        if batch is not None and self._rows:
+            self._writer.write_batch(batch)
+        self._rows = []
+
+    def close(self) -> None:
+        self._flush()
+        if self._writer is not None:
+            self._writer.close()
+
+
+def _plain(schema: RowSchema, row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A row whose columns of bytes hold bytes: a decoded key or value becomes JSON."""
+    return tuple(
+        json.dumps(value, default=str).encode()
+        if column.type == "bytes" and not isinstance(value, (bytes, bytearray, memoryview, type(None)))
+        else value
+        for column, value in zip(schema.columns, row, strict=True)
+    )
+
+
+def _directory_of(broker_id: int | None) -> str:
+    return f"broker_id={_NO_BROKER if broker_id is None else broker_id}"
+
+
+def _store_of(output: str) -> tuple[Any, str]:
+    """The file system of an output, and the path there. Raises OSError."""
+    from pyarrow import fs
+
+    from format.io.remote_files import writable_store
+
+    if is_remote(output):
+        return writable_store(output)
+    return fs.LocalFileSystem(), str(path_of(output))
+
+
+def _files_below(store: Any, root: str) -> list[str]:
+    from pyarrow import fs
+
+    selector = fs.FileSelector(root, allow_not_found=True, recursive=True)
+    return [each.path for each in store.get_file_info(selector) if each.type == fs.FileType.File]
+
+
+def open_report(output: str, command: str, paths: Sequence[str], broker_id: int | None = None) -> Report:
+    """A report of a command about some paths. Raises OutputInsideSource, and OutputError."""
+    check_output(output, [path_of(path) for path in paths])
+    try:
+        if is_remote(output):
+            place = Path(tempfile.mkdtemp(prefix="kafkalog-report-"))
+        else:
+            os.makedirs(path_of(output), exist_ok=True)
+            place = Path(tempfile.mkdtemp(prefix=".kafkalog-", dir=path_of(output)))
+    except OSError as error:
+        raise OutputError(f"cannot create: {os_reason(error)}", Location(output)) from error
+    return Report(output, command, Brokers.of(paths, broker_id), place)
 
 
 def check_output(output: str, sources: Sequence[Path]) -> None:
@@ -63,54 +285,3 @@ def _key(path: Path) -> tuple[str, ...]:
 def _around(path: Path) -> list[tuple[str, ...]]:
     key = _key(path)
     return [key[:length] for length in range(1, len(key))]
-
-
-def broker_id_of(paths: Sequence[Path]) -> int | None:
-    """The node id of the first log directory among the paths or around them, None where none says."""
-    for path in paths:
-        for place in (path, path.parent, path.parent.parent):
-            try:
-                return meta_properties.read(place / layout.META_PROPERTIES).node_id
-            except (KafkaLogError, OSError):
-                continue
-    return None
-
-
-def write_report(session: SparkSession, results: DataFrame, scan: Scan) -> None:
-    """Write the job's tables below ``scan.output``."""
-    broker_id = scan.broker_id if scan.broker_id is not None else broker_id_of(scan.paths)
-    for name in TABLES_OF_JOB.get(scan.job, ()):
-        schema = REPORT_TABLES[name]
-        rows = results.mapInArrow(_rows_of(schema), ddl(schema))
-        write_table(session, rows, f"{scan.output}/{name}", broker_id)
-
-
-def write_table(session: SparkSession, rows: DataFrame, target: str, broker_id: int | None) -> None:
-    """One table of a report, in place of what this broker wrote before."""
-    from pyspark.sql.functions import lit
-
-    with_broker = rows.withColumn(BROKER_ID.name, lit(broker_id).cast("bigint"))
-    writer = with_broker.coalesce(max(session.sparkContext.defaultParallelism, 1)).write
-    writer = writer.mode("overwrite").option("partitionOverwriteMode", "dynamic")
-    writer.partitionBy(BROKER_ID.name).parquet(target)
-
-
-def _rows_of(schema: RowSchema) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    def convert(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for batch in batches:
-            for payload in batch.column("payload"):
-                rows = list(_rows(pickle.loads(payload.as_buffer()), schema))
-                for first in range(0, len(rows), _ROWS_IN_A_BATCH):
-                    made = rows_batch(schema, rows[first : first + _ROWS_IN_A_BATCH])
-                    yield made.replace_schema_metadata(None)
-
-    return convert
-
-
-def _rows(values: Any, schema: RowSchema) -> Iterator[tuple[Any, ...]]:
-    for value in values if isinstance(values, list) else ():
-        if isinstance(value, Finding):
-            if schema is FINDING or schema.type == FINDING.type:
-                yield finding_row(value)
-        elif value.schema.type == schema.type:
-            yield value.row

@@ -105,14 +105,37 @@ VIEWS: dict[str, RowSchema | None] = {
     "index_entries": INDEX_ENTRY,
     "findings": FINDING,
 }
-#: The tables of a report, by name.
+#: A run of a command, in a report.
+RUN = RowSchema(
+    "run",
+    (
+        Column("command", "string", "the command"),
+        Column("version", "string", "version of kafkalog"),
+        Column("started", "timestamp", "when the run began"),
+        Column("finished", "timestamp", "when it ended"),
+        Column("exit_code", "int", "its exit status"),
+        Column("complete", "bool", "whether everything could be read"),
+        Column("conditions", "string", "why the exit status is not 0, separated by commas"),
+        Column("not_checked", "string", "what was not checked, separated by semicolons"),
+        Column("counts", "string", "the counts of the summary, as a JSON object"),
+    ),
+)
+#: The tables of a report that are described, by name. Rows of any other type have a table of their own, too.
 REPORT_TABLES: dict[str, RowSchema] = {
     "log_dirs": LOG_DIR,
     "partitions": PARTITION,
     "segments": SEGMENT,
     "batches": BATCH,
     "findings": FINDING,
+    "runs": RUN,
 }
+
+
+def table_name(schema: RowSchema) -> str:
+    """The table that rows of a schema are in: the plural of their type."""
+    if schema.type.endswith("y"):
+        return f"{schema.type[:-1]}ies"
+    return schema.type + ("es" if schema.type.endswith(("s", "x", "ch")) else "s")
 
 
 def records_view(*, value: bool, headers: bool, details: bool) -> tuple[str, pa.Schema]:

@@ -21,8 +21,11 @@ from spark_jobs.class_archive import class_archive_options
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LOCAL_MASTER = "local[*, 3]"  # a task whose worker died is tried twice more
+_TRIES = 3  # of a task, as its worker may die
+LOCAL_MASTER = f"local[*, {_TRIES}]"
+_LOCAL = re.compile(r"local(?:\[(?P<threads>\*|[0-9]+)\])?")
 _LEAST_JAVA = 17
+_UNPACKED = "environment"  # the directory that executors unpack an archive into
 _NEEDED = ("pyspark", "pyarrow", "pandas")
 #: What the log of the JVM is called, in the directory for temporary files.
 _LOG_NAME = "kafkalog-spark-%d.log"
@@ -118,10 +121,24 @@ def _keep_root_logger_quiet() -> None:
         root.addHandler(logging.NullHandler())
 
 
-def open_session(master: str | None = None, conf: Mapping[str, str] | None = None) -> SparkSession:
+def is_elsewhere(master: str | None) -> bool:
+    """Whether tasks run on other hosts, which have another working directory."""
+    return is_submitted() if master is None else not master.startswith("local")
+
+
+def _with_retries(master: str) -> str:
+    """The master; on this machine with the tries of a task, which would be one: a worker may die."""
+    match = _LOCAL.fullmatch(master)
+    return master if match is None else f"local[{match['threads'] or 1}, {_TRIES}]"
+
+
+def open_session(
+    master: str | None = None, conf: Mapping[str, str] | None = None, archive: str | None = None
+) -> SparkSession:
     """A session: the one that runs already, else a new one on ``master`` (under spark-submit the one it names).
 
-    Raises SparkMissing where Spark cannot start, and says where the log is.
+    ``archive`` is the packed environment of the executors. Raises SparkMissing where Spark cannot start, and says where
+    the log is.
     """
     require_spark()
     from pyspark.sql import SparkSession
@@ -131,12 +148,14 @@ def open_session(master: str | None = None, conf: Mapping[str, str] | None = Non
         return running
     _keep_root_logger_quiet()
     submitted = is_submitted()
-    master = master or (None if submitted else LOCAL_MASTER)
+    master = _with_retries(master) if master else (None if submitted else LOCAL_MASTER)
     settings = dict(_EVERYWHERE)
     is_local = master is not None and master.startswith("local")
     if is_local:
         settings |= _ON_ONE_MACHINE | _java_options()
         _lead_workers_here()
+    if archive is not None:
+        settings |= _archive_settings(archive)
     settings |= conf or {}
     builder = SparkSession.builder
     if master is not None:
@@ -171,6 +190,18 @@ def _java_options() -> dict[str, str]:
     if java is not None and version is not None:
         options += class_archive_options(java, version)
     return {"spark.driver.extraJavaOptions": options}
+
+
+def _archive_settings(archive: str) -> dict[str, str]:
+    """What makes executors unpack a packed environment and run its Python; the driver keeps its own."""
+    os.environ["PYSPARK_PYTHON"] = f"./{_UNPACKED}/bin/python"
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    return {
+        "spark.archives": f"{archive}#{_UNPACKED}",
+        "spark.pyspark.python": f"./{_UNPACKED}/bin/python",
+        "spark.pyspark.driver.python": sys.executable,
+        "spark.executorEnv.PYTHONPATH": "",
+    }
 
 
 def _lead_workers_here() -> None:

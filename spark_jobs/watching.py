@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
-from format.errors import InputError, KafkaLogError
+from format.errors import ClusterFailed, KafkaLogError
 from spark_jobs.session import one_line_reason
 
 if TYPE_CHECKING:
@@ -17,7 +17,7 @@ _Result = TypeVar("_Result")
 _INTERVAL_S = 0.1
 
 
-class JobFailed(InputError):
+class JobFailed(ClusterFailed):
     """A Spark job failed; the message is the one line that says why."""
 
 

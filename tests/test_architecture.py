@@ -44,7 +44,7 @@ FOLDERS = frozenset(
         "format/rewriting/publishing",
         *("kafkalog_cli", *(f"kafkalog_cli/{room}" for room in ("commands", "options", "render", "screens"))),
         "format/log/after_damage",
-        *("spark_jobs", *(f"spark_jobs/{room}" for room in ("jobs", "scans", "views", "work"))),
+        *("spark_jobs", *(f"spark_jobs/{room}" for room in ("jobs", "views", "work"))),
     }
 )
 MOST_MODULES = 15
@@ -82,7 +82,6 @@ MANY_PARAMETERS = frozenset(
         "format.log.walker.batch_chunks",
         "format.verbs.ls.ls.ls",
         "spark_jobs.work.planning._planned",
-        "spark_jobs.submit.job_options",
     }
 )
 

@@ -62,20 +62,10 @@ class _Ranges(Protocol):
     def close(self) -> None: ...
 
 
-class _Store(Protocol):
-    """One connected file system. Every method raises OSError, and FileNotFoundError for a missing path."""
-
-    def entry(self, inner: str) -> RemoteEntry: ...
-
-    def entries(self, inner: str, is_deep: bool) -> Iterator[tuple[str, RemoteEntry]]: ...
-
-    def open(self, inner: str) -> _Ranges: ...
-
-
 # -- addresses -----------------------------------------------------------------------------------------------
 
 _queries: dict[tuple[str, str], dict[str, str]] = {}
-_stores: dict[tuple[str, str], tuple[_Store, str]] = {}
+_stores: dict[tuple[str, str], tuple[_ArrowStore | _FsspecStore, str]] = {}
 _remembered: dict[str, dict[str, RemoteEntry]] = {}  # names in a directory, by its address
 
 
@@ -103,7 +93,7 @@ def _key(address: str) -> tuple[str, str]:
     return scheme.lower(), rest.split("/", 1)[0].split("?", 1)[0]
 
 
-def _store_of(address: str) -> tuple[_Store, str]:
+def _store_of(address: str) -> tuple[_ArrowStore | _FsspecStore, str]:
     """The connected file system of an address, and the path in it."""
     key = _key(address)
     if key not in _stores:
@@ -116,7 +106,17 @@ def _store_of(address: str) -> tuple[_Store, str]:
     return store, f"{root}/{inner}" if inner else root or "/"
 
 
-def _connected(scheme: str, host: str, query: dict[str, str]) -> tuple[_Store, str]:
+def writable_store(address: str) -> tuple[Any, str]:
+    """pyarrow's file system of an address, and the path in it, to write reports to. Raises InputError."""
+    from pyarrow import fs
+
+    store, inner = _store_of(address)
+    if isinstance(store, _FsspecStore):
+        return fs.PyFileSystem(fs.FSSpecHandler(store.system)), inner
+    return store.system, inner
+
+
+def _connected(scheme: str, host: str, query: dict[str, str]) -> tuple[_ArrowStore | _FsspecStore, str]:
     try:
         from pyarrow import ArrowInvalid, fs
     except ImportError:
@@ -134,7 +134,7 @@ def _connected(scheme: str, host: str, query: dict[str, str]) -> tuple[_Store, s
     return _ArrowStore(system, fs), root.rstrip("/")
 
 
-def _connected_by_fsspec(scheme: str, host: str, query: dict[str, str]) -> tuple[_Store, str]:
+def _connected_by_fsspec(scheme: str, host: str, query: dict[str, str]) -> tuple[_ArrowStore | _FsspecStore, str]:
     try:
         import fsspec
     except ImportError:
@@ -143,22 +143,22 @@ def _connected_by_fsspec(scheme: str, host: str, query: dict[str, str]) -> tuple
     return _FsspecStore(system), root.rstrip("/")
 
 
-# -- the two kinds of file systems ---------------------------------------------------------------------------
+# -- the two kinds of file systems: their methods raise OSError, and FileNotFoundError for a missing path ------
 
 
 class _ArrowStore:
     def __init__(self, system: Any, fs: Any) -> None:
-        self._system = system
+        self.system = system
         self._fs = fs
 
     def entry(self, inner: str) -> RemoteEntry:
-        info = self._system.get_file_info(inner)
+        info = self.system.get_file_info(inner)
         if info.type == self._fs.FileType.NotFound:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         return self._entry(info)
 
     def entries(self, inner: str, is_deep: bool) -> Iterator[tuple[str, RemoteEntry]]:
-        for info in self._system.get_file_info(self._fs.FileSelector(inner, recursive=is_deep)):
+        for info in self.system.get_file_info(self._fs.FileSelector(inner, recursive=is_deep)):
             yield info.path[len(inner) :].strip("/"), self._entry(info)
 
     def _entry(self, info: Any) -> RemoteEntry:
@@ -166,23 +166,23 @@ class _ArrowStore:
         return RemoteEntry(info.base_name, is_directory, info.size or 0, (info.mtime_ns or 0) // 10**9)
 
     def open(self, inner: str) -> _Ranges:
-        opened: _Ranges = self._system.open_input_file(inner)
+        opened: _Ranges = self.system.open_input_file(inner)
         return opened
 
 
 class _FsspecStore:
     def __init__(self, system: Any) -> None:
-        self._system = system
+        self.system = system
 
     def entry(self, inner: str) -> RemoteEntry:
         with _only_os_errors():
-            return self._entry(self._system.info(inner))
+            return self._entry(self.system.info(inner))
 
     def entries(self, inner: str, is_deep: bool) -> Iterator[tuple[str, RemoteEntry]]:
         with _only_os_errors():
-            self._system.invalidate_cache()
-            found = self._system.find(inner, withdirs=True, detail=True, maxdepth=None if is_deep else 1)
-            if not found and not self._system.isdir(inner):
+            self.system.invalidate_cache()
+            found = self.system.find(inner, withdirs=True, detail=True, maxdepth=None if is_deep else 1)
+            if not found and not self.system.isdir(inner):
                 raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         for path, info in found.items():
             name = path[len(inner) :].strip("/")
@@ -197,7 +197,7 @@ class _FsspecStore:
         return RemoteEntry(name, info["type"] == "directory", int(info.get("size") or 0), mtime_s, tag)
 
     def open(self, inner: str) -> _Ranges:
-        return _FsspecRanges(self._system, inner)
+        return _FsspecRanges(self.system, inner)
 
 
 @dataclass(slots=True)

@@ -91,6 +91,12 @@ def parse_partition_dir(name: str) -> tuple[str, int, str | None] | None:
     return match["topic"], int(match["partition"]), match["mark"]
 
 
+def key_of_directory(path: Path) -> tuple[str, int] | None:
+    """Topic and partition number, from the name of a partition directory; None when it is no such name."""
+    parsed = parse_partition_dir(path.absolute().name)
+    return None if parsed is None else parsed[:2]
+
+
 def is_offset(number: int) -> bool:
     """Whether a number from a file's name can be an offset: 20 digits hold more than 63 bits."""
     return number <= INT64_RANGE[1]

@@ -84,6 +84,10 @@ class RowText:
         self._bounds = np.zeros(len(RECORD.columns) + 2, np.int64)
         self._program = lru_cache(16)(self._make_program)
 
+    def __reduce__(self) -> tuple[type[RowText], tuple[LineStyle]]:
+        """A pickle holds the style; the rest is made of it."""
+        return RowText, (self._style,)
+
     def record_lines(self, table: RecordTable, location: Location, room: Callable[[], memoryview]) -> Iterator[Lines]:
         """Fills what ``room`` gives, again and again; Lines of length 0 are for a record that may be too long."""
         program = self._program(RECORD, location.topic, location.partition, location.base_offset)

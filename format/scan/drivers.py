@@ -3,24 +3,38 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Generic
 
 from format.findings import Finding
+from format.scan.cluster import current_cluster
 from format.scan.cost import is_worth_sharing
 from format.scan.folding import results_of
 from format.scan.forked import ForkedDriver
 from format.scan.progress import Advance, no_progress
-from format.scan.protocol import LogUnit, PartT, ResultT, Scan, Walk
+from format.scan.protocol import Driver, LogUnit, PartT, ResultT, Scan, Walk
 from format.scan.serial import SerialDriver
+from format.value_class import value_class
 
 
 def scan_logs(
-    scan: Scan[PartT, ResultT], logs: Iterable[LogUnit | Finding], *, jobs: int = 1, advance: Advance = no_progress
+    scan: Scan[PartT, ResultT],
+    logs: Iterable[LogUnit | Finding],
+    *,
+    jobs: int = 1,
+    advance: Advance = no_progress,
+    may_stop: bool = False,
 ) -> Iterator[ResultT | Finding]:
     """The results for some logs, in order, and a finding for each log that cannot be read to its end.
 
-    Findings among the logs, about what could not be listed, are passed on in their place. With several jobs all logs
-    are listed first, else each is when it is its turn. Raises WorkerDied, and what iterating over the logs raises.
+    Findings among the logs, about what could not be listed, are passed on in their place. With several jobs, and on a
+    cluster, all logs are listed first, else each is when it is its turn. ``may_stop``: the caller needs few results,
+    so that no cluster is to make all of them. Raises WorkerDied, and what iterating over the logs raises.
     """
+    cluster = None if may_stop else current_cluster()
+    if cluster is not None:
+        yield from cluster.results(LogByLog(scan), list(logs), advance)
+        return
     if jobs > 1 and may_be_shared(scan):
         logs = list(logs)
         driver = open_driver(scan, [log for log in logs if isinstance(log, LogUnit)], jobs, advance)
@@ -32,6 +46,32 @@ def scan_logs(
                 yield log
             else:
                 yield from results_of(scan, log, driver)
+
+
+@value_class
+class LogByLog(Generic[PartT, ResultT]):
+    """A scan of logs one by one as a scan of units: each log is one, and so is each finding among them."""
+
+    scan: Scan[PartT, ResultT]
+
+    @property
+    def walk(self) -> Walk[PartT]:
+        return self.scan
+
+    def place(self, unit: LogUnit | Finding) -> Path | None:
+        """The log."""
+        return unit.path if isinstance(unit, LogUnit) else None
+
+    def logs(self, unit: LogUnit | Finding) -> Sequence[LogUnit]:
+        """The log itself."""
+        return (unit,) if isinstance(unit, LogUnit) else ()
+
+    def results(self, unit: LogUnit | Finding, driver: Driver[PartT]) -> Iterator[ResultT | Finding]:
+        """The results for one log, or the finding."""
+        if isinstance(unit, Finding):
+            yield unit
+        else:
+            yield from results_of(self.scan, unit, driver)
 
 
 def open_driver(

@@ -19,9 +19,8 @@ from format.log.batch_chunk import BatchChunk, Damage
 from format.log.batch_header import has_right_crc, read_header
 from format.log.legacy_messages import open_wrappers
 from format.node.segment import Segment
-from format.scan.damage_findings import damage_finding
+from format.scan.damage_findings import RepeatFindings, damage_finding
 from format.scan.protocol import Needs, OpenedRange
-from format.scan.repeat_findings import RepeatFindings
 from format.scan.selection import CommittedView, Selection, start_position
 from format.value_class import value_class
 

@@ -13,7 +13,7 @@ from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import RowOutput
 from kafkalog_cli.options.parsers import one_of, parse_positive, parse_size
-from kafkalog_cli.options.reading import Paths
+from kafkalog_cli.options.reading import Paths, place_of
 from kafkalog_cli.options.selection import Isolation, Range
 from kafkalog_cli.options.work import Pacing
 from kafkalog_cli.options.writing import OutputDirectory, Resumption
@@ -77,8 +77,6 @@ def extract(
     The columns are those of `kafkalog dump --records --raw`. Records that cannot be read are left out, with a finding.
     Parquet needs pyarrow: pip install 'kafkalog[arrow]'.
     """
-    from pathlib import Path
-
     from format.columns import EXTRACTED_FILE
     from format.findings import Finding
     from format.verbs.extract.extract import Extraction, extract_job, extract_sources
@@ -95,7 +93,7 @@ def extract(
         pacing.reading(),
         Run("extract", output, judging, main_schema=EXTRACTED_FILE, shows_summary=True) as run,
     ):
-        sources = [Path(each) for each in extracted.paths]
+        sources = [place_of(each) for each in extracted.paths]
         found = extract_sources(sources, terms)
         job = extract_job(
             sources,

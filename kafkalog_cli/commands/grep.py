@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import field
 from itertools import islice
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,7 +14,7 @@ from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.parsers import one_of, parse_count, parse_hex
-from kafkalog_cli.options.reading import AsKind, check_path
+from kafkalog_cli.options.reading import AsKind, check_path, place_of
 from kafkalog_cli.options.selection import Isolation, Rows
 from kafkalog_cli.options.work import Work
 from kafkalog_cli.render.shown_columns import RECORD_COLUMNS
@@ -148,7 +147,7 @@ def grep(
         wanted.tombstones,
         wanted.invert,
     )
-    targets = [Target(Path(path), as_kind.kind) for path in paths]
+    targets = [Target(place_of(path), as_kind.kind) for path in paths]
     for target in targets:
         _check_searchable(target)
     is_per_file = per_file.count or per_file.files_with_matches

@@ -21,7 +21,7 @@ def check_conf(settings: list[str] | None) -> list[str] | None:
 
 @value_class
 class Cluster:
-    """Where a Spark job runs, how it cuts its work, and where its tables are written."""
+    """Where a command runs on Spark, and how its work is cut."""
 
     master: Annotated[
         str | None,
@@ -31,14 +31,12 @@ class Cluster:
         list[str] | None,
         typer.Option("--conf", metavar="KEY=VALUE", help="A setting of Spark; may be repeated.", callback=check_conf),
     ] = None
-    tables: Annotated[
+    archive: Annotated[
         str | None,
-        typer.Option("--output", metavar="DIR", help="A directory for Parquet tables; extract needs it."),
-    ] = None
-    broker_id: Annotated[
-        int | None,
         typer.Option(
-            "--broker-id", metavar="N", help="The broker id in the rows of the tables.", show_default="meta.properties"
+            "--archive",
+            metavar="FILE",
+            help="The environment that executors run in, made by python -m spark_jobs.pack FILE.",
         ),
     ] = None
     range_size: Annotated[
@@ -56,3 +54,28 @@ class Cluster:
     def settings(self) -> dict[str, str]:
         """The settings of Spark by key; if one is given twice, the last counts."""
         return dict(each.split("=", 1) for each in self.conf or ())
+
+
+@value_class
+class Tables:
+    """Where the rows and findings of a run are written as tables, too."""
+
+    tables: Annotated[
+        str | None,
+        typer.Option(
+            "--output", metavar="DIR", help="A directory for Parquet tables of the rows, the findings and the runs."
+        ),
+    ] = None
+    broker_id: Annotated[
+        int | None,
+        typer.Option(
+            "--broker-id", metavar="N", help="The broker id in the rows of the tables.", show_default="meta.properties"
+        ),
+    ] = None
+
+
+@value_class
+class BatchesTable:
+    """Which tables are written beside those of the rows."""
+
+    batches: Annotated[bool, typer.Option("--batches", help="A table of all batches too; needs --output.")] = False

@@ -6,7 +6,7 @@ options keep the order of the parameters and fields, except those marked LAST, w
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import MISSING, Field, fields, is_dataclass
 from functools import cache
 from inspect import Parameter, Signature, signature
@@ -16,10 +16,11 @@ from typing import Any, get_type_hints
 LAST = {"is_last": True}
 
 
-def as_command(function: Callable[..., Any]) -> Callable[..., Any]:
+def as_command(function: Callable[..., Any], without: Collection[str] = ()) -> Callable[..., Any]:
     """The function with one parameter for each option; it makes the groups of the values and calls the original.
 
-    Raises TypeError when two groups have an option of the same name.
+    Options in ``without`` are not offered, and have their defaults. Raises TypeError when two groups have an option of
+    the same name.
     """
     hints = get_type_hints(function, include_extras=True)
     parameters: list[Parameter] = []
@@ -29,7 +30,7 @@ def as_command(function: Callable[..., Any]) -> Callable[..., Any]:
             _expand(hints[name], parameters, last)
         else:
             parameters.append(parameter.replace(annotation=hints[name], kind=Parameter.KEYWORD_ONLY))
-    every = parameters + last
+    every = [each for each in parameters + last if each.name not in without]
     annotations = {each.name: each.annotation for each in every}
     if len(annotations) < len(every):
         names = sorted(each.name for each in every)
@@ -44,6 +45,11 @@ def as_command(function: Callable[..., Any]) -> Callable[..., Any]:
     command.__annotations__ = annotations
     command.__signature__ = Signature(every)  # type: ignore[attr-defined]
     return command
+
+
+def option_names(function: Callable[..., Any]) -> frozenset[str]:
+    """The names of the options of a function's groups."""
+    return frozenset(signature(as_command(function)).parameters)
 
 
 @cache
@@ -73,4 +79,10 @@ def _value(name: str, hint: Any, values: dict[str, Any]) -> Any:
         return values[name]
     group: Any = hint
     hints = _hints(group)
-    return group(**{field.name: _value(field.name, hints[field.name], values) for field in fields(group)})
+    return group(
+        **{
+            field.name: _value(field.name, hints[field.name], values)
+            for field in fields(group)
+            if is_dataclass(hints[field.name]) or field.name in values
+        }
+    )

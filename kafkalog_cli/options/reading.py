@@ -4,19 +4,42 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from format.io.remote_path import is_remote
+from format.io.remote_path import is_remote, path_of
 from format.node.log_dir import Kind
 from format.value_class import value_class
 from kafkalog_cli.options.parsers import one_of, shown
 
 if TYPE_CHECKING:
     from format.node.target import Target
+
+
+#: Whether paths may be addresses, and whether they are made absolute: for commands that run on a cluster.
+_addresses: ContextVar[tuple[bool, bool]] = ContextVar("addresses", default=(False, False))
+
+
+@contextmanager
+def taking_addresses(*, absolute: bool = False) -> Iterator[None]:
+    """The context in which paths may be addresses; ``absolute``: other hosts read them."""
+    token = _addresses.set((True, absolute))
+    try:
+        yield
+    finally:
+        _addresses.reset(token)
+
+
+def place_of(path: str) -> Path:
+    """The path that was given; in a command that runs on other hosts an absolute one."""
+    place = path_of(path)
+    return place.absolute() if _addresses.get()[1] else place
 
 
 def check_paths(paths: list[str] | None) -> list[str] | None:
@@ -29,11 +52,17 @@ def check_paths(paths: list[str] | None) -> list[str] | None:
 def check_path(path: str) -> str:
     """The path; refused if it does not exist. One that cannot be read is reported by the operation."""
     if is_remote(path):
-        raise typer.BadParameter(
-            f"{shown(path)}: other file systems are read by kafkalog scan, as in: kafkalog scan verify {shown(path)}"
-        )
+        if not _addresses.get()[0]:
+            raise typer.BadParameter(
+                f"{shown(path)}: other file systems are read by kafkalog scan, as in: kafkalog scan verify "
+                f"{shown(path)}"
+            )
+        from format.io import remote_files
+
+        remote_files.know([path])
+        return path
     try:
-        os.lstat(path)
+        os.lstat(path_of(path))
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
             raise typer.BadParameter(f"{shown(path)}: {os.strerror(error.errno)}") from None
@@ -78,7 +107,7 @@ class Reading:
 
     @property
     def files(self) -> list[Path]:
-        return [Path(each) for each in self.paths]
+        return [place_of(each) for each in self.paths]
 
     @property
     def kind(self) -> Kind | None:

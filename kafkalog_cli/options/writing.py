@@ -10,7 +10,7 @@ import typer
 
 from format.value_class import value_class
 from kafkalog_cli.options.parsers import parse_size
-from kafkalog_cli.options.reading import check_paths
+from kafkalog_cli.options.reading import check_paths, place_of
 
 if TYPE_CHECKING:
     from format.rewriting.publishing.publication import Publication
@@ -42,7 +42,7 @@ class Sources:
 
     @property
     def paths(self) -> list[Path]:
-        return [Path(each) for each in self.sources]
+        return [place_of(each) for each in self.sources]
 
 
 @value_class

@@ -48,6 +48,15 @@ def state_of_partition(path: str) -> FileState:
     return FileState(size_bytes, newest)
 
 
+def state_of_place(path: str) -> FileState:
+    """The state of a file, or of the logs in a partition directory."""
+    try:
+        is_directory = path_of(path).is_dir()
+    except OSError:
+        is_directory = False
+    return state_of_partition(path) if is_directory else state_of_file(path)
+
+
 def words_for_change(path: str, planned: FileState, now: FileState) -> str | None:
     """The message about files that differ from the plan, None where they do not: a live log may grow.
 

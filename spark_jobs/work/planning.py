@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from enum import Enum
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Protocol, TypeVar
 
 from format.errors import KafkaLogError
 from format.io import remote_files
@@ -21,7 +21,7 @@ from format.location import Location
 from format.node.checkpoints import Checkpoints
 from format.node.file_location import location_of_file
 from format.node.log_dir import Kind, LogDir
-from format.node.partition import Partition, parse_partition_dir, read_partition
+from format.node.partition import Partition, key_of_directory, read_partition
 from format.node.segment import Segment
 from format.node.target import Target
 from format.value_class import value_class
@@ -89,6 +89,10 @@ class Unit:
     checkpoints: Checkpoints | None = None
     is_in_log_dir: bool = False  # found below a log directory that was asked for, not asked for itself
 
+    @property
+    def size_bytes(self) -> int:
+        return self.state.size_bytes
+
 
 @value_class
 class Part:
@@ -105,21 +109,14 @@ class Part:
 Item = Unit | Part
 
 
-ItemT = TypeVar("ItemT")
-
-
 @dataclass(slots=True)
-class Plan(Generic[ItemT]):
+class Plan:
     """All units in the order of the paths, and the tasks that they make."""
 
     units: list[Unit] = field(default_factory=list)
-    tasks: list[list[ItemT]] = field(default_factory=list)
+    tasks: list[list[Item]] = field(default_factory=list)
     total_bytes: int = 0
     addresses: tuple[str, ...] = field(default_factory=remote_files.known)  # for the tasks
-
-    @property
-    def has_parts(self) -> bool:
-        return any(unit.segments for unit in self.units)
 
 
 def plan(
@@ -131,12 +128,12 @@ def plan(
     splits: Splits = Splits.RANGES,
     splits_small: bool = False,
     limits: Limits = DEFAULT_LIMITS,
-) -> Plan[Item]:
+) -> Plan:
     """A plan for these paths, each a log directory, a partition or a file; raises InputError for anything else.
 
     Partitions with more than two ranges' bytes, or all with ``splits_small``, are read in parts, as ``splits`` says.
     """
-    made: Plan[Item] = Plan()
+    made: Plan = Plan()
     with contextlib.ExitStack() as listings:
         for path in paths:
             if is_remote(path):
@@ -152,16 +149,30 @@ def plan(
                 state = state_of_files([str(path)])
                 made.units.append(Unit(len(made.units), UnitKind.FILE, str(path), state, is_what))
         made.total_bytes = sum(unit.state.size_bytes for unit in made.units)
-        wanted = range_bytes or min(max(made.total_bytes // _WANTED_RANGES, SMALLEST_RANGE_BYTES), LARGEST_RANGE_BYTES)
+        wanted = bytes_of_range(made.total_bytes, range_bytes)
         if splits is not Splits.NEVER:
             made.units = [_split(unit, wanted, splits, splits_small) for unit in made.units]
-    share = max(made.total_bytes // (_TASKS_FOR_EACH_CORE * parallelism), SMALLEST_TASK_BYTES)
-    task_bytes = min(share, max(wanted, SMALLEST_TASK_BYTES))
-    made.tasks = list(_tasks(made.units, task_bytes))
+    made.tasks = list(bundled(_items(made.units), bytes_of_task(made.total_bytes, wanted, parallelism)))
     return made
 
 
-def _add_log_dir(made: Plan[Item], log_dir: LogDir, limits: Limits) -> None:
+def bytes_of_range(total_bytes: int, given: int | None) -> int:
+    """How much of a large log one task reads, of so many bytes in all."""
+    return given or min(max(total_bytes // _WANTED_RANGES, SMALLEST_RANGE_BYTES), LARGEST_RANGE_BYTES)
+
+
+def bytes_of_task(total_bytes: int, range_bytes: int, parallelism: int) -> int:
+    """How much a task is to read at the least, of many small things together."""
+    share = max(total_bytes // (_TASKS_FOR_EACH_CORE * parallelism), SMALLEST_TASK_BYTES)
+    return min(share, max(range_bytes, SMALLEST_TASK_BYTES))
+
+
+def part_count_of(size_bytes: int, range_bytes: int) -> int:
+    """In how many parts a log of this size is read."""
+    return max(1, round(size_bytes / range_bytes))
+
+
+def _add_log_dir(made: Plan, log_dir: LogDir, limits: Limits) -> None:
     checkpoints = log_dir.checkpoints(limits)
     files = [*log_dir.checkpoint_paths.values(), *filter(None, (log_dir.meta_properties, log_dir.bootstrap_checkpoint))]
     state = FileState(sum(state_of_file(str(path)).size_bytes for path in files), 0)  # they are rewritten all the time
@@ -170,21 +181,16 @@ def _add_log_dir(made: Plan[Item], log_dir: LogDir, limits: Limits) -> None:
         _add_partition(made, path, checkpoints, is_in_log_dir=True)
 
 
-def _add_partition(made: Plan[Item], path: Path, checkpoints: Checkpoints, *, is_in_log_dir: bool = False) -> None:
+def _add_partition(made: Plan, path: Path, checkpoints: Checkpoints, *, is_in_log_dir: bool = False) -> None:
     unit = Unit(
         len(made.units),
         UnitKind.PARTITION,
         str(path),
         state_of_partition(str(path)),
-        checkpoints=checkpoints.of_partition(_key_of(path)),
+        checkpoints=checkpoints.of_partition(key_of_directory(path)),
         is_in_log_dir=is_in_log_dir,
     )
     made.units.append(unit)
-
-
-def _key_of(path: Path) -> tuple[str, int] | None:
-    parsed = parse_partition_dir(path.absolute().name)
-    return None if parsed is None else parsed[:2]
 
 
 # -- parts ---------------------------------------------------------------------------------------------------
@@ -229,7 +235,7 @@ def _planned(
     next_base_offset: int | None,
 ) -> PlannedSegment:
     index = None if segment is None or segment.offset_index is None else str(segment.offset_index)
-    part_count = max(1, round(state.size_bytes / range_bytes))
+    part_count = part_count_of(state.size_bytes, range_bytes)
     return PlannedSegment(unit, number, str(path), location, index, state, part_count, next_base_offset)
 
 
@@ -245,16 +251,26 @@ def segment_of_file(path: Path) -> Segment | None:
 # -- tasks ---------------------------------------------------------------------------------------------------
 
 
-def _tasks(units: Iterable[Unit], task_bytes: int) -> Iterator[list[Item]]:
-    task: list[Item] = []
+class Sized(Protocol):
+    """Work with the bytes that it reads."""
+
+    @property
+    def size_bytes(self) -> int: ...
+
+
+SizedT = TypeVar("SizedT", bound=Sized)
+
+
+def bundled(items: Iterable[SizedT], task_bytes: int) -> Iterator[list[SizedT]]:
+    """Items in their order, put together into tasks of about so many bytes."""
+    task: list[SizedT] = []
     held_bytes = 0
-    for item in _items(units):
-        size_bytes = item.size_bytes if isinstance(item, Part) else item.state.size_bytes
-        if task and (held_bytes + size_bytes > task_bytes or len(task) >= _MOST_ITEMS_IN_A_TASK):
+    for item in items:
+        if task and (held_bytes + item.size_bytes > task_bytes or len(task) >= _MOST_ITEMS_IN_A_TASK):
             yield task
             task, held_bytes = [], 0
         task.append(item)
-        held_bytes += size_bytes
+        held_bytes += item.size_bytes
     if task:
         yield task
 

@@ -7,20 +7,22 @@ what our own workers made.
 from __future__ import annotations
 
 import pickle
+import zlib
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from format.limits import MIB
 from format.value_class import value_class
-from spark_jobs.work.planning import Item, ItemT, Plan, Unit
 from spark_jobs.work.workers import begin_task
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+ItemT = TypeVar("ItemT")
 
 #: ``phase``, ``segment``, ``part`` and ``step`` order the results of a unit.
 RESULT_DDL = "unit INT, phase INT, segment INT, part INT, step INT, payload BINARY"
@@ -51,8 +53,8 @@ class Result:
 
 RowsOf = Callable[[ItemT], Iterator[pa.RecordBatch]]
 Work = Callable[[ItemT], Iterator[Result]]
-#: What one task makes of the results of a unit whose parts other tasks took.
-Merge = Callable[[Unit, Iterator[Result]], Iterator[Result]]
+#: What one task makes of the results of a unit whose parts other tasks read.
+Merge = Callable[[int, Iterator[Result]], Iterator[Result]]
 
 
 def rows_frame(
@@ -60,38 +62,39 @@ def rows_frame(
 ) -> DataFrame:
     """A frame of the rows of all items: one Spark task for each of ``tasks``, which reach the executors as a broadcast.
 
-    ``addresses`` are those whose options the executors have to know.
+    ``addresses`` are those whose options the executors have to know. A worker unpacks its own tasks only: a plan of
+    many units is large.
     """
-    shared = session.sparkContext.broadcast(tasks)
+    shared = session.sparkContext.broadcast([zlib.compress(pickle.dumps(each, protocol=5), 1) for each in tasks])
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begin_task(addresses)
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                for item in shared.value[number]:
+                for item in pickle.loads(zlib.decompress(shared.value[number])):
                     yield from rows_of(item)
 
     return session.range(0, len(tasks), 1, max(len(tasks), 1)).mapInArrow(run, ddl)
 
 
-def results_frame(session: SparkSession, plan: Plan[ItemT], work: Work[ItemT]) -> DataFrame:
-    """A frame of results: one Spark task for each task of the plan."""
-    return rows_frame(session, plan.tasks, plan.addresses, lambda item: as_batches(work(item)), RESULT_DDL)
+def results_frame(
+    session: SparkSession, tasks: list[list[ItemT]], addresses: tuple[str, ...], work: Work[ItemT]
+) -> DataFrame:
+    """A frame of results: one Spark task for each of ``tasks``."""
+    return rows_frame(session, tasks, addresses, lambda item: as_batches(work(item)), RESULT_DDL)
 
 
-def merged_frame(session: SparkSession, results: DataFrame, plan: Plan[Item], merge: Merge) -> DataFrame:
-    """The results, with those of each unit that the plan cut into parts brought together, in order, and merged."""
-    if not plan.has_parts:
+def merged_frame(
+    session: SparkSession, results: DataFrame, split: frozenset[int], addresses: tuple[str, ...], merge: Merge
+) -> DataFrame:
+    """The results, with those of each unit in ``split`` brought together, in order, and merged."""
+    if not split:
         return results
-    split = {unit.number: unit for unit in plan.units if unit.segments}
-    shared = session.sparkContext.broadcast(split)
-    addresses = plan.addresses
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begin_task(addresses)
         for number, of_unit in groupby(results_in(batches), key=lambda each: each.unit):
-            unit = shared.value.get(number)
-            yield from as_batches(of_unit if unit is None else merge(unit, of_unit))  # noqa: B031
+            yield from as_batches(merge(number, of_unit) if number in split else of_unit)  # noqa: B031
 
     mergers = min(len(split), _MERGERS_FOR_EACH_CORE * session.sparkContext.defaultParallelism)
     return results.repartition(mergers, "unit").sortWithinPartitions(*ORDER).mapInArrow(run, RESULT_DDL)

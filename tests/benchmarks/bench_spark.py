@@ -19,9 +19,11 @@ import threading
 import time
 from pathlib import Path
 
-from spark_jobs.scans.verify import VerifyOptions
+from format.scan.cluster import scanned_by
+from format.verbs.verify.verify import verify
+from spark_jobs.requests import Where
 from spark_jobs.session import close_session, open_session
-from spark_jobs.submit import Scan, run
+from spark_jobs.spark_cluster import SparkCluster
 from spark_jobs.work.planning import plan
 
 
@@ -120,14 +122,14 @@ def main() -> None:
     print(f"session started in {time.perf_counter() - started:.1f} s")
     peaks = _Peaks()
     peaks.start()
-    scan = Scan("verify", [given.path], VerifyOptions())
     ratios = []
     for _ in range(given.rounds + 1):
         started = time.perf_counter()
         subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
         by_command = time.perf_counter() - started
         started = time.perf_counter()
-        count = sum(1 for _ in run(scan))
+        with SparkCluster(Where("verify")) as cluster, scanned_by(cluster):
+            count = sum(1 for _ in verify(given.path))
         by_spark = time.perf_counter() - started
         ratios.append(by_command / by_spark)
         print(f"verify {by_command:.2f} s, scan verify {by_spark:.2f} s ({count} results), rate ratio {ratios[-1]:.2f}")

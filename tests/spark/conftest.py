@@ -12,7 +12,9 @@ from typing import Any
 
 import pytest
 
+from kafkalog_cli.main import main
 from spark_jobs.session import SparkMissing, close_session, open_session, require_spark
+from tests.spark.scanning import Printed
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -125,3 +127,16 @@ def damaged_copy(tmp_path_factory: pytest.TempPathFactory, data_dir: Path) -> Pa
             index.write_bytes(b"\0\0\0\1\0\0\0\5" * 3)
     (target / "replication-offset-checkpoint").write_text("0\n1\nnothing 0 5\n")
     return target
+
+
+@pytest.fixture
+def printed(spark: Any, capfd: pytest.CaptureFixture[str]) -> Callable[..., Printed]:
+    """Runs the program in this process, which has a session: exit code, standard output and standard error."""
+
+    def run(*words: object) -> Printed:
+        capfd.readouterr()
+        code = main([str(word) for word in words])
+        captured = capfd.readouterr()
+        return code, captured.out, captured.err
+
+    return run

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import shutil
 from collections.abc import Callable
@@ -13,46 +12,50 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
 
+
 from format import layout
 from format.columns import RECORD
 from format.errors import UnreadableFile
 from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, Limits
+from format.node.target import Target
+from format.rows.record_rows import Row
+from format.scan.drivers import LogByLog
+from format.scan.selected_logs import selected_logs
+from format.scan.selection import EVERYTHING
+from format.verbs.dump.dump import DumpScan, DumpTerms, dumped_rows
 from format.verbs.grep.grep import Criteria
+from format.verbs.grep.lines import Search, found_lines
 from format.verbs.grep.pattern import text_pattern
+from format.verbs.ls.ls import ls
 from format.verbs.verify.verify import Verification, verify
+from spark_jobs import spark_cluster
 from spark_jobs.data_source import KafkaLogReader, _schemas
-from spark_jobs.scans.extract import ExtractOptions
-from spark_jobs.scans.grep import GrepOptions
-from spark_jobs.scans.inventory import InventoryOptions
-from spark_jobs.scans.verify import VerifyOptions
-from spark_jobs.submit import Rows, Scan, run
 from spark_jobs.views.read_options import parse_options
-from spark_jobs.work.planning import Part, plan
+from spark_jobs.work.log_parts import results_of_part
+from spark_jobs.work.units import LogPart, plan_units
 from tests.building import batch, batches, write_segment
+from tests.spark.scanning import scanned
 
 _LIMITS = Limits(max_decompressed_bytes=4096)
 
 
-def _told(scan: Scan) -> list[Any]:
-    return [
-        each
-        for item in run(scan)
-        for each in (item.rows if isinstance(item, Rows) else [item] if isinstance(item, Finding) else ())
-    ]
+VERBS = ("verify", "grep", "dump")
 
 
-def _options(job: str, limits: Limits = _LIMITS) -> Any:
-    return {
-        "verify": VerifyOptions(limits=limits),
-        "grep": GrepOptions(Criteria(text_pattern("")), limits),
-        "extract": ExtractOptions(limits=limits),
-        "inventory": InventoryOptions(limits=limits),
-    }[job]
+def _found(verb: str, path: Path, limits: Limits = _LIMITS, range_bytes: int | None = None) -> list[Any]:
+    """The rows and findings of a verb on Spark."""
+    items: dict[str, Callable[[], Any]] = {
+        "verify": lambda: verify(path, Verification(limits=limits)),
+        "grep": lambda: found_lines([path], Search(Criteria(text_pattern("")), limits=limits)),
+        "dump": lambda: dumped_rows(path, DumpTerms(records=True, limits=limits)),
+        "ls": lambda: ls(path, segments=True, limits=limits),
+    }
+    return [row for item in scanned(items[verb], range_bytes) for row in _rows(item)]
 
 
-def _output(job: str, tmp_path: Path) -> str | None:
-    return str(tmp_path / "out") if job == "extract" else None
+def _rows(item: Any) -> list[Finding | Row]:
+    return list(item.rows) if hasattr(item, "rows") else [item]
 
 
 @pytest.fixture
@@ -66,84 +69,84 @@ def log_dir(tmp_path: Path) -> Path:
     return place
 
 
-@pytest.mark.parametrize("job", ["verify", "grep", "extract"])
-def test_what_changed_since_the_plan_is_told_by_every_job(
-    spark: Any, log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: str
+@pytest.mark.parametrize("verb", VERBS)
+def test_what_changed_since_the_plan_is_reported_by_every_verb(
+    spark: Any, log_dir: Path, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     def plan_and_change(*args: Any, **kwargs: Any) -> Any:
-        made = plan(*args, **kwargs)
+        made = plan_units(*args, **kwargs)
         large = log_dir / "large-0" / f"{0:020d}.log"
         large.write_bytes(large.read_bytes()[:-700])
         shutil.rmtree(log_dir / "small-0", ignore_errors=True)
         (log_dir / "small-1" / f"{0:020d}.log").write_bytes(b"".join(batches(2)))
         return made
 
-    monkeypatch.setattr("spark_jobs.submit.plan", plan_and_change)
-    told = _told(Scan(job, [log_dir], _options(job), range_bytes=8000, output=_output(job, tmp_path)))
-    changed = {Path(each.location.path).name for each in told if getattr(each, "code", "") == "file-changed"}
-    assert {f"{0:020d}.log", "small-0", "small-1"} <= changed
+    monkeypatch.setattr(spark_cluster, "plan_units", plan_and_change)
+    found = _found(verb, log_dir, range_bytes=8000)
+    changed = {Path(each.location.path) for each in found if getattr(each, "code", "") == "file-changed"}
+    assert log_dir / "large-0" / f"{0:020d}.log" in changed
+    assert {"small-0", "small-1"} <= {name for each in changed for name in (each.name, each.parent.name)}
 
 
-@pytest.mark.parametrize("job", ["verify", "grep", "extract"])
-def test_a_bomb_is_a_finding(spark: Any, log_dir: Path, tmp_path: Path, job: str) -> None:
+@pytest.mark.parametrize("verb", VERBS)
+def test_a_bomb_is_a_finding(spark: Any, log_dir: Path, verb: str) -> None:
     bomb = batch(3300, [b"x" * 200_000], codec=layout.CODEC_NAMES.index("gzip"))
     assert len(bomb) < 2000
     write_segment(log_dir / "large-0", 2400, [*batches(300, 2400), bomb, *batches(300, 3301)])
-    told = _told(Scan(job, [log_dir], _options(job), range_bytes=8000, output=_output(job, tmp_path)))
-    bombs = [each for each in told if getattr(each, "code", "") == "limit-exceeded"]
+    found = _found(verb, log_dir, range_bytes=8000)
+    bombs = [each for each in found if getattr(each, "code", "") == "limit-exceeded"]
     assert len(bombs) == 1
     assert "4096" in bombs[0].message
-    if job == "verify":
-        assert told == list(verify(log_dir, Verification(limits=_LIMITS)))
+    if verb == "verify":
+        assert found == list(verify(log_dir, Verification(limits=_LIMITS)))
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-@pytest.mark.parametrize("job", ["verify", "grep", "extract", "inventory"])
-def test_a_file_that_may_not_be_read_is_a_finding(spark: Any, log_dir: Path, tmp_path: Path, job: str) -> None:
+@pytest.mark.parametrize("verb", [*VERBS, "ls"])
+def test_a_file_that_may_not_be_read_is_a_finding(spark: Any, log_dir: Path, verb: str) -> None:
     (log_dir / "small-0" / f"{0:020d}.log").chmod(0)
-    told = _told(Scan(job, [log_dir], _options(job), output=_output(job, tmp_path)))
-    assert "file-unreadable" in {getattr(each, "code", "") for each in told}
+    assert "file-unreadable" in {getattr(each, "code", "") for each in _found(verb, log_dir)}
 
 
-@pytest.mark.parametrize("job", ["grep", "extract"])
+def test_a_log_that_is_appended_to_itself_is_read_once(spark: Any, tmp_path: Path) -> None:
+    """The second copy begins where a part of the log does."""
+    contents = batches(400)
+    write_segment(tmp_path / "t-0", 0, [*contents, *contents])
+    half = sum(map(len, contents))
+    here = [row for item in dumped_rows(tmp_path / "t-0", DumpTerms(records=True)) for row in _rows(item)]
+    assert _found("dump", tmp_path / "t-0", DEFAULT_LIMITS, range_bytes=half) == here
+    assert sum(not isinstance(row, Finding) for row in here) == 1200
+
+
+@pytest.mark.parametrize("verb", ["grep", "dump"])
 def test_a_worker_that_dies_changes_nothing(
-    spark: Any, log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, job: str
+    spark: Any, log_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     mark = tmp_path / "died"
-    module, name = f"spark_jobs.scans.{job}", {"grep": "results_of_part", "extract": "_records"}[job]
-    monkeypatch.setattr(f"{module}.{name}", _dying_once(mark, module, name))
-    told = _told(Scan(job, [log_dir], _options(job), range_bytes=8000, output=_output(job, tmp_path)))
-    assert mark.exists()
-    if job == "extract":
-        table = spark.read.parquet(str(tmp_path / "out" / "records"))
-        rows = sorted((row.topic, row.partition, row.offset) for row in table.collect())
-    else:
-        places = [RECORD.names.index(column) for column in ("topic", "partition", "offset")]
-        rows = [tuple(row[place] for place in places) for row in told]
-    large = [("large", 0, offset) for offset in range(2400)]
-    assert rows == large + [("small", number, offset) for number in (0, 1) for offset in range(15)]
 
-
-def _dying_once(mark: Path, module: str, name: str) -> Callable[..., Any]:
-    real = getattr(importlib.import_module(module), name)
-
-    def work(*args: Any) -> Any:
-        for each in real(*args):
+    def dying_once(*args: Any) -> Any:
+        for each in results_of_part(*args):
             yield each
             if not mark.exists():
                 mark.write_text("")
                 os._exit(9)  # the whole worker, as when the system kills it
 
-    return work
+    monkeypatch.setattr(spark_cluster, "results_of_part", dying_once)
+    found = _found(verb, log_dir, range_bytes=8000)
+    assert mark.exists()
+    places = [RECORD.names.index(column) for column in ("topic", "partition", "offset")]
+    large = [("large", 0, offset) for offset in range(2400)]
+    rows = [tuple(row[place] for place in places) for row in found]
+    assert rows == large + [("small", number, offset) for number in (0, 1) for offset in range(15)]
 
 
-@pytest.mark.parametrize("job", ["verify", "grep", "extract"])
-def test_one_large_segment_is_many_tasks(tmp_path: Path, job: str) -> None:
+def test_one_large_segment_is_many_tasks(tmp_path: Path) -> None:
     log = write_segment(tmp_path / "t-0", 0, batches(1))
     os.truncate(log, 1 << 30)  # a hole
-    made = plan([tmp_path / "t-0"], splits=_options(job).splits)
+    scan: LogByLog[Any, Any] = LogByLog(DumpScan(DumpTerms(records=True)))
+    made = plan_units(scan, list(selected_logs(Target(tmp_path / "t-0"), EVERYTHING)), parallelism=2)
     assert len(made.tasks) == 16
-    assert all(isinstance(item, Part) for task in made.tasks for item in task)
+    assert all(isinstance(item, LogPart) for task in made.tasks for item in task)
 
 
 def test_an_index_that_points_into_a_batch_does_no_harm(spark: Any, tmp_path: Path) -> None:
@@ -156,12 +159,9 @@ def test_an_index_that_points_into_a_batch_does_no_harm(spark: Any, tmp_path: Pa
         index += number.to_bytes(4, "big") + (position + content.index(inner)).to_bytes(4, "big")
         position += len(content)
     log.with_suffix(".index").write_bytes(index)
-    found = _told(Scan("grep", [tmp_path / "t-0"], _options("grep", DEFAULT_LIMITS), range_bytes=9000))
+    found = _found("grep", tmp_path / "t-0", DEFAULT_LIMITS, range_bytes=9000)
     offset = RECORD.names.index("offset")
     assert [row[offset] for row in found if not isinstance(row, Finding)] == list(range(40))
-    list(run(Scan("extract", [tmp_path / "t-0"], ExtractOptions(), output=str(tmp_path / "out"), range_bytes=9000)))
-    read = spark.read.parquet(str(tmp_path / "out" / "records"))
-    assert sorted(row.offset for row in read.select("offset").collect()) == list(range(40))
 
 
 # -- the data source -----------------------------------------------------------------------------------------

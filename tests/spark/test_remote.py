@@ -16,25 +16,25 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
 
+
+import pyarrow.parquet as pq
+
 from format.errors import InputError, OutputInsideSource
 from format.findings import Finding
 from format.io import remote_files
 from format.io.remote_path import path_of
 from format.rows.record_rows import RowBlock
 from format.verbs.dump.dump import dump
-from format.verbs.grep.grep import Criteria
-from format.verbs.grep.pattern import text_pattern
 from format.verbs.ls.ls import ls
 from format.verbs.verify.verify import verify
+from spark_jobs import spark_cluster
 from spark_jobs.data_source import KafkaLogDataSource
-from spark_jobs.scans.extract import ExtractOptions
-from spark_jobs.scans.grep import GrepOptions
-from spark_jobs.scans.inventory import InventoryOptions
-from spark_jobs.scans.verify import VerifyOptions
-from spark_jobs.submit import Rows, Scan, run
+from spark_jobs.report import check_output
 from spark_jobs.work.planning import plan
+from spark_jobs.work.units import plan_units
 from tests.building import batches, write_segment
 from tests.corpora import REPOSITORY
+from tests.spark.scanning import Printed, scanned
 
 Upload = Callable[[Path, str], str]
 
@@ -109,38 +109,41 @@ def test_file_addresses_are_paths(damaged_copy: Path) -> None:
 
 
 def test_scan_verify(spark_and_store: Any, address: str, some_damaged: Path) -> None:
-    got = _told(Scan("verify", [path_of(address)], VerifyOptions(), range_bytes=4000))
+    got = scanned(lambda: verify(path_of(address)), 4000)
     assert got == _moved(verify(some_damaged), some_damaged, address)
     assert len(got) > 10
 
 
-def _told(scan: Scan) -> list[Any]:
-    return [
-        each
-        for item in run(scan)
-        for each in (item.rows if isinstance(item, Rows) else [item] if isinstance(item, Finding) else ())
-    ]
-
-
-@pytest.mark.parametrize("job", ["inventory", "grep"])
-def test_scan_inventory_and_grep(spark_and_store: Any, address: str, some_damaged: Path, job: str) -> None:
-    options = InventoryOptions() if job == "inventory" else GrepOptions(Criteria(text_pattern("e")))
-    there = _told(Scan(job, [path_of(address)], options, range_bytes=4000))
-    here = _told(Scan(job, [some_damaged], options, range_bytes=4000))
-    assert list(map(repr, there)) == [repr(each) for each in _moved(here, some_damaged, address)]
-    assert len(there) > 15
+@pytest.mark.parametrize("words", ["ls", "grep e", "dump --records", "verify"])
+def test_scan_verbs(
+    spark_and_store: Any,
+    address: str,
+    some_damaged: Path,
+    words: str,
+    printed: Callable[..., Printed],
+) -> None:
+    there = printed("scan", *words.split(), address, "--range-size", "4000", "--format", "jsonl")
+    here = printed("scan", *words.split(), some_damaged, "--format", "jsonl")
+    assert there[1].splitlines() == here[1].replace(str(some_damaged), address).splitlines()
+    assert len(there[1].splitlines()) > 15
 
 
 def test_scan_extract_and_the_data_source(
-    spark_and_store: Any, address: str, some_damaged: Path, tmp_path: Path
+    spark_and_store: Any,
+    address: str,
+    some_damaged: Path,
+    tmp_path: Path,
+    printed: Callable[..., Printed],
 ) -> None:
     spark = spark_and_store
-    findings = _told(Scan("extract", [path_of(address)], ExtractOptions(), output=f"{tmp_path}/out", range_bytes=4000))
-    assert findings
+    code, out, _ = printed("scan", "extract", address, "--output", f"{tmp_path}/out", "--format", "jsonl")
+    assert code == 1
     spark.dataSource.register(KafkaLogDataSource)
     blocks = [each for each in dump(some_damaged, records=True) if isinstance(each, RowBlock)]
     expected = sum(len(list(each.rows)) for each in blocks if each.schema.type == "record")
-    assert spark.read.parquet(f"{tmp_path}/out/records").count() == expected
+    assert json.loads(out.splitlines()[-1])["counts"]["records"] == expected
+    written = spark.read.option("pathGlobFilter", "*.parquet").parquet(f"{tmp_path}/out")
+    assert written.count() == expected
     frame = spark.read.format("kafkalog").option("includeControl", True).load(address)
     assert frame.count() == expected
     deep = spark.read.format("kafkalog").option("recursiveFileLookup", True).option("includeControl", True)
@@ -155,7 +158,7 @@ def test_options_behind_an_address_reach_the_workers(
     address = f"s3a://logs/node-1/users-0?endpoint_override={host}&scheme=http&region=us-east-1"
     remote_files.know([address])
     assert any(each.startswith("s3a://logs/?endpoint_override=") for each in plan([path_of(address)]).addresses)
-    got = [each for each in run(Scan("verify", [path_of(address)], VerifyOptions())) if isinstance(each, Finding)]
+    got = scanned(lambda: verify(path_of(address)))
     assert got == _moved(verify(some_damaged / "users-0"), some_damaged, "s3a://logs/node-1")
 
 
@@ -167,13 +170,13 @@ def test_a_file_written_anew_since_it_was_planned(
     address = upload(tmp_path, "anew")
 
     def plan_and_change(*args: Any, **kwargs: Any) -> Any:
-        made = plan(*args, **kwargs)
+        made = plan_units(*args, **kwargs)
         time.sleep(1.1)  # a store tells times in seconds
         upload(tmp_path / "t-0", "anew/t-0")
         return made
 
-    monkeypatch.setattr("spark_jobs.submit.plan", plan_and_change)
-    got = _told(Scan("verify", [path_of(address)], VerifyOptions()))
+    monkeypatch.setattr(spark_cluster, "plan_units", plan_and_change)
+    got = scanned(lambda: verify(path_of(address)))
     changed = [each for each in got if each.code == "file-changed"]
     assert [(each.location.path, each.message) for each in changed] == [
         (f"{address}/t-0", "it was written anew after the work was planned")
@@ -190,14 +193,21 @@ def test_what_cannot_be_had_is_said(store: str) -> None:
             plan([path_of(address)])
 
 
-def test_a_report_is_not_written_into_a_store_that_is_read(
-    spark_and_store: Any, upload: Upload, tmp_path: Path
-) -> None:
-    write_segment(tmp_path / "t-0", 0, batches(2))
-    address = upload(tmp_path, "inside")
+def test_a_report_is_not_written_into_a_store_that_is_read() -> None:
     for output in ("s3a://logs/inside/report", "s3://logs/inside", "s3://logs"):
         with pytest.raises(OutputInsideSource):
-            _told(Scan("verify", [path_of(address)], VerifyOptions(), output=output))
+            check_output(output, [path_of("s3://logs/inside")])
+
+
+def test_a_report_in_a_store(
+    spark_and_store: Any, address: str, some_damaged: Path, printed: Callable[..., Printed]
+) -> None:
+    for _ in range(2):
+        assert printed("scan", "verify", address, "--output", "s3://logs/report")[0] == 1
+    findings = printed("scan", "verify", some_damaged, "--format", "jsonl")[1].splitlines()[:-1]
+    system, root = remote_files.writable_store("s3://logs/report")
+    table = pq.read_table(f"{root}/findings/broker_id=1/verify.parquet", filesystem=system)
+    assert table.num_rows == len(findings)
 
 
 def test_the_command(address: str, some_damaged: Path) -> None:

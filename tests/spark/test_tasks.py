@@ -34,7 +34,7 @@ def test_large_results_travel_in_batches_of_their_own() -> None:
 
 _PROGRAM = """
 import gc, sys
-from spark_jobs.scans import verify
+from spark_jobs.work import log_parts
 from spark_jobs.work.tasks import Result, as_batches, results_in
 from spark_jobs.work.workers import begin_task
 counts = []

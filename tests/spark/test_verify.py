@@ -13,28 +13,24 @@ import pytest
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kafkalog[spark]'")
 
 from format.findings import Finding
+from format.node.checkpoints import Checkpoints
+from format.verbs.verify.units import PartitionDirectory, VerifyScan
 from format.verbs.verify.verify import Coverage, Verification
 from format.verbs.verify.verify import verify as verify_path
 from format.verbs.verify.walk import Level
-from spark_jobs import submit
-from spark_jobs.scans.verify import VerifyOptions
-from spark_jobs.submit import Scan, run
-from spark_jobs.work.planning import plan
+from spark_jobs import spark_cluster
+from spark_jobs.work.units import LogPart, plan_units
 from tests.building import batches, write_segment
 from tests.corpora import Corpus
+from tests.spark.scanning import scanned
 
 
 def _by_spark(
     *paths: Path, level: Level = Level.FULL, range_bytes: int | None = None
 ) -> tuple[list[Finding], Coverage]:
-    findings: list[Finding] = []
-    coverage = Coverage()
-    for told in run(Scan("verify", paths, VerifyOptions(level), range_bytes=range_bytes)):
-        if isinstance(told, Finding):
-            findings.append(told)
-        elif isinstance(told, Coverage):
-            coverage.add(told)
-    return findings, coverage
+    terms = Verification(level)
+    findings = scanned(lambda: (found for path in paths for found in verify_path(path, terms)), range_bytes)
+    return findings, terms.coverage
 
 
 def _by_hand(*paths: Path, level: Level = Level.FULL) -> tuple[list[Finding], Coverage]:
@@ -60,7 +56,7 @@ def test_many_results_are_fetched_partition_by_partition(
     spark: Any, damaged_copy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     at_once, _ = _by_spark(damaged_copy, range_bytes=5000)
-    monkeypatch.setattr(submit, "_MOST_BYTES_AT_ONCE", 0)
+    monkeypatch.setattr(spark_cluster, "_MOST_BYTES_AT_ONCE", 0)
     assert _check(damaged_copy, range_bytes=5000) == at_once
 
 
@@ -88,10 +84,12 @@ def test_a_segment_with_and_without_its_index_is_many_tasks(
     write_segment(partition, 0, batches(3000))
     write_segment(partition, 9000, batches(50, 9000))
     size_bytes = (partition / f"{0:020d}.log").stat().st_size
-    made = plan([partition], range_bytes=size_bytes // 8)
-    assert len(made.units[0].segments) == 2
-    assert made.units[0].segments[0].part_count == 8
+    units = [PartitionDirectory(partition, Checkpoints())]
+    made = plan_units(VerifyScan(), units, parallelism=2, range_bytes=size_bytes // 8)
+    assert len(made.split[0].segments) == 2
+    assert made.split[0].segments[0].part_count == 8
     assert len(made.tasks) >= 8
+    assert all(isinstance(item, LogPart) for task in made.tasks for item in task)
     _check(partition, range_bytes=size_bytes // 8)
 
 
@@ -118,15 +116,15 @@ def test_a_file_that_changed_since_it_was_planned(spark: Any, tmp_path: Path, mo
     write_segment(vanished, 0, batches(20))
 
     def plan_and_change(*args: Any, **kwargs: Any) -> Any:
-        made = plan(*args, **kwargs)
+        made = plan_units(*args, **kwargs)
         content = path.read_bytes()
         path.write_bytes(content[: len(content) // 2 + 5])
         gone.write_bytes(b"".join(batches(10)))
         shutil.rmtree(vanished, ignore_errors=True)
         return made
 
-    monkeypatch.setattr("spark_jobs.submit.plan", plan_and_change)
-    got, _ = _by_spark(partition, other, vanished, range_bytes=10_000)
+    monkeypatch.setattr(spark_cluster, "plan_units", plan_and_change)
+    got, _ = _by_spark(tmp_path, range_bytes=10_000)
     codes = Counter((each.code, Path(each.location.path).name) for each in got)
     assert codes[("file-changed", path.name)] == 1
     assert codes[("file-changed", "u-0")] == 1
@@ -136,17 +134,16 @@ def test_a_file_that_changed_since_it_was_planned(spark: Any, tmp_path: Path, mo
 
 def test_an_executor_that_dies_changes_nothing(spark: Any, damaged_copy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     once = damaged_copy.parent / "died"
-    monkeypatch.setattr("spark_jobs.work.replay.walk_part", _dying_once(once))
-    monkeypatch.setattr("spark_jobs.scans.verify.walk_part", _dying_once(once))
+    monkeypatch.setattr(spark_cluster, "results_of_part", _dying_once(once))
     _check(damaged_copy, range_bytes=2000)
     assert once.exists()
 
 
 def _dying_once(mark: Path) -> Any:
-    from spark_jobs.work.replay import walk_part
+    from spark_jobs.work.log_parts import results_of_part
 
     def walk(*args: Any) -> Any:
-        results = walk_part(*args)
+        results = results_of_part(*args)
         yield next(results)
         if not mark.exists():
             mark.write_text("")

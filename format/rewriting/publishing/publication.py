@@ -136,11 +136,7 @@ class Publication:
         journal.begin(self._job)
 
     def _is_on_disk(self, entry: FileEntry) -> bool:
-        path = self._place_of(entry.path)
-        try:
-            return path.is_file() and path.stat().st_size == entry.size_bytes and _sha256_of(path) == entry.sha256
-        except OSError:
-            return False
+        return is_as_written(self._place_of(entry.path), entry)
 
     def _remove_others(self) -> None:
         """Remove every file of the partial directory that no finished step vouches for."""
@@ -202,6 +198,21 @@ class Publication:
     def files(self) -> dict[str, FileEntry]:
         """The files closed so far, by relative path."""
         return dict(self._files)
+
+    def take_over(self, directory: Path, entries: Iterable[FileEntry]) -> None:
+        """Move files here that another process has written below a directory of this file system, and read back.
+
+        Raises OutputError.
+        """
+        for entry in entries:
+            path = self._place_of(entry.path)
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                os.rename(directory / entry.path, path)
+            except OSError as error:
+                raise output_error("cannot move", directory / entry.path, error) from error
+            self._enter(entry)
+            self.mark_read_back(entry.path)
 
     def leave(self) -> None:
         """For a process that was forked to work for this one: let go of the lock, which only the writer keeps."""
@@ -315,3 +326,11 @@ def _sha256_of(path: Path) -> str:
     fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     with open(fd, "rb", buffering=0) as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def is_as_written(path: Path, entry: FileEntry) -> bool:
+    """Whether a file has the size and the SHA-256 of its entry; this reads all of it."""
+    try:
+        return path.is_file() and path.stat().st_size == entry.size_bytes and _sha256_of(path) == entry.sha256
+    except OSError:
+        return False

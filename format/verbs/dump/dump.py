@@ -97,14 +97,20 @@ def dump(
 
 
 def dumped_rows(
-    path: Path | Target, terms: DumpTerms, *, kind: Kind | None = None, advance: Advance = no_progress
+    path: Path | Target,
+    terms: DumpTerms,
+    *,
+    kind: Kind | None = None,
+    advance: Advance = no_progress,
+    may_stop: bool = False,
 ) -> Iterator[RowBlock | Finding]:
-    """The rows of ``dump``, keys and values decoded where the terms say so."""
+    """The rows of ``dump``, keys and values decoded where the terms say so; ``may_stop`` as in ``scan_logs``."""
     target = target_at(path, kind)
     if target.kind not in LOG_KINDS:
         yield from side_file_blocks(target.path, target.kind, limits=terms.limits)
         return
-    for block in scan_logs(DumpScan(terms), logs_below(target, terms.selection, terms.limits), advance=advance):
+    logs = logs_below(target, terms.selection, terms.limits)
+    for block in scan_logs(DumpScan(terms), logs, advance=advance, may_stop=may_stop):
         if not isinstance(block, LineBlock):
             yield block
 

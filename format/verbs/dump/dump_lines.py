@@ -39,7 +39,8 @@ def dump_lines(
     text = None if style is None or not KERNEL_IS_COMPILED else RowText(style)
     if limit is not None:
         rows = _limited(
-            (block for path in paths for block in dumped_rows(path, terms, kind=kind, advance=advance)), limit
+            (block for path in paths for block in dumped_rows(path, terms, kind=kind, advance=advance, may_stop=True)),
+            limit,
         )
         yield from rows if text is None else in_lines(rows, text, OwnRoom())
         return

@@ -1,87 +1,35 @@
 """extract: the records of logs as files that other programs read, one directory per topic and partition.
 
-The records come from dump's scan, which runs in this process: most of the time goes into writing.
-
-``topic=TOPIC/partition=N/part-00000.SUFFIX``, as Hive, Spark, DuckDB and Arrow name partitions. The path comes from the
-names of the source's directories and never from a record.
+The records come from dump's scan, which runs in this process: most of the time goes into writing. On a cluster each
+partition is a unit, written by the task that reads it.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from format.errors import InputError, KafkaLogError
+from format.files import meta_properties
 from format.findings import Finding
-from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.file_location import location_of_file
 from format.node.log_dir import Kind, LogDir
-from format.node.partition import Partition, parse_partition_dir, read_partition
+from format.node.partition import parse_partition_dir, read_partition
 from format.node.target import Target
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.sources import job_of
 from format.rows.finding_json import finding_as_json, finding_from_json
-from format.rows.record_rows import RowBlock
-from format.scan.progress import Advance, no_progress
-from format.scan.selected_logs import selected_bytes
-from format.scan.selection import EVERYTHING, Selection
-from format.value_class import value_class
-from format.verbs.dump.dump import DumpTerms, dumped_rows
-from format.verbs.extract.files import ExtractedFile, FileFormat, RecordFile
+from format.scan.cluster import Cluster, current_cluster
+from format.verbs.extract.files import ExtractedFile
+from format.verbs.extract.terms import Extraction, ExtractSource, Key
+from format.verbs.extract.units import ExtractScan, ExtractUnit, PartitionDone, extract_unit
 
-#: The name that Hive gives the partition of rows without a value.
-NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
-
-Key = tuple[str | None, int | None]
-
-
-@dataclass(slots=True)
-class Extraction:
-    """The terms of one run.
-
-    ``left_out`` lists what is left out on purpose, ``unread`` what exists but cannot be read.
-    """
-
-    file_format: FileFormat
-    selection: Selection = EVERYTHING
-    limits: Limits = DEFAULT_LIMITS
-    records_per_file: int | None = None
-    bytes_per_file: int | None = None
-    advance: Advance = no_progress
-    left_out: list[str] = field(default_factory=list)
-    unread: list[Finding] = field(default_factory=list)
-
-
-@value_class
-class ExtractSource:
-    """The source of one topic and partition: a partition directory, or a log file."""
-
-    key: Key
-    path: Path
-    kind: Kind
-
-    def bytes_to_read(self, selection: Selection) -> int:
-        """Bytes of the logs that may hold what is selected."""
-        return selected_bytes([Target(self.path, self.kind)], selection)
-
-    @property
-    def files(self) -> list[Path]:
-        """The paths to read: the file, or the directory and the files of its segments."""
-        if self.kind is Kind.LOG:
-            return [self.path]
-        return [self.path, *(file for each in self._partition.segments for file in each.files.values())]
-
-    @property
-    def _partition(self) -> Partition:
-        """The partition; empty if the directory cannot be listed, which is reported when it is read."""
-        try:
-            return read_partition(self.path)
-        except KafkaLogError:
-            return Partition(self.path)
+__all__ = ["ExtractSource", "Extraction", "extract", "extract_job", "extract_sources"]
 
 
 def extract_sources(paths: Sequence[Path], terms: Extraction) -> list[ExtractSource]:
@@ -109,26 +57,48 @@ def extract_sources(paths: Sequence[Path], terms: Extraction) -> list[ExtractSou
             raise InputError(
                 "holds no records to extract: give log directories, partitions or .log files", Location(str(path))
             )
+    found = _by_broker(found)
     _check_for_doubles(found)
     return found
 
 
 def _sources_in(log_dir: LogDir, terms: Extraction) -> Iterator[ExtractSource]:
+    broker_id = _node_id(log_dir)
     for directory in log_dir.partitions:
         topic, number, mark = parse_partition_dir(directory.name) or (None, None, None)
         if mark is None:
-            yield ExtractSource((topic, number), directory, Kind.PARTITION)
+            yield ExtractSource((topic, number), directory, Kind.PARTITION, broker_id)
         else:
             terms.left_out.append(f"{directory.name}: marked {mark}; give it by itself to extract it")
 
 
+def _node_id(log_dir: LogDir) -> int | None:
+    if log_dir.meta_properties is None:
+        return None
+    try:
+        return meta_properties.read(log_dir.meta_properties).node_id
+    except KafkaLogError:
+        return None
+
+
+def _by_broker(sources: list[ExtractSource]) -> list[ExtractSource]:
+    """The sources, those of each broker in a directory of its own where several brokers have the same partition."""
+    brokers: dict[Key, set[int]] = {}
+    for source in sources:
+        if source.broker_id is not None:
+            brokers.setdefault(source.key, set()).add(source.broker_id)
+    if all(len(each) < 2 for each in brokers.values()):
+        return [replace(each, broker_id=None) for each in sources]
+    return sources
+
+
 def _check_for_doubles(sources: list[ExtractSource]) -> None:
-    directories: dict[Key, str] = {}
+    directories: dict[str, str] = {}
     seen: set[str] = set()
     for source in sources:
         real = os.path.realpath(source.path)
         directory = os.path.dirname(real) if source.kind is Kind.LOG else real
-        other = directories.setdefault(source.key, directory)
+        other = directories.setdefault(source.directory, directory)
         if other != directory:
             topic, partition = source.key
             name = "files outside partition directories" if topic is None else f"{topic}-{partition}"
@@ -148,110 +118,71 @@ def extract(
     Records of batches with a wrong CRC are left out. Raises OutputError.
     """
     yield from terms.unread
-    files: list[ExtractedFile] = []
-    by_key: dict[Key, list[ExtractSource]] = {}
+    by_directory: dict[str, list[ExtractSource]] = {}
     for source in sources:
-        by_key.setdefault(source.key, []).append(source)
-    for key, of_partition in by_key.items():
-        step = directory_of(key)
-        if publication.is_step_finished(step):
-            result = publication.step_result(step)
+        by_directory.setdefault(source.directory, []).append(source)
+    units = [ExtractUnit(directory, tuple(each)) for directory, each in by_directory.items()]
+    files: list[ExtractedFile] = []
+    cluster = current_cluster()
+    left = [each for each in units if not publication.is_step_finished(each.directory)]
+    made = _here(left, publication, terms) if cluster is None else _on(cluster, left, publication, terms)
+    for unit in units:
+        if publication.is_step_finished(unit.directory):
+            result = publication.step_result(unit.directory)
             yield from map(finding_from_json, result["findings"])
-            made = [ExtractedFile(**values) for values in result["files"]]
-            yield from made
-            terms.advance(sum(each.bytes_to_read(terms.selection) for each in of_partition))
-        else:
-            made = yield from _extract_partition(key, of_partition, publication, terms)
-        files += made
+            done = [ExtractedFile(**values) for values in result["files"]]
+            yield from done
+            files += done
+            terms.advance(sum(each.bytes_to_read(terms.selection) for each in unit.sources))
+            continue
+        findings: list[Finding] = []
+        for item in made:
+            if isinstance(item, PartitionDone):
+                break
+            if isinstance(item, Finding):
+                findings.append(item)
+            else:
+                files.append(item)
+            yield item
+        publication.finish_step(
+            unit.directory,
+            {
+                "files": [each.as_json() for each in files if each.path.startswith(f"{unit.directory}/")],
+                "findings": [finding_as_json(each) for each in findings],
+            },
+        )
     publication.finish({"files_of_records": [each.as_json() for each in files]})
 
 
-def _extract_partition(
-    key: Key, sources: Sequence[ExtractSource], publication: Publication, terms: Extraction
-) -> Generator[Finding | ExtractedFile, None, list[ExtractedFile]]:
-    """Extract one topic and partition as one step of the publication; returns the files written."""
-    work = _PartitionWork(key, publication, terms)
-    asked = DumpTerms(records=True, selection=terms.selection, limits=terms.limits)
-    findings: list[Finding] = []
-    try:
-        for source in sources:
-            for item in dumped_rows(source.path, asked, kind=source.kind, advance=terms.advance):
-                if isinstance(item, Finding):
-                    findings.append(item)
-                    yield item
-                else:
-                    work.take(item)
-                yield from work.finished()
-        work.end_file()
-        yield from work.finished()
-    finally:
-        work.discard()
-    publication.finish_step(
-        directory_of(key),
-        {"files": [each.as_json() for each in work.files], "findings": [finding_as_json(each) for each in findings]},
+def _here(
+    units: Sequence[ExtractUnit], publication: Publication, terms: Extraction
+) -> Iterator[Finding | ExtractedFile | PartitionDone]:
+    """Extract partitions in this process, each as one step of the publication."""
+    for unit in units:
+        yield from extract_unit(unit, publication, terms)
+
+
+def _on(
+    cluster: Cluster, units: Sequence[ExtractUnit], publication: Publication, terms: Extraction
+) -> Iterator[Finding | ExtractedFile | PartitionDone]:
+    """The same on a cluster, whose tasks write beside the files of the publication, which then takes them over."""
+    scan = ExtractScan(
+        publication.path.absolute(),
+        terms.file_format,
+        terms.selection,
+        terms.limits,
+        terms.records_per_file,
+        terms.bytes_per_file,
     )
-    return work.files
+    try:
+        for item in cluster.results(scan, units, terms.advance):
+            if isinstance(item, PartitionDone):
+                publication.take_over(scan.tasks / item.task, item.entries)
+            yield item
+    finally:
+        shutil.rmtree(scan.tasks, ignore_errors=True)
 
 
 def extract_job(paths: Sequence[Path], sources: Sequence[ExtractSource], **options: Any) -> dict[str, Any]:
     """The description of a run, for its manifest and for resuming."""
     return job_of("extract", options, paths, (file for each in sources for file in each.files))
-
-
-def directory_of(key: Key) -> str:
-    """The directory of a topic and partition in the output."""
-    topic, partition = (NO_PARTITION if each is None else each for each in key)
-    return f"topic={topic}/partition={partition}"
-
-
-class _PartitionWork:
-    """The files of one topic and partition, one open at a time."""
-
-    def __init__(self, key: Key, publication: Publication, terms: Extraction) -> None:
-        self.files: list[ExtractedFile] = []
-        self._key = key
-        self._publication = publication
-        self._terms = terms
-        self._open: RecordFile | None = None
-        self._told = 0
-
-    def take(self, block: RowBlock) -> None:
-        for portion in self._terms.file_format.portions(block):
-            self._write(portion)
-
-    def _write(self, portion: object) -> None:
-        file_format, terms = self._terms.file_format, self._terms
-        rest = portion
-        while len(rest):  # type: ignore[arg-type]
-            if self._open is None:
-                self._open = file_format.open(self._publication, self._next_file())
-            part = rest
-            if terms.records_per_file is not None:
-                part, rest = file_format.split(rest, terms.records_per_file - self._open.file.record_count)
-            else:
-                rest = ()
-            self._open.write(part)
-            is_full = self._open.file.record_count == terms.records_per_file
-            if is_full or (terms.bytes_per_file is not None and self._open.size_bytes >= terms.bytes_per_file):
-                self.end_file()
-
-    def _next_file(self) -> ExtractedFile:
-        name = f"part-{len(self.files):05d}.{self._terms.file_format.suffix}"
-        return ExtractedFile(f"{directory_of(self._key)}/{name}", *self._key)
-
-    def end_file(self) -> None:
-        """Finish the open file, if there is one."""
-        if self._open is not None:
-            self._open.close()
-            self.files.append(self._open.file)
-            self._open = None
-
-    def finished(self) -> Iterator[ExtractedFile]:
-        """The files that were finished since the last call."""
-        yield from self.files[self._told :]
-        self._told = len(self.files)
-
-    def discard(self) -> None:
-        if self._open is not None:
-            self._open.discard()
-            self._open = None

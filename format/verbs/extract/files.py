@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 from format.columns import EXTRACTED_FILE, RECORD, RowSchema
@@ -11,7 +12,6 @@ from format.errors import OutputError
 from format.limits import MIB
 from format.location import Location
 from format.rewriting.publishing.new_file import NewFile
-from format.rewriting.publishing.publication import Publication
 from format.rows.record_rows import Row, RowBlock
 from format.value_class import value_class
 
@@ -56,6 +56,18 @@ class ExtractedFile:
         return asdict(self)
 
 
+class Writes(Protocol):
+    """What new files are made in: a publication, or the directory of one task."""
+
+    def create(self, relative_path: str) -> NewFile:
+        """A new file. Raises OutputError."""
+        ...
+
+    def place_of(self, relative_path: str) -> Path:
+        """Where a file is now."""
+        ...
+
+
 #: Some records on their way into a file: rows, or an Arrow record batch.
 Portion = Any
 
@@ -93,7 +105,7 @@ class FileFormat(Protocol):
         """The first ``records`` records, and the rest."""
         ...
 
-    def open(self, publication: Publication, file: ExtractedFile) -> RecordFile: ...
+    def open(self, publication: Writes, file: ExtractedFile) -> RecordFile: ...
 
 
 # -- text ----------------------------------------------------------------------------------------------------
@@ -128,16 +140,14 @@ class TextFormat:
     def split(self, portion: Sequence[Row], records: int) -> tuple[Sequence[Row], Sequence[Row]]:
         return portion[:records], portion[records:]
 
-    def open(self, publication: Publication, file: ExtractedFile) -> RecordFile:
+    def open(self, publication: Writes, file: ExtractedFile) -> RecordFile:
         return TextFile(publication, file, self.open_writer)
 
 
 class TextFile:
     """A text file. The publication reads it back when it is finished, and compares its SHA-256."""
 
-    def __init__(
-        self, publication: Publication, file: ExtractedFile, open_writer: Callable[[NewFile], RowWriter]
-    ) -> None:
+    def __init__(self, publication: Writes, file: ExtractedFile, open_writer: Callable[[NewFile], RowWriter]) -> None:
         self.file = file
         self.new_file = publication.create(file.path)
         self.writer = open_writer(self.new_file)
@@ -179,12 +189,12 @@ class ParquetFormat:
     def split(self, portion: pa.RecordBatch, records: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         return portion.slice(0, records), portion.slice(records)
 
-    def open(self, publication: Publication, file: ExtractedFile) -> RecordFile:
+    def open(self, publication: Writes, file: ExtractedFile) -> RecordFile:
         return _ParquetFile(publication, file, self.row_group_bytes)
 
 
 class _ParquetFile:
-    def __init__(self, publication: Publication, file: ExtractedFile, row_group_bytes: int) -> None:
+    def __init__(self, publication: Writes, file: ExtractedFile, row_group_bytes: int) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 

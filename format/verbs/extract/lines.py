@@ -15,11 +15,10 @@ from format.limits import MIB
 from format.location import Location
 from format.log.record_table import RecordTable
 from format.rewriting.publishing.new_file import NewFile
-from format.rewriting.publishing.publication import Publication
 from format.rows.record_rows import RowBlock, record_block
 from format.rows.row_text import LineStyle, RowText
 from format.value_class import value_class
-from format.verbs.extract.files import ExtractedFile, RowWriter, TextFile
+from format.verbs.extract.files import ExtractedFile, RowWriter, TextFile, Writes
 
 if TYPE_CHECKING:
     from format.rows.arrow_csv import CsvLines
@@ -94,9 +93,14 @@ class LinesFormat(_RecordsFormat):
     ) -> None:
         super().__init__(suffix, open_writer, portion_bytes)
         self._text = RowText(style)
+        self._style = style
         self._room = memoryview(bytearray(_ROOM_BYTES))
 
-    def open(self, publication: Publication, file: ExtractedFile) -> LinesFile:
+    def __reduce__(self) -> tuple[type[LinesFormat], tuple[object, ...]]:
+        """A pickle holds what the format was made with."""
+        return LinesFormat, (self.suffix, self._style, self._open_writer, self._portion_bytes)
+
+    def open(self, publication: Writes, file: ExtractedFile) -> LinesFile:
         return LinesFile(publication, file, self._open_writer, self._text, self._room)
 
 
@@ -105,7 +109,7 @@ class LinesFile(_RecordsFile):
 
     def __init__(
         self,
-        publication: Publication,
+        publication: Writes,
         file: ExtractedFile,
         open_writer: Callable[[NewFile], RowWriter],
         text: RowText,
@@ -140,7 +144,7 @@ class CsvFormat(_RecordsFormat):
         super().__init__("csv", open_writer, portion_bytes)
         self._lines = CsvLines(writers)
 
-    def open(self, publication: Publication, file: ExtractedFile) -> CsvFile:
+    def open(self, publication: Writes, file: ExtractedFile) -> CsvFile:
         return CsvFile(publication, file, self._open_writer, self._lines)
 
 
@@ -149,7 +153,7 @@ class CsvFile(_RecordsFile):
 
     def __init__(
         self,
-        publication: Publication,
+        publication: Writes,
         file: ExtractedFile,
         open_writer: Callable[[NewFile], RowWriter],
         lines: CsvLines,

@@ -20,7 +20,7 @@ from format.node.checkpoints import Checkpoints
 from format.node.directory_sizes import DirectorySizes, size_of_files
 from format.node.file_location import location_of_file
 from format.node.log_dir import Kind, LogDir
-from format.node.partition import Partition, read_partition
+from format.node.partition import Partition, key_of_directory, read_partition
 from format.node.partition_surroundings import (
     MAX_BASE_OFFSET,
     interrupted_finding,
@@ -30,10 +30,12 @@ from format.node.partition_surroundings import (
 from format.node.segment import Segment
 from format.node.target import Target, target_at
 from format.rows.record_rows import Row
+from format.scan.cluster import current_cluster
 from format.scan.progress import Advance, no_progress
 from format.value_class import value_class
 from format.verbs.ls.partition_listing import ListedPartition, PartitionListing, list_partition
 from format.verbs.ls.segment_listing import SegmentListing, joined_notes, list_log, list_segment
+from format.verbs.ls.units import ListScan, ListUnit
 
 #: Sort keys. Sizes, counts and times sort the largest first; ties and unknown values sort by name.
 SORT_KEYS = ("name", "size", "segments", "batches", "time")
@@ -132,17 +134,6 @@ def _log_dir(found: LogDir, with_segments: bool, wishes: _Wishes) -> Iterator[Li
     sizes = {each: _sizes(found, each) for each in found.partitions}
     yield (yield from _log_dir_listing(found, checkpoints, sizes.values(), wishes.limits))
 
-    def listed(directory: Path) -> Generator[Finding, None, ListedPartition]:
-        return list_partition(
-            directory,
-            checkpoints,
-            scan=wishes.scan,
-            segments=with_segments,
-            listed=partial(found.partition, directory),
-            limits=wishes.limits,
-            advance=wishes.advance,
-        )
-
     partitions = found.partitions
     if wishes.sort in _CHEAP_SORT_KEYS:
         by_size = {"size": lambda each: sizes[each].log_size_bytes, "segments": lambda each: sizes[each].segment_count}
@@ -151,14 +142,34 @@ def _log_dir(found: LogDir, with_segments: bool, wishes: _Wishes) -> Iterator[Li
         partitions = _sorted(partitions, None, wishes.reverse)
     else:
         every: list[ListedPartition] = []
-        for directory in partitions:
-            every.append((yield from listed(directory)))
+        for item in _listed(found, partitions, checkpoints, with_segments, wishes):
+            if isinstance(item, ListedPartition):
+                every.append(item)
+            else:
+                yield item
         key = _scanned_key(wishes.sort)
         for each in _sorted(every, lambda one: key(one.listing), wishes.reverse):
             yield from _with_segments(each, wishes)
         return
+    for item in _listed(found, partitions, checkpoints, with_segments, wishes):
+        if isinstance(item, ListedPartition):
+            yield from _with_segments(item, wishes)
+        else:
+            yield item
+
+
+def _listed(
+    found: LogDir, partitions: Sequence[Path], checkpoints: Checkpoints, with_segments: bool, wishes: _Wishes
+) -> Iterator[Finding | ListedPartition]:
+    """The partitions in this order, each after its findings."""
+    scan = ListScan(wishes.scan, with_segments, wishes.limits)
+    cluster = current_cluster()
+    if cluster is not None:
+        units = [ListUnit(each, checkpoints.of_partition(key_of_directory(each))) for each in partitions]
+        yield from cluster.results(scan, units, wishes.advance)
+        return
     for directory in partitions:
-        yield from _with_segments((yield from listed(directory)), wishes)
+        yield from scan.listed(ListUnit(directory, checkpoints), partial(found.partition, directory), wishes.advance)
 
 
 def _sizes(log_dir: LogDir, path: Path) -> DirectorySizes:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -25,6 +26,7 @@ from format.rewriting.sources import WriteSources, is_cluster_metadata
 from format.rewriting.written_batches import batch_bytes
 from format.rows.record_rows import Row
 from format.scan.drivers import scan_logs
+from format.scan.folding import with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.value_class import value_class
@@ -147,16 +149,25 @@ def estimate(
     yield from sources.findings
     for partition in sources.partitions.values():
         yield from unread_findings(partition)
-    warm_up(targets, limits)
-    for topic in topic_pieces(sources, sample_bytes):
+    topics = list(topic_pieces(sources, sample_bytes))
+    logs = [LogUnit(each.path, each.location, end=each.end) for topic in topics for each in topic.pieces]
+    items = scan_logs(EstimateScan(tuple(targets), limits), logs, advance=advance)
+    for topic in topics:
         sums = Sums.of(targets)
-        for piece in topic.pieces:
-            yield from measure(piece, sums, limits, advance)
+        left = len(topic.pieces)
+        while left:
+            item = next(items)
+            if isinstance(item, Finding):
+                yield item
+            else:
+                sums.add(item)
+                left -= 1
         yield from estimates(topic.topic, topic.log_bytes, sums)
 
 
-def warm_up(targets: Sequence[Target], limits: Limits = DEFAULT_LIMITS) -> None:
-    """Load the codecs' libraries, so that no measurement has that in it."""
+@cache
+def _warm_up(targets: tuple[Target, ...], limits: Limits) -> None:
+    """Load the codecs' libraries, so that no measurement in this process has that in it."""
     for target in targets:
         if target.codec:
             decompress(target.codec, compress(target.codec, b"warm", level=target.level), magic=2, limits=limits)
@@ -188,9 +199,9 @@ def topic_pieces(sources: WriteSources, sample_bytes: int | None) -> Iterator[To
 
 @value_class
 class EstimateScan:
-    """The scan of an estimate: the parts are the sums of each chunk, the fold passes them on.
+    """The scan of an estimate: the parts are the sums of each chunk, the fold adds them up.
 
-    It is for one process: what it measures is the time that codecs take.
+    A log is for one process: what is measured is the time that codecs take.
     """
 
     targets: tuple[Target, ...]
@@ -202,27 +213,21 @@ class EstimateScan:
 
     def parts(self, opened: OpenedRange) -> Iterator[Sums]:
         """What was measured of each chunk."""
+        _warm_up(self.targets, self.limits)
         for chunk in opened.chunks:
             sums = Sums.of(self.targets)
             _measure(chunk, sums, self.limits)
             yield sums
 
-    def fold(self, log: LogUnit, parts: LogParts[Sums]) -> Iterator[Sums]:
-        """The same."""
-        return parts
-
-
-def measure(
-    piece: Piece, sums: Sums, limits: Limits = DEFAULT_LIMITS, advance: Advance = no_progress
-) -> Iterator[Finding]:
-    """Measure a piece's batches and add to ``sums``; a file that cannot be read gives a finding."""
-    scan = EstimateScan(tuple(each.target for each in sums.measured), limits)
-    log = LogUnit(piece.path, piece.location, end=piece.end)
-    for item in scan_logs(scan, [log], advance=advance):
-        if isinstance(item, Finding):
-            yield item
-        else:
-            sums.add(item)
+    def fold(self, log: LogUnit, parts: LogParts[Sums]) -> Iterator[Sums | Finding]:
+        """A finding where the log cannot be read to its end, and then the sums of what could be."""
+        sums = Sums.of(self.targets)
+        for part in with_last_finding(log, parts):
+            if isinstance(part, Finding):
+                yield part
+            else:
+                sums.add(part)
+        yield sums
 
 
 def estimates(topic: str, log_bytes: int, sums: Sums) -> Iterator[Estimate]:

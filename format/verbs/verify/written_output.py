@@ -7,20 +7,23 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from format import layout
 from format.findings import Finding, Severity
 from format.node.checkpoints import Checkpoints
 from format.node.log_dir import Kind
+from format.node.partition import read_partition
 from format.node.target import Target
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.rewriter import WriteTerms
 from format.rewriting.sources import WriteSources
 from format.scan.drivers import open_driver
 from format.scan.progress import SpanProgress
+from format.verbs.verify.places import verify_partition_dir
 from format.verbs.verify.terms import Verification
-from format.verbs.verify.verify import logs_to_verify, verify, verify_partition_dir
+from format.verbs.verify.verify import logs_to_verify, verify
 from format.verbs.verify.walk import Level
 
 _OffsetRange = tuple[int, int]
@@ -55,7 +58,9 @@ def _findings(publication: Publication, sources: WriteSources, terms: Verificati
         checkpoints = _of_cleaner(Target(partition.path).checkpoints_around(terms.limits))
         logs = list(logs_to_verify(Target(path, Kind.PARTITION)))
         with open_driver(terms.walk, logs, terms.jobs, terms.advance) as driver:
-            yield from verify_partition_dir(path, checkpoints, replace(terms, driver=driver))
+            yield from verify_partition_dir(
+                path, partial(read_partition, path), checkpoints, replace(terms, driver=driver)
+            )
 
 
 def _of_cleaner(checkpoints: Checkpoints) -> Checkpoints:

@@ -1,4 +1,4 @@
-"""kafkalog scan: commands as Spark jobs, over whole directories or on a cluster. A module for each verb."""
+"""kafkalog scan: commands as Spark jobs, over whole directories or on a cluster."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from typing import Any
 
 from kafkalog_cli.command_table import SCANS
-from kafkalog_cli.lazy_group import LazyGroup
+from kafkalog_cli.commands.scan.on_spark import load_scan
+from kafkalog_cli.lazy_group import LazyCommands, LazyGroup
 
 EXAMPLES = (
     ("kafkalog scan verify /var/kafka", "the findings of kafkalog verify, on all cores"),
@@ -23,6 +24,10 @@ class ScanGroup(LazyGroup):
     """The verbs of scan."""
 
     entries = SCANS
+
+    def __init__(self, **keywords: Any) -> None:
+        super().__init__(**keywords)
+        self.commands = LazyCommands(self.entries, load_scan)
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
         """Options may stand before the verb, which they belong to."""

@@ -2,36 +2,36 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import replace
 
-import typer
+from kafkalog_cli.commands.ls import Listed
+from kafkalog_cli.commands.ls import ls as list_here
+from kafkalog_cli.options.guards import DecompressionGuard
+from kafkalog_cli.options.judging import Judging
+from kafkalog_cli.options.output import DocumentOutput
+from kafkalog_cli.options.reading import Reading
+from kafkalog_cli.options.work import Pacing
 
-from format.columns import PARTITION
-from format.value_class import value_class
-from kafkalog_cli.commands.scan.job import Addresses, Job, Where, nothing_more, run_job, show_rows
-from kafkalog_cli.options.guards import Guards
-
-EXAMPLES = (
+SCAN_EXAMPLES = (
     ("kafkalog scan ls /var/kafka", "every partition and segment"),
     ("kafkalog scan ls /var/kafka --output report --batches", "Parquet tables of them, and of all batches"),
 )
 
 
-@value_class
-class Tables:
-    """Which tables are written beside those of partitions and segments."""
+def ls(
+    listed: Listed,
+    reading: Reading,
+    judging: Judging,
+    guard: DecompressionGuard,
+    output: DocumentOutput,
+    pacing: Pacing,
+) -> None:
+    """List partitions and segments, as kafkalog ls --segments does.
 
-    batches: Annotated[bool, typer.Option("--batches", help="A table of all batches too; needs --output.")] = False
-
-
-def ls(paths: Addresses, tables: Tables, where: Where, guards: Guards) -> None:
-    """List partitions and segments, as kafkalog ls --segments does."""
-    from spark_jobs.submit import job_options
-
-    if tables.batches:
-        where.need_tables("--batches")
-    options = job_options("inventory", batches=tables.batches, limits=guards.limits)
-    run_job(Job("inventory", paths, options, PARTITION), where, show_rows, nothing_more)
+    Only batch headers are read: use verify to check CRCs and records.
+    """
+    segments = True if listed.segments is None else listed.segments
+    list_here(replace(listed, segments=segments), reading, judging, guard, output, pacing)
 
 
 inventory = ls

@@ -331,7 +331,7 @@ def test_resume(tmp_path: Path, run_kafkalog_many: RunMany, to: str) -> None:
 def _interrupted(tmp_path: Path, words: tuple[Word, ...], name: str) -> Path:
     """The partial directory of a run that fails when it comes to the partition of that name."""
     from format.errors import OutputError
-    from format.verbs.extract import extract as operation
+    from format.verbs.extract import units as operation
     from kafkalog_cli.main import main
 
     real = operation.dumped_rows

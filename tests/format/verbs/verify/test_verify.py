@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 from format.findings import Finding, Severity
-from format.verbs.verify.verify import MOST_ALIKE, Level, Verification, bytes_to_verify, verify
+from format.verbs.verify.places import MOST_ALIKE
+from format.verbs.verify.verify import Level, Verification, bytes_to_verify, verify
 from tests.building import batch, write_segment
 from tests.corpora import Corpus
 

@@ -1,0 +1,81 @@
+"""What is extracted, and where its records go.
+
+``topic=TOPIC/partition=N/part-00000.SUFFIX``, as Hive, Spark, DuckDB and Arrow name partitions, below ``broker_id=N``
+where several brokers have the same partition. The path comes from the names of the source's directories and never from
+a record.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from format.errors import KafkaLogError
+from format.findings import Finding
+from format.limits import DEFAULT_LIMITS, Limits
+from format.node.log_dir import Kind
+from format.node.partition import Partition, read_partition
+from format.node.target import Target
+from format.scan.progress import Advance, no_progress
+from format.scan.selected_logs import selected_bytes
+from format.scan.selection import EVERYTHING, Selection
+from format.value_class import value_class
+from format.verbs.extract.files import FileFormat
+
+#: The name that Hive gives the partition of rows without a value.
+NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
+
+Key = tuple[str | None, int | None]
+
+
+@dataclass(slots=True)
+class Extraction:
+    """The terms of one run.
+
+    ``left_out`` lists what is left out on purpose, ``unread`` what exists but cannot be read.
+    """
+
+    file_format: FileFormat
+    selection: Selection = EVERYTHING
+    limits: Limits = DEFAULT_LIMITS
+    records_per_file: int | None = None
+    bytes_per_file: int | None = None
+    advance: Advance = no_progress
+    left_out: list[str] = field(default_factory=list)
+    unread: list[Finding] = field(default_factory=list)
+
+
+@value_class
+class ExtractSource:
+    """The source of one topic and partition: a partition directory, or a log file."""
+
+    key: Key
+    path: Path
+    kind: Kind
+    broker_id: int | None = None  # where records of several brokers are kept apart
+
+    @property
+    def directory(self) -> str:
+        """The directory of the records in the output."""
+        topic, partition = (NO_PARTITION if each is None else each for each in self.key)
+        broker = "" if self.broker_id is None else f"broker_id={self.broker_id}/"
+        return f"{broker}topic={topic}/partition={partition}"
+
+    def bytes_to_read(self, selection: Selection) -> int:
+        """Bytes of the logs that may hold what is selected."""
+        return selected_bytes([Target(self.path, self.kind)], selection)
+
+    @property
+    def files(self) -> list[Path]:
+        """The paths to read: the file, or the directory and the files of its segments."""
+        if self.kind is Kind.LOG:
+            return [self.path]
+        return [self.path, *(file for each in self._partition.segments for file in each.files.values())]
+
+    @property
+    def _partition(self) -> Partition:
+        """The partition; empty if the directory cannot be listed, which is reported when it is read."""
+        try:
+            return read_partition(self.path)
+        except KafkaLogError:
+            return Partition(self.path)

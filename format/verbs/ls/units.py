@@ -1,0 +1,66 @@
+"""ls as a scan of units: the partitions of a log directory, each listed by itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+from format.findings import Finding
+from format.limits import DEFAULT_LIMITS, Limits
+from format.node.checkpoints import Checkpoints
+from format.node.partition import Partition
+from format.scan.progress import Advance, no_progress
+from format.scan.protocol import Driver, LogUnit
+from format.value_class import value_class
+from format.verbs.ls.partition_listing import ListedPartition, list_partition
+
+
+@value_class
+class ListUnit:
+    """A partition directory, and the checkpoints around it."""
+
+    path: Path
+    checkpoints: Checkpoints
+
+
+@value_class
+class ListScan:
+    """The listing of partitions: the findings about each, and then the listing."""
+
+    scan: bool = True
+    segments: bool = True
+    limits: Limits = DEFAULT_LIMITS
+
+    @property
+    def walk(self) -> None:
+        """None: headers are read so fast that no log is read in ranges."""
+        return
+
+    def place(self, unit: ListUnit) -> Path:
+        """The partition directory."""
+        return unit.path
+
+    def logs(self, unit: ListUnit) -> tuple[LogUnit, ...]:
+        """None of them."""
+        return ()
+
+    def results(self, unit: ListUnit, driver: Driver[Any]) -> Iterator[Finding | ListedPartition]:
+        """The findings, and the listing."""
+        return self.listed(unit, None, no_progress)
+
+    def listed(
+        self, unit: ListUnit, listed: Callable[[], Partition] | None, advance: Advance
+    ) -> Iterator[Finding | ListedPartition]:
+        """The same; ``listed`` returns the directory where it was listed before."""
+        yield (
+            yield from list_partition(
+                unit.path,
+                unit.checkpoints,
+                scan=self.scan,
+                segments=self.segments,
+                listed=listed,
+                limits=self.limits,
+                advance=advance,
+            )
+        )

@@ -1,0 +1,97 @@
+"""The checks of one place: a log directory's own files, a partition directory, or one file."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
+from pathlib import Path
+
+from format.checks.log_dir_files import check_log_dir_files
+from format.checks.topic_ids import check_topic_ids
+from format.errors import KafkaLogError
+from format.findings import Finding, finding_of
+from format.node.checkpoints import Checkpoints
+from format.node.file_location import location_of_directory
+from format.node.log_dir import Kind, LogDir
+from format.node.partition import Partition
+from format.rows.side_file_rows import side_file_blocks
+from format.verbs.verify.log_checks import verify_kraft_snapshot, verify_lone_segment
+from format.verbs.verify.partition_checks import verify_partition
+from format.verbs.verify.terms import Verification
+from format.verbs.verify.walk import Level
+
+#: Findings of one code in one file that are reported one by one; the rest are counted in the last of them.
+MOST_ALIKE = 100
+
+
+def verify_log_dir_files(log_dir: LogDir, terms: Verification) -> Iterator[Finding]:
+    """Findings for a log directory's own files."""
+    if terms.level is not Level.FULL:
+        return
+    from format.verbs.boot.refusals import refusal_findings  # only here: it takes a fifth of the start of a short run
+
+    checkpoints = log_dir.checkpoints(terms.limits)
+    yield from limited(checkpoints.findings)
+    yield from limited(check_log_dir_files(log_dir, checkpoints, terms.limits))
+    yield from limited(check_topic_ids(log_dir, terms.limits))
+    yield from limited(refusal_findings(log_dir.path, terms.limits))
+    terms.coverage.side_files += len(log_dir.checkpoint_paths) + (log_dir.meta_properties is not None)
+    if log_dir.bootstrap_checkpoint is not None:
+        yield from limited(verify_kraft_snapshot(log_dir.bootstrap_checkpoint, terms))
+
+
+def verify_partition_dir(
+    path: Path, listed: Callable[[], Partition], checkpoints: Checkpoints, terms: Verification
+) -> Iterator[Finding]:
+    """Findings for one partition directory; of ``checkpoints`` only what they say of this partition is used."""
+    try:
+        partition = listed()
+    except KafkaLogError as error:
+        yield finding_of(error, location_of_directory(path))
+        return
+    terms.coverage.partitions += 1
+    yield from limited(verify_partition(partition, checkpoints, terms))
+
+
+def verify_file(path: Path, kind: Kind, terms: Verification) -> Iterator[Finding]:
+    """Findings for one file by itself."""
+    if kind is Kind.LOG:
+        yield from limited(verify_lone_segment(path, terms))
+    elif kind is Kind.KRAFT_SNAPSHOT:
+        yield from limited(verify_kraft_snapshot(path, terms))
+    else:
+        terms.coverage.side_files += 1
+        for item in side_file_blocks(path, kind, limits=terms.limits):
+            if isinstance(item, Finding):
+                yield item
+
+
+def limited(found: Iterable[Finding]) -> Iterator[Finding]:
+    """The findings, with at most MOST_ALIKE of one code in one file reported one by one.
+
+    The rest of them are counted, in a last finding of the same code that says so.
+    """
+    seen: Counter[tuple[str, str]] = Counter()
+    held: dict[tuple[str, str], Finding] = {}
+    for each in found:
+        key = (each.code, each.location.path)
+        seen[key] += 1
+        if seen[key] <= MOST_ALIKE:
+            yield each
+        else:
+            held[key] = each
+    for key, last in held.items():
+        yield more_like_it(last, seen[key] - MOST_ALIKE)
+
+
+def more_like_it(last: Finding, count: int) -> Finding:
+    """One finding for so many that are not reported one by one."""
+    return Finding(
+        code=last.code,
+        severity=last.severity,
+        location=last.location,
+        message=f"{count} more like it in this file, the last: {last.message}",
+        certainty=last.certainty,
+        next_step=last.next_step,
+        lost_offsets=last.lost_offsets,
+    )

@@ -1,0 +1,106 @@
+"""verify as a scan of units: the partitions, files and log directories that a cluster checks where they are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from functools import partial
+from pathlib import Path
+
+from format.errors import KafkaLogError
+from format.findings import Finding
+from format.limits import DEFAULT_LIMITS, Limits
+from format.node.checkpoints import Checkpoints
+from format.node.file_location import location_of_file
+from format.node.log_dir import Kind, read_log_dir
+from format.node.partition import key_of_directory, read_partition
+from format.node.target import Target
+from format.scan.protocol import Driver, LogUnit
+from format.value_class import value_class
+from format.verbs.verify.partition_checks import logs_of_partition
+from format.verbs.verify.places import verify_file, verify_log_dir_files, verify_partition_dir
+from format.verbs.verify.terms import Coverage, Verification
+from format.verbs.verify.walk import Level, LogWalk, WalkedChunk
+
+
+@value_class
+class LogDirFiles:
+    """A log directory's own files."""
+
+    path: Path
+
+
+@value_class
+class PartitionDirectory:
+    """A partition directory, and what the checkpoints around it say of it."""
+
+    path: Path
+    checkpoints: Checkpoints
+
+
+@value_class
+class LoneFile:
+    """A file that is checked by itself."""
+
+    path: Path
+    kind: Kind
+
+
+Unit = LogDirFiles | PartitionDirectory | LoneFile | Finding
+
+
+def units_of(target: Target, limits: Limits) -> Iterator[Unit]:
+    """What is checked of a target, in the order of verify; findings are passed on. Raises as ``Target.kind``."""
+    if target.kind is Kind.PARTITION:
+        yield PartitionDirectory(target.path, target.checkpoints_around(limits))
+        return
+    if target.kind is not Kind.LOG_DIR:
+        yield LoneFile(target.path, target.kind)
+        return
+    yield from target.link_findings()
+    for log_dir in target.log_dirs:
+        # Checkpoints come before the logs: a broker that runs meanwhile only moves the logs' ends past them.
+        checkpoints = log_dir.checkpoints(limits)
+        yield LogDirFiles(log_dir.path)
+        for path in log_dir.partitions:
+            yield PartitionDirectory(path, checkpoints.of_partition(key_of_directory(path)))
+
+
+@value_class
+class VerifyScan:
+    """verify as a scan of units: the findings of each, and then what was covered."""
+
+    level: Level = Level.FULL
+    limits: Limits = DEFAULT_LIMITS
+    partition_count: int | None = None
+
+    @property
+    def walk(self) -> LogWalk:
+        return LogWalk(self.level, self.limits, self.partition_count)
+
+    def place(self, unit: Unit) -> Path | None:
+        """The partition directory or the file."""
+        return unit.path if isinstance(unit, (PartitionDirectory, LoneFile)) else None
+
+    def logs(self, unit: Unit) -> Sequence[LogUnit]:
+        """The logs of a partition; a log that is given by itself."""
+        if isinstance(unit, LoneFile) and unit.kind is Kind.LOG:
+            return (LogUnit(unit.path, location_of_file(unit.path)),)
+        if not isinstance(unit, PartitionDirectory):
+            return ()
+        try:
+            return tuple(logs_of_partition(read_partition(unit.path)))
+        except KafkaLogError:
+            return ()  # verifying the unit reports it
+
+    def results(self, unit: Unit, driver: Driver[WalkedChunk]) -> Iterator[Finding | Coverage]:
+        """The findings, and the coverage."""
+        terms = Verification(self.level, self.limits, Coverage(), driver, self.partition_count)
+        if isinstance(unit, Finding):
+            yield unit
+        elif isinstance(unit, LogDirFiles):
+            yield from verify_log_dir_files(read_log_dir(unit.path), terms)
+        elif isinstance(unit, PartitionDirectory):
+            yield from verify_partition_dir(unit.path, partial(read_partition, unit.path), unit.checkpoints, terms)
+        else:
+            yield from verify_file(unit.path, unit.kind, terms)
+        yield terms.coverage

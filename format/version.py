@@ -1,0 +1,3 @@
+"""The version of this program."""
+
+VERSION = "0.1.0"  # the same as in pyproject.toml; a test compares them

@@ -1,0 +1,58 @@
+"""The table of all batches beside a listing: written by the executors that read them, and never through the driver."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from format.columns import BATCH
+from format.errors import KafkaLogError
+from format.io.remote_path import path_of
+from spark_jobs.report import Brokers
+from spark_jobs.schemas import BROKER_ID, ddl
+from spark_jobs.watching import watched
+from spark_jobs.work.planning import Item, Plan, plan
+from spark_jobs.work.tasks import rows_frame
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+    from spark_jobs.spark_cluster import SparkCluster
+
+
+def write_batches(cluster: SparkCluster, paths: Sequence[str], output: str, broker_id: int | None) -> None:
+    """Write the table ``batches`` below ``output``, in place of what is there of the same brokers."""
+    session = cluster.session
+    made = plan(
+        [path_of(path) for path in paths],
+        parallelism=session.sparkContext.defaultParallelism,
+        range_bytes=cluster.range_bytes,
+        splits_small=True,
+    )
+    rows = batches_frame(session, made, Brokers.of(paths, broker_id))
+    writer = rows.coalesce(max(session.sparkContext.defaultParallelism, 1)).write
+    writer = writer.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy(BROKER_ID.name)
+    watched(session, "kafkalog batches", lambda: writer.parquet(f"{output}/batches"))
+
+
+def batches_frame(session: SparkSession, made: Plan, brokers: Brokers) -> DataFrame:
+    """Rows of columns.BATCH with the broker's id, of the segments that the plan has; findings report the damage."""
+    from spark_jobs.views.log_views import batches
+    from spark_jobs.views.read_options import ReadOptions
+
+    def rows_of(item: Item) -> Iterator[pa.RecordBatch]:
+        path = item.segment.path if hasattr(item, "segment") else item.path
+        broker_id = brokers.of_path(path)
+        with contextlib.suppress(KafkaLogError):  # the listing reports a file that cannot be read
+            for batch in batches(item, ReadOptions(()), lambda found: None):
+                column = pa.repeat(pa.scalar(broker_id, pa.int64()), batch.num_rows)
+                plain = batch.replace_schema_metadata(None)
+                yield pa.RecordBatch.from_arrays(
+                    [*plain.columns, column], schema=plain.schema.append(pa.field(BROKER_ID.name, pa.int64()))
+                )
+
+    columns = f"{ddl(BATCH)}, `{BROKER_ID.name}` BIGINT"
+    return rows_frame(session, made.tasks, made.addresses, rows_of, columns)

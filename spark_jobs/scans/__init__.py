@@ -1,1 +1,0 @@
-"""The scans: what each makes of a plan on Spark, with the operations of ``format``."""

@@ -1,0 +1,229 @@
+"""Spark as the cluster that scans run on: parts and folds on executors, results in order on the driver."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any
+
+from format.errors import KafkaLogError
+from format.findings import Finding
+from format.limits import MIB
+from format.scan.cluster import ResultT, UnitScan, UnitT, scanned_by
+from format.scan.progress import Advance
+from format.scan.serial import SerialDriver
+from format.value_class import value_class
+from spark_jobs.class_archive import want_class_archive
+from spark_jobs.requests import Where
+from spark_jobs.session import close_session, is_elsewhere, is_session_running, open_session
+from spark_jobs.watching import watched
+from spark_jobs.work.log_parts import FINISHED, ReplayedParts, results_of_part, settled
+from spark_jobs.work.tasks import ORDER, Result, merged_frame, results_frame
+from spark_jobs.work.units import Item, LogPart, UnitPlan, WholeUnit, plan_units
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+#: Results of no more than this are fetched by the driver at once, and not partition by partition.
+_MOST_BYTES_AT_ONCE = 16 * MIB
+#: Findings are put together until a result has this many.
+_FINDINGS_IN_A_RESULT = 500
+
+
+class SparkCluster:
+    """Runs scans on a Spark session, which starts with the first scan that has something to read.
+
+    A context: a session that was not there before is closed at its end.
+    """
+
+    def __init__(self, where: Where) -> None:
+        self._where = where
+        self._session: SparkSession | None = None
+        self._is_ours = False
+
+    @property
+    def session(self) -> SparkSession:
+        """The session; raises SparkMissing where Spark cannot start."""
+        if self._session is None:
+            self._is_ours = not is_session_running()
+            where = self._where
+            self._session = open_session(where.master, where.conf, where.archive)
+        return self._session
+
+    @property
+    def range_bytes(self) -> int | None:
+        """How much of a large log one task reads, None to choose by the total."""
+        return self._where.range_bytes
+
+    def results(self, scan: UnitScan[UnitT, ResultT], units: Sequence[UnitT], advance: Advance) -> Iterator[ResultT]:
+        """The results of all units, in their order. Raises SparkMissing and JobFailed."""
+        if all(scan.place(unit) is None for unit in units):
+            for unit in units:
+                yield from scan.results(unit, _NO_DRIVER)
+            return
+        session = self.session
+        made = plan_units(
+            scan,
+            units,
+            parallelism=session.sparkContext.defaultParallelism,
+            range_bytes=self.range_bytes,
+            is_elsewhere=is_elsewhere(self._where.master),
+        )
+        frame = _frame(session, scan, made)
+        yield from _fetched(session, frame, f"kafkalog {self._where.name}", _share_of(made.total_bytes, advance))
+
+    def close(self, *, is_good: bool = True) -> None:
+        """End a session that was started here; after a good end its classes may be kept for the next one."""
+        if self._session is not None and self._is_ours:
+            if is_good:
+                want_class_archive()
+            close_session(self._session)
+        self._session = None
+
+    def __enter__(self) -> SparkCluster:
+        return self
+
+    def __exit__(self, kind: object, *error: object) -> None:
+        self.close(is_good=kind is None)
+
+
+def _share_of(total_bytes: int, advance: Advance) -> Callable[[float], None]:
+    """Progress in bytes from the share of work that is done, which may fall when more work becomes known."""
+    done_bytes = 0
+
+    def report(share: float) -> None:
+        nonlocal done_bytes
+        now_bytes = int(share * total_bytes)
+        if now_bytes > done_bytes:
+            advance(now_bytes - done_bytes)
+            done_bytes = now_bytes
+
+    return report
+
+
+# -- on executors --------------------------------------------------------------------------------------------
+
+
+def _frame(session: SparkSession, scan: UnitScan[Any, Any], made: UnitPlan) -> DataFrame:
+    """The results of the scan as rows, those of split units folded where their parts were brought together."""
+    split = frozenset(made.split)
+    shared = session.sparkContext.broadcast(made.split) if split else None
+
+    def work(item: Item) -> Iterator[Result]:
+        with scanned_by(None):
+            if isinstance(item, LogPart):
+                yield from results_of_part(item, _walk_of(scan))
+            else:
+                yield from _finished(item.number, _results_of_unit(scan, item))
+
+    def merge(number: int, rows: Iterator[Result]) -> Iterator[Result]:
+        unit = shared.value[number] if shared is not None else made.split[number]
+        with scanned_by(None):
+            driver = ReplayedParts(_walk_of(scan), unit, rows)
+            yield from _finished(number, chain(driver.changes(), scan.results(unit.unit, driver)))
+
+    results = results_frame(session, made.tasks, made.addresses, work)
+    return merged_frame(session, results, split, made.addresses, merge)
+
+
+def _results_of_unit(scan: UnitScan[Any, Any], item: WholeUnit) -> Iterator[Any]:
+    yield from item.changes()
+    yield from scan.results(item.unit, _NO_DRIVER if scan.walk is None else SerialDriver(scan.walk))
+
+
+def _walk_of(scan: UnitScan[Any, Any]) -> Any:
+    if scan.walk is None:
+        raise ValueError("the scan has no walk")
+    return scan.walk
+
+
+@value_class
+class _Findings:
+    """Several findings in one result."""
+
+    found: list[Finding]
+
+
+@value_class
+class _Raised:
+    """The error that a scan ended with, as the last result of a unit: the driver raises it in its place."""
+
+    error: KafkaLogError
+
+
+def _with_error(values: Iterable[Any]) -> Iterator[Any]:
+    try:
+        yield from values
+    except KafkaLogError as error:
+        yield _Raised(error)
+
+
+def _finished(number: int, values: Iterable[Any]) -> Iterator[Result]:
+    """The results of a unit in order, many findings in one."""
+    step = 0
+    held: list[Finding] = []
+    for value in _with_error(values):
+        if isinstance(value, Finding):
+            held.append(value)
+            if len(held) < _FINDINGS_IN_A_RESULT:
+                continue
+        if held:
+            yield Result(number, FINISHED, 0, 0, step, _Findings(held))
+            step, held = step + 1, []
+        if not isinstance(value, Finding):
+            yield Result(number, FINISHED, 0, 0, step, settled(value))
+            step += 1
+    if held:
+        yield Result(number, FINISHED, 0, 0, step, _Findings(held))
+
+
+# -- on the driver -------------------------------------------------------------------------------------------
+
+
+def _fetched(
+    session: SparkSession, frame: DataFrame, description: str, report_share: Callable[[float], None]
+) -> Iterator[Any]:
+    """The values of all results in order; large results reach the driver one partition after the other."""
+    from pyspark import StorageLevel
+
+    results = frame.persist(StorageLevel.DISK_ONLY)
+    try:
+        result_bytes = watched(session, description, lambda: _bytes_of(results), report_share)
+        rows: Iterable[Any]
+        if result_bytes <= _MOST_BYTES_AT_ONCE:
+            rows = sorted(results.collect(), key=lambda row: row[:5])
+        else:
+            rows = results.orderBy(*ORDER).toLocalIterator()
+        for row in rows:
+            value = pickle.loads(row[5])
+            if isinstance(value, _Raised):
+                raise value.error
+            if isinstance(value, _Findings):
+                yield from value.found
+            else:
+                yield value
+    finally:
+        results.unpersist()
+
+
+def _bytes_of(results: DataFrame) -> int:
+    """Work out all results, and say how many bytes their payloads have."""
+    from pyspark.sql.functions import length, sum
+
+    first = results.select(sum(length("payload"))).first()
+    return 0 if first is None or first[0] is None else int(first[0])
+
+
+class _NoDriver:
+    """The driver of scans that read without one."""
+
+    def parts(self, log: Any) -> Any:
+        """No such thing."""
+        raise ValueError("the scan has no walk")
+
+    def close(self) -> None:
+        """Nothing is left open."""
+
+
+_NO_DRIVER = _NoDriver()

@@ -1,0 +1,174 @@
+"""Parts of logs that many tasks read, and the driver that replays them where their unit is folded.
+
+A part that is not plainly sound, or does not begin where the one before it ended, makes the whole log be read once
+more, from its start, where the unit is folded: findings about damage depend on all that stands before it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from format.errors import KafkaLogError
+from format.findings import Finding, finding
+from format.io.source import FileState
+from format.log.batch_chunk import BatchChunk
+from format.log.batch_ranges import BatchRange
+from format.scan.protocol import LogParts, LogUnit, OpenedRange, Walk
+from format.scan.room import OwnRoom
+from format.scan.serial import SerialDriver
+from format.value_class import value_class
+from spark_jobs.work.part_bounds import bounds_of, opened
+from spark_jobs.work.planning import PlannedSegment
+from spark_jobs.work.tasks import Result
+from spark_jobs.work.units import LogPart, SplitUnit
+
+#: The phases of a unit's results: how its parts went comes before what they hold.
+STATUS, PARTS, FINISHED = 0, 1, 2
+
+
+@value_class
+class PartStatus:
+    """How the reading of a part went; ``is_plain`` False means that the log must be read as a whole.
+
+    ``first_offset`` and ``last_offset`` are those of its batches, None where it has none.
+    """
+
+    start: int
+    end: int
+    size_bytes: int
+    is_plain: bool
+    first_offset: int | None = None
+    last_offset: int | None = None
+    change: str | None = None
+
+
+class _SoundChunks:
+    """The chunks of a range as long as they are plainly sound, and what was seen of them."""
+
+    def __init__(self, chunks: Iterable[BatchChunk], position: int) -> None:
+        self._chunks = chunks
+        self.position = position
+        self.first_offset: int | None = None
+        self.last_offset: int | None = None
+        self.is_plain = True
+
+    def __iter__(self) -> Iterator[BatchChunk]:
+        for chunk in self._chunks:
+            table = chunk.table
+            is_damaged = chunk.damage is not None or not table.crc_valid.all()
+            if is_damaged or not table.rises_from(self.last_offset):
+                self.is_plain = False
+                return
+            if len(table):
+                self.position = int(table.end_position[-1])
+                if self.first_offset is None:
+                    self.first_offset = int(table.base_offset[0])
+                self.last_offset = table.last_offset_of(len(table) - 1)
+            yield chunk
+
+
+def results_of_part(item: LogPart, walk: Walk[Any]) -> Iterator[Result]:
+    """What a scan makes of a part, and then how the reading went."""
+    segment, needs = item.segment, walk.needs
+    start = size_bytes = 0
+    seen = _SoundChunks((), 0)
+    is_plain = False  # an error leaves it so: the second reading reports why
+    change = None
+
+    def result(phase: int, step: int, value: Any) -> Result:
+        return Result(segment.unit, phase, segment.number, item.part, step, value)
+
+    try:
+        source, change = opened(segment)
+        with source:
+            size_bytes = source.size_bytes
+            start, end = bounds_of(segment, source, item.part, needs.limits)
+            first = max(start, item.log.whole_range(source, needs.selection).start)
+            seen.position = start
+            if end is not None and first >= end:
+                seen.position = end  # nothing of it is selected
+            elif change is None:
+                batch_range = BatchRange(first, end)
+                seen = _SoundChunks(needs.chunks(source, batch_range), start)
+                read = OpenedRange(item.log, source, batch_range, seen, OwnRoom())
+                for step, part in enumerate(walk.parts(read)):
+                    yield result(PARTS, step, settled(part))
+            is_plain = change is None and seen.is_plain and seen.position == (size_bytes if end is None else end)
+    except KafkaLogError:
+        pass
+    status = PartStatus(start, seen.position, size_bytes, is_plain, seen.first_offset, seen.last_offset, change)
+    yield result(STATUS, 0, status)
+
+
+def settled(value: Any) -> Any:
+    """A result that can be pickled: a view of memory, which is reused, becomes bytes."""
+    return bytes(value) if isinstance(value, memoryview) else value
+
+
+def parts_fit(segment: PlannedSegment, parts: list[PartStatus]) -> bool:
+    """Whether the parts of a log, in order, are all there and plain, make up the log, and have rising offsets."""
+    if len(parts) != segment.part_count or not all(each.is_plain for each in parts):
+        return False
+    starts, ends = [each.start for each in parts], [each.end for each in parts]
+    if starts != [0, *ends[:-1]] or ends[-1] != parts[-1].size_bytes:
+        return False
+    offsets = [each for part in parts for each in (part.first_offset, part.last_offset) if each is not None]
+    return offsets == sorted(offsets) and all(
+        first < second for first, second in zip(offsets[1::2], offsets[2::2], strict=False)
+    )
+
+
+class ReplayedParts:
+    """The driver whose parts other tasks made; logs must be requested in their order.
+
+    ``results`` are those of one unit, in order: how its parts went, then the parts.
+    """
+
+    def __init__(self, walk: Walk[Any], unit: SplitUnit, results: Iterator[Result]) -> None:
+        self._serial: SerialDriver[Any] = SerialDriver(walk)
+        self._segments = {each.path: each for each in unit.segments}
+        self._statuses: dict[int, list[PartStatus]] = {}
+        self._results = results
+        self._ahead: Result | None = None
+        for each in results:
+            if each.phase != STATUS:
+                self._ahead = each
+                break
+            self._statuses.setdefault(each.segment, []).append(each.value)
+
+    def changes(self) -> Iterator[Finding]:
+        """Findings for logs that are not those of the plan."""
+        for segment in self._segments.values():
+            words = {each.change for each in self._statuses.get(segment.number, ()) if each.change}
+            for each in sorted(words):
+                yield finding("file-changed", segment.location, each)
+
+    def parts(self, log: LogUnit) -> LogParts[Any]:
+        """The parts of a log, in order. A log that was not read in parts, or not soundly, is read here."""
+        segment = self._segments.get(str(log.path))
+        statuses = [] if segment is None else self._statuses.get(segment.number, [])
+        if segment is None or segment.is_last != log.is_last_segment or not parts_fit(segment, statuses):
+            return self._serial.parts(log)
+        number = segment.number
+
+        def replayed(parts: LogParts[Any]) -> Iterator[Any]:
+            parts.state = FileState(statuses[-1].size_bytes, 0, (0, 0))
+            yield from self._of_segment(number)
+
+        return LogParts(replayed)
+
+    def _of_segment(self, number: int) -> Iterator[Any]:
+        while True:
+            result = self._ahead or next(self._results, None)
+            self._ahead = None
+            if result is None:
+                return
+            if result.segment > number:
+                self._ahead = result
+                return
+            if result.segment == number:
+                yield result.value
+
+    def close(self) -> None:
+        """Nothing is left open."""

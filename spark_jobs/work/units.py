@@ -1,0 +1,131 @@
+"""Plans of scans: units cut into tasks of about equal bytes, so that one large log is many tasks.
+
+Only names, sizes and times are looked at here. Where a range of a log begins is found by the task that reads it, from
+the segment's index (``part_bounds``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from format.findings import Finding, finding
+from format.io import remote_files
+from format.io.remote_path import is_there
+from format.location import Location
+from format.scan.cluster import UnitScan
+from format.scan.drivers import may_be_shared
+from format.scan.protocol import LogUnit
+from format.value_class import value_class
+from spark_jobs.work.file_states import FileState, state_of_place, words_for_change
+from spark_jobs.work.planning import PlannedSegment, bundled, bytes_of_range, bytes_of_task, part_count_of
+
+
+@value_class
+class WholeUnit:
+    """A unit that one task reads. ``place`` and ``state`` are what it reads, and its size and time when planned."""
+
+    number: int
+    unit: Any
+    place: str | None
+    state: FileState
+
+    @property
+    def size_bytes(self) -> int:
+        return self.state.size_bytes
+
+    def changes(self) -> Iterator[Finding]:
+        """A finding where what lies there is not what was planned; what is gone is reported when it is opened."""
+        if self.place is None:
+            return
+        words = words_for_change(self.place, self.state, state_of_place(self.place))
+        if words is not None and is_there(self.place):
+            location = self.unit.location if isinstance(self.unit, LogUnit) else Location(self.place)
+            yield finding("file-changed", location, words)
+
+
+@value_class
+class LogPart:
+    """One part of a log of a unit."""
+
+    segment: PlannedSegment
+    log: LogUnit
+    part: int
+
+    @property
+    def size_bytes(self) -> int:
+        return self.segment.state.size_bytes // self.segment.part_count
+
+
+@value_class
+class SplitUnit:
+    """A unit whose logs several tasks read."""
+
+    number: int
+    unit: Any
+    segments: tuple[PlannedSegment, ...]
+
+
+Item = WholeUnit | LogPart
+
+
+@dataclass(slots=True)
+class UnitPlan:
+    """The tasks of a scan, and the units that are put together from parts."""
+
+    tasks: list[list[Item]] = field(default_factory=list)
+    split: dict[int, SplitUnit] = field(default_factory=dict)
+    total_bytes: int = 0
+    addresses: tuple[str, ...] = field(default_factory=remote_files.known)  # for the tasks
+
+
+def plan_units(
+    scan: UnitScan[Any, Any],
+    units: Sequence[Any],
+    *,
+    parallelism: int,
+    range_bytes: int | None = None,
+    is_elsewhere: bool = False,
+) -> UnitPlan:
+    """The plan of a scan. A unit of more than two ranges' bytes is read in parts, if the scan can be shared.
+
+    ``is_elsewhere``: the tasks run on hosts with another working directory.
+    """
+    made = UnitPlan()
+    if is_elsewhere:
+        units = [replace(each, path=each.path.absolute()) if isinstance(each, LogUnit) else each for each in units]
+    whole = [_whole(scan, number, unit) for number, unit in enumerate(units)]
+    made.total_bytes = sum(each.size_bytes for each in whole)
+    wanted = bytes_of_range(made.total_bytes, range_bytes)
+    walk = scan.walk
+    is_shared = walk is not None and may_be_shared(walk)
+    items: list[Item] = []
+    for each in whole:
+        logs = scan.logs(each.unit) if is_shared and each.size_bytes > 2 * wanted else ()
+        if not logs:
+            items.append(each)
+            continue
+        segments = tuple(_planned(each.number, number, log, wanted) for number, log in enumerate(logs))
+        made.split[each.number] = SplitUnit(each.number, each.unit, segments)
+        for segment, log in zip(segments, logs, strict=True):
+            items.extend(LogPart(segment, log, part) for part in range(segment.part_count))
+    made.tasks = list(bundled(items, bytes_of_task(made.total_bytes, wanted, parallelism)))
+    return made
+
+
+def _whole(scan: UnitScan[Any, Any], number: int, unit: Any) -> WholeUnit:
+    place: Path | None = scan.place(unit)
+    if place is None:
+        return WholeUnit(number, unit, None, FileState(0, 0))
+    state = state_of_place(str(place))
+    return WholeUnit(number, unit, str(place), state)
+
+
+def _planned(unit: int, number: int, log: LogUnit, range_bytes: int) -> PlannedSegment:
+    state = state_of_place(str(log.path))
+    index = None if log.segment is None or log.segment.offset_index is None else str(log.segment.offset_index)
+    count = part_count_of(state.size_bytes, range_bytes)
+    next_base_offset = None if log.is_last_segment else -1
+    return PlannedSegment(unit, number, str(log.path), log.location, index, state, count, next_base_offset)

@@ -1,0 +1,142 @@
+"""``kafkalog scan VERB`` prints, writes and returns what ``kafkalog VERB`` does, byte for byte."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import runpy
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
+
+from kafkalog_cli.command_table import COMMANDS
+from tests.building import batches, write_segment
+from tests.corpora import REPOSITORY, Corpus
+from tests.spark.scanning import Printed
+
+#: What is run of each verb; a new verb of scan needs a line here.
+WORDS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "ls": (("--segments",), ("--segments", "--sort", "time"), ("--segments", "--no-scan")),
+    "verify": ((), ("--level", "crc")),
+    "dump": (
+        (),
+        ("--records",),
+        ("--records", "--from-offset", "5", "--to-offset", "40"),
+        ("--records", "--limit", "7"),
+    ),
+    "grep": (
+        ("e",),
+        ("--count", "e"),
+        ("--regex", "E", "-i", "--from-offset", "3"),
+        ("--files-with-matches", "e"),
+        ("no such text anywhere",),
+    ),
+}
+#: Those that do not take paths as the others do: they have tests of their own below.
+APART = ("extract", "recompress", "dump-log")
+
+
+def test_every_verb_is_compared() -> None:
+    assert {each.name for each in COMMANDS if each.is_scan} == {*WORDS, *APART}
+
+
+@pytest.mark.parametrize("verb", WORDS)
+@pytest.mark.parametrize("form", ["jsonl", "text"])
+def test_a_verb_prints_what_the_command_prints(
+    verb: str, form: str, printed: Callable[..., Printed], damaged_copy: Path
+) -> None:
+    for words in WORDS[verb]:
+        expected = printed(verb, *words, damaged_copy, "--format", form)
+        assert len(expected[1]) > 60
+        range_size = ("--range-size", "3000") if form == "jsonl" else ()
+        assert printed("scan", verb, *words, damaged_copy, "--format", form, *range_size) == expected, words
+
+
+@pytest.mark.parametrize("verb", WORDS)
+def test_a_verb_on_every_corpus(verb: str, printed: Callable[..., Printed], corpus: Corpus) -> None:
+    words = (*WORDS[verb][0], *corpus.log_dirs[:1], "--format", "jsonl")
+    assert printed("scan", verb, *words, "--range-size", "9000") == printed(verb, *words)
+
+
+@pytest.mark.parametrize("words", [("--print-data-log",), ("--index-sanity-check",)])
+def test_dump_log(words: tuple[str, ...], printed: Callable[..., Printed], damaged_copy: Path) -> None:
+    partition = next(each for each in damaged_copy.iterdir() if each.name.startswith("payments"))
+    files = ",".join(str(each) for each in sorted(partition.iterdir()) if each.suffix in (".log", ".index"))
+    expected = printed("dump-log", *words, "--files", files)
+    assert len(expected[1]) > 100
+    assert printed("scan", "dump-log", *words, "--files", files, "--range-size", "2000") == expected
+
+
+@pytest.mark.parametrize("to", ["parquet", "jsonl", "csv"])
+def test_extract_writes_the_same_files(
+    to: str, printed: Callable[..., Printed], damaged_copy: Path, tmp_path: Path
+) -> None:
+    words = (damaged_copy, "--to", to, "--from-offset", "2", "--format", "jsonl")
+    here = printed("extract", *words, "--output", tmp_path / "here")
+    there = printed("scan", "extract", *words, "--output", tmp_path / "there")
+    assert there[:2] == here[:2]
+    written = _digests(tmp_path / "there")
+    assert written == _digests(tmp_path / "here")
+    assert len(written) > 10
+    assert not list(tmp_path.glob(".there*"))
+
+
+def _digests(root: Path) -> dict[str, str]:
+    return {
+        str(path.relative_to(root)): hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(root.rglob("*"))
+        if path.is_file() and path.name != "manifest.json"
+    }
+
+
+def test_extract_keeps_the_records_of_brokers_apart(printed: Callable[..., Printed], tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    for broker_id in (1, 2):
+        write_segment(store / f"node-{broker_id}" / "t-0", 0, batches(4 * broker_id))
+        properties = f"version=1\nnode.id={broker_id}\ncluster.id=abcdefghijklmnopqrstuw\n"
+        (store / f"node-{broker_id}" / "meta.properties").write_text(properties)
+    code, out, _ = printed("scan", "extract", store, "--output", tmp_path / "out", "--format", "jsonl", "--to", "csv")
+    rows = [json.loads(line) for line in out.splitlines()]
+    assert code == 0, out
+    assert [(row["path"], row["record_count"]) for row in rows if row["type"] == "extracted_file"] == [
+        ("broker_id=1/topic=t/partition=0/part-00000.csv", 12),
+        ("broker_id=2/topic=t/partition=0/part-00000.csv", 24),
+    ]
+
+
+def test_recompress_estimate(printed: Callable[..., Printed], damaged_copy: Path) -> None:
+    for words in ((), ("--codec", "zstd", "--level", "9"), ("--sample", "200000")):
+        here = printed("recompress", "--estimate", damaged_copy, *words, "--format", "jsonl")
+        there = printed("scan", "recompress", "--estimate", damaged_copy, *words, "--format", "jsonl")
+        assert (there[0], _without_times(there[1])) == (here[0], _without_times(here[1]))
+
+
+def _without_times(lines: str) -> str:
+    return re.sub(r'"(de)?compress_(mb_per_s|ms)":\d+', "", lines)
+
+
+ENTRIES = {
+    "verify": [],
+    "inventory": [],
+    "grep": ["no such text anywhere"],
+    "recompress_estimate": ["--whole", "--codec", "none"],
+}
+
+
+@pytest.mark.parametrize("entry", ENTRIES)
+def test_an_entry_for_spark_submit_is_the_command(
+    entry: str, spark: Any, damaged_copy: Path, capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The script that spark-submit is given takes the arguments of ``kafkalog scan`` and prints JSON lines."""
+    script = REPOSITORY / "spark_jobs" / "jobs" / f"{entry}.py"
+    monkeypatch.setattr("sys.argv", [str(script), *ENTRIES[entry], str(damaged_copy)])
+    with pytest.raises(SystemExit) as ended:
+        runpy.run_path(str(script), run_name="__main__")
+    lines = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+    assert lines[-1]["type"] == "summary"
+    assert lines[-1]["exit_code"] == ended.value.code
