@@ -40,18 +40,21 @@ COMMANDS = (
         "kafkalog_cli.commands.producers",
         "Who wrote to partitions: epochs, sequences, gaps, duplicates, batches, codecs.",
         "Diagnose",
+        is_scan=True,
     ),
     CommandEntry(
         "metadata",
         "kafkalog_cli.commands.metadata",
         "Topics, replicas, brokers, configs and ACLs from the metadata log, at any time; what changed when.",
         "Diagnose",
+        is_scan=True,
     ),
     CommandEntry(
         "groups",
         "kafkalog_cli.commands.groups",
         "Where each consumer, share and streams group is, how far behind, and who is in it.",
         "Diagnose",
+        is_scan=True,
     ),
     CommandEntry(
         "compaction",
@@ -83,6 +86,7 @@ COMMANDS = (
         "kafkalog_cli.commands.diff",
         "Where replicas of a partition part, which one is right, and what each election would lose.",
         "Check",
+        is_scan=True,
     ),
     CommandEntry(
         "recompress",

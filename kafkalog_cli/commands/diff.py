@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
-from kafkalog_cli.options.reading import Paths
+from kafkalog_cli.options.reading import Paths, place_of
 from kafkalog_cli.options.work import Work
 
 if TYPE_CHECKING:
@@ -60,7 +60,7 @@ def diff(paths: Paths, output: DocumentOutput, judging: Judging, guards: Guards,
         work.reading(),
         Run("diff", output, judging, paths=paths, main_schema=DIVERGENCE, table_columns=_TABLE_COLUMNS) as run,
     ):
-        targets = [Target(path) for path in paths]
+        targets = [Target(place_of(path)) for path in paths]
         shown = _Shown(run)
         progress = run.progress(lambda: shown.total_bytes)
         for item in diff_of(targets, limits=guards.limits, jobs=work.process_count, advance=progress.advance):

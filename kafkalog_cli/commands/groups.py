@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,7 +11,7 @@ from kafkalog_cli.options.as_of import AsOf
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
-from kafkalog_cli.options.reading import Paths
+from kafkalog_cli.options.reading import Paths, place_of
 from kafkalog_cli.options.work import Work
 from kafkalog_cli.render.shown_columns import ShownColumns
 
@@ -147,7 +146,7 @@ def groups(
             table_columns=_TABLE_COLUMNS,
         ) as run,
     ):
-        reading = GroupsReading([Target(Path(path)) for path in paths], terms)
+        reading = GroupsReading([Target(place_of(path)) for path in paths], terms)
         progress = run.progress(lambda: reading.size_bytes)
         history = CommitHistory(terms.narrowing)
         for item in reading.read(jobs=work.process_count, advance=progress.advance):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from dataclasses import field
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,7 +14,7 @@ from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.parsers import parse_count, parse_positive
-from kafkalog_cli.options.reading import Paths
+from kafkalog_cli.options.reading import Paths, place_of
 from kafkalog_cli.options.work import Pacing
 from kafkalog_cli.render.shown_columns import ShownColumns
 
@@ -120,7 +119,7 @@ def txns(
         pacing.reading(),
         Run("txns", output, judging, paths=paths, main_schema=TRANSACTION, table_columns=_TABLE_COLUMNS) as run,
     ):
-        targets = [Target(Path(path)) for path in paths]
+        targets = [Target(place_of(path)) for path in paths]
         advance = run.progress(lambda: selected_bytes(targets, EVERYTHING)).advance
         reading = read_transactions(targets, terms, advance)
         while True:

@@ -36,9 +36,12 @@ WORDS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("--files-with-matches", "e"),
         ("no such text anywhere",),
     ),
+    "producers": ((),),
+    "metadata": ((), ("--history",)),
+    "groups": ((), ("--history",)),
 }
 #: Those that do not take paths as the others do: they have tests of their own below.
-APART = ("extract", "recompress", "dump-log")
+APART = ("extract", "recompress", "dump-log", "diff")
 
 
 def test_every_verb_is_compared() -> None:
@@ -107,6 +110,11 @@ def test_extract_keeps_the_records_of_brokers_apart(printed: Callable[..., Print
         ("broker_id=1/topic=t/partition=0/part-00000.csv", 12),
         ("broker_id=2/topic=t/partition=0/part-00000.csv", 24),
     ]
+
+
+def test_diff(printed: Callable[..., Printed], damaged_copy: Path, data_dir: Path) -> None:
+    words = (data_dir / "kafka-4.3-single" / "node-1", damaged_copy, "--format", "jsonl")
+    assert printed("scan", "diff", *words) == printed("diff", *words)
 
 
 def test_recompress_estimate(printed: Callable[..., Printed], damaged_copy: Path) -> None:
