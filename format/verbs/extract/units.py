@@ -144,7 +144,7 @@ class _PartitionFiles:
         self._publication = publication
         self._terms = terms
         self._open: RecordFile | None = None
-        self._told = 0
+        self._reported = 0
 
     def take(self, block: RowBlock) -> None:
         for portion in self._terms.file_format.portions(block):
@@ -179,8 +179,8 @@ class _PartitionFiles:
 
     def finished(self) -> Iterator[ExtractedFile]:
         """The files that were finished since the last call."""
-        yield from self.files[self._told :]
-        self._told = len(self.files)
+        yield from self.files[self._reported :]
+        self._reported = len(self.files)
 
     def discard(self) -> None:
         if self._open is not None:
