@@ -727,7 +727,7 @@ PRODUCER = RowSchema(
         Column("last_offset", "int", "offset of its last record"),
         Column("first_sequence", "int", "sequence of its first record that is there, -1 for none"),
         Column("last_sequence", "int", "sequence of its last record, -1 for none"),
-        Column("gap_count", "int", "batches whose sequence leaves some out after the batch before, in the same epoch"),
+        Column("gap_count", "int", "batches whose sequence leaves some out after the batch before, or begins a new epoch above 0"),
         Column("duplicate_count", "int", "batches whose sequence repeats or goes back, in the same epoch"),
         Column("batch_count", "int", "its batches, end markers aside"),
         Column("record_count", "int", "records in them"),

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.codecs import decompress
-from format.errors import InvalidRecord, KafkaLogError
+from format.errors import InvalidRecord, KafkaLogError, LimitExceeded
 from format.kernel.records import RECORD_ERRORS, index_records
 from format.kernel.tables import RESULT_COLUMNS, SPAN_COLUMNS
 from format.limits import DEFAULT_LIMITS, MIB, Limits
@@ -31,6 +31,8 @@ _ERROR, _ERROR_AT, _RECORDS, _END = range(len(RESULT_COLUMNS))
 _PORTION_BYTES = 8 * MIB
 #: A table has no more rows than this, so that a batch of millions of tiny records costs no more memory than others.
 MOST_ROWS = 128 * 1024
+#: A record with more headers is not read: each becomes several objects, however few bytes it has.
+MOST_HEADERS = 1_000_000
 
 
 def record_tables(
@@ -124,6 +126,7 @@ class _Spans:
         spans[:, _SPAN["is_append_time"]] = table.is_append_time
         self._spans = spans
         self._results = np.zeros((len(rows), len(RESULT_COLUMNS)), np.int64)
+        self._limited: dict[int, int] = {}  # batch -> the row from which on its records are left out
         self._read_before = 0  # records of the batch that the last table was cut in
 
     def tables(self, problems: list[RecordProblem]) -> Iterator[RecordTable]:
@@ -153,8 +156,29 @@ class _Spans:
                 is_cut = self._read_before > 0
                 spans[cut, _SPAN["start"]] = results[cut, _END]
                 spans[cut, _SPAN["record_count"]] -= results[cut, _RECORDS]
-            yield RecordTable(self._batches, self._buffer, columns[:read], problems, is_continued, is_cut)
+            records = columns[:read]
+            if (records[:, _COLUMN["header_count"]] > MOST_HEADERS).any() or self._limited:
+                records = self._within_limits(records, problems)
+            yield RecordTable(self._batches, self._buffer, records, problems, is_continued, is_cut)
             problems, first, is_continued = later, cut, is_cut
+
+    def _within_limits(self, records: Int64Column, problems: list[RecordProblem]) -> Int64Column:
+        """The records but those from one with too many headers on, to the end of its batch."""
+        batches = records[:, _COLUMN["batch"]]
+        for row in np.flatnonzero(records[:, _COLUMN["header_count"]] > MOST_HEADERS).tolist():
+            batch = int(batches[row])
+            if batch not in self._limited:
+                count = int(records[row, _COLUMN["header_count"]])
+                message = f"a record has {count} headers, over the limit of {MOST_HEADERS}"
+                place = batch_location(self._where, self._table, int(np.flatnonzero(self._rows == batch)[0]))
+                before = int((batches[:row] == batch).sum())
+                problems.append(RecordProblem(batch, LimitExceeded(message, place), before))
+                self._limited[batch] = row
+        first = np.array([self._limited.get(batch, len(records)) for batch in batches.tolist()])
+        kept: Int64Column = records[np.arange(len(records)) < first]
+        self._limited = dict.fromkeys(self._limited, 0)
+        problems.sort(key=lambda problem: problem.batch)
+        return kept
 
     def _first_unfinished(self, first: int) -> int | None:
         """The first span that a full table stopped."""

@@ -11,8 +11,20 @@ from pathlib import Path
 
 import pytest
 
-from format.log.encode_batches import BatchHeader, encode_message, seal_batch
-from tests.building import BASE_TIMESTAMP, batch
+from format.errors import LimitExceeded
+from format.io.source import FileSource
+from format.log import read_records
+from format.log.encode_batches import (
+    BatchHeader,
+    NewRecord,
+    encode_batch,
+    encode_message,
+    encode_record,
+    encode_varint,
+    seal_batch,
+)
+from format.log.walker import batch_chunks
+from tests.building import BASE_TIMESTAMP, batch, write_segment
 from tests.corpora import REPOSITORY
 from tests.format.payloads import (
     GZIP,
@@ -97,3 +109,23 @@ def test_a_bomb_meets_a_limit(name: str, command: str, tmp_path: Path) -> None:
     assert found.codes == ["limit-exceeded"]
     assert (found.code, found.complete) == (3, False)
     assert found.peak_bytes < MOST_BYTES
+
+
+def with_headers(base_offset: int, count: int) -> bytes:
+    """A batch of two records, the first with so many headers of two bytes."""
+    body = b"\0" + encode_varint(0) * 2 + encode_varint(-1) * 2 + encode_varint(count) + b"\0\1" * count
+    other = encode_record(NewRecord(1, 1, b"k", b"v", ()))
+    records = encode_varint(len(body)) + body + other
+    header = BatchHeader(base_offset=base_offset, last_offset_delta=1, record_count=2)
+    return encode_batch(header, records, codec=4)
+
+
+def test_a_record_of_millions_of_headers_meets_a_limit(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(read_records, "MOST_HEADERS", 1000)
+    log = write_segment(tmp_path / "t-0", 0, [batch(0), with_headers(3, 1000), with_headers(5, 1001), batch(7)])
+    with FileSource(log) as source:
+        tables = [table for chunk in batch_chunks(source) for table in read_records.record_tables(chunk)]
+    assert [offset for table in tables for offset in table.offset.tolist()] == [0, 1, 2, 3, 4, 7, 8, 9]
+    [problem] = [each for table in tables for each in table.problems]
+    assert isinstance(problem.error, LimitExceeded)
+    assert "1001 headers" in str(problem.error)
