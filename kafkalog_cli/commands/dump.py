@@ -12,6 +12,7 @@ from format.value_class import value_class
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
+from kafkalog_cli.options.parsers import parse_positive
 from kafkalog_cli.options.reading import Reading
 from kafkalog_cli.options.selection import Isolation, Rows
 from kafkalog_cli.options.work import Work
@@ -45,6 +46,12 @@ class Depth:
         bool,
         typer.Option("--raw", help="With --records: show internal topics and control records as bytes, not decoded."),
     ] = False
+    last: Annotated[
+        int | None,
+        typer.Option(
+            "--last", metavar="N", parser=parse_positive, help="Show the last N rows of each partition or log."
+        ),
+    ] = None
     isolation: Isolation = field(default_factory=Isolation)
 
 
@@ -70,7 +77,11 @@ def dump(
     from format.verbs.dump.dump_lines import dump_lines
     from kafkalog_cli.line_style import style_of
 
-    terms = DumpTerms(depth.records, depth.isolation.of(rows.range), guards.limits, decodes_internal=not depth.raw)
+    if depth.last is not None and rows.limit is not None:
+        raise typer.BadParameter("give one of --last and --limit")
+    terms = DumpTerms(
+        depth.records, depth.isolation.of(rows.range), guards.limits, decodes_internal=not depth.raw, last=depth.last
+    )
     with (
         work.reading(),
         Run(

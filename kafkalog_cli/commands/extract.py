@@ -100,7 +100,7 @@ def extract(
             found,
             to=extracted.to,
             **asdict(extracted.range),
-            **asdict(extracted.isolation),
+            **({"read_committed": True} if extracted.isolation.read_committed else {}),
             records_per_file=extracted.records_per_file,
             bytes_per_file=extracted.bytes_per_file,
         )

@@ -42,13 +42,15 @@ _RECORD_COST = Cost(batch_s=0.9e-6, byte_s=3e-9, compressed_byte_s=15e-9)
 class DumpTerms:
     """The terms of a dump: batches or records, the selected offsets and times, and the limits.
 
-    ``decodes_internal`` decodes keys and values of internal topics and control records.
+    ``decodes_internal`` decodes keys and values of internal topics and control records. ``last`` shows so many rows of
+    each partition, its last ones.
     """
 
     records: bool = False
     selection: Selection = EVERYTHING
     limits: Limits = DEFAULT_LIMITS
     decodes_internal: bool = False
+    last: int | None = None
 
 
 @value_class

@@ -18,6 +18,7 @@ from format.scan.progress import Advance, no_progress
 from format.scan.room import OwnRoom
 from format.scan.selected_logs import LOG_KINDS
 from format.verbs.dump.dump import DumpScan, DumpTerms, dumped_rows
+from format.verbs.dump.last_rows import last_rows
 from format.verbs.txns.committed_logs import logs_below
 
 
@@ -49,6 +50,10 @@ def dump_lines(
         target = target_at(path, kind)
         if target.kind not in LOG_KINDS:
             yield from side_file_blocks(target.path, target.kind, limits=terms.limits)
+            continue
+        if terms.last is not None:
+            rows = last_rows(target, terms, terms.last)
+            yield from rows if text is None else in_lines(rows, text, OwnRoom())
             continue
         logs = logs_below(target, terms.selection, terms.limits)
         # Rows cost more on their way from another process than it takes to make them.
