@@ -129,6 +129,8 @@ class Rewriter:
     reads_around_errors = True
     #: Whether the other files hold only what is known to be Kafka's, not the bytes of the source.
     knows_all = False
+    #: Whether producer snapshots are made: not where batches are left out on request, as no producer's state fits then.
+    makes_snapshots = True
     #: Whether the files of partitions and of the log directory beside the logs are written.
     writes_side_files = True
     #: A new segment is begun where one would grow past this; None for what an index can address.

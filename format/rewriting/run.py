@@ -140,7 +140,8 @@ class _Run:
             keeps_snapshots = self._rewriter.keeps_snapshots(self._result, self._result.lost_bytes - lost_before)
             carried = yield from self._carried(name, partition, keeps_snapshots)
             # A log given by itself may be a part of its partition; the metadata log has no producers.
-            if not is_cluster_metadata(partition) and not self._is_by_itself(partition):
+            is_part = self._is_by_itself(partition) or not self._rewriter.makes_snapshots
+            if not is_cluster_metadata(partition) and not is_part:
                 rebuild_snapshots(
                     self._publication,
                     partition,

@@ -13,6 +13,7 @@ from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import RowOutput
 from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.reading import check_path
+from kafkalog_cli.options.selection import Range
 from kafkalog_cli.options.work import Work
 from kafkalog_cli.options.writing import Indexing, OutputDirectory, Resumption, Sources
 from kafkalog_cli.runner import Run
@@ -21,6 +22,10 @@ from kafkalog_cli.written_rows import SEGMENT_TABLE_COLUMNS, say_published, show
 EXAMPLES = (
     ("kafkalog redact /mnt/kafka/orders-0 --output shared", "hashes under a random key, which is not kept"),
     ("kafkalog redact /mnt/kafka --output shared --key-file secret", "the same keys give the same hashes next time"),
+    (
+        "kafkalog redact /mnt/kafka/orders-0 --output shared --from-offset 4200 --to-offset 4300",
+        "only the batches of some offsets",
+    ),
     ("kafkalog redact /mnt/kafka/orders-0 --output shared --mode fill --header-names", "nothing but lengths is left"),
 )
 
@@ -57,6 +62,7 @@ class Redacted:
 
 def redact(
     redacted: Redacted,
+    selected: Range,
     resumption: Resumption,
     indexing: Indexing,
     judging: Judging,
@@ -67,13 +73,14 @@ def redact(
     """Copy logs into a new directory, with every key, value and header value replaced by other bytes of equal length.
 
     Offsets, timestamps, sizes, nulls, producers and batch boundaries stay, so that the copy can be shared and still be
-    examined. What cannot be read cannot be redacted: it is left out, with a finding. Topic names stay.
+    examined. What cannot be read cannot be redacted: it is left out, with a finding. Topic names stay. With a range,
+    whole batches are copied: those with a record in it.
     """
     from format.columns import WRITTEN_SEGMENT
     from format.rewriting.rewriter import PASSES
     from format.rewriting.sources import read_write_sources
     from format.rewriting.written_segments import RewritingResult
-    from format.verbs.redact.redact import Redaction
+    from format.verbs.redact.redact import Redaction, selected_sources
     from format.verbs.redact.redact import redact as redact_sources
     from format.verbs.redact.replacements import Mode, Redactor
 
@@ -86,6 +93,7 @@ def redact(
     asked = Redaction(
         redactor=redactor,
         with_header_names=redacted.header_names,
+        selection=selected.selection,
         limits=guards.limits,
         interval_bytes=indexing.interval_bytes,
         jobs=work.process_count,
@@ -103,7 +111,7 @@ def redact(
         ) as run,
     ):
         paths = redacted.sources.paths
-        found = read_write_sources(paths, takes_files=True)
+        found = selected_sources(read_write_sources(paths, takes_files=True), asked.selection)
         job = found.job("redact", **asked.options())
         with resumption.publication(redacted.output, paths, job) as publication:
             show_resumed(run, publication, resumption.resume)

@@ -60,7 +60,7 @@ def lay_out(folder: Path, corpora: Path, damaged_numbers: range) -> Inputs:
     for number in damaged_numbers:
         case = damaged_case(DATA_DIR, number)
         path = f"damaged/{number:03d}"
-        _write(case, folder / path)
+        write_case(case, folder / path)
         inputs.damaged.append(_log_dir(folder, path, tuple(case.steps)))
     return inputs
 
@@ -79,15 +79,21 @@ def digest_of(path: Path) -> str:
     return digest.hexdigest()[:20]
 
 
-def _write(case: Case, log_dir: Path) -> None:
+def write_case(case: Case, log_dir: Path) -> None:
+    """Write the files of a case into a log directory."""
     for path, content in case.files.items():
         (log_dir / path).parent.mkdir(parents=True, exist_ok=True)
         (log_dir / path).write_bytes(content)
+    _set_times_and_modes(log_dir)
 
 
 def _log_dir(folder: Path, path: str, steps: tuple[str, ...] = ()) -> LogDir:
-    for each in [folder / path, *(folder / path).rglob("*")]:
-        each.chmod(0o755 if each.is_dir() else 0o644)
-        os.utime(each, (MODIFIED_S, MODIFIED_S))
+    _set_times_and_modes(folder / path)
     partitions = sorted(f"{path}/{each.name}" for each in (folder / path).iterdir() if each.is_dir())
     return LogDir(path, tuple(partitions), digest_of(folder / path), steps)
+
+
+def _set_times_and_modes(log_dir: Path) -> None:
+    for each in [log_dir, *log_dir.rglob("*")]:
+        each.chmod(0o755 if each.is_dir() else 0o644)
+        os.utime(each, (MODIFIED_S, MODIFIED_S))

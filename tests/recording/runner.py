@@ -27,7 +27,7 @@ def main() -> None:
     _import_code_of(root)
     with results.open("w", encoding="utf-8") as lines:
         for group in json.loads(job.read_text(encoding="utf-8")):
-            for outcome in _run_group([tuple(each) for each in group]):
+            for outcome in run_group([tuple(each) for each in group]):
                 lines.write(json.dumps(outcome) + "\n")
 
 
@@ -40,7 +40,7 @@ def _import_code_of(root: Path) -> None:
             sys.exit(f"{name} comes from {module.__file__} and not from {root}")
 
 
-def _run_group(commands: list[Command]) -> list[dict[str, Any]]:
+def run_group(commands: list[Command]) -> list[dict[str, Any]]:
     """The outcome of each command; one that kills its process is run by itself, and so are its neighbours."""
     outputs = [OUTPUTS / f"{number:03d}" for number in range(len(commands))]
     lines = [

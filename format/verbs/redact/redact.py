@@ -16,12 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
-from format.errors import UnreadableFile
+from format.errors import InputError, UnreadableFile
 from format.findings import Finding, finding, finding_of
 from format.io.source import FileSource
 from format.io.unreadable_ranges import PatchedSource
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
+from format.log.legacy_messages import open_wrappers
 from format.node.log_dir import LogDir
 from format.node.partition import Partition
 from format.rewriting.intact_batches import KeptBatches
@@ -34,6 +35,7 @@ from format.rewriting.written_batches import Decision, NewBatches
 from format.rewriting.written_segments import RewritingResult, SegmentResult, WrittenSegment
 from format.scan.progress import Advance
 from format.scan.protocol import Cost
+from format.scan.selection import EVERYTHING, Selection
 from format.verbs.redact.batches import RedactedChunk, redact_chunk
 from format.verbs.redact.internal_records import coordinator_redaction
 from format.verbs.redact.read_back import ContentDigest, read_back
@@ -53,15 +55,38 @@ class Redaction(WriteTerms):
 
     redactor: Redactor
     with_header_names: bool = False
+    selection: Selection = EVERYTHING
 
     def options(self) -> dict[str, Any]:
         """What the manifest says of the terms."""
-        return {
+        options: dict[str, Any] = {
             "mode": self.redactor.mode.value,
             "header_names": self.with_header_names,
             "key_fingerprint": self.redactor.key_fingerprint,
             "index_interval_bytes": self.interval_bytes,
         }
+        if not self.selection.is_everything:
+            names = ("from_offset", "to_offset", "from_timestamp", "to_timestamp")
+            options["selection"] = {name: getattr(self.selection, name) for name in names}
+        return options
+
+
+def selected_sources(sources: WriteSources, selection: Selection) -> WriteSources:
+    """The sources without the segments whose offsets all lie outside a selection, and without empty partitions."""
+    if selection.is_everything:
+        return sources
+    partitions: dict[str, Partition] = {}
+    for name, partition in sources.partitions.items():
+        segments = [
+            each
+            for each in partition.segments
+            if not selection.excludes_segment(each.base_offset, partition.next_base_offset(each))
+        ]
+        if segments:
+            partitions[name] = replace(partition, segments=segments, snapshots={})
+    if not partitions:
+        raise InputError("no segment has an offset of the range", Location(str(sources.paths[0])))
+    return replace(sources, partitions=partitions)
 
 
 def redact(
@@ -85,6 +110,8 @@ class RedactingRewriter(Rewriter):
         self._redactor = terms.redactor
         self._options = terms.options()
         self._with_header_names = terms.with_header_names
+        self._selection = terms.selection
+        self.makes_snapshots = terms.selection.is_everything
         self._redaction_of = lru_cache(16)(self._redaction)
 
     @property
@@ -97,12 +124,19 @@ class RedactingRewriter(Rewriter):
 
     def portions(self, chunk: BatchChunk, is_kept: NDArray[np.bool_], location: Location) -> Iterator[Portion]:
         redaction = self._redaction_of(location.topic)
+        if not self._selection.is_everything:
+            is_kept = is_kept & self._selected(chunk)
         made = redact_chunk(chunk, is_kept, redaction, limits=self.terms.limits, location=location)
         for problem in made.problems:
             yield Portion(None, problem.error, problem.batch)
         digest = ContentDigest()
         digest.update(made.table, made.payloads)
         yield Portion(_new_batches(made), digest=digest.value())
+
+    def _selected(self, chunk: BatchChunk) -> NDArray[np.bool_]:
+        """The batches with a selected record; the offsets of compressed v0 and v1 messages are those inside them."""
+        open_wrappers(chunk, limits=self.terms.limits)
+        return self._selection.batches(chunk.table)
 
     def read_back(
         self,
@@ -150,7 +184,7 @@ class RedactingRewriter(Rewriter):
         return partition.topic in LEFT_OUT_TOPICS
 
     def keeps_snapshots(self, result: RewritingResult, lost_bytes: int) -> bool:
-        return not lost_bytes
+        return not lost_bytes and self._selection.is_everything
 
     def log_dir(self, log_dir: LogDir, result: RewritingResult) -> LogDir:
         if log_dir.bootstrap_checkpoint is not None:

@@ -6,7 +6,9 @@ import json
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from tests.building import batches
+import pytest
+
+from tests.building import batches, write_segment
 from tests.running import Run, Word
 
 RunMany = Callable[[Iterable[Iterable[Word]]], list[Run]]
@@ -88,3 +90,27 @@ def test_the_metadata_log_is_left_out(data_dir: Path, tmp_path: Path, run_kafkal
     assert not (tmp_path / "out" / "__cluster_metadata-0").exists()
     assert not (tmp_path / "out" / "bootstrap.checkpoint").exists()
     assert (tmp_path / "out" / "__consumer_offsets-0").is_dir()
+
+
+@pytest.mark.parametrize(
+    ("terms", "kept"),
+    [
+        (("--from-offset", "1100", "--to-offset", "1110"), [(1095, 1101), (1102, 1263)]),
+        (("--from-offset", "5", "--to-offset", "30"), [(0, 77)]),
+        (("--from-time", "2026-11-08T08:43:00"), [(1102, 1263)]),
+    ],
+)
+def test_a_range_keeps_the_batches_with_a_record_in_it(run_kafkalog, data_dir, tmp_path, terms, kept):
+    source = data_dir / "kafka-4.3-single" / "node-1" / "orders-0"
+    output = tmp_path / "out"
+    run_kafkalog("redact", source, "--output", output, *terms).check(0)
+    rows = run_kafkalog("dump", "--format", "jsonl", output / "orders-0").check(0).rows("batch")
+    assert [(row["base_offset"], row["last_offset"]) for row in rows] == kept
+    assert not list(output.rglob("*.snapshot"))
+    assert run_kafkalog("verify", "--format", "jsonl", output).check(0).summary["findings"]["error"] == 0
+
+
+def test_a_range_without_a_segment_is_refused(run_kafkalog, tmp_path):
+    write_segment(tmp_path / "t-0", 100, batches(3, 100))
+    run_kafkalog("redact", tmp_path / "t-0", "--output", tmp_path / "out", "--to-offset", "1").check(2)
+    assert not (tmp_path / "out").exists()

@@ -1,0 +1,32 @@
+"""Commands print and write the same, to the byte, for one process and for several that share the work."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+
+import pytest
+
+from tests.properties.cases import broken_case, check_same, laid_out, outcomes, seeds, sharing_commands, sound_case
+from tests.properties.cutting import cut, shared, some_cuts
+from tests.recording.damage import Case
+from tests.recording.outcomes import Outcome
+
+
+@pytest.mark.parametrize("make", [sound_case, broken_case])
+@pytest.mark.parametrize("seed", seeds(1))
+def test_several_processes_do_what_one_does(seed: int, make: Callable[[Random], Case]) -> None:
+    random = Random(seed)
+    case, sizes, jobs = make(random), some_cuts(random), random.choice((2, 3, 4))
+    commands = list(sharing_commands(case))
+    with laid_out(case) as folder, cut(sizes), shared(folder / "evidence"):
+        alone = outcomes((*each, "--jobs", "1") for each in commands)
+        assert not (folder / "evidence").exists()
+        together = outcomes((*each, "--jobs", str(jobs)) for each in commands)
+        assert (folder / "evidence").stat().st_size > 3
+    check_same(map(_without_jobs, alone), map(_without_jobs, together), (case.steps, jobs, sizes))
+
+
+def _without_jobs(outcome: Outcome) -> Outcome:
+    return replace(outcome, command=outcome.command[:-2])
