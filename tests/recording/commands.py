@@ -45,6 +45,7 @@ def commands(inputs: Inputs) -> Iterator[list[Command]]:
 def small_commands(inputs: Inputs) -> Iterator[list[Command]]:
     """A few of them, whose output is the same with any release of the libraries that compress or draw tables."""
     yield [("txns", each.path, "--at", LATER, *JSONL) for each in inputs.sound]
+    yield [("groups", "kafka-4.3-single/node-1", *each) for each in (JSONL, TEXT, ("--history", *JSONL))]
     yield [("verify", each.path, *JSONL) for each in inputs.sound]
     yield [("ls", each.path, *JSONL) for each in inputs.sound]
     for name in ("payments-1", "edge.cases_1-0", "__consumer_offsets-2"):
@@ -72,6 +73,7 @@ def _log_dir_commands(path: str) -> Iterator[Command]:
     yield ("dump", path, "--records", "--limit", "500", *CSV)
     yield ("dump", path, "--output", OUT, *JSONL)
     yield from ((verb, path, "--at", LATER, *each) for verb in ("txns", "producers") for each in (*BOTH, CSV))
+    yield from (("groups", path, *each) for each in (*BOTH, TABLE, CSV, ("--history", *JSONL)))
     yield from (("grep", *pattern, path, "--count", *TEXT) for pattern in PATTERNS)
     yield from (("grep", *pattern, path, "--files-with-matches", *JSONL) for pattern in PATTERNS[:4])
     yield ("grep", "7", path, "--limit", "40", *JSONL)

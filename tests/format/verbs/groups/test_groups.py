@@ -227,7 +227,8 @@ def test_state_does_not_depend_on_where_tables_and_segments_end(
     records: list[tuple[tuple[bytes, bytes | None] | str, int | None]] = []
     for number in range(400):
         kind = int(chance.integers(0, 10))
-        group, partition, producer = f"g{chance.integers(0, 4)}", int(chance.integers(0, 3)), int(chance.integers(1, 4))
+        group, partition = f"g{chance.integers(0, 40):02d}", int(chance.integers(0, 3))
+        producer = int(chance.integers(1, 4))
         if kind == 0:
             records.append(("COMMIT" if chance.integers(0, 2) else "ABORT", producer))
         elif kind == 1:
@@ -243,7 +244,7 @@ def test_state_does_not_depend_on_where_tables_and_segments_end(
                 if record == "COMMIT" and expected.get(key, (-1, None))[0] < place:
                     expected[key] = (place, offset)
             continue
-        key = (record[0][4:6].decode(), struct.unpack(">i", record[0][-4:])[0])
+        key = (record[0][4:7].decode(), struct.unpack(">i", record[0][-4:])[0])
         offset = None if record[1] is None else struct.unpack_from(">q", record[1], 2)[0]
         if producer_id is None:
             expected[key] = (at, offset)
