@@ -262,14 +262,15 @@ def _chatter_to(path: Path) -> Iterator[None]:
 
 
 def one_line_reason(error: BaseException) -> str:
-    """The line of a Spark error that a person needs: the last one of the worker's traceback, else the first one."""
+    """A Spark error in one line: the error of the worker, or the task that was lost and its host."""
     text = str(error)
     cause = getattr(error, "desc", None) or text
     if "Traceback (most recent call last)" in cause:
         block = cause[cause.rindex("Traceback (most recent call last)") :].split("\n\n")[0]
-        lines = [line.strip() for line in block.splitlines() if line.strip() and not line.startswith("\tat ")]
-        return lines[-1]
-    lost = re.search(r"most recent failure: Lost task [^\n]*?executor [^)\n]*\): (?:[\w.$]+: )?([^\n]+)", cause)
+        lines = [line.rstrip() for line in block.splitlines()[1:] if line.strip() and not line.startswith("\tat ")]
+        inside = [number for number, line in enumerate(lines) if line.startswith(" ")]
+        return " ".join(lines[inside[-1] + 1 if inside else 0 :])
+    lost = re.search(r"most recent failure: (Lost task [^\n]+)", cause)
     if lost is not None:
         return lost[1].strip()
     lines = [line.strip() for line in cause.splitlines() if line.strip()]

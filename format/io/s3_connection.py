@@ -30,6 +30,7 @@ def connected_s3(host: str, query: dict[str, str]) -> tuple[Any, str]:
     from pyarrow import fs
 
     options = _with_environment(query)
+    anonymous = options.pop("anonymous", "false").lower() == "true"
     keys, _, bucket = host.rpartition("@")
     if "region" not in options:
         options["region"] = region_of_bucket(bucket)
@@ -39,6 +40,7 @@ def connected_s3(host: str, query: dict[str, str]) -> tuple[Any, str]:
     system = fs.S3FileSystem(
         access_key=unquote(access_key) or None,
         secret_key=unquote(secret_key) or None,
+        anonymous=anonymous,
         **options,
         connect_timeout=_CONNECT_TIMEOUT_S,
         request_timeout=_SILENCE_TIMEOUT_S,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import fnmatch
 import json
 import os
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
@@ -20,6 +21,7 @@ from format.value_class import value_class
 
 MODES = ("PERMISSIVE", "FAILFAST", "DROPMALFORMED")
 VIEW_NAMES = ("records", "batches", "segments", "index_entries", "findings")
+_SIZE = re.compile(r"(?P<number>[0-9]{1,18})\s*(?:(?P<unit>[kmgt])(?P<binary>i)?)?b?")
 #: Every option, in lower case as Spark passes them, and what it means.
 OPTIONS: dict[str, str] = {
     "view": "records, batches, segments, index_entries or findings; default records",
@@ -41,7 +43,7 @@ OPTIONS: dict[str, str] = {
     "includedetails": "true: columns about the record's batch and place",
     "includecontrol": "true: control records (transaction markers) too, which clients never see",
     "columnnameofcorruptrecord": "a STRING column of this name that says what is damaged, in rows of their own",
-    "rangebytes": "how much of a large log one task reads",
+    "rangebytes": "how much of a large log one task reads, such as 8MiB",
 }
 
 
@@ -122,7 +124,7 @@ def parse_options(options: Mapping[str, str]) -> ReadOptions:
         _is_true(given, "includedetails", False),
         _is_true(given, "includecontrol", False),
         given.get("columnnameofcorruptrecord"),
-        _number(given, "rangebytes"),
+        _size(given, "rangebytes"),
     )
 
 
@@ -144,6 +146,17 @@ def _number(given: Mapping[str, str], name: str) -> int | None:
         return int(given[name])
     except ValueError:
         raise BadOption(f"the option {name} is {given[name]}; it must be a whole number") from None
+
+
+def _size(given: Mapping[str, str], name: str) -> int | None:
+    """A number of bytes, such as 8388608 or 8MiB."""
+    if name not in given:
+        return None
+    match = _SIZE.fullmatch(given[name].strip().lower())
+    if match is None or not int(match["number"]):
+        raise BadOption(f"the option {name} is {given[name]}; it must be a number of bytes, such as 8388608 or 8MiB")
+    power = " kmgt".index(match["unit"] or " ")
+    return int(match["number"]) * int((1024 if match["binary"] else 1000) ** power)
 
 
 def _listed(value: str | None) -> frozenset[str] | None:

@@ -256,3 +256,11 @@ def test_options_that_cannot_be_say_so() -> None:
     from spark_jobs.data_source import KafkaLogReader
 
     assert "pushFilters" not in vars(KafkaLogReader)
+
+
+def test_the_size_of_a_range_has_a_unit() -> None:
+    for given, expected in (("8388608", 8 << 20), ("8MiB", 8 << 20), ("2 kb", 2000), ("1g", 10**9)):
+        assert parse_options({"path": "/x", "rangeBytes": given}).range_bytes == expected
+    for wrong in ("8 miles", "-1", "0", "1.5MiB"):
+        with pytest.raises(BadOption, match="such as 8388608 or 8MiB"):
+            parse_options({"path": "/x", "rangeBytes": wrong})

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import fields, is_dataclass
 from importlib import import_module
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 import typer
 
+from format.io.remote_path import is_remote, path_of
 from kafkalog_cli.lazy_group import CommandEntry, HelpfulCommand, made_command
 from kafkalog_cli.options.cluster import BatchesTable, Cluster, Tables
 from kafkalog_cli.options.groups import as_command, option_names
@@ -72,7 +74,7 @@ def _on_spark(name: str, function: Callable[..., None], *, has_tables: bool) -> 
         has_batches = given.get("batches_table", BatchesTable()).batches
         if has_batches and tables.tables is None:
             raise typer.BadParameter("--batches needs --output DIR")
-        with _cluster(name, given["cluster"], tables, has_batches=has_batches):
+        with _listed_at_once(groups), _cluster(name, given["cluster"], tables, has_batches=has_batches):
             function(**groups)
 
     own = signature(function)
@@ -85,6 +87,26 @@ def _on_spark(name: str, function: Callable[..., None], *, has_tables: bool) -> 
         ]
     )
     return verb
+
+
+@contextmanager
+def _listed_at_once(groups: Mapping[str, Any]) -> Iterator[None]:
+    """The context in which all names below the given addresses are known: a store lists a thousand in a request."""
+    from format.io.remote_files import listed_at_once
+
+    with ExitStack() as listings:
+        for address in dict.fromkeys(_addresses_in(groups.values())):
+            listings.enter_context(listed_at_once(str(path_of(address))))
+        yield
+
+
+def _addresses_in(values: Iterable[Any]) -> Iterator[str]:
+    """The addresses among the arguments of a command."""
+    for value in values:
+        if is_dataclass(value):
+            yield from _addresses_in(getattr(value, each.name) for each in fields(value))
+        elif isinstance(value, (list, tuple)):
+            yield from (each for each in value if isinstance(each, str) and is_remote(each))
 
 
 @contextmanager

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from format.errors import ClusterFailed
+from kafkalog_cli.exit_codes import Condition
+from kafkalog_cli.failures import condition_of
 from spark_jobs import session
 from tests.kafkalog_cli.commands.scan.spark_at_hand import needs_spark, no_class_archive  # noqa: F401
 from tests.running import Run
@@ -64,4 +67,22 @@ def test_the_reason_of_a_failure_is_one_line() -> None:
         "failure: Task 0 in stage 0.0 failed 1 times, most recent failure: Lost task 0.0 in stage 0.0 (TID 0) (h "
         "executor driver): org.apache.spark.SparkException: Python worker exited unexpectedly (crashed).\n\tat x"
     )
-    assert session.one_line_reason(Exception(lost)) == "Python worker exited unexpectedly (crashed)."
+    reason = session.one_line_reason(Exception(lost))
+    assert reason.startswith("Lost task 0.0 in stage 0.0")
+    assert reason.endswith("org.apache.spark.SparkException: Python worker exited unexpectedly (crashed).")
+    versions = (
+        'x\nTraceback (most recent call last):\n  File "a"\n    raise\npyspark.errors.PySparkRuntimeError: Python in '
+        "worker has different version: 3.9 than that in driver: 3.11.\nCheck the variables.\n\nDriver stacktrace:"
+    )
+    assert "3.9 than that in driver: 3.11" in session.one_line_reason(Exception(versions))
+
+
+def test_a_job_that_failed_is_no_usage_error() -> None:
+    assert condition_of(ClusterFailed("a worker was lost")) is Condition.INCOMPLETE
+
+
+def test_every_local_master_tries_a_task_again() -> None:
+    for given, expected in (("local", "local[1, 3]"), ("local[4]", "local[4, 3]"), ("local[*]", "local[*, 3]")):
+        assert session._with_retries(given) == expected
+    for given in ("local[2, 5]", "spark://head:7077", "yarn", "local-cluster[2,1,1024]"):
+        assert session._with_retries(given) == given
