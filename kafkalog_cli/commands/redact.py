@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Annotated
 
 import typer
@@ -58,11 +58,11 @@ class Redacted:
     header_names: Annotated[
         bool, typer.Option("--header-names", help="Replace the names of headers too, not only their values.")
     ] = False
+    selected: Range = field(default_factory=Range)
 
 
 def redact(
     redacted: Redacted,
-    selected: Range,
     resumption: Resumption,
     indexing: Indexing,
     judging: Judging,
@@ -93,7 +93,7 @@ def redact(
     asked = Redaction(
         redactor=redactor,
         with_header_names=redacted.header_names,
-        selection=selected.selection,
+        selection=redacted.selected.selection,
         limits=guards.limits,
         interval_bytes=indexing.interval_bytes,
         jobs=work.process_count,
