@@ -33,7 +33,7 @@ LARGEST_RANGE_BYTES = 1024 * MIB
 _WANTED_RANGES = 50_000
 #: Small things are put together until a task has this much to read, or so many things: a task costs some 50 ms.
 SMALLEST_TASK_BYTES = 4 * MIB
-_MOST_ITEMS_IN_A_TASK = 2000
+_MOST_ITEMS_IN_A_TASK = 250
 _TASKS_FOR_EACH_CORE = 8
 _ENDLESS = 2**62
 
