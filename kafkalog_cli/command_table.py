@@ -45,7 +45,7 @@ COMMANDS = (
     CommandEntry(
         "metadata",
         "kafkalog_cli.commands.metadata",
-        "Topics, replicas, brokers, configs and ACLs from the metadata log, at any time; what changed when.",
+        "Topics, replicas, brokers, configs and ACLs from the metadata log, at any time.",
         "Diagnose",
         is_scan=True,
     ),

@@ -41,7 +41,16 @@ RUNS = {
     "rebuild-index": ("--output", "{}"),
     "extract": ("--to", "csv", "--output", "{}"),
     "redact": ("--mode", "fill", "--output", "{}"),
+    "txns": (),
+    "producers": (),
+    "metadata": (),
+    "groups": (),
+    "compaction": (),
+    "retention": (),
+    "diff": ("{source}",),
 }
+#: Commands that answer from a whole log directory.
+OF_A_LOG_DIR = {"metadata", "groups"}
 
 
 def test_every_command_with_the_option_is_here():
@@ -69,8 +78,9 @@ def test_every_command_judges_by_the_severity_that_was_given(command, severity, 
         return leave(self, kind, error, trace)
 
     monkeypatch.setattr(Run, "__exit__", leave_with_a_finding)
-    source = data_dir / "kafka-4.3-single" / "node-1" / "sensor-0"
-    words = [word.format(tmp_path / "out") for word in RUNS[command]]
+    log_dir = data_dir / "kafka-4.3-single" / "node-1"
+    source = log_dir if command in OF_A_LOG_DIR else log_dir / "sensor-0"
+    words = [word.format(tmp_path / "out", source=source) for word in RUNS[command]]
     assert program.main([*command.split(), str(source), *words, "--fail-on", severity.label]) == 0
     assert judged
     assert set(judged) == {severity}

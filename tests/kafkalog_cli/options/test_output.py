@@ -7,7 +7,7 @@ from kafkalog_cli.render import FORMATS
 
 
 def test_rows_go_to_standard_output_unless_a_file_is_given() -> None:
-    outputs: list[Output] = [RowOutput(), DocumentOutput(), DocumentOutput("csv", "out.csv", True)]
+    outputs: list[Output] = [RowOutput(), DocumentOutput(), DocumentOutput("csv", "out.csv", quiet=True)]
     assert [(each.format_name, each.output_file, each.quiet) for each in outputs] == [
         (None, None, False),
         (None, None, False),

@@ -60,7 +60,7 @@ def test_one_of():
     assert option["parser"]("bc") == "bc"
     assert option["metavar"] == "a|bc"
     assert option["autocompletion"]("b") == ["bc"]
-    with pytest.raises(typer.BadParameter, match="none of a, bc"):
+    with pytest.raises(typer.BadParameter, match="not one of a, bc"):
         option["parser"]("b")
 
 
