@@ -15,7 +15,7 @@ from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import RowOutput
 from kafkalog_cli.options.parsers import one_of, parse_size
 from kafkalog_cli.options.work import Work
-from kafkalog_cli.options.writing import Indexing, Resumption, Sources
+from kafkalog_cli.options.writing import Indexing, Resumption, Sources, local_directory
 from kafkalog_cli.runner import Run
 from kafkalog_cli.written_rows import SEGMENT_TABLE_COLUMNS, say_published, show_resumed, show_written
 
@@ -44,6 +44,7 @@ class Recompressed:
             "--output",
             metavar="DIR",
             help="A new directory for the result, outside the sources; it appears only when it is complete.",
+            callback=local_directory,
         ),
     ] = None
     codec: Annotated[str | None, typer.Option("--codec", help="The codec to use.", **one_of(*CODEC_NAMES))] = None

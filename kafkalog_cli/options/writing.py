@@ -8,12 +8,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from format.io.remote_path import is_remote, path_of
 from format.value_class import value_class
-from kafkalog_cli.options.parsers import parse_size
+from kafkalog_cli.options.parsers import parse_size, shown
 from kafkalog_cli.options.reading import check_paths, place_of
 
 if TYPE_CHECKING:
     from format.rewriting.publishing.publication import Publication
+
+
+def local_directory(output: str | None) -> str | None:
+    """The directory to write, if one was given; an address of another file system is refused."""
+    if output is None:
+        return None
+    if is_remote(output):
+        raise typer.BadParameter(
+            f"{shown(output)} is an address; a new directory can only be written to a file system of this host"
+        )
+    return str(path_of(output)) if output.startswith("file:") else output
+
 
 OutputDirectory = Annotated[
     str,
@@ -21,6 +34,7 @@ OutputDirectory = Annotated[
         "--output",
         metavar="DIR",
         help="A new directory for the result, outside the sources; it appears only when it is complete.",
+        callback=local_directory,
         show_default=False,
     ),
 ]

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+import typer
+
 from format.rewriting.index_builder import DEFAULT_INTERVAL_BYTES
-from kafkalog_cli.options.writing import Indexing, Resumption, Sources
+from kafkalog_cli.options.writing import Indexing, Resumption, Sources, local_directory
 
 
 def test_the_interval_is_kafkas_unless_given() -> None:
@@ -28,3 +31,19 @@ def test_a_partial_directory_stays_only_where_it_is_wanted(tmp_path: Path) -> No
         except KeyError:
             pass
         assert bool(list(directory.iterdir())) is keeps
+
+
+@pytest.mark.parametrize("address", ["s3://bucket/out", "hdfs://namenode/out", "gs://bucket/out"])
+def test_an_address_is_refused_as_output(address: str) -> None:
+    """As a path it would be a directory called ``s3:`` below the current one."""
+    with pytest.raises(typer.BadParameter, match="is an address"):
+        local_directory(address)
+
+
+def test_output_is_a_path_or_a_file_address() -> None:
+    assert [local_directory(each) for each in ("out", "./a:b", "/x/out", "file:///x/out")] == [
+        "out",
+        "./a:b",
+        "/x/out",
+        "/x/out",
+    ]
