@@ -144,23 +144,22 @@ def load_command(entry: CommandEntry) -> Any:
     module = import_module(entry.module)
     function = getattr(module, entry.name.replace("-", "_"))
     kind: Any = getattr(module, "COMMAND_CLASS", HelpfulCommand)
-    return made_command(entry.name, as_command(function), function, kind, getattr(module, "EXAMPLES", ()))
+    return made_command(entry.name, as_command(function), kind, getattr(module, "EXAMPLES", ()))
 
 
 def made_command(
     name: str,
-    command_function: Callable[..., Any],
     function: Callable[..., Any],
     kind: Any,
     examples: Sequence[tuple[str, str]],
 ) -> Any:
-    """The command that typer makes of a function with one parameter for each option; ``function`` has the groups."""
+    """The command that typer makes of a function with one parameter for each option."""
     app = typer.Typer(rich_markup_mode=None, add_completion=False, pretty_exceptions_enable=False)
     if issubclass(kind, LazyGroup):
-        app.callback(cls=kind, context_settings=CONTEXT_SETTINGS)(command_function)
+        app.callback(cls=kind, context_settings=CONTEXT_SETTINGS)(function)
         app.info.name = name
     else:
-        app.command(name=name, cls=kind, context_settings=CONTEXT_SETTINGS)(command_function)
+        app.command(name=name, cls=kind, context_settings=CONTEXT_SETTINGS)(function)
     command: Any = get_command(app)
     command.examples = tuple(examples)
     command.function = function

@@ -117,4 +117,5 @@ def test_in_a_process_of_its_own(data_dir: Path, run_kafkalog: RunKafkalog) -> N
 
 def test_past_the_end(data_dir: Path, run_kafkalog: RunKafkalog) -> None:
     partition = data_dir / "kafka-4.3-single" / "node-1" / "payments-0"
-    assert answer(run_kafkalog("find", partition, "--offset", "176", "--format", "jsonl")) == NOTHING
+    (row,) = run_kafkalog("find", partition, "--offset", "176", "--format", "jsonl").check(1).rows("match")
+    assert (row["offset"], row["position"], row["visibility"]) == (176, None, "past_end")

@@ -37,7 +37,7 @@ def load_scan(entry: CommandEntry) -> Any:
     command_class: Any = getattr(module, "COMMAND_CLASS", HelpfulCommand)
     kind = type("ScanCommand", (_TakesAddresses, command_class), {})
     examples = getattr(module, "SCAN_EXAMPLES", None) or _examples(entry.name, getattr(module, "EXAMPLES", ()))
-    return made_command(entry.name, as_command(verb, _LEFT_OUT & option_names(verb)), verb, kind, examples)
+    return made_command(entry.name, as_command(verb, _LEFT_OUT & option_names(verb)), kind, examples)
 
 
 class _TakesAddresses:
