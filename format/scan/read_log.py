@@ -102,6 +102,8 @@ def crc_findings(chunk: BatchChunk, location: Location, source: FileSource | Non
     """
     table = chunk.table
     is_sound = table.crc_valid != 0
+    if is_sound.all():
+        return
     sound_before = np.maximum.accumulate(np.where(is_sound, np.arange(len(table)), -1))
     for row in np.flatnonzero(~is_sound).tolist():
         position, size_bytes = int(table.position[row]), int(table.size_bytes[row])
