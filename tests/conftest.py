@@ -71,7 +71,10 @@ SLOW = (
     *("docs/test_generated.py", "test_packaging.py", "test_readme.py"),
     *("format/kernel/test_kernel_twins.py", "format/codecs/test_codecs.py", "format/rewriting"),
     *(f"format/verbs/{verb}" for verb in ("dump_log", "grep", "rebuild_index", "recompress", "redact", "salvage")),
-    *("kafkalog_cli/options/test_work.py", "kafkalog_cli/test_runner.py"),
+    *("kafkalog_cli/options/test_work.py", "kafkalog_cli/test_runner.py", "kafkalog_cli/test_line_style.py"),
+    *("format/codecs/test_codecs_bombs.py", "format/io/test_s3_connection.py", "format/scan/test_changed_files.py"),
+    *("format/verbs/boot", "format/verbs/find/test_find.py", "format/verbs/verify/test_walk.py"),
+    "kafkalog_cli/commands/test_extract.py",
 )
 #: What a skip says when something is missing that the run could have had.
 _SOMETHING_MISSING = re.compile(r"not installed|could not import|absent", re.IGNORECASE)
