@@ -8,12 +8,14 @@ from pathlib import Path
 
 from format.errors import KafkaLogError
 from format.findings import Finding, finding_of
+from format.limits import DEFAULT_LIMITS, Limits
 from format.node.checkpoints import Checkpoints
 from format.node.file_location import location_of_directory, location_of_file
 from format.node.log_dir import Kind
 from format.node.offsets import offsets_of, remote_head_findings
 from format.node.partition import Partition, read_partition
 from format.node.partition_surroundings import unread_findings
+from format.node.segment import Segment
 from format.node.target import Target, nothing_to_read
 from format.scan.cost import size_of
 from format.scan.protocol import LogUnit
@@ -31,17 +33,11 @@ def selected_logs(target: Target, selection: Selection) -> Iterator[LogUnit | Fi
     if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
         yield _lone_log(target.path, target.kind)
         return
-    is_empty = True
-    for found in partitions_below(target):
+    for found in partitions_to_read(target):
         if isinstance(found, Finding):
-            is_empty = False  # but not to be read
             yield found
-            continue
-        partition, checkpoints = found
-        is_empty = is_empty and not partition.segments
-        yield from logs_of_partition(partition, checkpoints, selection)
-    if is_empty:
-        yield nothing_to_read(target)
+        else:
+            yield from logs_of_partition(*found, selection)
 
 
 def logs_of_partition(
@@ -53,14 +49,32 @@ def logs_of_partition(
     head = offsets.missing_head
     if head is not None and not selection.excludes_segment(head[0], head[1] + 1):
         yield from remote_head_findings(offsets, partition.location())
-    yield from _logs_of_partition(partition, selection)
+    for segment in partition.segments:
+        if not selection.excludes_segment(segment.base_offset, partition.next_base_offset(segment)):
+            log = log_of_segment(partition, segment)
+            if log is not None:
+                yield log
 
 
-def partitions_below(target: Target) -> Iterator[tuple[Partition, Checkpoints] | Finding]:
+def partitions_to_read(
+    target: Target, limits: Limits = DEFAULT_LIMITS
+) -> Iterator[tuple[Partition, Checkpoints] | Finding]:
+    """The same as ``partitions_below``, and a finding where no segment of any log is there."""
+    is_empty = True
+    for found in partitions_below(target, limits):
+        is_empty = is_empty and not isinstance(found, Finding) and not found[0].segments
+        yield found
+    if is_empty:
+        yield nothing_to_read(target)
+
+
+def partitions_below(
+    target: Target, limits: Limits = DEFAULT_LIMITS
+) -> Iterator[tuple[Partition, Checkpoints] | Finding]:
     """The partitions below a target, each with the checkpoints around it, and findings in place of others."""
     if target.kind is Kind.PARTITION:
         try:
-            yield target.partition, target.checkpoints_around()
+            yield target.partition, target.checkpoints_around(limits)
         except KafkaLogError as error:
             yield finding_of(error, location_of_directory(target.path))
         return
@@ -69,7 +83,7 @@ def partitions_below(target: Target) -> Iterator[tuple[Partition, Checkpoints] |
         yield from log_dir.unread_findings()
         for path in log_dir.partitions:
             try:
-                yield log_dir.partition(path), log_dir.checkpoints()
+                yield log_dir.partition(path), log_dir.checkpoints(limits)
             except KafkaLogError as error:
                 yield finding_of(error, location_of_directory(path))
 
@@ -85,13 +99,20 @@ def selected_bytes(targets: Iterable[Target], selection: Selection) -> int:
     return total_bytes
 
 
-def _logs_of_partition(partition: Partition, selection: Selection) -> Iterator[LogUnit]:
+def every_log_of(partition: Partition) -> Iterator[LogUnit]:
+    """The logs of the segments of a partition, in order."""
     for segment in partition.segments:
-        next_base_offset = partition.next_base_offset(segment)
-        if segment.log is None or selection.excludes_segment(segment.base_offset, next_base_offset):
-            continue
-        location = partition.location(segment.log, segment.base_offset)
-        yield LogUnit(segment.log, location, segment, next_base_offset is None)
+        log = log_of_segment(partition, segment)
+        if log is not None:
+            yield log
+
+
+def log_of_segment(partition: Partition, segment: Segment) -> LogUnit | None:
+    """The log of one segment of a partition; None for a segment without a .log."""
+    if segment.log is None:
+        return None
+    location = partition.location(segment.log, segment.base_offset)
+    return LogUnit(segment.log, location, segment, partition.next_base_offset(segment) is None)
 
 
 def _lone_log(path: Path, kind: Kind) -> LogUnit:

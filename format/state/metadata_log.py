@@ -27,6 +27,7 @@ from format.node.partition import KraftSnapshot, Partition
 from format.scan.folding import with_last_finding
 from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange
 from format.scan.read_log import LogChunk, selected_chunks
+from format.scan.selected_logs import log_of_segment
 from format.scan.selection import EVERYTHING
 from format.scan.serial import SerialDriver
 from format.state.cluster_image import BrokenImage, ClusterImage
@@ -269,13 +270,12 @@ def _read_leader(partition: Partition, state: MetadataState, limits: Limits) -> 
 def _replay_log(
     partition: Partition, until: Until, limits: Limits, replay: MetadataReplay, state: MetadataState
 ) -> None:
-    for number, segment in enumerate(partition.segments):
-        is_last = number + 1 == len(partition.segments)
-        next_base = None if is_last else partition.segments[number + 1].base_offset
-        if segment.log is None or (next_base is not None and next_base <= state.start_offset):
+    for segment in partition.segments:
+        next_base = partition.next_base_offset(segment)
+        log = log_of_segment(partition, segment)
+        if log is None or (next_base is not None and next_base <= state.start_offset):
             continue
-        location = partition.location(segment.log, segment.base_offset)
-        for item in metadata_records(LogUnit(segment.log, location, segment, is_last), state.start_offset, limits):
+        for item in metadata_records(log, state.start_offset, limits):
             if isinstance(item, Finding):
                 state.findings.append(item)
             elif until.includes(item):

@@ -7,7 +7,7 @@ from format.files import producer_snapshot
 from format.findings import Finding
 from format.limits import Limits
 from format.node.partition import Partition
-from format.scan.protocol import LogUnit
+from format.scan.selected_logs import log_of_segment
 from format.state.producers import ProducerState
 from format.value_class import value_class
 from format.verbs.compaction.cleaning import markers_of, whole_chunks
@@ -26,13 +26,13 @@ def known_producers(partition: Partition, now_ms: int, expiration_ms: int, limit
     """From the newest producer snapshot that can be read, and the log after it."""
     state, start = _newest_snapshot(partition, limits)
     end = start
-    for number, segment in enumerate(partition.segments):
-        is_last = number + 1 == len(partition.segments)
-        if segment.log is None or (not is_last and partition.segments[number + 1].base_offset <= start):
+    for segment in partition.segments:
+        next_base = partition.next_base_offset(segment)
+        log = log_of_segment(partition, segment)
+        if log is None or (next_base is not None and next_base <= start):
             continue
         end = max(end, segment.base_offset)
-        unit = LogUnit(segment.log, partition.location(segment.log, segment.base_offset), segment, is_last)
-        for chunk in whole_chunks(unit, limits):
+        for chunk in whole_chunks(log, limits):
             if isinstance(chunk, Finding) or not len(chunk.table):
                 continue
             wanted = chunk.table.base_offset >= start

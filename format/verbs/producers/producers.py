@@ -15,7 +15,7 @@ from format.node.partition import Partition
 from format.node.target import Target, nothing_to_read
 from format.scan.folding import results_of
 from format.scan.progress import Advance, no_progress
-from format.scan.protocol import LogUnit
+from format.scan.selected_logs import every_log_of
 from format.scan.serial import SerialDriver
 from format.state.header_scan import Headers, HeaderScan
 from format.state.producer_events import SequenceBroke
@@ -111,19 +111,9 @@ def _read_partition(
     partition: Partition, terms: ProducerTerms, advance: Advance
 ) -> Generator[Finding, None, PartitionProducers]:
     result = PartitionProducers(partition)
-    logs = [
-        LogUnit(
-            segment.log,
-            partition.location(segment.log, segment.base_offset),
-            segment,
-            is_last_segment=number + 1 == len(partition.segments),
-        )
-        for number, segment in enumerate(partition.segments)
-        if segment.log is not None
-    ]
     scan = HeaderScan(terms.limits)
     driver = SerialDriver(scan, advance)
-    for item in chain.from_iterable(results_of(scan, log, driver) for log in logs):
+    for item in chain.from_iterable(results_of(scan, log, driver) for log in every_log_of(partition)):
         if isinstance(item, Finding):
             yield item
         else:

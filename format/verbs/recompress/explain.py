@@ -19,6 +19,7 @@ from format.scan.drivers import scan_logs
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import crc_findings, tail_finding
+from format.scan.selected_logs import every_log_of
 from format.value_class import value_class
 from format.verbs.recompress.plan import DECISIONS, PlanTerms, Work, plan
 
@@ -62,10 +63,7 @@ def explain_recompress(
 
 def _logs(sources: WriteSources) -> Iterator[LogUnit]:
     for partition in sources.partitions.values():
-        for segment in partition.segments:
-            if segment.log is not None:
-                location = partition.location(segment.log, segment.base_offset)
-                yield LogUnit(segment.log, location, segment, partition.next_base_offset(segment) is None)
+        yield from every_log_of(partition)
 
 
 def _rows(work: Work, table: BatchTable, location: Location) -> Iterator[Row]:

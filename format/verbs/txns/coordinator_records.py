@@ -15,6 +15,7 @@ from format.scan.folding import results_of, with_last_finding
 from format.scan.progress import Advance
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.scan.read_log import selected_chunks
+from format.scan.selected_logs import every_log_of
 from format.scan.selection import Selection
 from format.scan.serial import SerialDriver
 from format.state.transactional_ids import TransactionalIds
@@ -70,19 +71,9 @@ def read_coordinator_records(
     """Feed the records of one partition; yields what is wrong."""
     if partition.number is not None:
         ids.partitions.add(partition.number)
-    logs = [
-        LogUnit(
-            segment.log,
-            partition.location(segment.log, segment.base_offset),
-            segment,
-            number + 1 == len(partition.segments),
-        )
-        for number, segment in enumerate(partition.segments)
-        if segment.log is not None
-    ]
     scan = CoordinatorScan(at_ms, limits)
     driver = SerialDriver(scan, advance)
-    for item in chain.from_iterable(results_of(scan, log, driver) for log in logs):
+    for item in chain.from_iterable(results_of(scan, log, driver) for log in every_log_of(partition)):
         if isinstance(item, Finding):
             yield item
         else:

@@ -20,7 +20,7 @@ from format.node.offsets import PartitionOffsets, offsets_of
 from format.node.partition import Partition
 from format.scan.folding import results_of
 from format.scan.progress import Advance
-from format.scan.protocol import LogUnit
+from format.scan.selected_logs import log_of_segment
 from format.scan.serial import SerialDriver
 from format.state.header_scan import Headers, HeaderScan
 from format.state.producer_events import MarkerOrphaned, ProducerEvent, Transaction, TransactionEnded
@@ -140,11 +140,10 @@ def read_partition_transactions(
     result = PartitionTransactions(partition, offsets_of(partition, checkpoints))
     yield from _take_snapshot(result, limits)
     scan = HeaderScan(limits)
-    for number, segment in enumerate(partition.segments):
-        if segment.log is None:
+    for segment in partition.segments:
+        log = log_of_segment(partition, segment)
+        if log is None:
             continue
-        location = partition.location(segment.log, segment.base_offset)
-        log = LogUnit(segment.log, location, segment, number + 1 == len(partition.segments))
         result.log_end_offset = max(result.log_end_offset, segment.base_offset)
         found: Iterable[Headers | Finding] = results_of(scan, log, SerialDriver(scan, advance))
         for item in found:

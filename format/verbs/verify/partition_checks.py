@@ -33,7 +33,7 @@ from format.node.checkpoints import Checkpoints
 from format.node.offsets import offsets_of, remote_head_findings
 from format.node.partition import Partition
 from format.node.segment import Segment
-from format.scan.protocol import LogUnit
+from format.scan.selected_logs import log_of_segment
 from format.state.producers import ProducerState
 from format.verbs.verify.log_checks import Fed, SegmentOutcome, verify_kraft_snapshot, verify_log_file
 from format.verbs.verify.terms import Verification
@@ -58,19 +58,6 @@ def verify_partition(partition: Partition, checkpoints: Checkpoints, terms: Veri
         newest = max((each.end_offset for each in snapshots), default=None)
         for snapshot in snapshots:
             yield from verify_kraft_snapshot(snapshot.path, terms, is_newest=snapshot.end_offset == newest)
-
-
-def logs_of_partition(partition: Partition) -> Iterator[LogUnit]:
-    """The logs of the segments, in the order in which they are read."""
-    last = len(partition.segments) - 1
-    for number, segment in enumerate(partition.segments):
-        if segment.log is not None:
-            yield _log_of(partition, segment, is_last=number == last)
-
-
-def _log_of(partition: Partition, segment: Segment, *, is_last: bool) -> LogUnit:
-    path = segment.files[layout.LOG_SUFFIX]
-    return LogUnit(path, partition.location(path, segment.base_offset), segment, is_last)
 
 
 class _PartitionRun:
@@ -121,10 +108,9 @@ class _PartitionRun:
         yield from check_open_transactions(self.producers, self.partition.location())
 
     def _segment(self, segment: Segment, next_base_offset: int | None) -> Iterator[Finding]:
-        if segment.log is None:
+        log = log_of_segment(self.partition, segment)
+        if log is None:
             return
-        is_last = next_base_offset is None
-        log = _log_of(self.partition, segment, is_last=is_last)
         location = log.location
         self.chain.start_segment(segment.base_offset, next_base_offset)
         outcome = SegmentOutcome()
@@ -151,7 +137,7 @@ class _PartitionRun:
             if offset_check is not None:
                 yield from offset_check.findings(outcome.damaged_from)
             if time_check is not None:
-                yield from time_check.findings(outcome.damaged_after_offset, is_closed=not is_last)
+                yield from time_check.findings(outcome.damaged_after_offset, is_closed=not log.is_last_segment)
             yield from check_transaction_index(
                 segment,
                 transactions,

@@ -15,8 +15,8 @@ from format.node.log_dir import Kind, read_log_dir
 from format.node.partition import key_of_directory, read_partition
 from format.node.target import Target
 from format.scan.protocol import Driver, LogUnit
+from format.scan.selected_logs import every_log_of
 from format.value_class import value_class
-from format.verbs.verify.partition_checks import logs_of_partition
 from format.verbs.verify.places import verify_file, verify_log_dir_files, verify_partition_dir
 from format.verbs.verify.terms import Coverage, Verification
 from format.verbs.verify.walk import Level, LogWalk, WalkedChunk
@@ -88,7 +88,7 @@ class VerifyScan:
         if not isinstance(unit, PartitionDirectory):
             return ()
         try:
-            return tuple(logs_of_partition(read_partition(unit.path)))
+            return tuple(every_log_of(read_partition(unit.path)))
         except KafkaLogError:
             return ()  # verifying the unit reports it
 

@@ -17,7 +17,7 @@ from format.scan.cluster import Cluster, current_cluster
 from format.scan.cost import size_of
 from format.scan.drivers import may_be_shared, open_driver
 from format.scan.protocol import LogUnit
-from format.verbs.verify.partition_checks import logs_of_partition
+from format.scan.selected_logs import every_log_of
 from format.verbs.verify.places import limited, verify_file, verify_log_dir_files, verify_partition_dir
 from format.verbs.verify.terms import NOT_CHECKED, Coverage, Verification
 from format.verbs.verify.units import VerifyScan, units_of
@@ -104,7 +104,7 @@ def logs_to_verify(target: Target) -> Iterator[LogUnit]:
     if target.kind is Kind.LOG:
         yield LogUnit(target.path, location_of_file(target.path))
     for partition in target.partitions():
-        yield from logs_of_partition(partition)
+        yield from every_log_of(partition)
 
 
 def bytes_to_verify(path: Path | Target, *, kind: Kind | None = None) -> int:
