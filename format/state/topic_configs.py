@@ -6,7 +6,7 @@ server.properties, the default (core DynamicBrokerConfig, storage LogConfig).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from pathlib import Path
 
@@ -95,6 +95,10 @@ class TopicConfigs:
                 if name in layer:
                     return SetConfig(_scaled(layer[name], unit), source)
         return SetConfig(default, "default")
+
+    def sources(self, names: Iterable[str]) -> str:
+        """Where some topic configs come from, such as ``cleanup.policy=default,retention.ms=topic``."""
+        return ",".join(f"{name}={self.get(name).source}" for name in names)
 
     @property
     def policies(self) -> frozenset[str]:

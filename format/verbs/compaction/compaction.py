@@ -16,23 +16,24 @@ from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.walker import batch_chunks
 from format.node.checkpoints import Checkpoints
-from format.node.file_location import location_of_directory
 from format.node.log_dir import Kind
 from format.node.offsets import PartitionOffsets, offsets_of
 from format.node.partition import Partition
+from format.node.partition_surroundings import unread_findings
 from format.node.segment import Segment
 from format.node.target import Target
-from format.scan.protocol import LogUnit
+from format.scan.selected_logs import log_of_segment, partitions_to_read
 from format.state.cluster_context import ClusterContext
 from format.state.topic_configs import TopicConfigs
 from format.value_class import value_class
 from format.verbs.compaction.cleanable import Cleanable, CleanerLimits, CleanerLog, CleanerSegment, cleanable
 from format.verbs.compaction.cleaning import Cleaned, CleanedSegment, CleaningTerms, clean
 from format.verbs.compaction.producers import known_producers
-from format.verbs.retention.segment_times import read_segment_times
+from format.verbs.retention.segment_times import log_bytes, read_segment_times
 
 _MAP_ENTRY_BYTES = 24
-_NOT_COMPACTED = "cleanup_policy"
+#: The configs that decide, whose sources are shown.
+_DECIDING = ("cleanup.policy", "delete.retention.ms", "min.cleanable.dirty.ratio", "min.compaction.lag.ms")
 
 Row = tuple[object, ...]
 
@@ -90,7 +91,7 @@ class LogCompaction:
             None if cleaned is None else cleaned.key_count,
             None if cleaned is None else cleaned.is_full,
             None if cleaned is None else cleaned.is_estimate,
-            _sources(self.configs),
+            self.configs.sources(_DECIDING),
             str(self.partition.path),
         )
 
@@ -112,17 +113,12 @@ class Compaction:
         if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
             message = "give a log directory or a partition directory: the cleaner works on whole logs"
             raise InputError(message, Location(str(target.path)))
-        if target.kind is Kind.PARTITION:
-            yield from self._of_partition(target.partition, target.checkpoints_around(self.terms.limits))
-            return
-        for log_dir in target.log_dirs:
-            for path in log_dir.partitions:
-                try:
-                    partition, checkpoints = log_dir.partition(path), log_dir.checkpoints(self.terms.limits)
-                except KafkaLogError as error:
-                    yield finding_of(error, location_of_directory(path))
-                    continue
-                yield from self._of_partition(partition, checkpoints)
+        for found in partitions_to_read(target, self.terms.limits):
+            if isinstance(found, Finding):
+                yield found
+            else:
+                yield from unread_findings(found[0])
+                yield from self._of_partition(*found)
 
     def _of_partition(self, partition: Partition, checkpoints: Checkpoints) -> Iterator[Finding | LogCompaction]:
         if not partition.segments or partition.mark is not None or partition.topic == CLUSTER_METADATA_TOPIC:
@@ -176,16 +172,15 @@ class Compaction:
         return LogCompaction(partition, range_, cleaned, offsets.cleaner_offset, stable, configs)
 
     def _segment(self, partition: Partition, segment: Segment, found: list[Finding]) -> CleanerSegment:
-        if segment.log is None:
+        log = log_of_segment(partition, segment)
+        if log is None:
             return CleanerSegment(segment.base_offset, 0, -1)
-        is_last = partition.next_base_offset(segment) is None
-        unit = LogUnit(segment.log, partition.location(segment.log, segment.base_offset), segment, is_last)
-        if is_last:  # the active one is not cleaned, so that its times do not count
-            return CleanerSegment(segment.base_offset, _size_of(segment), -1)
-        times, findings = read_segment_times(unit, self.terms.limits, by_headers=False, with_offset=False)
+        if log.is_last_segment:  # the active one is not cleaned, so that its times do not count
+            return CleanerSegment(segment.base_offset, log_bytes(segment), -1)
+        times, findings = read_segment_times(log, self.terms.limits, by_headers=False, with_offset=False)
         found += findings
         return CleanerSegment(
-            segment.base_offset, _size_of(segment), times.counted_ms, _first_timestamp(segment, self.terms.limits)
+            segment.base_offset, log_bytes(segment), times.counted_ms, _first_timestamp(segment, self.terms.limits)
         )
 
     def _cleaning_terms(
@@ -246,11 +241,10 @@ def _to_clean(partition: Partition, range_: Cleanable) -> list[CleanedSegment]:
     segments = []
     for segment in partition.segments:
         next_base = partition.next_base_offset(segment)
-        if segment.log is None or next_base is None or segment.base_offset >= range_.first_uncleanable_offset:
+        log = log_of_segment(partition, segment)
+        if log is None or next_base is None or segment.base_offset >= range_.first_uncleanable_offset:
             continue
-        location = partition.location(segment.log, segment.base_offset)
-        unit = LogUnit(segment.log, location, segment, is_last_segment=False)
-        segments.append(CleanedSegment(unit, segment.base_offset, next_base, _modified_ms(segment)))
+        segments.append(CleanedSegment(log, segment.base_offset, next_base, _modified_ms(segment)))
     return segments
 
 
@@ -284,13 +278,6 @@ def _first_timestamp(segment: Segment, limits: Limits) -> int | None:
     return None
 
 
-def _size_of(segment: Segment) -> int:
-    try:
-        return 0 if segment.log is None else segment.log.lstat().st_size
-    except OSError:
-        return 0
-
-
 def _modified_ms(segment: Segment) -> int:
     try:
         return 0 if segment.log is None else segment.log.lstat().st_mtime_ns // 1_000_000
@@ -304,11 +291,6 @@ def _number(text: str, otherwise: float) -> float:
         return float(text) if "." in text else int(text)
     except ValueError:
         return otherwise
-
-
-def _sources(configs: TopicConfigs) -> str:
-    names = ("cleanup.policy", "delete.retention.ms", "min.cleanable.dirty.ratio", "min.compaction.lag.ms")
-    return ",".join(f"{name}={configs.get(name).source}" for name in names)
 
 
 def kept_offsets(judged: LogCompaction) -> list[int]:

@@ -6,27 +6,29 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from format.columns import SEGMENT_RETENTION, RowSchema
-from format.errors import InputError, KafkaLogError
-from format.findings import Finding, finding_of
+from format.errors import InputError
+from format.findings import Finding
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.checkpoints import Checkpoints
-from format.node.file_location import location_of_directory
 from format.node.log_dir import Kind
 from format.node.offsets import PartitionOffsets, offsets_of
 from format.node.partition import Partition
+from format.node.partition_surroundings import unread_findings
 from format.node.segment import Segment
 from format.node.target import Target
-from format.scan.protocol import LogUnit
+from format.scan.selected_logs import log_of_segment, partitions_to_read
 from format.state.cluster_context import ClusterContext
 from format.state.topic_configs import TopicConfigs
 from format.timestamps import iso_time
 from format.value_class import value_class
 from format.verbs.retention.policy import LogFacts, SegmentFacts, Verdict, judge
-from format.verbs.retention.segment_times import SegmentTimes, read_segment_times
+from format.verbs.retention.segment_times import SegmentTimes, log_bytes, read_segment_times
 
 _SNAPSHOTS = "snapshots"
+#: The configs that decide, whose sources are shown.
+_DECIDING = ("cleanup.policy", "retention.bytes", "retention.ms")
 
 
 @value_class
@@ -79,17 +81,12 @@ class Retention:
         if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
             message = "give a log directory or a partition directory: retention is decided for whole logs"
             raise InputError(message, Location(str(target.path)))
-        if target.kind is Kind.PARTITION:
-            yield from self._of_partition(target.partition, target.checkpoints_around(self.terms.limits))
-            return
-        for log_dir in target.log_dirs:
-            for path in log_dir.partitions:
-                try:
-                    partition, checkpoints = log_dir.partition(path), log_dir.checkpoints(self.terms.limits)
-                except KafkaLogError as error:
-                    yield finding_of(error, location_of_directory(path))
-                    continue
-                yield from self._of_partition(partition, checkpoints)
+        for found in partitions_to_read(target, self.terms.limits):
+            if isinstance(found, Finding):
+                yield found
+            else:
+                yield from unread_findings(found[0])
+                yield from self._of_partition(*found)
 
     def _of_partition(
         self, partition: Partition, checkpoints: Checkpoints
@@ -105,7 +102,7 @@ class Retention:
             times.append(found)
             yield from findings
         facts = [
-            SegmentFacts(segment.base_offset, _size_of(segment), found.counted_ms,
+            SegmentFacts(segment.base_offset, log_bytes(segment), found.counted_ms,
                          found.end_offset if partition.next_base_offset(segment) is None
                          else partition.next_base_offset(segment),
                          partition.next_base_offset(segment) is None)
@@ -127,7 +124,7 @@ class Retention:
             source = "metadata.max.retention.ms, metadata.max.retention.bytes"
         else:
             verdicts = judge(facts, log, self.terms.now_ms)
-            source = _sources(configs)
+            source = configs.sources(_DECIDING)
         total = self.totals.setdefault(partition.topic or partition.path.name, TopicTotal())
         total.partitions += 1
         for segment, found, fact, verdict in zip(partition.segments, times, facts, verdicts, strict=True):
@@ -160,11 +157,11 @@ class Retention:
     def _times(
         self, partition: Partition, segment: Segment, offsets: PartitionOffsets
     ) -> tuple[SegmentTimes, list[Finding]]:
-        if segment.log is None:
+        log = log_of_segment(partition, segment)
+        if log is None:
             return SegmentTimes(-1, 0), []
-        is_last = partition.next_base_offset(segment) is None
-        unit = LogUnit(segment.log, partition.location(segment.log, segment.base_offset), segment, is_last)
-        return read_segment_times(unit, self.terms.limits, by_headers=is_last, with_offset=self.terms.with_offsets)
+        terms = self.terms
+        return read_segment_times(log, terms.limits, by_headers=log.is_last_segment, with_offset=terms.with_offsets)
 
     def _log_facts(
         self, partition: Partition, configs: TopicConfigs, offsets: PartitionOffsets, facts: list[SegmentFacts]
@@ -213,22 +210,9 @@ class Retention:
             yield "which segments are in remote storage: those that are not copied yet stay"
 
 
-def _size_of(segment: Segment) -> int:
-    try:
-        return 0 if segment.log is None else segment.log.lstat().st_size
-    except OSError:
-        return 0
-
-
 def _number(configs: TopicConfigs, name: str) -> int:
     """A config as a number; one that is none counts as no limit, as a broker would not have taken it."""
     try:
         return configs.get(name).number
     except ValueError:
         return -1
-
-
-def _sources(configs: TopicConfigs) -> str:
-    """Where the configs come from that decide, such as ``cleanup.policy=default,retention.ms=topic``."""
-    names = ("cleanup.policy", "retention.bytes", "retention.ms")
-    return ",".join(f"{name}={configs.get(name).source}" for name in names)

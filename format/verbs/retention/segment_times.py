@@ -16,6 +16,8 @@ from format.findings import Finding, finding_of
 from format.io.source import FileSource
 from format.limits import MIB, Limits
 from format.log.read_records import record_tables
+from format.node.segment import Segment
+from format.scan.cost import size_of
 from format.scan.folding import with_last_finding
 from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange
 from format.scan.read_log import selected_chunks
@@ -108,6 +110,11 @@ def read_segment_times(
     if with_offset and largest >= 0:
         offset = _offset_of(log, largest, limits)
     return SegmentTimes(largest, modified_ms, offset, end_offset), findings
+
+
+def log_bytes(segment: Segment) -> int:
+    """The size of a segment's log; 0 where there is none or it is unknown."""
+    return 0 if segment.log is None else size_of(segment.log)
 
 
 def _index_timestamp(log: LogUnit) -> int | None:

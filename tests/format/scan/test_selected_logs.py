@@ -14,10 +14,13 @@ from format.rewriting.publishing.publication import Publication
 from format.scan.protocol import LogUnit
 from format.scan.selected_logs import selected_bytes, selected_logs
 from format.scan.selection import EVERYTHING
+from format.state.cluster_context import ClusterContext, ContextTerms
+from format.verbs.compaction.compaction import Compaction, CompactionTerms
 from format.verbs.dump.dump import dump
 from format.verbs.extract.extract import Extraction, extract, extract_sources
 from format.verbs.extract.files import ParquetFormat
 from format.verbs.grep.grep import Criteria, grep
+from format.verbs.retention.retention import Retention, RetentionTerms
 from tests.building import batches, write_segment
 
 
@@ -49,7 +52,15 @@ def extracted(path: Path) -> Iterable[object]:
         return list(extract(sources, publication, terms))
 
 
-@pytest.mark.parametrize("read", [dumped, grepped, extracted])
+def retained(path: Path) -> Iterable[object]:
+    return Retention(ClusterContext(ContextTerms()), RetentionTerms(0)).of_target(Target(path))
+
+
+def compacted(path: Path) -> Iterable[object]:
+    return Compaction(ClusterContext(ContextTerms()), CompactionTerms(0, every_log=True)).of_target(Target(path))
+
+
+@pytest.mark.parametrize("read", [dumped, grepped, extracted, retained, compacted])
 def test_what_is_not_read_is_reported(log_dir: Path, read: Callable[[Path], Iterable[object]]) -> None:
     found = [each for each in read(log_dir) if isinstance(each, Finding)]
     partition = log_dir / "orders-0"
@@ -59,6 +70,13 @@ def test_what_is_not_read_is_reported(log_dir: Path, read: Callable[[Path], Iter
         ("file-unreadable", str(partition / f"{9:020d}.log")),
     ]
     assert found[1].location.topic == "orders"
+
+
+@pytest.mark.parametrize("read", [dumped, grepped, retained, compacted])
+def test_a_directory_without_logs_is_reported(tmp_path: Path, read: Callable[[Path], Iterable[object]]) -> None:
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "meta.properties").write_text("version=1\n")
+    assert [each.code for each in read(tmp_path) if isinstance(each, Finding)] == ["nothing-to-read"]
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root lists everything")
