@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import field
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
-import typer
-
-from format.value_class import value_class
-from kafkalog_cli.options.as_of import AsOf
+from kafkalog_cli.options.as_of import Writers
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
-from kafkalog_cli.options.parsers import parse_count
 from kafkalog_cli.options.reading import Paths, place_of
 from kafkalog_cli.options.work import Pacing
 from kafkalog_cli.render.shown_columns import ShownColumns
@@ -20,7 +15,7 @@ from kafkalog_cli.runner import Run
 from kafkalog_cli.summary import counted
 
 if TYPE_CHECKING:
-    from format.verbs.producers.producers import Producers
+    pass
 
 EXAMPLES = (
     ("kafkalog producers /var/kafka/orders-0", "who wrote to a partition, with which batches and codecs"),
@@ -42,30 +37,8 @@ _TABLE_COLUMNS = {
 }  # fmt: skip
 
 
-@value_class
-class Wanted:
-    """Which producers are shown."""
-
-    producer_id: Annotated[
-        int | None, typer.Option("--producer-id", metavar="N", parser=parse_count, help="Only this producer.")
-    ] = None
-    transactional_id: Annotated[
-        str | None, typer.Option("--transactional-id", metavar="ID", help="Only producers of this transactional id.")
-    ] = None
-    topic: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--topic",
-            metavar="TOPIC",
-            help="Only this topic; may be repeated. Others are not read.",
-            show_default="all",
-        ),
-    ] = None
-    as_of: AsOf = field(default_factory=AsOf)
-
-
 def producers(
-    paths: Paths, wanted: Wanted, output: DocumentOutput, judging: Judging, guards: Guards, pacing: Pacing
+    paths: Paths, wanted: Writers, output: DocumentOutput, judging: Judging, guards: Guards, pacing: Pacing
 ) -> None:
     """Who wrote here: producers with their epochs, sequences, gaps, duplicates, batches and codecs.
 
@@ -76,13 +49,13 @@ def producers(
     from format.node.target import Target
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
-    from format.verbs.producers.producers import ProducerTerms, producer_rows, read_producers
+    from format.verbs.producers.producers import Producers, ProducerTerms, producer_rows
 
     terms = ProducerTerms(
         at_ms=wanted.as_of.at,
         producer_id=wanted.producer_id,
         transactional_id=wanted.transactional_id,
-        topics=frozenset(wanted.topic or ()),
+        topics=wanted.topics,
         limits=guards.limits,
     )
     with (
@@ -91,13 +64,8 @@ def producers(
     ):
         targets = [Target(place_of(path)) for path in paths]
         advance = run.progress(lambda: selected_bytes(targets, EVERYTHING)).advance
-        reading = read_producers(targets, terms, advance)
-        while True:
-            try:
-                run.finding(next(reading))
-            except StopIteration as stop:
-                result: Producers = stop.value
-                break
+        result = Producers(tuple(targets))
+        run.findings(result.read(terms, advance))
         rows = list(producer_rows(result, terms))
         ids = {row[0] for row in rows}
         places = {(row[2], row[3]) for row in rows}

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from format.value_class import value_class
-from kafkalog_cli.options.as_of import AsOf
+from kafkalog_cli.options.as_of import Writers
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
-from kafkalog_cli.options.parsers import parse_count, parse_positive
+from kafkalog_cli.options.parsers import parse_positive
 from kafkalog_cli.options.reading import Paths, place_of
 from kafkalog_cli.options.work import Pacing
 from kafkalog_cli.render.shown_columns import ShownColumns
@@ -53,22 +53,7 @@ class Wanted:
     hanging: Annotated[bool, typer.Option("--hanging", help="Only open transactions that no coordinator will end.")] = (
         False
     )
-    producer_id: Annotated[
-        int | None, typer.Option("--producer-id", metavar="N", parser=parse_count, help="Only those of this producer.")
-    ] = None
-    transactional_id: Annotated[
-        str | None, typer.Option("--transactional-id", metavar="ID", help="Only those of this transactional id.")
-    ] = None
-    topic: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--topic",
-            metavar="TOPIC",
-            help="Only this topic; may be repeated. Others are not read.",
-            show_default="all",
-        ),
-    ] = None
-    as_of: AsOf = field(default_factory=AsOf)
+    writers: Writers = field(default_factory=Writers)
 
 
 @value_class
@@ -111,7 +96,7 @@ def txns(
     from format.scan.selection import EVERYTHING
     from format.verbs.txns.sentences import sentences
     from format.verbs.txns.transaction_rows import ended_rows, open_row, open_transactions
-    from format.verbs.txns.txns import read_transactions
+    from format.verbs.txns.txns import Transactions
     from kafkalog_cli.runner import Run
 
     terms = _terms(wanted, aborting, guards.limits)
@@ -121,13 +106,8 @@ def txns(
     ):
         targets = [Target(place_of(path)) for path in paths]
         advance = run.progress(lambda: selected_bytes(targets, EVERYTHING)).advance
-        reading = read_transactions(targets, terms, advance)
-        while True:
-            try:
-                run.finding(next(reading))
-            except StopIteration as stop:
-                result: Transactions = stop.value
-                break
+        result = Transactions(tuple(targets))
+        run.findings(result.read(terms, advance))
         opened = open_transactions(result, terms)
         for sentence in sentences(result, opened, terms):
             run.say_now(sentence)
@@ -143,12 +123,12 @@ def _terms(wanted: Wanted, aborting: Aborting, limits: Limits) -> TransactionTer
 
     return TransactionTerms(
         now_ms=time.time_ns() // 1_000_000,
-        at_ms=wanted.as_of.at,
+        at_ms=wanted.writers.as_of.at,
         only_open=wanted.open,
         only_hanging=wanted.hanging,
-        producer_id=wanted.producer_id,
-        transactional_id=wanted.transactional_id,
-        topics=frozenset(wanted.topic or ()),
+        producer_id=wanted.writers.producer_id,
+        transactional_id=wanted.writers.transactional_id,
+        topics=wanted.writers.topics,
         max_timeout_ms=aborting.max_timeout * _MINUTE_MS,
         bootstrap_server=aborting.bootstrap_server,
         before_3_0=aborting.before_3_0,

@@ -1,15 +1,16 @@
-"""The time as of which a state is shown or logs are judged, and the configs that they are judged by."""
+"""The time as of which a state is shown or logs are judged, for whom, and the configs that they are judged by."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from format.value_class import value_class
-from kafkalog_cli.options.parsers import parse_moment
+from kafkalog_cli.options.parsers import parse_count, parse_moment
 from kafkalog_cli.options.reading import check_path
 
 if TYPE_CHECKING:
@@ -32,6 +33,32 @@ class AsOf:
             show_default="the end of the logs",
         ),
     ] = None
+
+
+@value_class
+class Writers:
+    """The producers and the topics of interest, and the time up to which their logs are read."""
+
+    producer_id: Annotated[
+        int | None, typer.Option("--producer-id", metavar="N", parser=parse_count, help="Only this producer.")
+    ] = None
+    transactional_id: Annotated[
+        str | None, typer.Option("--transactional-id", metavar="ID", help="Only this transactional id.")
+    ] = None
+    topic: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--topic",
+            metavar="TOPIC",
+            help="Only this topic; may be repeated. Others are not read.",
+            show_default="all",
+        ),
+    ] = None
+    as_of: AsOf = field(default_factory=AsOf)
+
+    @property
+    def topics(self) -> frozenset[str]:
+        return frozenset(self.topic or ())
 
 
 def _check(path: str | None) -> str | None:

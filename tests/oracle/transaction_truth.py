@@ -13,7 +13,7 @@ from format.verbs.find.find import find_offset
 from format.verbs.find.trace import Match, NotFound
 from format.verbs.txns.terms import TransactionTerms
 from format.verbs.txns.transaction_rows import open_transactions
-from format.verbs.txns.txns import Transactions, read_transactions
+from format.verbs.txns.txns import Transactions
 
 #: So many offsets past each end are asked for as well.
 _BEYOND = 3
@@ -140,13 +140,10 @@ def compared(node: Path, truth: TransactionTruth) -> Counter[str]:
 
 
 def _read(node: Path, terms: TransactionTerms) -> Transactions:
-    reading = read_transactions([Target(node)], terms)
-    while True:
-        try:
-            print(f"finding: {next(reading)}")
-        except StopIteration as stop:
-            result: Transactions = stop.value
-            return result
+    result = Transactions((Target(node),))
+    for found in result.read(terms):
+        print(f"finding: {found}")
+    return result
 
 
 def _count(counts: Counter[str], what: str, name: str, ours: object, theirs: object, count: int = 1) -> None:

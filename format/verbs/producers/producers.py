@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from itertools import chain
 from typing import Any
 
 from format.findings import Finding
-from format.layout import NO_PRODUCER_ID, TRANSACTION_STATE_TOPIC
+from format.layout import NO_PRODUCER_ID
 from format.limits import DEFAULT_LIMITS, Limits
-from format.node.log_dir import Kind
 from format.node.partition import Partition
-from format.node.target import Target, nothing_to_read
 from format.scan.folding import results_of
 from format.scan.progress import Advance, no_progress
 from format.scan.selected_logs import every_log_of
@@ -20,11 +18,9 @@ from format.scan.serial import SerialDriver
 from format.state.header_scan import Headers, HeaderScan
 from format.state.producer_events import SequenceBroke
 from format.state.producers import ProducerState
-from format.state.transactional_ids import TransactionalIds
 from format.value_class import value_class
 from format.verbs.producers.producer_totals import ProducerTotals, add_batches
-from format.verbs.txns.coordinator_records import read_coordinator_records
-from format.verbs.txns.txns import replicas_at
+from format.verbs.txns.replicas import Replicas
 
 
 @value_class
@@ -66,59 +62,31 @@ class PartitionProducers:
 
 
 @dataclass(slots=True)
-class Producers:
+class Producers(Replicas[PartitionProducers]):
     """What was found: of each partition the replica that is furthest, and the transactional ids."""
 
-    ids: TransactionalIds = field(default_factory=TransactionalIds)
-    partitions: dict[tuple[str | None, int | None], PartitionProducers] = field(default_factory=dict)
-    skipped: int = 0  # directories that are no replicas
+    def read(self, terms: ProducerTerms, advance: Advance = no_progress) -> Iterator[Finding]:
+        """Read all partitions at the targets by their headers, and __transaction_state by its records.
 
-
-def read_producers(
-    targets: Iterable[Target], terms: ProducerTerms, advance: Advance = no_progress
-) -> Generator[Finding, None, Producers]:
-    """Read all partitions at some paths by their headers, and __transaction_state by its records.
-
-    Yields what is wrong. Raises NotALogDir for a path at which no partition lies.
-    """
-    result = Producers()
-    for target in targets:
-        is_empty = True
-        for found in replicas_at(target):
+        Yields what is wrong. Raises NotALogDir for a path at which no partition lies.
+        """
+        for found in self.wanted(terms, advance):
             if isinstance(found, Finding):
-                is_empty = False
                 yield found
-                continue
-            partition, _ = found
-            is_empty = is_empty and not partition.segments
-            if partition.mark is not None and target.kind is Kind.LOG_DIR:
-                result.skipped += 1
-                continue
-            if partition.topic == TRANSACTION_STATE_TOPIC:
-                yield from read_coordinator_records(partition, result.ids, terms.at_ms, terms.limits, advance)
-            if not terms.topics or partition.topic in terms.topics:
-                producers = yield from _read_partition(partition, terms, advance)
-                key = partition.topic, partition.number
-                known = result.partitions.get(key)
-                if known is None or known.progress < producers.progress:
-                    result.partitions[key] = producers
-        if is_empty:
-            yield nothing_to_read(target)
-    return result
+            else:
+                producers = PartitionProducers(found[0])
+                yield from _read_partition(producers, terms, advance)
+                self.keep(producers)
 
 
-def _read_partition(
-    partition: Partition, terms: ProducerTerms, advance: Advance
-) -> Generator[Finding, None, PartitionProducers]:
-    result = PartitionProducers(partition)
+def _read_partition(result: PartitionProducers, terms: ProducerTerms, advance: Advance) -> Iterator[Finding]:
     scan = HeaderScan(terms.limits)
     driver = SerialDriver(scan, advance)
-    for item in chain.from_iterable(results_of(scan, log, driver) for log in every_log_of(partition)):
+    for item in chain.from_iterable(results_of(scan, log, driver) for log in every_log_of(result.partition)):
         if isinstance(item, Finding):
             yield item
         else:
             result.feed(item.up_to(terms.at_ms))
-    return result
 
 
 def producer_rows(result: Producers, terms: ProducerTerms) -> Iterator[tuple[Any, ...]]:

@@ -40,17 +40,12 @@ def _committed(logs: Iterator[LogUnit | Finding], limits: Limits) -> Iterator[Lo
 
 def committed_view(directory: Path, limits: Limits = DEFAULT_LIMITS) -> CommittedView:
     """The view of a partition directory, from its headers; damage is reported when the records are read."""
-    from format.verbs.txns.partition_transactions import ENDED_COLUMNS, read_partition_transactions  # rarely needed
+    from format.verbs.txns import partition_transactions  # rarely needed
 
     checkpoints = Target(directory).checkpoints_around(limits)
-    reading = read_partition_transactions(read_partition(directory), checkpoints, None, limits, no_progress)
-    while True:
-        try:
-            next(reading)
-        except StopIteration as stop:
-            found = stop.value
-            break
-    column = {name: number for number, name in enumerate(ENDED_COLUMNS)}
+    found = partition_transactions.PartitionTransactions.of_partition(read_partition(directory), checkpoints)
+    list(partition_transactions.read_partition_transactions(found, None, limits, no_progress))
+    column = {name: number for number, name in enumerate(partition_transactions.ENDED_COLUMNS)}
     aborted: dict[int, tuple[np.ndarray, np.ndarray]] = {}
     if found.ended:
         table = np.concatenate(found.ended)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,6 +52,15 @@ class PartitionTransactions:
     leader_epoch: int = -1
     log_end_offset: int = 0
     is_damaged: bool = False
+
+    @classmethod
+    def of_partition(cls, partition: Partition, checkpoints: Checkpoints) -> Self:
+        """The state before anything is read."""
+        return cls(partition, offsets_of(partition, checkpoints))
+
+    @property
+    def progress(self) -> tuple[int, int]:
+        return self.leader_epoch, self.log_end_offset
 
     @property
     def last_stable_offset(self) -> int:
@@ -134,10 +144,10 @@ def _ended_row(event: ProducerEvent, segment_base_offset: int) -> tuple[int, ...
 
 
 def read_partition_transactions(
-    partition: Partition, checkpoints: Checkpoints, at_ms: int | None, limits: Limits, advance: Advance
-) -> Generator[Finding, None, PartitionTransactions]:
-    """Read the headers of a partition; yields what is wrong, returns what was found."""
-    result = PartitionTransactions(partition, offsets_of(partition, checkpoints))
+    result: PartitionTransactions, at_ms: int | None, limits: Limits, advance: Advance
+) -> Iterator[Finding]:
+    """Read the headers of the partition into ``result``; yields what is wrong."""
+    partition = result.partition
     yield from _take_snapshot(result, limits)
     scan = HeaderScan(limits)
     for segment in partition.segments:
@@ -152,7 +162,6 @@ def read_partition_transactions(
                 yield item
             else:
                 result.feed(item, segment.base_offset, at_ms)
-    return result
 
 
 def _take_snapshot(result: PartitionTransactions, limits: Limits) -> Iterator[Finding]:

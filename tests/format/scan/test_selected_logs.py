@@ -20,7 +20,10 @@ from format.verbs.dump.dump import dump
 from format.verbs.extract.extract import Extraction, extract, extract_sources
 from format.verbs.extract.files import ParquetFormat
 from format.verbs.grep.grep import Criteria, grep
+from format.verbs.producers.producers import Producers, ProducerTerms
 from format.verbs.retention.retention import Retention, RetentionTerms
+from format.verbs.txns.terms import TransactionTerms
+from format.verbs.txns.txns import Transactions
 from tests.building import batches, write_segment
 
 
@@ -60,7 +63,15 @@ def compacted(path: Path) -> Iterable[object]:
     return Compaction(ClusterContext(ContextTerms()), CompactionTerms(0, every_log=True)).of_target(Target(path))
 
 
-@pytest.mark.parametrize("read", [dumped, grepped, extracted, retained, compacted])
+def transactions(path: Path) -> Iterable[object]:
+    return Transactions((Target(path),)).read(TransactionTerms(0))
+
+
+def producers(path: Path) -> Iterable[object]:
+    return Producers((Target(path),)).read(ProducerTerms())
+
+
+@pytest.mark.parametrize("read", [dumped, grepped, extracted, retained, compacted, transactions, producers])
 def test_what_is_not_read_is_reported(log_dir: Path, read: Callable[[Path], Iterable[object]]) -> None:
     found = [each for each in read(log_dir) if isinstance(each, Finding)]
     partition = log_dir / "orders-0"
@@ -72,7 +83,7 @@ def test_what_is_not_read_is_reported(log_dir: Path, read: Callable[[Path], Iter
     assert found[1].location.topic == "orders"
 
 
-@pytest.mark.parametrize("read", [dumped, grepped, retained, compacted])
+@pytest.mark.parametrize("read", [dumped, grepped, retained, compacted, transactions, producers])
 def test_a_directory_without_logs_is_reported(tmp_path: Path, read: Callable[[Path], Iterable[object]]) -> None:
     (tmp_path / "orders-0").mkdir()
     (tmp_path / "meta.properties").write_text("version=1\n")

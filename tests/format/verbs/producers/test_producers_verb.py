@@ -14,7 +14,7 @@ from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
 from format.node.target import Target
 from format.verbs.producers.producer_totals import ranges_text
-from format.verbs.producers.producers import Producers, ProducerTerms, producer_rows, read_producers
+from format.verbs.producers.producers import Producers, ProducerTerms, producer_rows
 from tests.building import batch, write_segment
 from tests.format.verbs.txns.transaction_logs import coordinator_batch, data, marker
 
@@ -22,14 +22,9 @@ from tests.format.verbs.txns.transaction_logs import coordinator_batch, data, ma
 def read(*paths: Path, **terms: Any) -> list[dict[str, Any]]:
     """The rows as dicts."""
     asked = ProducerTerms(**terms)
-    reading = read_producers([Target(path) for path in paths], asked)
-    while True:
-        try:
-            found = next(reading)
-            assert isinstance(found, Finding)
-        except StopIteration as stop:
-            result: Producers = stop.value
-            return [dict(zip(PRODUCER.names, row, strict=True)) for row in producer_rows(result, asked)]
+    result = Producers(tuple(Target(path) for path in paths))
+    assert all(isinstance(found, Finding) for found in result.read(asked))
+    return [dict(zip(PRODUCER.names, row, strict=True)) for row in producer_rows(result, asked)]
 
 
 def test_last_sequences_are_those_of_the_broker(data_dir: Path) -> None:

@@ -13,7 +13,7 @@ from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, enco
 from format.node.target import Target
 from format.verbs.txns.terms import TransactionTerms
 from format.verbs.txns.transaction_rows import ended_rows, open_row, open_transactions
-from format.verbs.txns.txns import Transactions, read_transactions
+from format.verbs.txns.txns import Transactions
 from tests.building import batch
 
 NOW = 2_000_000_000_000
@@ -60,14 +60,8 @@ def coordinator_batch(
 def read(*paths: Path, **terms: Any) -> tuple[list[dict[str, Any]], Transactions, list[Finding]]:
     """The rows as dicts, open ones first, what was found, and the findings."""
     asked = TransactionTerms(**({"now_ms": NOW} | terms))
-    findings: list[Finding] = []
-    reading = read_transactions([Target(path) for path in paths], asked)
-    while True:
-        try:
-            findings.append(next(reading))
-        except StopIteration as stop:
-            result: Transactions = stop.value
-            break
+    result = Transactions(tuple(Target(path) for path in paths))
+    findings = list(result.read(asked))
     return [dict(zip(TRANSACTION.names, row, strict=True)) for row in _rows(result, asked)], result, findings
 
 
