@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
 
 import typer
 
 from format.columns import FINDING, RowSchema
-from format.errors import KafkaLogError
+from format.errors import InputError, KafkaLogError
 from format.findings import FINDING_CODES, Finding, Severity, finding_of
 from format.rows.finding_rows import finding_row
 from kafkalog_cli.exit_codes import Condition, conditions_of
@@ -124,6 +125,16 @@ class Run:
     def not_checked(self, words: str) -> None:
         """Add to the list of what was not checked, such as a deeper level; does not change the exit code."""
         self.summary.not_checked.append(words)
+
+    @contextmanager
+    def leaving_out(self, path: str) -> Iterator[None]:
+        """The work on one path. One that is no input for the command is reported and left out; the others go on."""
+        try:
+            yield
+        except InputError as error:
+            report(error)
+            self.condition(condition_of(error))
+            self.not_checked(path)
 
     def count(self, name: str, number: int = 1) -> None:
         """Add to a counter of the summary; rows are counted anyway."""

@@ -94,11 +94,9 @@ def compaction(
     partitions. Nothing is cleaned.
     """
     from format.columns import CLEANER
-    from format.errors import InputError
     from format.findings import Finding
     from format.state.cluster_context import read_context
     from format.verbs.compaction.compaction import Compaction, CompactionTerms
-    from kafkalog_cli.failures import condition_of, report
     from kafkalog_cli.runner import Run
 
     with (
@@ -118,16 +116,12 @@ def compaction(
         terms = CompactionTerms(supposed.judged_at.now_ms, guards.limits, every_log=supposed.every_log)
         judged = Compaction(context, terms)
         for path, target in zip(reading.paths, targets, strict=True):
-            try:
+            with run.leaving_out(path):
                 for item in judged.of_target(target):
                     if isinstance(item, Finding):
                         run.finding(item)
                     else:
                         run.write(CLEANER, (item.row(),))
-            except InputError as error:  # this path cannot be judged; the others can
-                report(error)
-                run.condition(condition_of(error))
-                run.not_checked(path)
         run.say_at_end(judged.sentence())
         for words in judged.not_checked():
             run.not_checked(words)

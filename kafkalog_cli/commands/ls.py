@@ -139,11 +139,9 @@ def ls(
     Only batch headers are read: use verify to check CRCs and records. A table shows the columns that fit the
     terminal, and findings of severity info only as notes; the other formats show everything.
     """
-    from format.errors import InputError
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
     from format.verbs.ls.ls import ls as listings
-    from kafkalog_cli.failures import condition_of, report
     from kafkalog_cli.runner import Run
 
     if listed.by is not None:
@@ -167,7 +165,7 @@ def ls(
         shown = _Shown(run, judging.fail_on)
         progress = run.progress(lambda: selected_bytes(targets if listed.scan else [], EVERYTHING))
         for path, target in zip(reading.paths, targets, strict=True):
-            try:
+            with run.leaving_out(path):
                 for item in listings(
                     target,
                     scan=listed.scan,
@@ -178,10 +176,6 @@ def ls(
                     advance=progress.advance,
                 ):
                     shown.take(item)
-            except InputError as error:  # this path cannot be listed; the others can
-                report(error)
-                run.condition(condition_of(error))
-                run.not_checked(path)
         shown.finish()
 
 

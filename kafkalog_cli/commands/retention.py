@@ -84,11 +84,9 @@ def retention(
     deleted.
     """
     from format.columns import RETENTION_TOTAL, SEGMENT_RETENTION
-    from format.errors import InputError
     from format.findings import Finding
     from format.state.cluster_context import read_context
     from format.verbs.retention.retention import Retention, RetentionTerms
-    from kafkalog_cli.failures import condition_of, report
     from kafkalog_cli.runner import Run
 
     main_schema: RowSchema = RETENTION_TOTAL if supposed.totals else SEGMENT_RETENTION
@@ -109,16 +107,12 @@ def retention(
         terms = RetentionTerms(supposed.judged_at.now_ms, guards.limits, with_offsets=not supposed.totals)
         judged = Retention(context, terms)
         for path, target in zip(reading.paths, targets, strict=True):
-            try:
+            with run.leaving_out(path):
                 for item in judged.of_target(target):
                     if isinstance(item, Finding):
                         run.finding(item)
                     elif not supposed.totals:
                         run.write(item[0], (item[1],))
-            except InputError as error:  # this path cannot be judged; the others can
-                report(error)
-                run.condition(condition_of(error))
-                run.not_checked(path)
         if run.format_name != "csv" or supposed.totals:
             run.write(RETENTION_TOTAL, judged.total_rows())
         run.say_at_end(judged.sentence())
