@@ -26,7 +26,10 @@ LAYERS: dict[str, tuple[str, ...]] = {
     "verbs": ("verbs",),
 }
 CONTRACTS = frozenset(
-    {"layout", "location", "errors", "findings", "columns", "limits", "timestamps", "kafka_uuid", "value_class"}
+    {
+        *("layout", "location", "errors", "findings", "columns", "limits", "timestamps", "kafka_uuid"),
+        *("value_class", "offset_ranges", "wording"),
+    }
 )
 
 #: What ``format`` must do without, wherever the import stands.

@@ -6,8 +6,7 @@ from dataclasses import replace
 
 from format.findings import Finding
 from format.node.offsets import PartitionOffsets
-
-Range = tuple[int, int]
+from format.offset_ranges import Range, merged
 
 
 class LossAccount:
@@ -38,16 +37,5 @@ class LossAccount:
                 last = begin - 1
         if first > last:
             return replace(found, lost_offsets=None)
-        self._counted = _joined([*self._counted, (first, last)])
+        self._counted = merged([*self._counted, (first, last)])
         return found if (first, last) == found.lost_offsets else replace(found, lost_offsets=(first, last))
-
-
-def _joined(ranges: list[Range]) -> list[Range]:
-    """The same offsets in ranges that neither overlap nor touch, in order."""
-    joined: list[Range] = []
-    for first, last in sorted(ranges):
-        if joined and first <= joined[-1][1] + 1:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], last))
-        else:
-            joined.append((first, last))
-    return joined

@@ -6,6 +6,7 @@ from collections import Counter
 
 from format.layout import LOG_SUFFIX
 from format.verbs.boot.steps import Action, BootResult, BootTerms, Step
+from format.wording import counted, listed
 
 _MOST_NAMED = 3
 
@@ -25,7 +26,7 @@ def sentence(result: BootResult, terms: BootTerms) -> str:
     clauses = _clauses(result)
     if not clauses:
         return f"{broker} would start and change nothing that matters."
-    return f"{broker} would start: it {_joined(clauses)}."
+    return f"{broker} would start: it {listed(clauses)}."
 
 
 def _clauses(result: BootResult) -> list[str]:
@@ -36,7 +37,7 @@ def _clauses(result: BootResult) -> list[str]:
     recovered = {(step.topic, step.partition) for step in result.having(Action.RECOVER)}
     recovered -= {("__cluster_metadata", 0)}  # recovered at every start
     if recovered:
-        clauses.append(f"recovers {_count(len(recovered), 'log')}")
+        clauses.append(f"recovers {counted(len(recovered), 'log')}")
     cut: Counter[str] = Counter()
     for step in result.having(Action.TRUNCATE):
         if step.bytes and step.path.name.endswith(LOG_SUFFIX):
@@ -44,7 +45,7 @@ def _clauses(result: BootResult) -> list[str]:
     for name, size_bytes in cut.most_common(_MOST_NAMED):
         clauses.append(f"truncates {size_bytes:,} bytes of {name}")
     if len(cut) > _MOST_NAMED:
-        clauses.append(f"truncates {_count(len(cut) - _MOST_NAMED, 'more log')}")
+        clauses.append(f"truncates {counted(len(cut) - _MOST_NAMED, 'more log')}")
     strays = [step for step in result.having(Action.RENAME) if str(step.new_path).endswith("-stray")]
     if strays:
         clauses.append(f"renames {_names(strays)} to stray")
@@ -54,7 +55,7 @@ def _clauses(result: BootResult) -> list[str]:
     lost = [step for step in result.steps if step.lost_offsets is not None]
     if lost:
         count = sum(last - first + 1 for first, last in (step.lost_offsets for step in lost if step.lost_offsets))
-        clauses.append(f"loses {_count(count, 'offset')} below the high watermark ({_ranges(lost)})")
+        clauses.append(f"loses {counted(count, 'offset')} below the high watermark ({_ranges(lost)})")
     return clauses
 
 
@@ -73,11 +74,3 @@ def _ranges(steps: list[Step]) -> str:
              for step in steps if step.lost_offsets is not None]  # fmt: skip
     shown = ", ".join(found[:_MOST_NAMED])
     return shown if len(found) <= _MOST_NAMED else f"{shown} and {len(found) - _MOST_NAMED:,} more"
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")
-
-
-def _joined(clauses: list[str]) -> str:
-    return clauses[0] if len(clauses) == 1 else f"{', '.join(clauses[:-1])} and {clauses[-1]}"

@@ -30,6 +30,7 @@ from format.verbs.compaction.cleanable import Cleanable, CleanerLimits, CleanerL
 from format.verbs.compaction.cleaning import Cleaned, CleanedSegment, CleaningTerms, clean
 from format.verbs.compaction.producers import known_producers
 from format.verbs.retention.segment_times import log_bytes, read_segment_times
+from format.wording import counted
 
 _MAP_ENTRY_BYTES = 24
 #: The configs that decide, whose sources are shown.
@@ -223,7 +224,7 @@ class Compaction:
         """How many logs the cleaner would take now, and why not the others."""
         if not self.logs:
             return "No log here is compacted."
-        logs = "1 log" if self.logs == 1 else f"{self.logs:,} logs"
+        logs = counted(self.logs, "log")
         ready = f"The cleaner would clean {self.ready_count:,} of {logs} now, and free {self.freed_bytes:,} bytes"
         waits = ", ".join(f"{count:,} by {reason}" for reason, count in sorted(self.blocked.items()))
         return f"{ready}; blocked: {waits}." if waits else f"{ready}."

@@ -13,7 +13,7 @@ import numpy as np
 from format.errors import KafkaLogError
 from format.log.control_records import decode_control_record
 from format.log.record_table import RecordTable
-from format.verbs.diff.offset_ranges import Int64s
+from format.offset_ranges import Int64s
 
 #: So many missing records wait at a time for a later one of their key, about 100 bytes each.
 MOST_WAITING = 500_000

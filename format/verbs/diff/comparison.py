@@ -13,10 +13,7 @@ from format.findings import finding_of
 from format.limits import Limits
 from format.location import Location
 from format.log.record_table import RecordTable
-from format.scan.progress import Advance
-from format.verbs.diff.compaction import MissingRecords
-from format.verbs.diff.content import WindowDifference, compare_windows, records_of, spans_of
-from format.verbs.diff.offset_ranges import (
+from format.offset_ranges import (
     Range,
     Span,
     are_inside,
@@ -26,6 +23,9 @@ from format.verbs.diff.offset_ranges import (
     merged,
     runs,
 )
+from format.scan.progress import Advance
+from format.verbs.diff.compaction import MissingRecords
+from format.verbs.diff.content import WindowDifference, compare_windows, records_of, spans_of
 from format.verbs.diff.replica_log import ReplicaLog, Window
 from format.verbs.diff.replicas import Replicas
 

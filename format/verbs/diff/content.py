@@ -18,7 +18,7 @@ from format.log.batch_table import BATCH_COLUMN, BatchTable, Int64Column
 from format.log.read_records import record_tables
 from format.log.record_differences import differing_records
 from format.log.record_table import RecordTable
-from format.verbs.diff.offset_ranges import Int64s, Range, clipped, merged, runs
+from format.offset_ranges import Int64s, Range, clipped, merged, runs
 from format.verbs.diff.replica_log import Window
 
 #: Takes records that only one of two replicas has: its side, 0 or 1, and the records. They are not to be kept.

@@ -16,13 +16,13 @@ from format.files.leader_epoch_checkpoint import EpochEntry
 from format.findings import Finding, finding_of
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.node.target import Target
+from format.offset_ranges import Range, Span, merged
 from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
 from format.scan.workers import Outbox, Workers
 from format.value_class import value_class
 from format.verbs.diff.comparison import Comparison, PairDifference
 from format.verbs.diff.epochs import ReplicaEpochs, replica_epochs
-from format.verbs.diff.offset_ranges import Range, Span, merged
 from format.verbs.diff.replica_log import ReplicaLog
 from format.verbs.diff.replicas import Matching, Replicas, matched
 

@@ -22,11 +22,11 @@ from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable
 from format.log.walker import batch_chunks
 from format.node.segment import Segment
+from format.offset_ranges import Int64s, Range
 from format.scan.progress import Advance
 from format.scan.read_log import LogChunk, opened_chunks
 from format.scan.selection import EVERYTHING
 from format.value_class import value_class
-from format.verbs.diff.offset_ranges import Int64s, Range
 from format.verbs.diff.replicas import Replica
 
 _MAX_OFFSET = 2**63 - 1

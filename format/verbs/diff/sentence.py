@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from format.offset_ranges import Span
 from format.verbs.diff.diff import PartitionResult, ReplicaResult
-from format.verbs.diff.offset_ranges import Span
+from format.wording import counted, listed
 
 #: So many partitions get a sentence; the rows have all.
 MOST_SENTENCES = 10
@@ -21,10 +22,10 @@ def sentence(result: PartitionResult) -> str:
         if not which:
             continue
         first = min(result.replicas[number].offset or 0 for number in which)
-        subject = _listed([names[number] for number in which])
+        subject = listed([names[number] for number in which])
         words += f" {subject} {verb[len(which) > 1]} {best} {_where(kind, first, result)}."
     if result.kind == "identical":
-        words += f" {_listed(names)} are the same."
+        words += f" {listed(names)} are the same."
     words += _damage_words(result, names)
     if result.kind in ("diverged", "behind"):
         words += _election_words(result, names) + _truncation_words(result, names)
@@ -56,7 +57,7 @@ def overview(results: Sequence[str]) -> str:
     """The kinds of all partitions, counted."""
     count = len(results)
     same = sum(kind == "identical" for kind in results)
-    partitions = "1 partition" if count == 1 else f"{count:,} partitions"
+    partitions = counted(count, "partition")
     if same == count:
         return f"{partitions} compared: all replicas are the same."
     return f"{partitions} compared: {count - same:,} with differences."
@@ -117,7 +118,3 @@ def _names(replicas: list[ReplicaResult]) -> list[str]:
 
 def _capital(name: str) -> str:
     return f"Node{name[4:]}" if name.startswith("node ") else name
-
-
-def _listed(names: Sequence[str]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

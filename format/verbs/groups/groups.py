@@ -19,6 +19,7 @@ from format.verbs.groups.group_list import GroupList
 from format.verbs.groups.replicas import Replicas, find_replicas
 from format.verbs.groups.scan import GroupsScan, LogRecords
 from format.verbs.groups.terms import Narrowing, Read
+from format.wording import counted
 
 
 @value_class
@@ -68,7 +69,7 @@ class GroupsReading:
         if self.replicas.left_out:
             (left, chosen), count = self.replicas.left_out[0], len(self.replicas.left_out)
             words.append(
-                f"{count:,} {'replica' if count == 1 else 'replicas'} of coordinator partitions that end no later than "
+                f"{counted(count, 'replica')} of coordinator partitions that end no later than "
                 f"the one that was read, such as {left.path} beside {chosen.path}"
             )
         unknown = found.overview().unknown_count

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from format.timestamps import iso_time
 from format.verbs.groups.group_list import Overview
+from format.wording import counted
 
 
 def sentences(overview: Overview) -> str:
     """What matters first."""
     if not overview.group_count:
-        dead = (
-            f" {_counted(overview.dead_count, 'group')} that was deleted left records." if overview.dead_count else ""
-        )
+        dead = f" {counted(overview.dead_count, 'group')} that was deleted left records." if overview.dead_count else ""
         return f"There is no group.{dead}"
     return " ".join(each for each in (_lag(overview), _pending(overview)) if each)
 
@@ -19,17 +18,17 @@ def sentences(overview: Overview) -> str:
 def _lag(overview: Overview) -> str:
     furthest = overview.furthest
     if furthest is None:
-        groups = _counted(overview.group_count, "group")
+        groups = counted(overview.group_count, "group")
         if overview.unknown_count == overview.committed_count > 0:
             return f"{groups}; no lag is known."
         return f"{groups}; none is behind."
     place = f"{furthest.topic}-{furthest.partition}"
-    words = f"Group {furthest.group} is {_counted(furthest.total, 'record')} behind"
+    words = f"Group {furthest.group} is {counted(furthest.total, 'record')} behind"
     words += f" on {place}" if furthest.lag == furthest.total else f", {furthest.lag:,} of them on {place}"
     words += f"; its last commit there was at {iso_time(furthest.commit_timestamp)}."
     if overview.group_count > 1:
         others = overview.behind_count - 1
-        words += f" Of {_counted(overview.group_count - 1, 'other group')} {others or 'none'} "
+        words += f" Of {counted(overview.group_count - 1, 'other group')} {others or 'none'} "
         words += "is behind, too." if others == 1 else "are behind, too." if others else "is behind."
     return words
 
@@ -38,8 +37,4 @@ def _pending(overview: Overview) -> str:
     count = overview.pending_count
     if not count:
         return ""
-    return f"{_counted(count, 'offset')} {'waits' if count == 1 else 'wait'} for a transaction that has not ended."
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count:,} {noun}{'' if count == 1 else 's'}"
+    return f"{counted(count, 'offset')} {'waits' if count == 1 else 'wait'} for a transaction that has not ended."

@@ -37,6 +37,7 @@ from format.verbs.metadata.rows import (
     quota_rows,
     topic_rows,
 )
+from format.wording import counted
 
 
 @value_class
@@ -117,20 +118,16 @@ class MetadataResult:
         leaderless = sum(each.leader < 0 for each in image.partitions.values())
         behind = sum(len(each.isr) < len(each.replicas) for each in image.partitions.values())
         fenced = sum(bool(broker["fenced"]) for broker in image.brokers.values())
-        odd = [_count(leaderless, "partition") + " without a leader" if leaderless else "",
-               _count(behind, "partition") + " with replicas out of sync" if behind else "",
-               _count(fenced, "broker") + " fenced" if fenced else ""]  # fmt: skip
+        odd = [counted(leaderless, "partition") + " without a leader" if leaderless else "",
+               counted(behind, "partition") + " with replicas out of sync" if behind else "",
+               counted(fenced, "broker") + " fenced" if fenced else ""]  # fmt: skip
         cluster = f" of cluster {self.source.cluster_id}" if self.source.cluster_id else ""
         text = (
-            f"The metadata{cluster} at offset {state.last_offset:,}{when}: {_count(len(image.names), 'topic')}, "
-            f"{_count(len(image.partitions), 'partition')}, {_count(len(image.brokers), 'broker')}"
+            f"The metadata{cluster} at offset {state.last_offset:,}{when}: {counted(len(image.names), 'topic')}, "
+            f"{counted(len(image.partitions), 'partition')}, {counted(len(image.brokers), 'broker')}"
         )
         found = [each for each in odd if each]
         return f"{text}; {', '.join(found) or 'every partition has a leader, and all its replicas are in sync'}."
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def metadata(

@@ -16,6 +16,7 @@ from format.node.checkpoints import Checkpoints
 from format.node.log_dir import Kind
 from format.node.partition import read_partition
 from format.node.target import Target
+from format.offset_ranges import Range, merged
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.rewriter import WriteTerms
 from format.rewriting.sources import WriteSources
@@ -26,7 +27,6 @@ from format.verbs.verify.terms import Verification
 from format.verbs.verify.verify import logs_to_verify, verify
 from format.verbs.verify.walk import Level
 
-_OffsetRange = tuple[int, int]
 #: Where a source has no segment, that is reported of the source.
 _NOTHING = "nothing-to-read"
 #: Offsets that are missing: that follows from any damage that was reported of the same partition. They are passed on
@@ -85,7 +85,7 @@ class _Known:
     def __init__(self, reported: Iterable[Finding]) -> None:
         self._codes: set[tuple[str, str, str]] = set()
         self._damaged: set[tuple[str | None, int | None]] = set()
-        self._lost: dict[tuple[str | None, int | None], list[_OffsetRange]] = {}
+        self._lost: dict[tuple[str | None, int | None], list[Range]] = {}
         for each in reported:
             self._codes.add(_key(each))
             if each.severity >= Severity.ERROR or each.is_incomplete:
@@ -93,7 +93,7 @@ class _Known:
             if each.lost_offsets is not None:
                 self._lost.setdefault(_partition_of(each), []).append(each.lost_offsets)
         for ranges in self._lost.values():
-            ranges[:] = _joined(ranges)
+            ranges[:] = merged(ranges)
 
     def holds(self, found: Finding) -> bool:
         """Whether the same was reported of a file of that name, or all offsets that it misses as lost."""
@@ -114,14 +114,3 @@ def _key(found: Finding) -> tuple[str, str, str]:
 
 def _partition_of(found: Finding) -> tuple[str | None, int | None]:
     return found.location.topic, found.location.partition
-
-
-def _joined(ranges: list[_OffsetRange]) -> list[_OffsetRange]:
-    """Ranges in order, those that touch as one."""
-    joined: list[_OffsetRange] = []
-    for first, last in sorted(ranges):
-        if joined and first <= joined[-1][1] + 1:
-            joined[-1] = (joined[-1][0], max(joined[-1][1], last))
-        else:
-            joined.append((first, last))
-    return joined
