@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from pathlib import Path
 
 from format.errors import InvalidCheckpoint, KafkaLogError, UnknownVersion
 from format.files.java_properties import JavaProperties, decode_properties, encode_property
@@ -48,6 +49,14 @@ class MetaProperties:
     properties: tuple[tuple[str, str], ...]
     comments: tuple[str, ...]
     problems: tuple[Problem, ...]
+
+
+def node_id_in(path: Path | None, limits: Limits = DEFAULT_LIMITS) -> int | None:
+    """The node id in a file; None where there is no file, or none that can be read, which ls and verify report."""
+    try:
+        return None if path is None else read(path, limits).node_id
+    except KafkaLogError:
+        return None
 
 
 def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> MetaProperties:

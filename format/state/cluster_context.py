@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from format import layout
 from format.errors import InputError, KafkaLogError
 from format.files import meta_properties
 from format.findings import Finding, finding_of
@@ -53,10 +54,8 @@ class ClusterContext:
         """The node that a partition's directory belongs to, from meta.properties."""
         log_dir = directory_around(partition.path)
         if log_dir not in self._node_ids:
-            try:
-                self._node_ids[log_dir] = meta_properties.read(log_dir / "meta.properties", self.terms.limits).node_id
-            except KafkaLogError:
-                self._node_ids[log_dir] = None  # verify reports it
+            place = log_dir / layout.META_PROPERTIES
+            self._node_ids[log_dir] = meta_properties.node_id_in(place, self.terms.limits)
         return self._node_ids[log_dir]
 
     def configs_of(self, partition: Partition) -> TopicConfigs:

@@ -14,7 +14,7 @@ from format.limits import Limits
 from format.location import Location
 from format.node.checkpoints import Checkpoints
 from format.node.file_location import location_of_directory
-from format.node.log_dir import Kind, LogDir, directory_around, read_log_dir
+from format.node.log_dir import Kind, directory_around, read_log_dir
 from format.node.offsets import PartitionOffsets, offsets_of
 from format.node.partition import Partition
 from format.node.target import Target
@@ -150,7 +150,7 @@ def _found(targets: Iterable[Target], limits: Limits, findings: list[Finding]) -
         if target.kind is Kind.PARTITION:
             try:
                 log_dir = read_log_dir(directory_around(target.path))
-                node_id = _node_id(log_dir, limits)
+                node_id = meta_properties.node_id_in(log_dir.meta_properties, limits)
             except KafkaLogError:
                 node_id = None  # a directory that was copied by itself
             yield _replica(target.partition, target.checkpoints_around(limits), node_id, limits, findings)
@@ -160,7 +160,7 @@ def _found(targets: Iterable[Target], limits: Limits, findings: list[Finding]) -
             findings.extend(log_dir.unread_findings())
             checkpoints = log_dir.checkpoints(limits)
             findings.extend(checkpoints.findings)
-            node_id = _node_id(log_dir, limits)
+            node_id = meta_properties.node_id_in(log_dir.meta_properties, limits)
             for path in log_dir.partitions:
                 try:
                     partition = log_dir.partition(path)
@@ -183,12 +183,3 @@ def _replica(
     if layout.CLEANER_OFFSET_CHECKPOINT in checkpoints.by_name:
         was_cleaned = checkpoints.offset(layout.CLEANER_OFFSET_CHECKPOINT, partition.key) is not None
     return Replica(partition, offsets_of(partition, checkpoints), topic_id, node_id, was_cleaned)
-
-
-def _node_id(log_dir: LogDir, limits: Limits) -> int | None:
-    if log_dir.meta_properties is None:
-        return None
-    try:
-        return meta_properties.read(log_dir.meta_properties, limits).node_id
-    except KafkaLogError:
-        return None  # ls and verify report it

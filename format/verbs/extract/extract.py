@@ -13,7 +13,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from format.errors import InputError, KafkaLogError
+from format.errors import InputError
 from format.files import meta_properties
 from format.findings import Finding
 from format.location import Location
@@ -63,22 +63,13 @@ def extract_sources(paths: Sequence[Path], terms: Extraction) -> list[ExtractSou
 
 
 def _sources_in(log_dir: LogDir, terms: Extraction) -> Iterator[ExtractSource]:
-    broker_id = _node_id(log_dir)
+    broker_id = meta_properties.node_id_in(log_dir.meta_properties)
     for directory in log_dir.partitions:
         topic, number, mark = parse_partition_dir(directory.name) or (None, None, None)
         if mark is None:
             yield ExtractSource((topic, number), directory, Kind.PARTITION, broker_id)
         else:
             terms.left_out.append(f"{directory.name}: marked {mark}; give it by itself to extract it")
-
-
-def _node_id(log_dir: LogDir) -> int | None:
-    if log_dir.meta_properties is None:
-        return None
-    try:
-        return meta_properties.read(log_dir.meta_properties).node_id
-    except KafkaLogError:
-        return None
 
 
 def _by_broker(sources: list[ExtractSource]) -> list[ExtractSource]:
