@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -21,7 +21,7 @@ from format.columns import (
 from format.rows.arrow_columns import arrow_schema
 
 if TYPE_CHECKING:
-    from pyspark.sql.types import StructType
+    pass
 
 #: Who a row of a report is from: reports of several brokers are put into one directory.
 BROKER_ID = Column("broker_id", "int", "node or broker id of the log directory that the row is from")
@@ -41,17 +41,6 @@ SQL_TYPES = {
 def ddl(schema: RowSchema) -> str:
     """The columns as Spark's DDL, such as ``topic STRING, partition BIGINT``."""
     return ", ".join(f"`{column.name}` {SQL_TYPES[column.type]}" for column in schema.columns)
-
-
-def struct_type(schema: RowSchema) -> StructType:
-    """The columns as a StructType, with their meanings as comments."""
-    from pyspark.sql.types import StructType
-
-    made: Any = StructType.fromDDL(ddl(schema))
-    for field, column in zip(made.fields, schema.columns, strict=True):
-        field.metadata = {"comment": column.meaning}
-    struct: StructType = made
-    return struct
 
 
 # -- the views of the data source ----------------------------------------------------------------------------

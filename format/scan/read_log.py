@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.errors import KafkaLogError
-from format.findings import Finding, Severity, finding, finding_of
+from format.findings import Finding, finding, finding_of
 from format.io.live_broker import comes_true
 from format.io.remote_path import path_of
 from format.io.source import FileSource
@@ -18,10 +18,9 @@ from format.location import Location
 from format.log.batch_chunk import BatchChunk, Damage
 from format.log.batch_header import has_right_crc, read_header
 from format.log.legacy_messages import open_wrappers
-from format.node.segment import Segment
 from format.scan.damage_findings import RepeatFindings, damage_finding
 from format.scan.protocol import Needs, OpenedRange
-from format.scan.selection import CommittedView, Selection, start_position
+from format.scan.selection import CommittedView, Selection
 from format.value_class import value_class
 
 _MAX_OFFSET = 2**63 - 1
@@ -64,11 +63,6 @@ def _committed_chunks(items: Iterator[LogChunk | Finding], committed: CommittedV
             yield LogChunk(item.chunk, item.location, selected, committed.log_start_offset)
         else:
             yield item
-
-
-def first_position(segment: Segment | None, source: FileSource, selection: Selection) -> int:
-    """The position where reading the selection starts: a batch boundary."""
-    return 0 if segment is None or selection.is_everything else start_position(segment, source, selection)
 
 
 def opened_chunks(
@@ -187,7 +181,3 @@ def _is_being_written(source: FileSource, damage: Damage, has_grown: bool) -> bo
     if header.end_position > source.size_bytes:
         return has_grown
     return has_right_crc(source, header.position, header.size_bytes, header.magic)
-
-
-def is_damage(found: Finding) -> bool:
-    return found.severity >= Severity.ERROR

@@ -11,7 +11,6 @@ from itertools import combinations
 
 from format.findings import finding_of
 from format.limits import Limits
-from format.location import Location
 from format.log.record_table import RecordTable
 from format.offset_ranges import (
     Range,
@@ -253,10 +252,6 @@ class Comparison:
 
     def _pair(self, one: int, other: int) -> PairDifference:
         return self.pairs[min(one, other), max(one, other)]
-
-    def location_of(self, number: int) -> Location:
-        """The directory of a replica."""
-        return self.logs[number].replica.partition.location()
 
 
 def _least(known: int | None, ranges: list[Range]) -> int | None:

@@ -101,11 +101,6 @@ class ReplicaLog:
         return self._next < len(self._rows)
 
     @property
-    def is_untouched(self) -> bool:
-        """Whether nothing of the current chunk was compared yet."""
-        return self._next == 0
-
-    @property
     def last_offset(self) -> int:
         """The last offset of the current chunk."""
         return int(self._ends[-1])
