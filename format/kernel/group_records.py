@@ -69,11 +69,8 @@ def _read_key(source: Bytes, at: int, end: int, first_type: int, table: Table, r
     if not 0 <= kind - first_type <= 23 or kind == 18 or kind > _SHARE_STATE_TYPES + 1:
         return _ERROR_TYPE
     at += 2
-    if end - at < 2:
-        return _ERROR_KEY
-    length = read_i16(source, at)
-    at += 2
-    if length < 0 or length > end - at:
+    length, at = _read_length(source, at, end, False)
+    if at < 0 or length < 0 or length > end - at:
         return _ERROR_KEY
     table[row, G_GROUP_START] = at
     table[row, G_GROUP_LENGTH] = length
@@ -97,11 +94,8 @@ def _read_key(source: Bytes, at: int, end: int, first_type: int, table: Table, r
         or kind == 21
         or kind == 22
     ):
-        if end - at < 2:
-            return _ERROR_KEY
-        length = read_i16(source, at)
-        at += 2
-        if length < 0 or length > end - at:
+        length, at = _read_length(source, at, end, False)
+        if at < 0 or length < 0 or length > end - at:
             return _ERROR_KEY
         table[row, G_NAME_START] = at
         table[row, G_NAME_LENGTH] = length
