@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import signal
 import socket
 import subprocess
@@ -115,10 +114,15 @@ class Broker:
         assert done.returncode == 0, done.stderr.decode(errors="backslashreplace")[-4000:]
         return done.stdout.decode("latin-1")
 
+    def kill(self) -> None:
+        """End it as a crash does."""
+        self._process.kill()
+        self._process.wait()
+
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        os.kill(self._process.pid, signal.SIGTERM)
+        self._process.send_signal(signal.SIGTERM)  # nothing for one that was killed
         try:
             self._process.wait(60)
         except subprocess.TimeoutExpired:

@@ -12,50 +12,30 @@ import argparse
 import gzip
 import json
 import shutil
-import signal
-import socket
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 from tests.corpora import REPOSITORY
-from tests.oracle.broker import free_ports
+from tests.oracle.broker import Broker
 from tests.oracle.kafka_lab import KafkaLab
 
 VERSION = "4.3.1"
-_CONFIGURATION = """\
-process.roles=broker,controller
-node.id=1
-controller.quorum.voters=1@127.0.0.1:{controller_port}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
-controller.listener.names=CONTROLLER
-inter.broker.listener.name=PLAINTEXT
-log.dirs={log_dir}
-offsets.topic.replication.factor=1
-offsets.topic.num.partitions=4
-offsets.topic.segment.bytes=1048576
-transaction.state.log.replication.factor=1
-transaction.state.log.min.isr=1
-transaction.state.log.num.partitions=1
-share.coordinator.state.topic.replication.factor=1
-share.coordinator.state.topic.min.isr=1
-share.coordinator.state.topic.num.partitions=2
-group.initial.rebalance.delay.ms=0
-group.max.session.timeout.ms=1800000
-group.consumer.session.timeout.ms=1000000
-group.consumer.max.session.timeout.ms=1800000
-group.share.session.timeout.ms=1000000
-group.share.max.session.timeout.ms=1800000
-group.streams.session.timeout.ms=1000000
-group.streams.max.session.timeout.ms=1800000
-group.share.max.groups=1000
-group.share.max.share.sessions=2000
-log.index.size.max.bytes=4096
-log.cleaner.enable=false
-"""
+_SETTINGS = {
+    "offsets.topic.segment.bytes": "1048576",
+    "transaction.state.log.num.partitions": "1",
+    "group.max.session.timeout.ms": "1800000",
+    "group.consumer.session.timeout.ms": "1000000",
+    "group.consumer.max.session.timeout.ms": "1800000",
+    "group.share.session.timeout.ms": "1000000",
+    "group.share.max.session.timeout.ms": "1800000",
+    "group.streams.session.timeout.ms": "1000000",
+    "group.streams.max.session.timeout.ms": "1800000",
+    "group.share.max.groups": "1000",
+    "group.share.max.share.sessions": "2000",
+    "log.index.size.max.bytes": "4096",
+}
 #: Parts of the log directory that the groups do not need: an excerpt, on which no broker would start.
 _LEFT_OUT = ("__cluster_metadata-", "__transaction_state-", "bootstrap.checkpoint", "meta.properties")
 
@@ -69,34 +49,8 @@ def make(output: Path, groups: int, seed: int) -> None:
     with tempfile.TemporaryDirectory() as name:
         work = Path(name)
         log_dir = work / "node-1"
-        port, controller_port = free_ports(2)
-        properties = work / "server.properties"
-        properties.write_text(_CONFIGURATION.format(port=port, controller_port=controller_port, log_dir=log_dir))
-        options = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-        java = lab.java_command(VERSION, options, extra=lab.logging_jars())
-        format_words = ["kafka.tools.StorageTool", "format", "-t", "kafkalog-groups-test-A", "-c", str(properties)]
-        subprocess.run([*java, *format_words], check=True, capture_output=True)
-        with (work / "broker.log").open("wb") as said:
-            broker = subprocess.Popen([*java, "kafka.Kafka", str(properties)], stdout=said, stderr=said)
-        scenario = None
-        try:
-            _wait(port, broker)
-            words = [str(REPOSITORY / "tests/oracle/GroupScenario.java"), f"127.0.0.1:{port}", str(groups), str(seed)]
-            scenario = subprocess.Popen(
-                [*lab.java_command(VERSION, options), *words], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-            )
-            assert scenario.stdout is not None
-            assert scenario.stderr is not None
-            truth = scenario.stdout.readline()
-            if not truth:
-                sys.exit(scenario.stderr.read())
-            broker.send_signal(signal.SIGKILL)
-            broker.wait()
-        finally:
-            for process in (broker, scenario):
-                if process is not None:
-                    process.kill()
-                    process.wait()
+        with Broker(lab, VERSION, log_dir, work / "broker", _SETTINGS) as broker:
+            truth = _described(lab, broker, groups, seed)
         _copy(log_dir, output / "node-1")
     folder = output / "truth"
     folder.mkdir(parents=True)
@@ -104,16 +58,21 @@ def make(output: Path, groups: int, seed: int) -> None:
     (folder / "groups.json.gz").write_bytes(gzip.compress(content, mtime=0))
 
 
-def _wait(port: int, broker: subprocess.Popen[bytes]) -> None:
-    end = time.monotonic() + 90
-    while True:
+def _described(lab: KafkaLab, broker: Broker, groups: int, seed: int) -> str:
+    """What the scenario says of the groups; the broker is killed while the members are still there."""
+    words = [str(REPOSITORY / "tests/oracle/GroupScenario.java"), broker.address, str(groups), str(seed)]
+    command = [*lab.java_command(VERSION, ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]), *words]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as scenario:
+        assert scenario.stdout is not None
+        assert scenario.stderr is not None
         try:
-            socket.create_connection(("127.0.0.1", port), 1).close()
-            return
-        except OSError:
-            if broker.poll() is not None or time.monotonic() > end:
-                sys.exit("the broker did not start")
-        time.sleep(0.2)
+            truth = scenario.stdout.readline()
+            if not truth:
+                sys.exit(scenario.stderr.read())
+            broker.kill()
+        finally:
+            scenario.kill()
+    return truth
 
 
 def _copy(log_dir: Path, output: Path) -> None:
