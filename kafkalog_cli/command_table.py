@@ -34,6 +34,7 @@ COMMANDS = (
         "kafkalog_cli.commands.txns",
         "Open transactions and what waits behind them, and those that ended.",
         "Diagnose",
+        is_scan=True,
     ),
     CommandEntry(
         "producers",
@@ -61,12 +62,14 @@ COMMANDS = (
         "kafkalog_cli.commands.compaction",
         "What the cleaner would keep and free, where it stands, and what stops it.",
         "Diagnose",
+        is_scan=True,
     ),
     CommandEntry(
         "retention",
         "kafkalog_cli.commands.retention",
         "Why each segment is still there, and when it goes; what other configs would delete.",
         "Diagnose",
+        is_scan=True,
     ),
     CommandEntry(
         "verify",

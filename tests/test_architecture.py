@@ -46,7 +46,7 @@ FOLDERS = frozenset(
         *("format", *(f"format/{room}" for rooms in LAYERS.values() for room in rooms)),
         "format/rewriting/publishing",
         *("kafkalog_cli", *(f"kafkalog_cli/{room}" for room in ("commands", "options", "render", "screens"))),
-        "format/log/after_damage",
+        *("format/log/after_damage", "format/scan/processes"),
         *("spark_jobs", *(f"spark_jobs/{room}" for room in ("jobs", "views", "work"))),
     }
 )
@@ -68,7 +68,7 @@ LONG = {
     "format.findings": "the table of finding codes: one line for each",
     "format.layout": "the table of structures: one line for each field",
     "format.kernel.text": "one compiled unit: its functions call each other for every byte",
-    "format.scan.workers": "to shrink",
+    "format.scan.processes.workers": "to shrink",
 }
 MOST_PARAMETERS = 7
 #: Functions with more parameters than that. Those of the kernel are called once for each block, and compiled: an object

@@ -11,12 +11,12 @@ from functools import partial
 from typing import Any, Generic
 
 from format.io.source import FileSource, check_unchanged
+from format.scan.processes.outbox import Outbox, SharedBytes
+from format.scan.processes.room import OwnRoom
+from format.scan.processes.shared_ranges import RangeTask, SharedRanges, Unsound, sound_chunks
 from format.scan.progress import Advance, LogProgress, no_progress
 from format.scan.protocol import LogParts, LogUnit, OpenedRange, PartT, Walk
-from format.scan.room import OwnRoom
 from format.scan.serial import SerialDriver, read_range
-from format.scan.shared_ranges import RangeTask, SharedRanges, Unsound, sound_chunks
-from format.scan.workers import Outbox, SharedBytes
 
 
 class ForkedDriver(Generic[PartT]):

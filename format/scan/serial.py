@@ -12,9 +12,9 @@ from format.io.source import FileSource, check_unchanged
 from format.limits import MIB
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange
+from format.scan.processes.room import OwnRoom
 from format.scan.progress import Advance, LogProgress, no_progress
 from format.scan.protocol import LogParts, LogUnit, OpenedRange, PartT, Room, Walk
-from format.scan.room import OwnRoom
 
 #: Where only headers are read, chunks are small: the file is looked at again after so many bytes.
 _HEADER_CHECK_BYTES = MIB

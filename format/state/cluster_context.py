@@ -21,7 +21,7 @@ from format.node.target import Target
 from format.state.cluster_image import ClusterImage
 from format.state.metadata_log import MetadataState, Until, read_metadata
 from format.state.metadata_source import metadata_source
-from format.state.topic_configs import TopicConfigs, read_broker_properties
+from format.state.topic_configs import TopicConfigs, configs_of_topic, read_broker_properties
 from format.value_class import value_class
 
 
@@ -60,7 +60,7 @@ class ClusterContext:
 
     def configs_of(self, partition: Partition) -> TopicConfigs:
         """The configs of a partition's topic on the node that it lies on."""
-        return TopicConfigs(
+        return configs_of_topic(
             partition.topic, self.node_id_of(partition), self.image, self.properties, self.terms.options
         )
 

@@ -60,12 +60,13 @@ class SetConfig:
 
 @value_class
 class TopicConfigs:
-    """The configs of one topic on one node. ``image`` None: nothing is known of topics and dynamic configs."""
+    """The configs of one topic on one node: those that are set, by name.
 
-    topic: str | None
-    node_id: int | None = None
-    image: ClusterImage | None = None
-    properties: Mapping[str, str] = field(default_factory=dict)
+    ``broker_layers`` are the configs of the broker, the one that counts first, each with the name of its source.
+    """
+
+    own: Mapping[str, str] = field(default_factory=dict)
+    broker_layers: tuple[tuple[str, Mapping[str, str]], ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
 
     def get(self, name: str) -> SetConfig:
@@ -73,10 +74,8 @@ class TopicConfigs:
         default, broker_names = _CONFIGS[name]
         if name in self.options:
             return SetConfig(self.options[name], "option")
-        if self.image is not None and self.topic is not None:
-            own = self.image.topic_configs(self.topic)
-            if name in own:
-                return SetConfig(own[name], "topic")
+        if name in self.own:
+            return SetConfig(self.own[name], "topic")
         return self._of_broker(broker_names, default)
 
     def of_broker(self, name: str) -> SetConfig:
@@ -84,13 +83,7 @@ class TopicConfigs:
         return self._of_broker(((name, 1),), _BROKER_DEFAULTS[name])
 
     def _of_broker(self, names: tuple[tuple[str, int], ...], default: str) -> SetConfig:
-        layers: list[tuple[str, Mapping[str, str]]] = []
-        if self.image is not None:
-            if self.node_id is not None:
-                layers.append(("broker", self.image.configs.get((BROKER_RESOURCE, str(self.node_id)), {})))
-            layers.append(("cluster", self.image.configs.get((BROKER_RESOURCE, ""), {})))
-        layers.append(("properties", self.properties))
-        for source, layer in layers:
+        for source, layer in self.broker_layers:
             for name, unit in names:
                 if name in layer:
                     return SetConfig(_scaled(layer[name], unit), source)
@@ -101,9 +94,32 @@ class TopicConfigs:
         return ",".join(f"{name}={self.get(name).source}" for name in names)
 
     @property
+    def is_compacted(self) -> bool:
+        return "compact" in self.policies
+
+    @property
     def policies(self) -> frozenset[str]:
         """The cleanup policies: delete, compact, both or none."""
         return frozenset(each.strip() for each in self.get("cleanup.policy").value.lower().split(",") if each.strip())
+
+
+def configs_of_topic(
+    topic: str | None,
+    node_id: int | None,
+    image: ClusterImage | None,
+    properties: Mapping[str, str],
+    options: Mapping[str, str],
+) -> TopicConfigs:
+    """The configs of a topic on a node. ``image`` None: nothing is known of topics and dynamic configs."""
+    layers: list[tuple[str, Mapping[str, str]]] = []
+    own: Mapping[str, str] = {}
+    if image is not None:
+        if node_id is not None:
+            layers.append(("broker", image.configs.get((BROKER_RESOURCE, str(node_id)), {})))
+        layers.append(("cluster", image.configs.get((BROKER_RESOURCE, ""), {})))
+        own = image.topic_configs(topic) if topic is not None else {}
+    layers.append(("properties", properties))
+    return TopicConfigs(own, tuple(layers), options)
 
 
 def _scaled(value: str, unit: int) -> str:

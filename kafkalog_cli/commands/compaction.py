@@ -14,7 +14,7 @@ from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.parsers import parse_count, shown
 from kafkalog_cli.options.reading import Reading
-from kafkalog_cli.options.work import Pacing
+from kafkalog_cli.options.work import Work
 
 EXAMPLES = (
     ("kafkalog compaction /var/kafka", "each compacted log: its dirty ratio, what a run would free, what stops it"),
@@ -86,7 +86,7 @@ def compaction(
     output: DocumentOutput,
     judging: Judging,
     guards: Guards,
-    pacing: Pacing,
+    work: Work,
 ) -> None:
     """Show what the cleaner would keep and free of each compacted log, where it stands, and what stops it.
 
@@ -95,12 +95,14 @@ def compaction(
     """
     from format.columns import CLEANER
     from format.findings import Finding
+    from format.scan.selected_logs import selected_bytes
+    from format.scan.selection import EVERYTHING
     from format.state.cluster_context import read_context
     from format.verbs.compaction.compaction import Compaction, CompactionTerms
     from kafkalog_cli.runner import Run
 
     with (
-        pacing.reading(),
+        work.reading(),
         Run(
             "compaction", output, judging, paths=reading.paths, main_schema=CLEANER, table_columns=_TABLE_COLUMNS
         ) as run,
@@ -115,9 +117,10 @@ def compaction(
         run.findings(context.findings)
         terms = CompactionTerms(supposed.judged_at.now_ms, guards.limits, every_log=supposed.every_log)
         judged = Compaction(context, terms)
+        advance = run.progress(lambda: selected_bytes(targets, EVERYTHING)).advance
         for path, target in zip(reading.paths, targets, strict=True):
             with run.leaving_out(path):
-                for item in judged.of_target(target):
+                for item in judged.of_target(target, jobs=work.process_count, advance=advance):
                     if isinstance(item, Finding):
                         run.finding(item)
                     else:

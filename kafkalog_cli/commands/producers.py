@@ -9,7 +9,7 @@ from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.reading import Paths, place_of
-from kafkalog_cli.options.work import Pacing
+from kafkalog_cli.options.work import Work
 from kafkalog_cli.render.shown_columns import ShownColumns
 from kafkalog_cli.runner import Run
 from kafkalog_cli.summary import counted
@@ -38,7 +38,7 @@ _TABLE_COLUMNS = {
 
 
 def producers(
-    paths: Paths, wanted: Writers, output: DocumentOutput, judging: Judging, guards: Guards, pacing: Pacing
+    paths: Paths, wanted: Writers, output: DocumentOutput, judging: Judging, guards: Guards, work: Work
 ) -> None:
     """Who wrote here: producers with their epochs, sequences, gaps, duplicates, batches and codecs.
 
@@ -59,13 +59,13 @@ def producers(
         limits=guards.limits,
     )
     with (
-        pacing.reading(),
+        work.reading(),
         Run("producers", output, judging, paths=paths, main_schema=PRODUCER, table_columns=_TABLE_COLUMNS) as run,
     ):
         targets = [Target(place_of(path)) for path in paths]
         advance = run.progress(lambda: selected_bytes(targets, EVERYTHING)).advance
         result = Producers(tuple(targets))
-        run.findings(result.read(terms, advance))
+        run.findings(result.read(terms, jobs=work.process_count, advance=advance))
         rows = list(producer_rows(result, terms))
         ids = {row[0] for row in rows}
         places = {(row[2], row[3]) for row in rows}

@@ -14,7 +14,7 @@ from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.parsers import one_of, shown
 from kafkalog_cli.options.reading import Reading
-from kafkalog_cli.options.work import Pacing
+from kafkalog_cli.options.work import Work
 
 if TYPE_CHECKING:
     from format.columns import RowSchema
@@ -75,7 +75,7 @@ def retention(
     output: DocumentOutput,
     judging: Judging,
     guards: Guards,
-    pacing: Pacing,
+    work: Work,
 ) -> None:
     """Show why each segment is still there, which record keeps it, and when it goes.
 
@@ -85,13 +85,15 @@ def retention(
     """
     from format.columns import RETENTION_TOTAL, SEGMENT_RETENTION
     from format.findings import Finding
+    from format.scan.selected_logs import selected_bytes
+    from format.scan.selection import EVERYTHING
     from format.state.cluster_context import read_context
     from format.verbs.retention.retention import Retention, RetentionTerms
     from kafkalog_cli.runner import Run
 
     main_schema: RowSchema = RETENTION_TOTAL if supposed.totals else SEGMENT_RETENTION
     with (
-        pacing.reading(),
+        work.reading(),
         Run(
             "retention", output, judging, paths=reading.paths, main_schema=main_schema, table_columns=_TABLE_COLUMNS
         ) as run,
@@ -106,13 +108,14 @@ def retention(
         run.findings(context.findings)
         terms = RetentionTerms(supposed.judged_at.now_ms, guards.limits, with_offsets=not supposed.totals)
         judged = Retention(context, terms)
+        advance = run.progress(lambda: selected_bytes(targets, EVERYTHING)).advance
         for path, target in zip(reading.paths, targets, strict=True):
             with run.leaving_out(path):
-                for item in judged.of_target(target):
+                for item in judged.of_target(target, jobs=work.process_count, advance=advance):
                     if isinstance(item, Finding):
                         run.finding(item)
                     elif not supposed.totals:
-                        run.write(item[0], (item[1],))
+                        run.write(SEGMENT_RETENTION, (item,))
         if run.format_name != "csv" or supposed.totals:
             run.write(RETENTION_TOTAL, judged.total_rows())
         run.say_at_end(judged.sentence())

@@ -15,7 +15,7 @@ from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.parsers import parse_positive
 from kafkalog_cli.options.reading import Paths, place_of
-from kafkalog_cli.options.work import Pacing
+from kafkalog_cli.options.work import Work
 from kafkalog_cli.render.shown_columns import ShownColumns
 
 if TYPE_CHECKING:
@@ -82,7 +82,7 @@ def txns(
     output: DocumentOutput,
     judging: Judging,
     guards: Guards,
-    pacing: Pacing,
+    work: Work,
 ) -> None:
     """Who holds the last stable offset, since when, and how to abort it; what committed, what aborted.
 
@@ -101,13 +101,13 @@ def txns(
 
     terms = _terms(wanted, aborting, guards.limits)
     with (
-        pacing.reading(),
+        work.reading(),
         Run("txns", output, judging, paths=paths, main_schema=TRANSACTION, table_columns=_TABLE_COLUMNS) as run,
     ):
         targets = [Target(place_of(path)) for path in paths]
         advance = run.progress(lambda: selected_bytes(targets, EVERYTHING)).advance
         result = Transactions(tuple(targets))
-        run.findings(result.read(terms, advance))
+        run.findings(result.read(terms, jobs=work.process_count, advance=advance))
         opened = open_transactions(result, terms)
         for sentence in sentences(result, opened, terms):
             run.say_now(sentence)

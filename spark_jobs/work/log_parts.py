@@ -14,8 +14,8 @@ from format.findings import Finding, finding
 from format.io.source import FileState
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange
+from format.scan.processes.room import OwnRoom
 from format.scan.protocol import LogParts, LogUnit, OpenedRange, Walk
-from format.scan.room import OwnRoom
 from format.scan.serial import SerialDriver
 from format.value_class import value_class
 from spark_jobs.work.part_bounds import bounds_of, opened

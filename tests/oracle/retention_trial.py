@@ -19,6 +19,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from format.columns import SEGMENT_RETENTION
+from format.findings import Finding
 from format.log.encode_batches import encode_message
 from format.node.target import Target
 from format.state.cluster_context import ContextTerms, read_context
@@ -117,8 +119,8 @@ def predicted(log_dir: Path, now: int) -> dict[str, list[int]]:
     run = Retention(read_context([target], ContextTerms()), RetentionTerms(now))
     found: dict[str, list[int]] = {}
     for item in run.of_target(target):
-        assert isinstance(item, tuple), item
-        row = dict(zip(item[0].names, item[1], strict=True))
+        assert not isinstance(item, Finding), item
+        row = dict(zip(SEGMENT_RETENTION.names, item, strict=True))
         stays = found.setdefault(f"{row['topic']}-{row['partition']}", [])
         if row["deletable_by"] is None:
             stays.append(row["segment_base_offset"])

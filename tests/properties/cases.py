@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
 from contextlib import chdir, contextmanager
@@ -13,7 +14,7 @@ from pathlib import Path
 from random import Random
 
 from tests.corpora import DATA_DIR
-from tests.recording.commands import BOTH, CSV, JSONL, LEVELS, OUT, TEXT, Command
+from tests.recording.commands import BOTH, CSV, JSONL, LATER, LEVELS, OUT, TEXT, Command
 from tests.recording.compare import differences
 from tests.recording.damage import KINDS, Case, subject
 from tests.recording.inputs import KEY_FILE, write_case
@@ -21,6 +22,7 @@ from tests.recording.outcomes import Outcome, Recording, settled
 from tests.recording.runner import run_group
 
 LOG_DIR = "logs"
+OTHER_NODE = "other"
 DAMAGES = 4
 #: How much ``find`` had to read, which depends on how much it reads at once.
 _BYTES_READ = re.compile(r'; \d+ bytes were read|,"(?:visibility_)?bytes_read":\d+')
@@ -105,6 +107,25 @@ def sharing_commands(case: Case) -> Iterator[Command]:
     yield ("recompress", LOG_DIR, "--output", OUT, "--codec", "lz4", "--skip-damaged", *JSONL)
     for log in _logs(case):
         yield from (("dump-log", "--files", log, *more) for more in ((), ("--print-data-log",)))
+
+
+def unit_commands() -> Iterator[Command]:
+    """What reads each partition as a whole, of the partitions that ``add_partitions`` adds, too."""
+    for verb in ("txns", "producers", "retention", "compaction"):
+        yield from ((verb, LOG_DIR, OTHER_NODE, "--at", LATER, *form) for form in BOTH)
+    yield ("compaction", LOG_DIR, "--every-log", "--at", LATER, *JSONL)
+    yield from (("diff", LOG_DIR, OTHER_NODE, *form) for form in BOTH)
+
+
+def add_partitions() -> None:
+    """Sound partitions beside the case's, and a second node with the same."""
+    node = DATA_DIR / "kafka-4.3-single" / "node-1"
+    for source in (node / "payments-0", node / "__transaction_state-0"):
+        shutil.copytree(source, Path(LOG_DIR) / source.name, dirs_exist_ok=True)
+    other = Path(OTHER_NODE)
+    for source in sorted(Path(LOG_DIR).iterdir()):
+        if source.is_dir():
+            shutil.copytree(source, other / source.name)
 
 
 def _logs(case: Case) -> list[str]:

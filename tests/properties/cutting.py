@@ -15,8 +15,9 @@ from typing import Any
 from unittest.mock import patch
 
 from format.log import batch_groups, legacy_messages, read_records, walker
-from format.scan import cost, shared_ranges
-from format.scan.workers import Workers
+from format.scan import cost
+from format.scan.processes import shared_ranges
+from format.scan.processes.workers import Workers
 from format.verbs.dump_log import kafka_walk
 
 #: A chunk holds a batch header at the least.

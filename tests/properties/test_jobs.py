@@ -8,7 +8,17 @@ from random import Random
 
 import pytest
 
-from tests.properties.cases import broken_case, check_same, laid_out, outcomes, seeds, sharing_commands, sound_case
+from tests.properties.cases import (
+    add_partitions,
+    broken_case,
+    check_same,
+    laid_out,
+    outcomes,
+    seeds,
+    sharing_commands,
+    sound_case,
+    unit_commands,
+)
 from tests.properties.cutting import cut, shared, some_cuts
 from tests.recording.damage import Case
 from tests.recording.outcomes import Outcome
@@ -26,6 +36,20 @@ def test_several_processes_do_what_one_does(seed: int, make: Callable[[Random], 
         together = outcomes((*each, "--jobs", str(jobs)) for each in commands)
         assert (folder / "evidence").stat().st_size > 3
     check_same(map(_without_jobs, alone), map(_without_jobs, together), (case.steps, jobs, sizes))
+
+
+@pytest.mark.parametrize("seed", seeds(1))
+def test_partitions_that_several_processes_read_whole(seed: int) -> None:
+    random = Random(seed)
+    case, jobs = broken_case(random), random.choice((2, 3, 4))
+    with laid_out(case) as folder, shared(folder / "evidence"):
+        add_partitions()
+        commands = list(unit_commands())
+        alone = outcomes((*each, "--jobs", "1") for each in commands)
+        assert not (folder / "evidence").exists()
+        together = outcomes((*each, "--jobs", str(jobs)) for each in commands)
+        assert (folder / "evidence").stat().st_size == len(commands)
+    check_same(map(_without_jobs, alone), map(_without_jobs, together), (case.steps, jobs))
 
 
 def _without_jobs(outcome: Outcome) -> Outcome:

@@ -19,6 +19,7 @@ from tests.building import batches, write_segment
 from tests.corpora import REPOSITORY, Corpus
 from tests.spark.scanning import Printed
 
+LATER = "2033-05-18T03:33:20Z"
 #: What is run of each verb; a new verb of scan needs a line here.
 WORDS: dict[str, tuple[tuple[str, ...], ...]] = {
     "ls": (("--segments",), ("--segments", "--sort", "time"), ("--segments", "--no-scan")),
@@ -37,6 +38,9 @@ WORDS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("no such text anywhere",),
     ),
     "producers": ((),),
+    "txns": (("--at", LATER),),
+    "retention": (("--at", LATER), ("--at", LATER, "--totals")),
+    "compaction": (("--at", LATER), ("--at", LATER, "--every-log")),
     "metadata": ((), ("--history",)),
     "groups": ((), ("--history",)),
 }

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -15,14 +15,16 @@ from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.walker import batch_chunks
-from format.node.checkpoints import Checkpoints
 from format.node.log_dir import Kind
 from format.node.offsets import PartitionOffsets, offsets_of
 from format.node.partition import Partition
 from format.node.partition_surroundings import unread_findings
 from format.node.segment import Segment
 from format.node.target import Target
-from format.scan.selected_logs import log_of_segment, partitions_to_read
+from format.scan.progress import Advance, no_progress
+from format.scan.protocol import Cost, LogUnit
+from format.scan.selected_logs import every_log_of, log_of_segment, partitions_to_read
+from format.scan.whole_units import WholeUnits, scan_units
 from format.state.cluster_context import ClusterContext
 from format.state.topic_configs import TopicConfigs
 from format.value_class import value_class
@@ -33,6 +35,8 @@ from format.verbs.retention.segment_times import log_bytes, read_segment_times
 from format.wording import counted
 
 _MAP_ENTRY_BYTES = 24
+#: What the passes over a log take, measured: seconds for each batch, byte and byte of compressed batches.
+_COST = Cost(batch_s=10e-6, byte_s=3e-9, compressed_byte_s=10e-9)
 #: The configs that decide, whose sources are shown.
 _DECIDING = ("cleanup.policy", "delete.retention.ms", "min.cleanable.dirty.ratio", "min.compaction.lag.ms")
 
@@ -97,62 +101,50 @@ class LogCompaction:
         )
 
 
-@dataclass(slots=True)
-class Compaction:
-    """One run over some targets; counts what it could not know."""
+@value_class
+class CompactionUnit:
+    """A log, its configs, and whether the metadata says that it has no other replica."""
 
-    context: ClusterContext
+    partition: Partition
+    offsets: PartitionOffsets
+    configs: TopicConfigs
+    is_only_replica: bool
+
+
+@value_class
+class CompactionScan(WholeUnits[CompactionUnit | Finding, LogCompaction | Finding]):
+    """Judges logs one by one."""
+
     terms: CompactionTerms
-    unknown_checkpoints: int = 0
-    logs: int = 0
-    freed_bytes: int = 0
-    ready_count: int = 0
-    blocked: dict[str, int] = field(default_factory=dict)
 
-    def of_target(self, target: Target) -> Iterator[Finding | LogCompaction]:
-        """The compacted logs at or below a path. Raises InputError for one without partitions."""
-        if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
-            message = "give a log directory or a partition directory: the cleaner works on whole logs"
-            raise InputError(message, Location(str(target.path)))
-        for found in partitions_to_read(target, self.terms.limits):
-            if isinstance(found, Finding):
-                yield found
-            else:
-                yield from unread_findings(found[0])
-                yield from self._of_partition(*found)
+    @property
+    def cost(self) -> Cost:
+        return _COST
 
-    def _of_partition(self, partition: Partition, checkpoints: Checkpoints) -> Iterator[Finding | LogCompaction]:
-        if not partition.segments or partition.mark is not None or partition.topic == CLUSTER_METADATA_TOPIC:
-            return
-        configs = self.context.configs_of(partition)
-        is_compacted = "compact" in configs.policies
-        if not is_compacted and not self.terms.every_log:
+    def logs(self, unit: CompactionUnit | Finding) -> Sequence[LogUnit]:
+        """The logs of the segments."""
+        return () if isinstance(unit, Finding) else tuple(every_log_of(unit.partition))
+
+    def read(self, unit: CompactionUnit | Finding, advance: Advance) -> Iterator[LogCompaction | Finding]:
+        """What is wrong with a log, and what the cleaner would make of it."""
+        if isinstance(unit, Finding):
+            yield unit
             return
         found: list[Finding] = []
-        judged = self._judged(partition, configs, offsets_of(partition, checkpoints), found, is_compacted=is_compacted)
+        judged = self._judged(unit, found)
         yield from found
         yield judged
-        self._count(judged)
+        advance(sum(log_bytes(each) for each in unit.partition.segments))
 
-    def _judged(
-        self,
-        partition: Partition,
-        configs: TopicConfigs,
-        offsets: PartitionOffsets,
-        found: list[Finding],
-        *,
-        is_compacted: bool,
-    ) -> LogCompaction:
-        terms = self.terms
+    def _judged(self, unit: CompactionUnit, found: list[Finding]) -> LogCompaction:
+        terms, partition, configs, offsets = self.terms, unit.partition, unit.configs, unit.offsets
         expiration = _number(configs.of_broker("producer.id.expiration.ms").value, 86_400_000)
         producers = known_producers(partition, terms.now_ms, int(expiration), terms.limits)
         end = producers.log_end_offset
-        high_watermark = end if self.context.is_only_replica(partition) else offsets.high_watermark
+        high_watermark = end if unit.is_only_replica else offsets.high_watermark
         stable = min(each for each in (producers.first_open_offset, high_watermark, end) if each is not None)
-        if offsets.cleaner_offset is None:
-            self.unknown_checkpoints += 1
         log = CleanerLog(
-            offsets.cleaner_offset, offsets.log_start_offset or 0, end, stable, high_watermark, is_compacted
+            offsets.cleaner_offset, offsets.log_start_offset or 0, end, stable, high_watermark, configs.is_compacted
         )
         limits = CleanerLimits(
             _number(configs.get("min.cleanable.dirty.ratio").value, 0.5),
@@ -211,8 +203,48 @@ class Compaction:
             with_offsets=self.terms.with_offsets,
         )
 
+
+@dataclass(slots=True)
+class Compaction:
+    """One run over some targets; counts what it could not know."""
+
+    context: ClusterContext
+    terms: CompactionTerms
+    unknown_checkpoints: int = 0
+    logs: int = 0
+    freed_bytes: int = 0
+    ready_count: int = 0
+    blocked: dict[str, int] = field(default_factory=dict)
+
+    def of_target(
+        self, target: Target, *, jobs: int = 1, advance: Advance = no_progress
+    ) -> Iterator[Finding | LogCompaction]:
+        """The compacted logs at or below a path. Raises InputError for one without partitions."""
+        if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
+            message = "give a log directory or a partition directory: the cleaner works on whole logs"
+            raise InputError(message, Location(str(target.path)))
+        for item in scan_units(CompactionScan(self.terms), self._units(target), jobs=jobs, advance=advance):
+            yield item
+            if not isinstance(item, Finding):
+                self._count(item)
+
+    def _units(self, target: Target) -> Iterator[CompactionUnit | Finding]:
+        for found in partitions_to_read(target, self.terms.limits):
+            if isinstance(found, Finding):
+                yield found
+                continue
+            partition, checkpoints = found
+            yield from unread_findings(partition)
+            if not partition.segments or partition.mark is not None or partition.topic == CLUSTER_METADATA_TOPIC:
+                continue
+            configs = self.context.configs_of(partition)
+            if configs.is_compacted or self.terms.every_log:
+                offsets = offsets_of(partition, checkpoints)
+                yield CompactionUnit(partition, offsets, configs, self.context.is_only_replica(partition))
+
     def _count(self, judged: LogCompaction) -> None:
         self.logs += 1
+        self.unknown_checkpoints += judged.cleaner_offset is None
         blocked = judged.blocked_by
         if blocked is not None:
             self.blocked[blocked] = self.blocked.get(blocked, 0) + 1

@@ -1,6 +1,6 @@
 """diff: where replicas of a partition part, which one is right, and what the election of each would lose.
 
-Partitions are compared one after the other, or several at a time by as many processes; each is compared by one.
+Each partition is a unit of the scan, compared by one process.
 """
 
 from __future__ import annotations
@@ -14,20 +14,22 @@ from format.errors import KafkaLogError
 from format.files import leader_epoch_checkpoint
 from format.files.leader_epoch_checkpoint import EpochEntry
 from format.findings import Finding, finding_of
-from format.limits import DEFAULT_LIMITS, MIB, Limits
+from format.limits import DEFAULT_LIMITS, Limits
 from format.node.target import Target
 from format.offset_ranges import Range, Span, merged
 from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
-from format.scan.workers import Outbox, Workers
+from format.scan.protocol import Cost, LogUnit
+from format.scan.selected_logs import every_log_of
+from format.scan.whole_units import WholeUnits, scan_units
 from format.value_class import value_class
 from format.verbs.diff.comparison import Comparison, PairDifference
 from format.verbs.diff.epochs import ReplicaEpochs, replica_epochs
 from format.verbs.diff.replica_log import ReplicaLog
 from format.verbs.diff.replicas import Matching, Replicas, matched
 
-#: Below this several processes take longer than one: they cost about what it takes to compare so much.
-_WORTH_SHARING_BYTES = 128 * MIB
+#: Seconds for each byte, measured with replicas that are the same bytes.
+_COST = Cost(batch_s=0.0, byte_s=1.1e-9, compressed_byte_s=1.1e-9)
 #: The kinds of differences, the gravest first.
 KINDS = ("diverged", "behind", "different_bytes", "identical")
 
@@ -140,20 +142,26 @@ def diff(
     matching = matched(targets, limits)
     yield matching
     yield from matching.findings
-    groups = matching.groups
-    jobs = min(jobs, len(groups))
-    if jobs < 2 or sum(each.size_bytes for each in groups) < _WORTH_SHARING_BYTES:
-        for group in groups:
-            yield compared(group, limits, advance)
-        return
+    yield from scan_units(DiffScan(limits), matching.groups, jobs=jobs, advance=advance)
 
-    def compare(number: int, outbox: Outbox) -> None:
-        outbox.send(compared(groups[number], limits, no_progress))
 
-    with Workers(jobs, compare) as workers:
-        for number, results in workers.results(range(len(groups))):
-            yield from results
-            advance(groups[number].size_bytes)
+@value_class
+class DiffScan(WholeUnits[Replicas, PartitionResult]):
+    """Compares partitions one by one."""
+
+    limits: Limits
+
+    @property
+    def cost(self) -> Cost:
+        return _COST
+
+    def logs(self, unit: Replicas) -> Sequence[LogUnit]:
+        """The logs of all replicas."""
+        return tuple(log for replica in unit.replicas for log in every_log_of(replica.partition))
+
+    def read(self, unit: Replicas, advance: Advance) -> Iterator[PartitionResult]:
+        """The result of a partition."""
+        yield compared(unit, self.limits, advance)
 
 
 def compared(group: Replicas, limits: Limits, advance: Advance) -> PartitionResult:

@@ -20,7 +20,7 @@ from format.state.producer_events import SequenceBroke
 from format.state.producers import ProducerState
 from format.value_class import value_class
 from format.verbs.producers.producer_totals import ProducerTotals, add_batches
-from format.verbs.txns.replicas import Replicas
+from format.verbs.txns.replicas import Replicas, ReplicaScan, ReplicaUnit
 
 
 @value_class
@@ -61,32 +61,33 @@ class PartitionProducers:
         )
 
 
+@value_class
+class ProducerScan(ReplicaScan[PartitionProducers]):
+    """Reads the producers of partitions."""
+
+    def replica(self, unit: ReplicaUnit, advance: Advance) -> Iterator[PartitionProducers | Finding]:
+        """What is wrong with a partition, and its producers."""
+        found = PartitionProducers(unit.partition)
+        scan = HeaderScan(self.limits)
+        driver = SerialDriver(scan, advance)
+        for item in chain.from_iterable(results_of(scan, log, driver) for log in every_log_of(unit.partition)):
+            if isinstance(item, Finding):
+                yield item
+            else:
+                found.feed(item.up_to(self.at_ms))
+        yield found
+
+
 @dataclass(slots=True)
 class Producers(Replicas[PartitionProducers]):
     """What was found: of each partition the replica that is furthest, and the transactional ids."""
 
-    def read(self, terms: ProducerTerms, advance: Advance = no_progress) -> Iterator[Finding]:
+    def read(self, terms: ProducerTerms, *, jobs: int = 1, advance: Advance = no_progress) -> Iterator[Finding]:
         """Read all partitions at the targets by their headers, and __transaction_state by its records.
 
         Yields what is wrong. Raises NotALogDir for a path at which no partition lies.
         """
-        for found in self.wanted(terms, advance):
-            if isinstance(found, Finding):
-                yield found
-            else:
-                producers = PartitionProducers(found[0])
-                yield from _read_partition(producers, terms, advance)
-                self.keep(producers)
-
-
-def _read_partition(result: PartitionProducers, terms: ProducerTerms, advance: Advance) -> Iterator[Finding]:
-    scan = HeaderScan(terms.limits)
-    driver = SerialDriver(scan, advance)
-    for item in chain.from_iterable(results_of(scan, log, driver) for log in every_log_of(result.partition)):
-        if isinstance(item, Finding):
-            yield item
-        else:
-            result.feed(item.up_to(terms.at_ms))
+        yield from self.read_by(ProducerScan(terms.at_ms, terms.limits), terms.topics, jobs, advance)
 
 
 def producer_rows(result: Producers, terms: ProducerTerms) -> Iterator[tuple[Any, ...]]:

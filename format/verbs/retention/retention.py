@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-from format.columns import SEGMENT_RETENTION, RowSchema
 from format.errors import InputError
 from format.findings import Finding
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.node.checkpoints import Checkpoints
 from format.node.log_dir import Kind
 from format.node.offsets import PartitionOffsets, offsets_of
 from format.node.partition import Partition
 from format.node.partition_surroundings import unread_findings
 from format.node.segment import Segment
 from format.node.target import Target
-from format.scan.selected_logs import log_of_segment, partitions_to_read
+from format.rows.record_rows import Row
+from format.scan.progress import Advance, no_progress
+from format.scan.protocol import Cost, LogUnit
+from format.scan.selected_logs import every_log_of, log_of_segment, partitions_to_read
+from format.scan.whole_units import WholeUnits, scan_units
 from format.state.cluster_context import ClusterContext
 from format.state.topic_configs import TopicConfigs
 from format.timestamps import iso_time
@@ -29,6 +31,8 @@ from format.verbs.retention.segment_times import SegmentTimes, log_bytes, read_s
 _SNAPSHOTS = "snapshots"
 #: The configs that decide, whose sources are shown.
 _DECIDING = ("cleanup.policy", "retention.bytes", "retention.ms")
+#: Seconds for each batch and byte: of most segments only the last entry of the time index, and one batch, is read.
+_COST = Cost(batch_s=0.0, byte_s=0.005e-9, compressed_byte_s=0.005e-9)
 
 
 @value_class
@@ -66,6 +70,130 @@ class TopicTotal:
             self.next_deletable_at = at
 
 
+@value_class
+class RetentionUnit:
+    """A log, its configs, and whether the metadata says that it has no other replica."""
+
+    partition: Partition
+    offsets: PartitionOffsets
+    configs: TopicConfigs
+    is_only_replica: bool
+
+
+@value_class
+class LogRetention:
+    """The rows of a log, the size and verdict of each segment, and what was not known."""
+
+    name: str
+    rows: list[Row]
+    judged: list[tuple[int, Verdict]]
+    knows_watermark: bool
+    is_remote: bool
+
+
+@value_class
+class RetentionScan(WholeUnits[RetentionUnit | Finding, LogRetention | Finding]):
+    """Judges logs one by one."""
+
+    terms: RetentionTerms
+
+    @property
+    def cost(self) -> Cost:
+        return _COST
+
+    def logs(self, unit: RetentionUnit | Finding) -> Sequence[LogUnit]:
+        """The logs of the segments."""
+        return () if isinstance(unit, Finding) else tuple(every_log_of(unit.partition))
+
+    def read(self, unit: RetentionUnit | Finding, advance: Advance) -> Iterator[LogRetention | Finding]:
+        """What is wrong with a log, and its retention."""
+        if isinstance(unit, Finding):
+            yield unit
+            return
+        partition = unit.partition
+        times: list[SegmentTimes] = []
+        for segment in partition.segments:
+            found, findings = self._times(partition, segment)
+            times.append(found)
+            yield from findings
+            advance(log_bytes(segment))
+        facts = [
+            SegmentFacts(segment.base_offset, log_bytes(segment), found.counted_ms,
+                         found.end_offset if partition.next_base_offset(segment) is None
+                         else partition.next_base_offset(segment),
+                         partition.next_base_offset(segment) is None)
+            for segment, found in zip(partition.segments, times, strict=True)
+        ]  # fmt: skip
+        yield self._verdicts(unit, times, facts)
+
+    def _verdicts(self, unit: RetentionUnit, times: list[SegmentTimes], facts: list[SegmentFacts]) -> LogRetention:
+        partition = unit.partition
+        log = _log_facts(unit, facts)
+        if partition.topic == CLUSTER_METADATA_TOPIC:
+            verdicts = [Verdict(retained_by=_SNAPSHOTS)] * len(facts)
+            source = "metadata.max.retention.ms, metadata.max.retention.bytes"
+        else:
+            verdicts = judge(facts, log, self.terms.now_ms)
+            source = unit.configs.sources(_DECIDING)
+        rows = [
+            (
+                partition.topic,
+                partition.number,
+                segment.base_offset,
+                fact.size_bytes,
+                found.largest_timestamp if found.largest_timestamp >= 0 else None,
+                found.offset,
+                verdict.retained_by,
+                verdict.deletable_at,
+                source,
+                verdict.deleted_by,
+                verdict.held_by,
+                verdict.bytes_until_deletable,
+                None if found.largest_timestamp >= 0 else found.modified_ms,
+                log.retention_ms,
+                log.retention_bytes,
+                ",".join(sorted(log.policies)),
+                log.log_start_offset,
+                log.high_watermark,
+                str(segment.log),
+            )
+            for segment, found, fact, verdict in zip(partition.segments, times, facts, verdicts, strict=True)
+        ]
+        return LogRetention(
+            partition.topic or partition.path.name,
+            rows,
+            [(fact.size_bytes, verdict) for fact, verdict in zip(facts, verdicts, strict=True)],
+            log.high_watermark is not None,
+            _is_remote(unit.configs),
+        )
+
+    def _times(self, partition: Partition, segment: Segment) -> tuple[SegmentTimes, list[Finding]]:
+        log = log_of_segment(partition, segment)
+        if log is None:
+            return SegmentTimes(-1, 0), []
+        terms = self.terms
+        return read_segment_times(log, terms.limits, by_headers=log.is_last_segment, with_offset=terms.with_offsets)
+
+
+def _log_facts(unit: RetentionUnit, facts: list[SegmentFacts]) -> LogFacts:
+    configs, offsets = unit.configs, unit.offsets
+    is_remote = _is_remote(configs)
+    retention_ms = _number(configs, "retention.ms")
+    retention_bytes = _number(configs, "retention.bytes")
+    if is_remote and _number(configs, "local.retention.ms") != -2:
+        retention_ms = _number(configs, "local.retention.ms")
+    if is_remote and _number(configs, "local.retention.bytes") != -2:
+        retention_bytes = _number(configs, "local.retention.bytes")
+    high_watermark = offsets.high_watermark
+    if unit.is_only_replica:
+        high_watermark = facts[-1].upper_offset  # it leads alone, and so everything is replicated
+    return LogFacts(configs.policies, retention_ms, retention_bytes, offsets.log_start_offset, high_watermark)
+
+
+def _is_remote(configs: TopicConfigs) -> bool:
+    return configs.get("remote.storage.enable").value == "true"
+
+
 @dataclass(slots=True)
 class Retention:
     """One run: yields findings and rows of segments, and keeps the totals."""
@@ -76,109 +204,40 @@ class Retention:
     unknown_watermarks: int = 0
     has_remote: bool = False
 
-    def of_target(self, target: Target) -> Iterator[Finding | tuple[RowSchema, tuple[object, ...]]]:
+    def of_target(self, target: Target, *, jobs: int = 1, advance: Advance = no_progress) -> Iterator[Finding | Row]:
         """The rows of the partitions at or below a path. Raises InputError for one without partitions."""
         if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
             message = "give a log directory or a partition directory: retention is decided for whole logs"
             raise InputError(message, Location(str(target.path)))
+        for item in scan_units(RetentionScan(self.terms), self._units(target), jobs=jobs, advance=advance):
+            if isinstance(item, Finding):
+                yield item
+            else:
+                self._count(item)
+                yield from item.rows
+
+    def _units(self, target: Target) -> Iterator[RetentionUnit | Finding]:
         for found in partitions_to_read(target, self.terms.limits):
             if isinstance(found, Finding):
                 yield found
-            else:
-                yield from unread_findings(found[0])
-                yield from self._of_partition(*found)
+                continue
+            partition, checkpoints = found
+            yield from unread_findings(partition)
+            if partition.segments and partition.mark in (None, "future"):
+                yield RetentionUnit(
+                    partition,
+                    offsets_of(partition, checkpoints),
+                    self.context.configs_of(partition),
+                    self.context.is_only_replica(partition),
+                )
 
-    def _of_partition(
-        self, partition: Partition, checkpoints: Checkpoints
-    ) -> Iterator[Finding | tuple[RowSchema, tuple[object, ...]]]:
-        if not partition.segments or partition.mark not in (None, "future"):
-            return
-        configs = self.context.configs_of(partition)
-        offsets = offsets_of(partition, checkpoints)
-        self.has_remote = self.has_remote or configs.get("remote.storage.enable").value == "true"
-        times: list[SegmentTimes] = []
-        for segment in partition.segments:
-            found, findings = self._times(partition, segment, offsets)
-            times.append(found)
-            yield from findings
-        facts = [
-            SegmentFacts(segment.base_offset, log_bytes(segment), found.counted_ms,
-                         found.end_offset if partition.next_base_offset(segment) is None
-                         else partition.next_base_offset(segment),
-                         partition.next_base_offset(segment) is None)
-            for segment, found in zip(partition.segments, times, strict=True)
-        ]  # fmt: skip
-        yield from self._verdicts(partition, configs, offsets, times, facts)
-
-    def _verdicts(
-        self,
-        partition: Partition,
-        configs: TopicConfigs,
-        offsets: PartitionOffsets,
-        times: list[SegmentTimes],
-        facts: list[SegmentFacts],
-    ) -> Iterator[tuple[RowSchema, tuple[object, ...]]]:
-        log = self._log_facts(partition, configs, offsets, facts)
-        if partition.topic == CLUSTER_METADATA_TOPIC:
-            verdicts = [Verdict(retained_by=_SNAPSHOTS)] * len(facts)
-            source = "metadata.max.retention.ms, metadata.max.retention.bytes"
-        else:
-            verdicts = judge(facts, log, self.terms.now_ms)
-            source = configs.sources(_DECIDING)
-        total = self.totals.setdefault(partition.topic or partition.path.name, TopicTotal())
+    def _count(self, found: LogRetention) -> None:
+        self.unknown_watermarks += not found.knows_watermark
+        self.has_remote = self.has_remote or found.is_remote
+        total = self.totals.setdefault(found.name, TopicTotal())
         total.partitions += 1
-        for segment, found, fact, verdict in zip(partition.segments, times, facts, verdicts, strict=True):
-            total.add(fact.size_bytes, verdict)
-            yield (
-                SEGMENT_RETENTION,
-                (
-                    partition.topic,
-                    partition.number,
-                    segment.base_offset,
-                    fact.size_bytes,
-                    found.largest_timestamp if found.largest_timestamp >= 0 else None,
-                    found.offset,
-                    verdict.retained_by,
-                    verdict.deletable_at,
-                    source,
-                    verdict.deleted_by,
-                    verdict.held_by,
-                    verdict.bytes_until_deletable,
-                    None if found.largest_timestamp >= 0 else found.modified_ms,
-                    log.retention_ms,
-                    log.retention_bytes,
-                    ",".join(sorted(log.policies)),
-                    log.log_start_offset,
-                    log.high_watermark,
-                    str(segment.log),
-                ),
-            )
-
-    def _times(
-        self, partition: Partition, segment: Segment, offsets: PartitionOffsets
-    ) -> tuple[SegmentTimes, list[Finding]]:
-        log = log_of_segment(partition, segment)
-        if log is None:
-            return SegmentTimes(-1, 0), []
-        terms = self.terms
-        return read_segment_times(log, terms.limits, by_headers=log.is_last_segment, with_offset=terms.with_offsets)
-
-    def _log_facts(
-        self, partition: Partition, configs: TopicConfigs, offsets: PartitionOffsets, facts: list[SegmentFacts]
-    ) -> LogFacts:
-        is_remote = configs.get("remote.storage.enable").value == "true"
-        retention_ms = _number(configs, "retention.ms")
-        retention_bytes = _number(configs, "retention.bytes")
-        if is_remote and _number(configs, "local.retention.ms") != -2:
-            retention_ms = _number(configs, "local.retention.ms")
-        if is_remote and _number(configs, "local.retention.bytes") != -2:
-            retention_bytes = _number(configs, "local.retention.bytes")
-        high_watermark = offsets.high_watermark
-        if self.context.is_only_replica(partition):
-            high_watermark = facts[-1].upper_offset  # it leads alone, and so everything is replicated
-        if high_watermark is None:
-            self.unknown_watermarks += 1
-        return LogFacts(configs.policies, retention_ms, retention_bytes, offsets.log_start_offset, high_watermark)
+        for size_bytes, verdict in found.judged:
+            total.add(size_bytes, verdict)
 
     def total_rows(self) -> Iterator[tuple[object, ...]]:
         """A row for each topic, those with most to delete first."""

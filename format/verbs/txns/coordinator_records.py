@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import chain
 
 import numpy as np
 
@@ -23,13 +22,15 @@ from format.value_class import value_class
 
 
 @value_class
-class CoordinatorRecord:
-    """The key and value of one record, and its place among the others of its partition."""
+class CoordinatorRecords:
+    """Some consecutive records: the key, value, leader epoch and offset of each."""
 
-    key: bytes
-    value: bytes | None
-    leader_epoch: int
-    offset: int
+    records: list[tuple[bytes, bytes | None, int, int]]
+
+    def feed_to(self, ids: TransactionalIds) -> None:
+        """Pass them on."""
+        for record in self.records:
+            ids.feed(*record)
 
 
 @value_class
@@ -44,7 +45,7 @@ class CoordinatorScan:
         selection = Selection(to_timestamp=None if self.at_ms is None else self.at_ms + 1)
         return Needs(Depth.RECORDS, selection, limits=self.limits)
 
-    def parts(self, opened: OpenedRange) -> Iterator[CoordinatorRecord | Finding]:
+    def parts(self, opened: OpenedRange) -> Iterator[CoordinatorRecords | Finding]:
         """The records of a range in log order, and findings about damage."""
         needs = self.needs
         for item in selected_chunks(opened, needs):
@@ -56,25 +57,27 @@ class CoordinatorScan:
                 for problem in table.problems:
                     yield finding_of(problem.error, item.location)
                 epochs = table.batches.leader_epoch[table.batch]
-                for row in np.flatnonzero(needs.selection.records(table)).tolist():
-                    key = table.key(row)
-                    if key is not None:
-                        yield CoordinatorRecord(key, table.value(row), int(epochs[row]), int(table.offset[row]))
+                rows = np.flatnonzero(needs.selection.records(table)).tolist()
+                keyed = ((row, table.key(row)) for row in rows)
+                yield CoordinatorRecords(
+                    [
+                        (key, table.value(row), int(epochs[row]), int(table.offset[row]))
+                        for row, key in keyed
+                        if key is not None
+                    ]
+                )
 
-    def fold(self, log: LogUnit, parts: LogParts[CoordinatorRecord | Finding]) -> Iterator[CoordinatorRecord | Finding]:
+    def fold(
+        self, log: LogUnit, parts: LogParts[CoordinatorRecords | Finding]
+    ) -> Iterator[CoordinatorRecords | Finding]:
         yield from with_last_finding(log, parts)
 
 
-def read_coordinator_records(
-    partition: Partition, ids: TransactionalIds, at_ms: int | None, limits: Limits, advance: Advance
-) -> Iterator[Finding]:
-    """Feed the records of one partition; yields what is wrong."""
-    if partition.number is not None:
-        ids.partitions.add(partition.number)
+def coordinator_records(
+    partition: Partition, at_ms: int | None, limits: Limits, advance: Advance
+) -> Iterator[CoordinatorRecords | Finding]:
+    """The records of one partition in log order, and what is wrong."""
     scan = CoordinatorScan(at_ms, limits)
     driver = SerialDriver(scan, advance)
-    for item in chain.from_iterable(results_of(scan, log, driver) for log in every_log_of(partition)):
-        if isinstance(item, Finding):
-            yield item
-        else:
-            ids.feed(item.key, item.value, item.leader_epoch, item.offset)
+    for log in every_log_of(partition):
+        yield from results_of(scan, log, driver)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Generic, Protocol, TypeVar
 
@@ -17,20 +17,12 @@ from format.node.partition import Partition, read_partition
 from format.node.partition_surroundings import unread_findings
 from format.node.target import Target
 from format.scan.progress import Advance
-from format.scan.selected_logs import partitions_to_read
+from format.scan.protocol import Cost, LogUnit
+from format.scan.selected_logs import every_log_of, partitions_to_read
+from format.scan.whole_units import WholeUnits, scan_units
 from format.state.transactional_ids import TransactionalIds
-from format.verbs.txns.coordinator_records import read_coordinator_records
-
-
-class ReplicaTerms(Protocol):
-    """Which topics are read, up to when, and within which limits; no topics are all topics."""
-
-    @property
-    def at_ms(self) -> int | None: ...
-    @property
-    def topics(self) -> frozenset[str]: ...
-    @property
-    def limits(self) -> Limits: ...
+from format.value_class import value_class
+from format.verbs.txns.coordinator_records import CoordinatorRecords, coordinator_records
 
 
 class Replica(Protocol):
@@ -43,6 +35,56 @@ class Replica(Protocol):
 
 
 ReplicaT = TypeVar("ReplicaT", bound=Replica)
+
+#: What reading headers takes, measured: seconds for each batch, and for each byte that is passed over.
+_COST = Cost(batch_s=0.8e-6, byte_s=0.02e-9, compressed_byte_s=0.02e-9)
+
+
+@value_class
+class Coordinator:
+    """A partition of __transaction_state whose records are read."""
+
+    partition: Partition
+
+
+@value_class
+class ReplicaUnit:
+    """A partition whose headers are read, and the checkpoints around it."""
+
+    partition: Partition
+    checkpoints: Checkpoints
+
+
+Unit = Coordinator | ReplicaUnit | Finding
+
+
+@value_class
+class ReplicaScan(WholeUnits[Unit, CoordinatorRecords | ReplicaT | Finding]):
+    """Reads partitions up to a time. Subclasses define ``replica``."""
+
+    at_ms: int | None
+    limits: Limits
+
+    def replica(self, unit: ReplicaUnit, advance: Advance) -> Iterator[ReplicaT | Finding]:
+        """What is wrong with a partition, and what was read of it."""
+        raise NotImplementedError
+
+    @property
+    def cost(self) -> Cost:
+        return _COST
+
+    def logs(self, unit: Unit) -> Sequence[LogUnit]:
+        """The logs of the partition."""
+        return () if isinstance(unit, Finding) else tuple(every_log_of(unit.partition))
+
+    def read(self, unit: Unit, advance: Advance) -> Iterator[CoordinatorRecords | ReplicaT | Finding]:
+        """The findings about a unit, and its records or the replica."""
+        if isinstance(unit, Finding):
+            yield unit
+        elif isinstance(unit, Coordinator):
+            yield from coordinator_records(unit.partition, self.at_ms, self.limits, advance)
+        else:
+            yield from self.replica(unit, advance)
 
 
 @dataclass(slots=True)
@@ -64,25 +106,38 @@ class Replicas(Generic[ReplicaT]):
         if known is None or known.progress < replica.progress:
             self.partitions[key] = replica
 
-    def wanted(self, terms: ReplicaTerms, advance: Advance) -> Iterator[tuple[Partition, Checkpoints] | Finding]:
-        """The partitions to read, and findings; the records of __transaction_state are read on the way.
+    def read_by(
+        self, scan: ReplicaScan[ReplicaT], topics: frozenset[str], jobs: int, advance: Advance
+    ) -> Iterator[Finding]:
+        """Read the partitions of some topics, no topics meaning all, and the records of __transaction_state.
 
-        Raises NotALogDir for a path at which no partition lies.
+        Yields what is wrong. Raises NotALogDir for a path at which no partition lies.
         """
+        for item in scan_units(scan, self._units(topics, scan.limits), jobs=jobs, advance=advance):
+            if isinstance(item, Finding):
+                yield item
+            elif isinstance(item, CoordinatorRecords):
+                item.feed_to(self.ids)
+            else:
+                self.keep(item)
+
+    def _units(self, topics: frozenset[str], limits: Limits) -> Iterator[Unit]:
         for target in self.targets:
-            for found in _partitions_at(target, terms.limits):
+            for found in _partitions_at(target, limits):
                 if isinstance(found, Finding):
                     yield found
                     continue
-                partition, _ = found
+                partition, checkpoints = found
                 if partition.mark is not None and target.kind is Kind.LOG_DIR:
                     self.skipped += 1
                     continue
                 if partition.topic == TRANSACTION_STATE_TOPIC:
-                    yield from read_coordinator_records(partition, self.ids, terms.at_ms, terms.limits, advance)
-                if not terms.topics or partition.topic in terms.topics:
+                    if partition.number is not None:
+                        self.ids.partitions.add(partition.number)
+                    yield Coordinator(partition)
+                if not topics or partition.topic in topics:
                     yield from unread_findings(partition)
-                    yield found
+                    yield ReplicaUnit(partition, checkpoints.of_partition(partition.key))
 
 
 def _partitions_at(target: Target, limits: Limits) -> Iterator[tuple[Partition, Checkpoints] | Finding]:

@@ -12,27 +12,34 @@ from format.findings import Finding
 from format.layout import TRANSACTION_STATE_TOPIC
 from format.limits import Limits
 from format.scan.progress import Advance, no_progress
+from format.value_class import value_class
 from format.verbs.txns.partition_transactions import PartitionTransactions, read_partition_transactions
-from format.verbs.txns.replicas import Replicas
+from format.verbs.txns.replicas import Replicas, ReplicaScan, ReplicaUnit
 from format.verbs.txns.terms import TransactionTerms
+
+
+@value_class
+class TransactionScan(ReplicaScan[PartitionTransactions]):
+    """Reads the transactions of partitions."""
+
+    def replica(self, unit: ReplicaUnit, advance: Advance) -> Iterator[PartitionTransactions | Finding]:
+        """What is wrong with a partition, and its transactions; __transaction_state itself has none."""
+        if unit.partition.topic != TRANSACTION_STATE_TOPIC:
+            found = PartitionTransactions.of_partition(unit.partition, unit.checkpoints)
+            yield from read_partition_transactions(found, self.at_ms, self.limits, advance)
+            yield found
 
 
 @dataclass(slots=True)
 class Transactions(Replicas[PartitionTransactions]):
     """What was found: of each partition the replica that is furthest, and what the coordinators' records say."""
 
-    def read(self, terms: TransactionTerms, advance: Advance = no_progress) -> Iterator[Finding]:
+    def read(self, terms: TransactionTerms, *, jobs: int = 1, advance: Advance = no_progress) -> Iterator[Finding]:
         """Read all partitions at the targets by their headers, and __transaction_state by its records.
 
         Yields what is wrong. Raises NotALogDir for a path at which no partition lies.
         """
-        for found in self.wanted(terms, advance):
-            if isinstance(found, Finding):
-                yield found
-            elif found[0].topic != TRANSACTION_STATE_TOPIC:
-                transactions = PartitionTransactions.of_partition(*found)
-                yield from read_partition_transactions(transactions, terms.at_ms, terms.limits, advance)
-                self.keep(transactions)
+        yield from self.read_by(TransactionScan(terms.at_ms, terms.limits), terms.topics, jobs, advance)
 
     def has_all_coordinators(self, limits: Limits) -> bool:
         """Whether every partition of __transaction_state was read: a producer that none names has no coordinator.

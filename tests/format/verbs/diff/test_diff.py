@@ -12,7 +12,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from format.node.target import Target
-from format.verbs.diff import diff as diff_module
 from format.verbs.diff import replica_log
 from format.verbs.diff.diff import PartitionResult, diff
 from tests.format.verbs.diff.building_replicas import ModelBatch, ModelReplica, compacted, plain
@@ -199,7 +198,7 @@ def test_every_offset_is_judged_as_the_models_say(
 
 
 def test_several_processes_say_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(diff_module, "_WORTH_SHARING_BYTES", 0)
+    monkeypatch.setattr("format.scan.whole_units.is_worth_sharing", lambda *_: True)
     for number in range(5):
         ModelReplica(plain(5 + number)).write(tmp_path / "a" / f"{number}", f"t{number}-0")
         ModelReplica(plain(9, tag="b")).write(tmp_path / "b" / f"{number}", f"t{number}-0")

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format.errors import KafkaLogError
-from format.scan.room import SLOT_BYTES
-from format.scan.workers import Outbox, SharedBytes, Workers
+from format.scan.processes.outbox import Outbox, SharedBytes
+from format.scan.processes.room import SLOT_BYTES
+from format.scan.processes.workers import Workers
 
 
 def _task(task: int, outbox: Outbox) -> None:

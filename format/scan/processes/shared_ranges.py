@@ -21,7 +21,8 @@ from format.limits import Limits
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange, batch_ranges
 from format.log.walker import batch_chunks
-from format.scan.workers import Outbox, Workers
+from format.scan.processes.outbox import Outbox
+from format.scan.processes.workers import Workers
 from format.value_class import value_class
 
 

@@ -1,0 +1,100 @@
+"""Scans whose units are read whole, each by one process, and the loop that shares the units among processes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+
+from format.scan.cluster import current_cluster
+from format.scan.cost import is_worth_sharing, size_of
+from format.scan.processes.outbox import Outbox
+from format.scan.processes.workers import Workers
+from format.scan.progress import Advance, no_progress
+from format.scan.protocol import Cost, Driver, LogUnit
+from format.value_class import value_class
+
+UnitT = TypeVar("UnitT")
+ResultT = TypeVar("ResultT")
+
+
+class WholeUnits(Generic[UnitT, ResultT]):
+    """The base of scans whose logs are not cut into ranges, because what they read depends on what came before.
+
+    Subclasses define ``cost``, ``logs`` and ``read``. Results are picklable.
+    """
+
+    __slots__ = ()
+
+    @property
+    def cost(self) -> Cost:
+        """What reading a unit takes of processor time, to decide whether several processes pay."""
+        raise NotImplementedError
+
+    def logs(self, unit: UnitT) -> Sequence[LogUnit]:
+        """The logs that a unit reads; none for a unit that reads next to nothing."""
+        raise NotImplementedError
+
+    def read(self, unit: UnitT, advance: Advance) -> Iterator[ResultT]:
+        """The results of a unit; calls ``advance`` with the bytes of its logs that are done."""
+        raise NotImplementedError
+
+    @property
+    def walk(self) -> None:
+        """None: no log is read in ranges."""
+        return
+
+    def place(self, unit: UnitT) -> Path | None:
+        """The directory of the unit's first log."""
+        return next((log.path.parent for log in self.logs(unit)), None)
+
+    def results(self, unit: UnitT, driver: Driver[Any]) -> Iterator[ResultT]:
+        """The results of a unit on a cluster, which counts progress itself."""
+        return self.read(unit, no_progress)
+
+
+@value_class
+class _SizedUnit(Generic[UnitT]):
+    unit: UnitT
+    paths: tuple[Path, ...]
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(map(size_of, self.paths))
+
+
+def scan_units(
+    scan: WholeUnits[UnitT, ResultT], units: Iterable[UnitT], *, jobs: int = 1, advance: Advance = no_progress
+) -> Iterator[ResultT]:
+    """The results of all units, in their order. Raises WorkerDied, and what reading a unit raises.
+
+    They are read by this process, by several processes where these are sooner done, or by the cluster that is set.
+    """
+    units = list(units)
+    cluster = current_cluster()
+    if cluster is not None:
+        yield from cluster.results(scan, units, advance)
+        return
+    if jobs > 1:
+        sized = [_SizedUnit(unit, tuple(log.path for log in scan.logs(unit))) for unit in units]
+        jobs = min(jobs, sum(bool(each.paths) for each in sized))
+        if jobs > 1 and is_worth_sharing([path for each in sized for path in each.paths], scan.cost):
+            yield from _shared(scan, sized, jobs, advance)
+            return
+    for unit in units:
+        yield from scan.read(unit, advance)
+
+
+def _shared(
+    scan: WholeUnits[UnitT, ResultT], units: Sequence[_SizedUnit[UnitT]], jobs: int, advance: Advance
+) -> Iterator[ResultT]:
+    """The same by worker processes, which know the units: only their numbers and results are sent."""
+
+    def read(number: int, outbox: Outbox) -> None:
+        for result in scan.read(units[number].unit, no_progress):
+            outbox.send(result)
+
+    with Workers(jobs, read) as workers:
+        for number, results in workers.results(range(len(units))):
+            yield from results
+            advance(units[number].size_bytes)
