@@ -12,6 +12,14 @@ from pathlib import Path
 
 from format.kernel.compiled import COMPILED_MODULES
 
+INSTALLED_BESIDE = (
+    "man/man1/kafkalog.1",
+    "man/man1/kafkalog-verify.1",
+    "bash-completion/completions/kafkalog",
+    "zsh/site-functions/_kafkalog",
+    "fish/vendor_completions.d/kafkalog.fish",
+)
+
 
 def main(data_dir: Path) -> None:
     """Fails with an AssertionError where the wheel lacks something."""
@@ -22,6 +30,8 @@ def main(data_dir: Path) -> None:
         assert checkout not in compiled.resolve().parents, f"the kernel is that of the checkout: {compiled}"
         for suffix in (".py", ".pxd"):
             assert (compiled.parent / (name + suffix)).is_file(), f"{name}{suffix} is missing beside {compiled}"
+    for name in INSTALLED_BESIDE:
+        assert (Path(sys.prefix) / "share" / name).is_file(), f"{name} is missing below {sys.prefix}/share"
     version = _kafkalog("--version")
     assert "kernel: compiled\n" in version, version
     node = data_dir / "kafka-4.3-single" / "node-1"

@@ -1,9 +1,10 @@
-"""``python -m docs.generate`` writes every generated part anew; with names of pages, only theirs."""
+"""``python -m docs.generate`` writes every generated part and manual page anew; with names of pages, only theirs."""
 
 from __future__ import annotations
 
 import sys
 
+from docs.generate.man_pages import MAN_PAGES, man_pages
 from docs.generate.pages import DOCS, pages, rewritten
 
 
@@ -26,7 +27,23 @@ def main(names: list[str]) -> int:
         if after != before:
             page.write_text(after, encoding="utf-8")
             print(f"rewritten: docs/{name}")
+    if not names:
+        _write_man_pages()
     return int(failed)
+
+
+def _write_man_pages() -> None:
+    made = man_pages()
+    MAN_PAGES.mkdir(parents=True, exist_ok=True)
+    for page in MAN_PAGES.iterdir():
+        if page.name not in made:
+            page.unlink()
+            print(f"removed: {page.name}")
+    for name, text in made.items():
+        page = MAN_PAGES / name
+        if not page.exists() or page.read_text(encoding="ascii") != text:
+            page.write_text(text, encoding="ascii")
+            print(f"rewritten: {name}")
 
 
 if __name__ == "__main__":
