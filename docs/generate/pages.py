@@ -21,6 +21,7 @@ from pathlib import Path
 
 from docs.generate import byte_dumps, help_pages, tables
 from tests.corpora import REPOSITORY
+from tests.field import results as field_results
 from tests.readme_tour import rewritten as with_outputs
 
 DOCS = REPOSITORY / "docs"
@@ -40,6 +41,7 @@ PARTS: dict[str, Callable[..., str]] = {
     "message": byte_dumps.message_dump,
     "entries": byte_dumps.entries_dump,
     "file": byte_dumps.text_file,
+    "field": field_results.tables_of,
 }
 
 _PART = re.compile(r"^<!-- generated: (?P<words>.+?) -->\n(?P<body>.*?)^<!-- /generated -->$", re.DOTALL | re.MULTILINE)

@@ -14,6 +14,7 @@ from format.layout import (
     CLEANER_OFFSET_CHECKPOINT,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
+    REMOTE_INDEX_CACHE,
     REPLICATION_OFFSET_CHECKPOINT,
 )
 from format.verbs.boot.directory_names import LogName
@@ -35,6 +36,7 @@ class LogDirState:
     clean: bool = False
     recovery_points: dict[TopicPartition, int] = field(default_factory=dict)
     log_starts: dict[TopicPartition, int] = field(default_factory=dict)
+    has_remote_indexes: bool = False
     high_watermarks: dict[TopicPartition, int] = field(default_factory=dict)
     steps: list[Step] = field(default_factory=list)
     failures: list[FailsLogDir] = field(default_factory=list)
@@ -74,6 +76,7 @@ def open_log_dir(path: Path, directory_id: str | None, terms: BootTerms) -> LogD
     state = LogDirState(path, directory_id)
     mark = path / CLEAN_SHUTDOWN
     state.clean = is_there(mark)
+    state.has_remote_indexes = is_there(path / REMOTE_INDEX_CACHE)
     if state.clean:
         reason = "a clean shutdown: no log is recovered; the mark is removed before the logs are loaded"
         state.steps.append(Step(Action.DELETE, mark, reason=reason, kafka_class=_MANAGER))

@@ -87,6 +87,7 @@ def _load_one(
         log_dir.recovery_points.get(key, 0),
         log_dir.log_starts.get(key, 0),
         is_deleted=name.mark == "delete",
+        may_be_remote=key in log_dir.log_starts and (log_dir.clean or log_dir.has_remote_indexes),
     )
     try:
         files = read_partition_files(path, *key)

@@ -33,13 +33,17 @@ _CLASS = "LogLoader"
 
 @value_class
 class LoadTerms:
-    """What a log directory says of one of its logs; ``is_deleted`` for a directory that waits for its deletion."""
+    """What a log directory says of one of its logs; ``is_deleted`` for a directory that waits for its deletion.
+
+    ``may_be_remote``: a checkpoint names the log start, and one below the first segment means a head in remote storage.
+    """
 
     boot: BootTerms
     clean: bool
     recovery_point: int = 0
     log_start: int = 0
     is_deleted: bool = False
+    may_be_remote: bool = False
     is_metadata: bool = False
     why_recovered: str = "there was no clean shutdown"
 
@@ -112,7 +116,9 @@ class _LogLoad:
         active = self._segments[max(self._segments)]
         for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             self._files.present.setdefault(file_name(active.base_offset, suffix), None)
-        log_start = max(self._terms.log_start, min(self._segments))
+        log_start = self._terms.log_start
+        if not self._terms.may_be_remote:
+            log_start = max(log_start, min(self._segments))
         self._producers.remove_strays(list(self._segments))
         self._rebuild_producer_state(log_start, next_offset)
         segments = tuple(self._segments[base] for base in sorted(self._segments))

@@ -187,6 +187,24 @@ def test_without_its_metadata_log_every_partition_is_stray(node: Node) -> None:
     assert len(result.having(Action.RENAME)) == 23
 
 
+@pytest.mark.parametrize(
+    ("is_clean", "has_cache", "expected"), [(True, False, 0), (False, True, 0), (False, False, 30)]
+)
+def test_a_head_in_remote_storage_is_still_the_start_of_the_log(
+    node: Node, is_clean: bool, has_cache: bool, expected: int
+) -> None:
+    """A broker keeps the log start of the checkpoint; without a sign of remote storage it takes the first segment's."""
+    for name in ("00000000000000000000", "00000000000000000015"):
+        for each in (node.first / "sensor-0").glob(f"{name}.*"):
+            each.unlink()
+    (node.first / "log-start-offset-checkpoint").write_text("0\n2\ntrimmed 0 300\nsensor 0 0\n")
+    if has_cache:
+        (node.first / "remote-log-index-cache").mkdir()
+    if not is_clean:
+        (node.first / CLEAN_MARK).unlink()
+    assert log_step(booted(node), "sensor-0").log_start_offset == expected
+
+
 def test_a_completed_swap(node: Node) -> None:
     stem = node.segments("orders-0")[0].stem
     for path in list(node.partition("orders-0").glob(f"{stem}.*")):
