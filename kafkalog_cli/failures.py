@@ -34,7 +34,7 @@ class Terminated(BaseException):
 
 
 _ADVICE: dict[type[KafkaLogError], str] = {
-    NotALogDir: "Give a log directory (with TOPIC-PARTITION directories), a partition directory, or one file of it.",
+    NotALogDir: "Give a log directory (with TOPIC-PARTITION directories), a partition directory, or a file of one.",
     OutputInsideSource: "Give a place outside the source.",
     OutputExists: "Give a new name, or remove it first.",
     OutputError: "Check the free space and the permissions of the place.",

@@ -113,12 +113,22 @@ def _code_of(error: BaseException) -> int:
 def _usage_error(error: Any) -> int:
     from kafkalog_cli.messages import say, say_traceback
 
-    context = error.ctx
-    if context is not None:
-        say(f"{context.get_usage()}\nTry '{context.command_path} --help' for help.\n")
-    say(f"Error: {error.format_message()}")
+    say(f"kafkalog: {_usage_words(error)}")
+    if error.ctx is not None:
+        say(f"  See '{error.ctx.command_path} --help'.")
     say_traceback(error)
     return ExitCode.USAGE
+
+
+def _usage_words(error: Any) -> str:
+    """What is wrong with the words of a command line, in the style of the program's other errors."""
+    if isinstance(error, typer.BadParameter) and error.message:
+        parameter, hint = getattr(error, "param", None), error.param_hint
+        if hint is None and parameter is not None and parameter.param_type_name == "option":
+            hint = parameter.opts[0]
+        return f"{hint}: {error.message}" if isinstance(hint, str) else str(error.message)
+    words = str(error.format_message()).removesuffix(".")
+    return f"{words[:1].lower()}{words[1:]}"
 
 
 def _closed(code: int) -> int:

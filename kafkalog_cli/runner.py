@@ -146,8 +146,12 @@ class Run:
             self._say_aside(words)
 
     def say_at_end(self, words: str) -> None:
-        """Print a line on standard error after the last row of a run that succeeded; not in a quiet run."""
-        self._last_words.append(words)
+        """Print a line on standard error after the last row of a run that succeeded; not in a quiet run.
+
+        Nothing is printed for no words.
+        """
+        if words:
+            self._last_words.append(words)
 
     def progress(self, total_bytes: int | Callable[[], int] | None = None) -> Progress:
         """The progress of the whole run, in bytes; call ``advance`` on it. Silent without a terminal.
@@ -211,6 +215,8 @@ class Run:
             return
         if self._shows_summary and self.format_name in ("table", "text"):
             return
+        if self.summary.is_usage_error:
+            return  # the message has said it all
         if self.summary.is_remarkable or (self.format_name == "table" and self._output.is_terminal):
             say(self.summary.paragraph())
 

@@ -71,6 +71,11 @@ class Summary:
         """Whether it says more than "complete and clean"."""
         return bool(self.conditions or self.all_not_checked)
 
+    @property
+    def is_usage_error(self) -> bool:
+        """Whether nothing was read, as what was asked for cannot be done."""
+        return self.conditions == {Condition.USAGE} and not any(self.counts.values())
+
     def paragraph(self) -> str:
         """The summary in a few lines of text."""
         counts = _joined(counted(count, name) for name, count in self.counts.items() if name != "finding")

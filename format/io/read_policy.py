@@ -11,20 +11,22 @@ from contextlib import contextmanager
 _SLICE_BYTES = 128 * 1024
 _PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 _SLICES_PER_S = 16  # at which a rate is kept even
+#: Time that is spent on processing is made up for, up to this much: else the rate would never be reached.
+_CREDIT_S = 1.0
 _NOT_AT_ONCE = (errno.EAGAIN, errno.EOPNOTSUPP, errno.EINVAL, errno.ENOSYS)
 
 
 class ReadPolicy:
     """The policy for all reads of a process.
 
-    ``max_bytes_per_s`` bounds their rate. With ``spares_cache`` pages that were cached stay cached and all others are
-    dropped after reading, so that other processes find the page cache unchanged.
+    ``max_bytes_per_s`` bounds their rate over any few seconds. With ``spares_cache`` pages that were cached stay cached
+    and all others are dropped after reading, so that other processes find the page cache unchanged.
     """
 
     def __init__(self, max_bytes_per_s: int | None = None, *, spares_cache: bool = False) -> None:
         self._rate = max_bytes_per_s
         self._spares_cache = spares_cache and hasattr(os, "posix_fadvise") and hasattr(os, "preadv")
-        self._free_at = 0.0
+        self._free_at = time.monotonic()  # when the rate allows the next read
 
     def opened(self, fd: int) -> None:
         """Prepare a file that was just opened and not read yet."""
@@ -42,7 +44,7 @@ class ReadPolicy:
 
     def _wait(self, length: int, rate: int) -> None:
         now = time.monotonic()
-        self._free_at = max(self._free_at, now) + length / rate
+        self._free_at = max(self._free_at, now - _CREDIT_S) + length / rate
         if self._free_at > now:
             time.sleep(self._free_at - now)
 

@@ -15,6 +15,7 @@ from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.checkpoints import Checkpoints
 from format.node.file_location import location_of_directory
+from format.node.foreign_files import absent_words, packed_segments, refuse_foreign_file
 from format.node.log_dir import Kind, LogDir, kind_of_file, list_directory, log_dir_around, log_dir_of
 from format.node.log_dir_search import LogDirSearch
 from format.node.partition import Partition, is_partition_file, parse_partition_dir, read_partition
@@ -35,9 +36,11 @@ class Target:
     def kind(self) -> Kind:
         """A log directory (or a directory with some below it), a partition directory, or a file of some kind.
 
-        Raises InputError for a path that is not there, NotALogDir for a directory with nothing of Kafka's in it, or
-        a file of an unknown name.
+        Raises InputError for a path that is not there, and for a compressed or text file that is no log; NotALogDir
+        for a directory with nothing of Kafka's in it, or a file of an unknown name.
         """
+        if self._given_kind is Kind.LOG:
+            refuse_foreign_file(self.path)
         return self._given_kind or self._found_kind()
 
     @cached_property
@@ -92,14 +95,14 @@ class Target:
         except OSError as error:
             raise UnreadableFile(f"cannot look: {os_reason(error)}", location) from error
         if not exists:
-            raise InputError("there is no such file or directory", location)
+            raise InputError(absent_words(self.path), location)
         if is_dir:
             return self._kind_of_directory(location)
         kind = kind_of_file(self.path.name)
+        if kind is None or (kind is Kind.LOG and not layout.SEGMENT_FILE.match(self.path.name)):
+            refuse_foreign_file(self.path)
         if kind is None:
-            raise NotALogDir(
-                "Kafka gives no file such a name; say what it is with --as KIND, such as --as log", location
-            )
+            raise NotALogDir("Kafka gives no file such a name; --as KIND says what it is, such as --as log", location)
         return kind
 
     def _kind_of_directory(self, location: Location) -> Kind:
@@ -116,6 +119,9 @@ class Target:
             return Kind.LOG_DIR
         if self._search.below(self.path, names):
             return Kind.LOG_DIR
+        packed = packed_segments(name for name, _ in names)
+        if packed:
+            raise InputError(packed, location)
         raise NotALogDir("this directory holds no TOPIC-PARTITION directory and no segment file", location)
 
 

@@ -128,4 +128,4 @@ def _check_log_dirs(paths: list[str]) -> None:
         except (InputError, UnreadableFile):
             continue  # a directory without anything of Kafka's in it: that is an answer, too
         if kind is not Kind.LOG_DIR:
-            raise typer.BadParameter(f"{path} is no log directory: give the directory that holds the partitions")
+            raise typer.BadParameter(f"{path} is not a log directory: give the directory that holds the partitions")

@@ -41,7 +41,7 @@ def parse_ratio(text: Any) -> float:
     except ValueError:
         ratio = -1.0
     if not 0 <= ratio <= 1:
-        raise typer.BadParameter(f"{shown(str(text))} is no number from 0 to 1")
+        raise typer.BadParameter(f"{shown(str(text))} is not a number from 0 to 1")
     return ratio
 
 

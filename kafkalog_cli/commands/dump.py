@@ -75,6 +75,7 @@ def dump(
     from format.scan.selected_logs import selected_bytes
     from format.verbs.dump.dump import DumpTerms
     from format.verbs.dump.dump_lines import dump_lines
+    from format.verbs.dump.empty_range import empty_range_words
     from kafkalog_cli.line_style import style_of
 
     if depth.last is not None and rows.limit is not None:
@@ -110,3 +111,5 @@ def dump(
                 run.write_raw(item.schema, item.lines, item.row_count)
             else:
                 run.write(item.schema, item.rows)
+        if not any(run.summary.counts.values()):
+            run.say_at_end(empty_range_words(targets, terms.selection, guards.limits))

@@ -37,9 +37,15 @@ class Extracted:
 
     paths: Paths
     output: OutputDirectory
-    to: Annotated[str, typer.Option("--to", help="The format of the files.", **one_of("parquet", "jsonl", "csv"))] = (
-        "parquet"
-    )
+    to: Annotated[
+        str | None,
+        typer.Option(
+            "--to",
+            help="The format of the files.",
+            show_default="parquet, or jsonl where pyarrow is not installed",
+            **one_of("parquet", "jsonl", "csv"),
+        ),
+    ] = None
     range: Range = field(default_factory=Range)
     isolation: Isolation = field(default_factory=Isolation)
     records_per_file: Annotated[
@@ -77,13 +83,21 @@ def extract(
     The columns are those of `kafkalog dump --records --raw`. Records that cannot be read are left out, with a finding.
     Parquet needs pyarrow: pip install 'kafkalog[arrow]'.
     """
+    from contextlib import suppress
+
     from format.columns import EXTRACTED_FILE
     from format.findings import Finding
     from format.verbs.extract.extract import Extraction, extract_job, extract_sources
     from format.verbs.extract.extract import extract as extract_records
 
+    to = extracted.to or "jsonl"
+    if extracted.to is None:
+        with suppress(ImportError):
+            import pyarrow.parquet  # noqa: F401
+
+            to = "parquet"
     terms = Extraction(
-        _file_format(extracted.to, extracted.bytes_per_file),
+        _file_format(to, extracted.bytes_per_file),
         extracted.isolation.of(extracted.range),
         guards.limits,
         extracted.records_per_file,
@@ -93,12 +107,14 @@ def extract(
         pacing.reading(),
         Run("extract", output, judging, main_schema=EXTRACTED_FILE, shows_summary=True) as run,
     ):
+        if extracted.to is None and to != "parquet":
+            run.say_now("pyarrow is not installed: writing JSON lines; for Parquet: pip install 'kafkalog[arrow]'")
         sources = [place_of(each) for each in extracted.paths]
         found = extract_sources(sources, terms)
         job = extract_job(
             sources,
             found,
-            to=extracted.to,
+            to=to,
             **asdict(extracted.range),
             **({"read_committed": True} if extracted.isolation.read_committed else {}),
             records_per_file=extracted.records_per_file,
@@ -144,7 +160,7 @@ def _file_format(to: str, bytes_per_file: int | None) -> FileFormat:
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError as error:
-        message = f"Parquet needs pyarrow ({error}): pip install 'kafkalog[arrow]', or use --to jsonl or --to csv"
+        message = f"Parquet needs pyarrow ({error}): pip install 'kafkalog[arrow]', or give --to jsonl or --to csv"
         raise typer.BadParameter(message, param_hint="--to") from None
     usual = ParquetFormat()
     return (

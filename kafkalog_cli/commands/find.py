@@ -12,7 +12,8 @@ from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.parsers import parse_count, parse_moment
-from kafkalog_cli.options.reading import check_path
+from kafkalog_cli.options.reading import check_paths
+from kafkalog_cli.render.escape import printable
 from kafkalog_cli.render.shown_columns import ShownColumns
 
 if TYPE_CHECKING:
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
     from format.limits import Limits
     from format.node.partition import Partition
-    from format.verbs.find.trace import LookupStep, Result
+    from format.verbs.find.trace import LookupStep, Match, Result
     from kafkalog_cli.runner import Run
 
 EXAMPLES = (
@@ -41,16 +42,28 @@ _TABLE_COLUMNS = {
 }  # fmt: skip
 
 
+def _one_path(paths: list[str] | None) -> list[str] | None:
+    """The path in a list; more than one is refused with what to give instead."""
+    check_paths(paths)
+    if not paths or len(paths) == 1:
+        return paths
+    around = {str(Path(path).parent) for path in paths}
+    instead = "run it once for each"
+    if len(around) == 1 and all(path.endswith(".log") for path in paths):
+        instead = f"to search all segments of a partition, give its directory: {around.pop()}"
+    raise typer.BadParameter(printable(f"find searches one partition, and {len(paths)} paths are given; {instead}"))
+
+
 @value_class
 class Sought:
     """What to look for, and where."""
 
-    partition: Annotated[
-        str,
+    paths: Annotated[
+        list[str],
         typer.Argument(
             metavar="PARTITION",
             help="A partition directory (TOPIC-PARTITION), or a .log file of it.",
-            callback=check_path,
+            callback=_one_path,
             show_default=False,
         ),
     ]
@@ -63,8 +76,8 @@ class Sought:
             "--timestamp",
             metavar="T",
             parser=parse_moment,
-            help="Find the first record at or after this time: epoch milliseconds, ISO-8601 (UTC unless it "
-            "names an offset), or relative (-2h, now).",
+            help="Find the first record at or after this time: ISO-8601 (UTC unless it names an offset), epoch "
+            "milliseconds, seconds (1714564800s), or relative (-2h, now).",
         ),
     ] = None
     max_timestamp: Annotated[
@@ -93,17 +106,14 @@ def find(sought: Sought, output: DocumentOutput, judging: Judging, guards: Guard
     if (sought.offset is not None) + (sought.timestamp is not None) + sought.max_timestamp != 1:
         raise typer.BadParameter("give exactly one of --offset, --timestamp and --max-timestamp")
     schema = STEP if sought.explain else MATCH
-    with Run(
-        "find", output, judging, paths=[sought.partition], main_schema=schema, table_columns=_TABLE_COLUMNS
-    ) as run:
-        for item in _search(_opened(sought.partition), sought, guards.limits):
+    with Run("find", output, judging, paths=sought.paths, main_schema=schema, table_columns=_TABLE_COLUMNS) as run:
+        for item in _search(_opened(sought.paths[0]), sought, guards.limits):
             _show(run, item, sought.explain)
 
 
 def _opened(path: str) -> Partition:
     from format.errors import InputError, UnreadableFile
     from format.verbs.find.find import partition_to_search
-    from kafkalog_cli.render.escape import printable
 
     try:
         return partition_to_search(Path(path))
@@ -146,8 +156,21 @@ def _show(run: Run, item: LookupStep | Result, explain: bool) -> None:
         run.condition(Condition.NOTHING_FOUND)
     if words:
         run.say_now(words)
+    if isinstance(item, Match) and item.is_ahead_of_its_file:
+        run.say_now(_future_words(item))
     if row is not None:
         run.write(MATCH, (match_row(row),))
     run.count("bytes_read", item.bytes_read)
     if isinstance(item, Match) and item.visibility_bytes_read:
         run.count("visibility_bytes_read", item.visibility_bytes_read)
+
+
+def _future_words(match: Match) -> str:
+    from format.timestamps import DAY_MS, iso_time
+
+    days = ((match.timestamp or 0) - (match.file_written_at or 0)) // DAY_MS
+    return (
+        f"the timestamp of offset {match.location.offset}, {iso_time(match.timestamp or 0)}, lies {days:,} days past "
+        f"the last write of its file, {iso_time(match.file_written_at or 0)}: the clock of its producer was wrong, or "
+        "this copy of the file has lost its time"
+    )

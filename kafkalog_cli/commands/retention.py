@@ -44,7 +44,7 @@ def parse_limit(text: Any) -> int:
         return int(text)
     digits = text.removeprefix("-")
     if not digits.isascii() or not digits.isdigit() or not -1 <= int(text) < 2**63:
-        raise typer.BadParameter(f"{shown(text)} is no whole number from -1 to {2**63 - 1}")
+        raise typer.BadParameter(f"{shown(text)} is not a whole number from -1 to {2**63 - 1}")
     return int(text)
 
 

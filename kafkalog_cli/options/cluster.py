@@ -15,7 +15,7 @@ def check_conf(settings: list[str] | None) -> list[str] | None:
     for each in settings or ():
         key, equals, _value = each.partition("=")
         if not (key and equals):
-            raise typer.BadParameter(f"{shown(each)} is no setting: give KEY=VALUE")
+            raise typer.BadParameter(f"{shown(each)} is not a setting: give KEY=VALUE")
     return settings
 
 

@@ -26,7 +26,7 @@ def parse_count(text: Any) -> int:
     if not isinstance(text, str):
         return int(text)
     if not re.fullmatch(_COUNT, text) or int(text) > _MAX_INT64:
-        raise typer.BadParameter(f"{shown(text)} is no whole number from 0 to {_MAX_INT64}")
+        raise typer.BadParameter(f"{shown(text)} is not a whole number from 0 to {_MAX_INT64}")
     return int(text)
 
 
@@ -44,7 +44,9 @@ def parse_size(text: Any) -> int:
         return int(text)
     match = re.fullmatch(_SIZE, text.strip())
     if not match:
-        raise typer.BadParameter(f"{shown(text)} is no size: give bytes, or a number with KiB, MiB, GiB, KB, MB or GB")
+        raise typer.BadParameter(
+            f"{shown(text)} is not a size: give bytes, or a number with KiB, MiB, GiB, KB, MB or GB"
+        )
     unit = (match[2] or "").lower()
     base = 1000 if re.fullmatch("[kmgt]b", unit) else 1024
     size_bytes: int = int(match[1]) * pow(base, _SIZE_POWERS[unit[:1].replace("b", "")])
@@ -59,7 +61,7 @@ def parse_rate(text: Any) -> int:
         rate = int(float(text) * 1_000_000)
         if rate > 0:
             return rate
-        raise typer.BadParameter(f"{shown(text)} is no rate")
+        raise typer.BadParameter(f"{shown(text)} is not a rate: give megabytes per second, or a size such as 500KiB")
     return parse_size(text)
 
 
@@ -121,5 +123,5 @@ def parse_columns(text: Any) -> str:
     names = [name.strip() for name in str(text).split(",")]
     for name in names:
         if name not in known:
-            raise typer.BadParameter(f"{shown(name)} is no column of any row")
+            raise typer.BadParameter(f"{shown(name)} is not a column of any row")
     return ",".join(names)

@@ -16,7 +16,8 @@ import typer
 from format.io.remote_path import is_remote, path_of
 from format.node.log_dir import Kind
 from format.value_class import value_class
-from kafkalog_cli.options.parsers import one_of, shown
+from kafkalog_cli.options.parsers import one_of
+from kafkalog_cli.render.escape import printable
 
 if TYPE_CHECKING:
     from format.node.target import Target
@@ -54,8 +55,7 @@ def check_path(path: str) -> str:
     if is_remote(path):
         if not _addresses.get()[0]:
             raise typer.BadParameter(
-                f"{shown(path)}: other file systems are read by kafkalog scan, as in: kafkalog scan verify "
-                f"{shown(path)}"
+                printable(f"{path}: other file systems are read by kafkalog scan, as in: kafkalog scan verify {path}")
             )
         from format.io import remote_files
 
@@ -65,7 +65,10 @@ def check_path(path: str) -> str:
         os.lstat(path_of(path))
     except OSError as error:
         if error.errno in (errno.ENOENT, errno.ENOTDIR, errno.ENAMETOOLONG):
-            raise typer.BadParameter(f"{shown(path)}: {os.strerror(error.errno)}") from None
+            from format.node.foreign_files import absent_words
+
+            words = os.strerror(error.errno) if error.errno == errno.ENAMETOOLONG else absent_words(path_of(path))
+            raise typer.BadParameter(printable(f"{path}: {words}")) from None
     return path
 
 
@@ -88,7 +91,7 @@ class AsKind:
         str | None,
         typer.Option(
             "--as",
-            help="Read the path as this kind of file, whatever its name is.",
+            help=f"Read the path as this kind, whatever its name is: {', '.join(kind.value for kind in Kind)}.",
             **(one_of(*(kind.value for kind in Kind)) | {"metavar": "KIND"}),
         ),
     ] = None

@@ -13,6 +13,10 @@ from format.timestamps import EPOCH
 
 _MILLISECOND = timedelta(milliseconds=1)
 _DIGITS = re.compile(r"[+-]?[0-9]{1,20}")
+_WITH_UNIT = re.compile(r"(?P<number>[0-9]{1,20})(?P<unit>ms|s)")
+#: From this number on digits alone can only be milliseconds (of 1978): as seconds they would lie past the year 9999.
+_LEAST_PLAIN_MS = 253_402_300_800
+_YEARS = range(1970, 2200)
 _RELATIVE = re.compile(r"(?P<sign>[+-])(?P<parts>(?:[0-9]{1,12}(?:ms|s|m|h|d|w))+)")
 _PART = re.compile(r"([0-9]+)(ms|s|m|h|d|w)")
 _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
@@ -22,12 +26,17 @@ _MIN, _MAX = -(2**63), 2**63 - 1
 def parse_time(text: str, now_ms: int | None = None) -> int:
     """Epoch milliseconds of a time as text: ``1714564800000``, ``2024-05-01T12:00``, ``-2h``, ``-1d12h``, ``now``.
 
-    Digits alone are epoch milliseconds. ISO-8601 times are UTC unless they name an offset; fractions of a millisecond
-    are cut off. Relative times count from ``now_ms``, by default the clock. Raises ValueError with a message for users.
+    Digits alone are epoch milliseconds, and are refused where they could mean something else. With a unit, as in
+    ``1714564800s`` and ``5000ms``, any number is taken. ISO-8601 times are UTC unless they name an offset; fractions of
+    a millisecond are cut off. Relative times count from ``now_ms``, by default the clock. Raises ValueError with a
+    message for users.
     """
     text = text.strip()
     if _DIGITS.fullmatch(text):
-        return _in_range(int(text), text)
+        return _in_range(_unambiguous(int(text), text), text)
+    with_unit = _WITH_UNIT.fullmatch(text)
+    if with_unit:
+        return _in_range(int(with_unit["number"]) * _UNIT_MS[with_unit["unit"]], text)
     if text == "now":
         return _now_ms() if now_ms is None else now_ms
     relative = _RELATIVE.fullmatch(text)
@@ -42,9 +51,27 @@ def parse_time(text: str, now_ms: int | None = None) -> int:
         return (moment - EPOCH) // _MILLISECOND
     except (ValueError, OverflowError):
         raise ValueError(
-            f"{text!r} is no time: give epoch milliseconds, an ISO-8601 time such as 2024-05-01T12:00 (UTC unless it "
-            "says otherwise), a relative one such as -2h (units: ms s m h d w), or now"
+            f"{text!r} is not a time: give epoch milliseconds, seconds as in 1714564800s, ISO-8601 as in "
+            "2024-05-01T12:00 (UTC unless it names an offset), a relative time as in -2h (units: ms s m h d w), or now"
         ) from None
+
+
+def _unambiguous(number: int, text: str) -> int:
+    """Milliseconds that were given without a unit; raises ValueError for a number that is rather something else."""
+    if number <= 0 or number >= _LEAST_PLAIN_MS:
+        return number
+    as_ms = f"{number}ms for milliseconds of 1970" if number < 365 * 86_400_000 else f"{number}ms for milliseconds"
+    if number in _YEARS:
+        others = f"{number}-01-01 for the year"
+    else:
+        others = f"{number}s for seconds"
+        try:
+            day = datetime.strptime(text, "%Y%m%d")
+        except ValueError:
+            pass
+        else:
+            others = f"{day:%Y-%m-%d} for the day, {others}"
+    raise ValueError(f"{text!r} can be read in several ways: write {others}, or {as_ms}")
 
 
 def _now_ms() -> int:
@@ -53,5 +80,5 @@ def _now_ms() -> int:
 
 def _in_range(timestamp_ms: int, text: str) -> int:
     if not _MIN <= timestamp_ms <= _MAX:
-        raise ValueError(f"{text!r} is no time: it does not fit in 64 bits")
+        raise ValueError(f"{text!r} is not a time: it does not fit in 64 bits")
     return timestamp_ms

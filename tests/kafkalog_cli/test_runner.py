@@ -158,8 +158,8 @@ def test_usage_errors(tmp_path, arguments):
     done = fake(*(str(tmp_path) if each == "{}" else each for each in arguments), "--format", "jsonl")
     assert done.code == 2
     assert done.stdout == b"" or "usage" in arguments
-    assert "Usage: kafkalog fake [OPTIONS] PATH..." in done.stderr
-    assert "Error: " in done.stderr
+    assert done.stderr.startswith("kafkalog: ")
+    assert done.stderr.endswith("\n  See 'kafkalog fake --help'.\n")
 
 
 def test_relative_times_begin_with_a_minus(tmp_path):

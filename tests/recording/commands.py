@@ -139,7 +139,7 @@ def _look_ups(inputs: Inputs, path: str, formats: Iterable[Command]) -> Iterator
         for offset in chosen:
             yield ("find", path, "--offset", str(offset), "--explain", *form)
         for timestamp in sorted({0, *timestamps[:: max(1, len(timestamps) // 3)], *timestamps[-1:]}):
-            yield ("find", path, "--timestamp", str(timestamp), "--explain", *form)
+            yield ("find", path, "--timestamp", f"{timestamp}ms", "--explain", *form)
         yield ("find", path, "--max-timestamp", *form)
     for timestamp in timestamps[-1:]:
         yield ("find", path, "--timestamp", str(timestamp), "--past-high-watermark", *JSONL)

@@ -18,15 +18,16 @@ from format.errors import InputError
 from format.findings import Finding, finding
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
-from format.node.log_dir import Kind, read_log_dir
+from format.node.log_dir import Kind
 from format.node.partition import Partition, is_offset, read_partition
-from format.node.target import kind_of
+from format.node.target import Target
 from format.verbs.find.bounds import Bounds, read_bounds
 from format.verbs.find.by_offset import offset_lookup
 from format.verbs.find.by_time import max_timestamp_lookup, timestamp_lookup
 from format.verbs.find.segment_lookup import LookupSegment
 from format.verbs.find.trace import LookupStep, Match, Result, TraceStep
 from format.verbs.find.visibility import diagnosed
+from format.wording import listed
 
 #: A look-up in the segments of a partition, within the bounds.
 _Lookup = Callable[[list[LookupSegment], Bounds], Generator[LookupStep, None, Result]]
@@ -81,14 +82,13 @@ def partition_to_search(path: Path) -> Partition:
     A file that a broker marked ``.deleted``, ``.cleaned`` or ``.swap`` is searched by itself. Raises InputError for
     anything else.
     """
-    kind = kind_of(path)
+    target = Target(path)
+    kind = target.kind
     if kind is Kind.PARTITION:
-        return read_partition(path)
+        return target.partition
     location = Location(str(path))
     if kind is Kind.LOG_DIR:
-        partitions = read_log_dir(path).partitions
-        example = f", such as {partitions[0]}" if partitions else ""
-        raise InputError(f"this is a log directory: name a partition directory{example}", location)
+        raise InputError(_many_partitions(target), location)
     if kind is not Kind.LOG:
         raise InputError("this is no segment: name a partition directory or a .log file", location)
     partition = read_partition(path.parent)
@@ -99,6 +99,16 @@ def partition_to_search(path: Path) -> Partition:
             # Its siblings and the checkpoints belong to the live log.
             return replace(partition, segments=[leftover], orphans=[], unexpected=[], mark=leftover.leftover)
     raise InputError("the name of a segment is its base offset in 20 digits and .log", location)
+
+
+def _many_partitions(target: Target) -> str:
+    """Words about a directory of many partitions, with one of a user's topic as the example."""
+    log_dirs = target.log_dirs
+    paths = [path for log_dir in log_dirs for path in log_dir.partitions]
+    example = next((path for path in paths if not path.name.startswith("__")), paths[0] if paths else None)
+    names = [str(log_dir.path.relative_to(target.path)) for log_dir in log_dirs]
+    what = "this is a log directory" if len(names) == 1 else f"{len(names)} log directories lie here, {listed(names)}"
+    return f"{what}: give one partition directory{f', such as {example}' if example else ''}"
 
 
 def _bounds(bounds: Bounds, past_high_watermark: bool) -> Bounds:

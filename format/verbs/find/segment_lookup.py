@@ -260,4 +260,5 @@ class LookupSegment:
                 int(batches.producer_epoch[row]),
                 bool(batches.crc_valid[row]),
             ),
+            file_written_at=self.log.mtime_ns // 1_000_000,
         )

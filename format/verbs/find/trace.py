@@ -7,6 +7,7 @@ from typing import Any
 
 from format.findings import Finding
 from format.location import Location
+from format.timestamps import DAY_MS
 from format.value_class import value_class
 
 
@@ -53,8 +54,8 @@ class Match:
     """The record that a look-up found: the location of its batch, with the record's own offset.
 
     ``timestamp`` is ms, None in message format 0; ``leader_epoch`` None in formats without one. ``note`` is a remark
-    about the match, ``bytes_read`` is how much the look-up read from all files, ``visibility_bytes_read`` how much
-    headers after the newest producer snapshot were read besides.
+    about the offset, ``file_written_at`` (ms) when the log was last written. ``bytes_read`` is how much the look-up
+    read from all files, ``visibility_bytes_read`` how much of headers after the newest producer snapshot was read too.
     """
 
     location: Location
@@ -66,6 +67,14 @@ class Match:
     visibility: Visibility | None = None
     transaction_state: str | None = None
     visibility_bytes_read: int = 0
+    file_written_at: int | None = None
+
+    @property
+    def is_ahead_of_its_file(self) -> bool:
+        """Whether the timestamp lies more than a day past the last write of the log: no right clock gave it."""
+        if self.timestamp is None or self.file_written_at is None:
+            return False
+        return self.timestamp > self.file_written_at + DAY_MS
 
 
 @value_class

@@ -30,11 +30,11 @@ from format.log.record_table import RecordTable
 from format.log.walker import BODY_CHUNK_BYTES
 from format.scan.protocol import Cost, Depth, LogUnit, Needs, OpenedRange
 from format.scan.read_log import crc_findings, tail_finding
+from format.timestamps import DAY_MS
 from format.value_class import value_class
 
 #: What is read of a log at once, and looked at together.
 WALK_CHUNK_BYTES = BODY_CHUNK_BYTES
-_DAY_MS = 24 * 60 * 60 * 1000
 _CRC_COST = Cost(batch_s=0.25e-6, byte_s=0.15e-9, compressed_byte_s=0.15e-9)
 _COST = Cost(batch_s=0.25e-6, byte_s=0.4e-9, compressed_byte_s=3.5e-9)
 
@@ -123,7 +123,7 @@ def _walked(
         stored_offsets = chunk.table.base_offset.copy()
         open_wrappers(chunk, limits=walk.limits)
     sound = sound_batches(chunk.table)
-    latest_timestamp_ms = source.mtime_ns // 1_000_000 + _DAY_MS
+    latest_timestamp_ms = source.mtime_ns // 1_000_000 + DAY_MS
     walked = WalkedChunk(
         chunk.table,
         _header_findings(source, chunk, sound, log.location, latest_timestamp_ms, stored_offsets),

@@ -80,7 +80,7 @@ def test_the_node_id_of_the_configuration(kafkalog: Kafkalog, node: Node) -> Non
 
 def test_a_partition_is_a_usage_error(kafkalog: Kafkalog, node: Node) -> None:
     run = kafkalog(node.partition("orders-0")).check(2)
-    assert "is no log directory" in run.stderr
+    assert "is not a log directory" in run.stderr
 
 
 def test_an_empty_directory_is_refused_by_the_broker(kafkalog: Kafkalog, tmp_path: Path) -> None:

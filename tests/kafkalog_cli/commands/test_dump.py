@@ -29,6 +29,30 @@ def test_batches_or_records(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
     assert [row["offset"] for row in few.check(0).rows("record")] == [2, 3]
 
 
+def test_a_range_in_which_nothing_lies_is_said(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    partition = write_segment(tmp_path / "logs" / "t-0", 0, batches(4)).parent
+    write_segment(tmp_path / "logs" / "t-1", 7, [])
+    past, early, later, all_of_it, quiet, held, plain = run_kafkalog_many(
+        ["dump", *words]
+        for words in (
+            [partition, "--from-offset", "12"],
+            [partition, "--records", "--from-offset", "12", "--format", "jsonl"],
+            [partition, "--from-time", "now"],
+            [tmp_path / "logs", "--from-offset", "99", "--last", "3"],
+            [partition, "--from-offset", "12", "--quiet"],
+            [partition, "--from-offset", "11"],
+            [write_segment(tmp_path / "empty-0", 0, []).parent],
+        )
+    )
+    held_words = "Nothing lies in the range: t-0 has offsets 0 to 11"
+    for run in (past, early):
+        assert run.check(0).stderr == f"{held_words}.\n"
+    largest = "2023-11-14T22:13:20.011Z"
+    assert later.check(0).stderr == f"{held_words}, and its largest timestamp is {largest}.\n"
+    assert all_of_it.check(0).stderr == f"{held_words}; t-1 is empty, at offset 7.\n"
+    assert [run.check(0).stderr for run in (quiet, held, plain)] == ["", "", ""]
+
+
 def test_raw_records_of_an_internal_topic(data_dir: Path, run_kafkalog_many: RunMany) -> None:
     log_dir = data_dir / "kafka-4.3-single" / "node-1"
     paths = [each for each in log_dir.glob("__consumer_offsets-*") if any(map(_has_bytes, each.glob("*.log")))]

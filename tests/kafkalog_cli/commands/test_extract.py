@@ -228,11 +228,17 @@ def test_without_pyarrow(tmp_path: Path, run_kafkalog: RunOne) -> None:
     # The checkout's own directory comes first on the path, so that a site hook hides the library.
     (tmp_path / "hidden" / "sitecustomize.py").write_text("import sys\nsys.modules['pyarrow'] = None\n")
     env = {"PYTHONPATH": str(tmp_path / "hidden")}
-    run = run_kafkalog("extract", partition, "--output", tmp_path / "out", env=env)
+    run = run_kafkalog("extract", partition, "--output", tmp_path / "out", "--to", "parquet", env=env)
     if run.code == 0:
         pytest.skip("the library cannot be hidden here")
     assert run.code == 2
     assert "kafkalog[arrow]" in run.stderr
+    assert "or give --to jsonl or --to csv" in run.stderr
+    by_itself = run_kafkalog("extract", partition, "--output", tmp_path / "default", env=env).check(0)
+    assert (
+        "pyarrow is not installed: writing JSON lines; for Parquet: pip install 'kafkalog[arrow]'" in by_itself.stderr
+    )
+    assert files_in(tmp_path / "default", "jsonl")
     run_kafkalog("extract", partition, "--output", tmp_path / "out", "--to", "jsonl", env=env).check(0)
 
 

@@ -183,15 +183,50 @@ def test_usage(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
         (("find", partition), "exactly one of"),
         (("find", partition, "--offset", "1", "--max-timestamp"), "exactly one of"),
         (("find", partition, "--offset", "-1"), "whole number"),
-        (("find", partition, "--timestamp", "noon"), "is no time"),
-        (("find", tmp_path, "--offset", "1"), "name a partition directory, such as"),
+        (("find", partition, "--timestamp", "noon"), "is not a time"),
+        (("find", tmp_path, "--offset", "1"), "give one partition directory, such as"),
         (("find", partition / f"{0:020d}.index", "--offset", "1"), "name a partition directory or a .log file"),
-        (("find", tmp_path / "missing-0", "--offset", "1"), "No such file"),
+        (("find", tmp_path / "missing-0", "--offset", "1"), "no such file"),
     )
     for (_, words), run in zip(cases, run_kafkalog_many(command for command, _ in cases), strict=True):
         assert run.check(2).stdout == ""
         assert words in " ".join(run.stderr.split())
     assert str(partition) in run_one(run_kafkalog_many, "find", tmp_path, "--offset", "1").stderr
+
+
+def test_several_paths_and_directories_of_many_partitions(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    """What was meant is said: the partition's directory, a partition of a user's topic, each log directory."""
+    log_dir = tmp_path / "nodes" / "node-1"
+    log_dir.mkdir(parents=True)
+    partition = partition_of(log_dir)
+    write_indexed(log_dir / "__cluster_metadata-0", 0, [batch(0)])
+    write_indexed(tmp_path / "nodes" / "node-2" / "topic-1", 0, [batch(0)])
+    logs = sorted(partition.glob("*.log"))
+    whole = f"to search all segments of a partition, give its directory: {partition}\n"
+    one = f"give one partition directory, such as {partition}\n"
+    cases = (
+        (logs, f"find searches one partition, and 2 paths are given; {whole}"),
+        ([partition, log_dir], "2 paths are given; run it once for each"),
+        ([log_dir], f"this is a log directory: {one}"),
+        ([tmp_path / "nodes"], f"2 log directories lie here, node-1 and node-2: {one}"),
+        ([log_dir / "topic"], "topic is a topic, and its partition is topic-0: give that directory\n"),
+    )
+    runs = run_kafkalog_many(("find", *paths, "--offset", "1") for paths, _ in cases)
+    for (_, words), run in zip(cases, runs, strict=True):
+        assert words in run.check(2).stderr
+
+
+def test_a_timestamp_past_the_last_write_of_its_file_is_remarked(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    year_2100 = 4_102_444_800_000
+    write_indexed(tmp_path / "topic-0", 0, [batch(0), batch(3, timestamp=year_2100)])
+    ways = (("--max-timestamp",), ("--timestamp", "2090-01-01"), ("--offset", "3"))
+    runs = run_kafkalog_many(("find", tmp_path / "topic-0", *way, *JSON) for way in ways)
+    for run, day in zip(runs, ("2100-01-01T00:00:00.002Z", *["2100-01-01T00:00:00.000Z"] * 2), strict=True):
+        assert re.search(
+            rf"the timestamp of offset \d, {day}, lies [\d,]+ days past the last write", run.check(0).stderr
+        )
+    (usual,) = run_kafkalog_many([("find", tmp_path / "topic-0", "--offset", "0", *JSON)])
+    assert "last write" not in usual.check(0).stderr
 
 
 def test_a_log_that_cannot_be_searched(tmp_path: Path, run_kafkalog_many: RunMany) -> None:

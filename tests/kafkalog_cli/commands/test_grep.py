@@ -183,9 +183,9 @@ def test_usage(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
     index.write_bytes(b"")
     (tmp_path / "other.txt").write_text("x")
     cases: list[tuple[tuple[Word, ...], str]] = [
-        ((), "Missing argument"),
+        ((), "missing argument"),
         ((partition,), "no PATH after the PATTERN"),
-        (("x", tmp_path / "missing-0"), "No such file"),
+        (("x", tmp_path / "missing-0"), "no such file"),
         (("--regex", "(", partition), "no regular expression"),
         (("--regex", "[é]", partition), "single bytes"),
         (("--bytes", "f", partition), "hexadecimal"),

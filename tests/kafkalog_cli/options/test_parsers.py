@@ -51,7 +51,7 @@ def test_a_positive_number_is_not_zero():
 
 def test_times_are_refused_as_usage():
     assert options.parse_moment("2024-05-01") == 1714521600000
-    with pytest.raises(typer.BadParameter, match="is no time"):
+    with pytest.raises(typer.BadParameter, match="is not a time"):
         options.parse_moment("soon")
 
 

@@ -50,8 +50,37 @@ def test_parse(text, expected):
      "-٣h", "1_000", "-999999999999w", "99999999999999999999999999", "2024-05-01T12:00\x1b[2J"],
 )  # fmt: skip
 def test_no_time(text):
-    with pytest.raises(ValueError, match="is no time"):
+    with pytest.raises(ValueError, match="is not a time"):
         parse_time(text, NOW)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1714564800s", NOW),
+        ("5000ms", 5000),
+        ("0s", 0),
+        ("253402300799ms", 253_402_300_799),
+        ("253402300800", 253_402_300_800),
+    ],
+)
+def test_a_unit_takes_any_number(text, expected):
+    assert parse_time(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "write"),
+    [
+        ("2026", "2026-01-01 for the year, or 2026ms for milliseconds of 1970"),
+        ("1714564800", "1714564800s for seconds, or 1714564800ms"),
+        ("20261122", "2026-11-22 for the day, 20261122s for seconds, or"),
+        ("253402300799", "253402300799s for seconds, or 253402300799ms for milliseconds"),
+        ("1", "1s for seconds, or 1ms for milliseconds of 1970"),
+    ],
+)
+def test_a_number_that_may_be_no_milliseconds_is_refused(text, write):
+    with pytest.raises(ValueError, match=f"'{text}' can be read in several ways: write {write}"):
+        parse_time(text)
 
 
 def test_now_is_the_clock():

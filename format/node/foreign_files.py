@@ -1,0 +1,112 @@
+"""What lies at a path that Kafka did not write: compressed files, archives, texts; and paths that are not there."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from format import layout
+from format.errors import InputError, KafkaLogError
+from format.io.remote_path import entries_of, is_remote
+from format.io.source import FileSource
+from format.location import Location
+from format.node.partition import parse_partition_dir
+from format.wording import listed
+
+_LOOKED_AT_BYTES = 1024
+_TAR_MARK = (257, b"ustar")
+#: The first bytes of a compressed file, its name, and the program that unpacks one.
+_PACKED = (
+    (b"\x1f\x8b\x08", "gzip", "gzip -dk"),
+    (b"\x28\xb5\x2f\xfd", "zstd", "zstd -d"),
+    (b"\x04\x22\x4d\x18", "lz4", "lz4 -d"),
+    (b"BZh", "bzip2", "bzip2 -dk"),
+    (b"\xfd7zXZ\x00", "xz", "xz -dk"),
+    (b"PK\x03\x04", "zip", "unzip"),
+)
+_PACKED_NAMES = (".gz", ".zst", ".lz4", ".bz2", ".xz")
+_TAR_NAMES = (".tgz", ".tbz2", ".txz", ".tzst", *(f".tar{ending}" for ending in _PACKED_NAMES))
+#: The control characters that texts have. A batch has its magic, 0 to 2, at byte 16, so it is never a text.
+_TEXT_CONTROLS = b"\t\n\r\f\x1b"
+_NO_TEXT = bytes(code for code in range(0x20) if code not in _TEXT_CONTROLS)
+_MOST_NAMED = 8
+
+
+def refuse_foreign_file(path: Path) -> None:
+    """Raise InputError for a compressed file, an archive or a text; a file that cannot be read passes."""
+    if is_remote(path):
+        return
+    try:
+        source = FileSource(path)
+    except KafkaLogError:
+        return
+    try:
+        start = source.read_at(0, _LOOKED_AT_BYTES)
+    except KafkaLogError:
+        return
+    finally:
+        source.close()
+    words = _foreign_words(path, start)
+    if words:
+        raise InputError(words, Location(str(path)))
+
+
+def _foreign_words(path: Path, start: bytes) -> str:
+    if start[_TAR_MARK[0] :].startswith(_TAR_MARK[1]):
+        return f"a tar archive: unpack it first, with: tar xf {shlex.quote(str(path))}"
+    for mark, name, program in _PACKED:
+        if start.startswith(mark):
+            unpack = "tar xf" if path.name.endswith(_TAR_NAMES) else program
+            return f"compressed with {name}: unpack it first, with: {unpack} {shlex.quote(str(path))}"
+    if _is_text(start):
+        return "a text file, not a Kafka log; the segments of one have names such as 00000000000000000000.log"
+    return ""
+
+
+def _is_text(start: bytes) -> bool:
+    if not start or start.translate(None, _NO_TEXT) != start:
+        return False
+    try:
+        start.decode()
+    except UnicodeDecodeError as error:
+        return error.reason == "unexpected end of data"  # a character that is cut where the look ended
+    return True
+
+
+def packed_segments(names: Iterable[str]) -> str:
+    """Words about segments in a directory that are compressed as files; empty where there are none."""
+    for name in names:
+        for ending in _PACKED_NAMES:
+            if name.endswith(ending) and layout.SEGMENT_FILE.match(name.removesuffix(ending)):
+                return f"its segments are compressed as files, such as {name}: unpack them first"
+    return ""
+
+
+def absent_words(path: Path) -> str:
+    """Why there is nothing at a path; names the partitions of a topic that was given without one."""
+    words = "there is no such file or directory"
+    if is_remote(path):
+        return words
+    partitions = sorted(_partitions_of_topic(path))
+    if not partitions:
+        return words
+    names = [f"{path.name}-{number}" for number in partitions[:_MOST_NAMED]]
+    more = len(partitions) - len(names)
+    all_names = listed([*names, f"{more} more"] if more else names)
+    is_one = len(partitions) == 1
+    return (
+        f"{words}; {path.name} is a topic, and its partition{' is' if is_one else 's are'} {all_names}: "
+        f"give {'that directory' if is_one else 'one of these directories'}"
+    )
+
+
+def _partitions_of_topic(path: Path) -> Iterator[int]:
+    try:
+        with entries_of(path.parent) as entries:
+            for entry in entries:
+                parsed = parse_partition_dir(entry.name)
+                if parsed is not None and parsed[0] == path.name and parsed[2] is None:
+                    yield parsed[1]
+    except OSError:
+        return

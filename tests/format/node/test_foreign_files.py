@@ -1,0 +1,115 @@
+"""Files that Kafka did not write: what is said about them, and which damaged logs must not be taken for one."""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import io
+import lzma
+import tarfile
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import zstandard
+from lz4 import frame as lz4_frame
+
+from format.errors import InputError, NotALogDir
+from format.node.foreign_files import absent_words
+from format.node.log_dir import Kind
+from format.node.target import Target
+from tests.building import batches, write_segment
+
+LOG = b"".join(batches(4))
+PACKED: dict[str, tuple[Callable[[bytes], bytes], str]] = {
+    "00000000000000000000.log.gz": (gzip.compress, "compressed with gzip: unpack it first, with: gzip -dk "),
+    "a.log.zst": (zstandard.ZstdCompressor().compress, "compressed with zstd: unpack it first, with: zstd -d "),
+    "a.log.lz4": (lz4_frame.compress, "compressed with lz4: unpack it first, with: lz4 -d "),
+    "a.log.bz2": (bz2.compress, "compressed with bzip2: unpack it first, with: bzip2 -dk "),
+    "a.log.xz": (lzma.compress, "compressed with xz: unpack it first, with: xz -dk "),
+    "a.zip": (lambda content: zipped(content), "compressed with zip: unpack it first, with: unzip "),
+    "a.tar": (lambda content: archived(content), "a tar archive: unpack it first, with: tar xf "),
+    "a.tgz": (lambda content: gzip.compress(archived(content)), "unpack it first, with: tar xf "),
+    "a.tar.gz": (lambda content: gzip.compress(archived(content)), "unpack it first, with: tar xf "),
+    "gzip.log": (gzip.compress, "compressed with gzip: unpack it first, with: gzip -dk "),
+    "server.log": (lambda _content: b"[2026-11-22 08:00:00,123] INFO started\n" * 100, "a text file, not a Kafka log"),
+    "notes": (lambda _content: "größer\n".encode(), "a text file, not a Kafka log"),
+}
+
+
+def archived(content: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as archive:
+        member = tarfile.TarInfo("00000000000000000000.log")
+        member.size = len(content)
+        archive.addfile(member, io.BytesIO(content))
+    return buffer.getvalue()
+
+
+def zipped(content: bytes) -> bytes:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        archive.writestr("a.log", content)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("name", PACKED)
+@pytest.mark.parametrize("kind", [None, Kind.LOG])
+def test_what_is_not_of_kafka_is_named(tmp_path: Path, name: str, kind: Kind | None) -> None:
+    make, words = PACKED[name]
+    path = tmp_path / name
+    path.write_bytes(make(LOG))
+    with pytest.raises(InputError, match=words) as refused:
+        _ = Target(path, kind).kind
+    assert not isinstance(refused.value, NotALogDir), "its advice would name the kinds of input again"
+
+
+def test_a_name_with_a_space_is_quoted(tmp_path: Path) -> None:
+    path = tmp_path / "a b.log.gz"
+    path.write_bytes(gzip.compress(LOG))
+    with pytest.raises(InputError, match=r"gzip -dk '/.*/a b\.log\.gz'$"):
+        _ = Target(path).kind
+
+
+@pytest.mark.parametrize(
+    "content", [LOG, LOG[:40], b"", bytes(1000), b"\xff" * 100, b"text, then a\0byte that none has"]
+)
+def test_a_log_of_another_name_and_a_damaged_one_are_read(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "found.log"
+    path.write_bytes(content)
+    assert Target(path).kind is Kind.LOG
+    assert Target(path, Kind.LOG).kind is Kind.LOG
+
+
+def test_a_segment_overwritten_with_text_is_damaged_not_foreign(tmp_path: Path) -> None:
+    path = tmp_path / "00000000000000000000.log"
+    path.write_bytes(b"text\n" * 100)
+    assert Target(path).kind is Kind.LOG
+
+
+def test_a_partition_of_compressed_segments(tmp_path: Path) -> None:
+    partition = tmp_path / "orders-0"
+    partition.mkdir()
+    (partition / "00000000000000000000.log.gz").write_bytes(gzip.compress(LOG))
+    with pytest.raises(InputError, match=r"compressed as files, such as 00000000000000000000\.log\.gz: unpack"):
+        _ = Target(partition).kind
+
+
+def test_a_topic_without_its_partition(tmp_path: Path) -> None:
+    for number in (10, 2, 0):
+        write_segment(tmp_path / f"orders-{number}", 0, batches(1))
+    write_segment(tmp_path / "orders-old-0", 0, batches(1))
+    (tmp_path / "orders-3.0123456789abcdef0123456789abcdef-delete").mkdir()
+    nothing = "there is no such file or directory"
+    words = absent_words(tmp_path / "orders")
+    assert words == (
+        f"{nothing}; orders is a topic, and its partitions are orders-0, orders-2 and orders-10: "
+        "give one of these directories"
+    )
+    assert absent_words(tmp_path / "orders-old").endswith("its partition is orders-old-0: give that directory")
+    assert absent_words(tmp_path / "order") == nothing
+    assert absent_words(tmp_path / "none" / "orders") == nothing
+    for number in range(20, 40):
+        (tmp_path / f"many-{number}").mkdir()
+    assert "many-26, many-27 and 12 more: give one" in absent_words(tmp_path / "many")
