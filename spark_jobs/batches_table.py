@@ -8,11 +8,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from format.columns import BATCH
 from format.errors import KafkaLogError
 from format.io.remote_path import path_of
-from spark_jobs.report import Brokers
-from spark_jobs.schemas import BROKER_ID, ddl
+from spark_jobs.brokers import Brokers
+from spark_jobs.schemas import BATCHES, BROKER_ID, ddl
 from spark_jobs.watching import watched
 from spark_jobs.work.planning import Item, Plan, plan
 from spark_jobs.work.tasks import rows_frame
@@ -39,7 +38,7 @@ def write_batches(cluster: SparkCluster, paths: Sequence[str], output: str, brok
 
 
 def batches_frame(session: SparkSession, made: Plan, brokers: Brokers) -> DataFrame:
-    """Rows of columns.BATCH with the broker's id, of the segments that the plan has; findings report the damage."""
+    """Rows of the view batches, of the segments that the plan has; findings report the damage."""
     from spark_jobs.views.log_views import batches
     from spark_jobs.views.read_options import ReadOptions
 
@@ -48,11 +47,7 @@ def batches_frame(session: SparkSession, made: Plan, brokers: Brokers) -> DataFr
         broker_id = brokers.of_path(path)
         with contextlib.suppress(KafkaLogError):  # the listing reports a file that cannot be read
             for batch in batches(item, ReadOptions(()), lambda found: None):
-                column = pa.repeat(pa.scalar(broker_id, pa.int64()), batch.num_rows)
-                plain = batch.replace_schema_metadata(None)
-                yield pa.RecordBatch.from_arrays(
-                    [*plain.columns, column], schema=plain.schema.append(pa.field(BROKER_ID.name, pa.int64()))
-                )
+                ids = pa.repeat(pa.scalar(broker_id, pa.int64()), batch.num_rows)
+                yield batch.replace_schema_metadata(None).append_column(BROKER_ID.name, ids)
 
-    columns = f"{ddl(BATCH)}, `{BROKER_ID.name}` BIGINT"
-    return rows_frame(session, made.tasks, made.addresses, rows_of, columns)
+    return rows_frame(session, made.tasks, made.addresses, rows_of, ddl(BATCHES))

@@ -11,9 +11,8 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -22,72 +21,19 @@ import pyarrow.parquet as pq
 
 from format import layout
 from format.columns import FINDING, RowSchema
-from format.errors import KafkaLogError, OutputError, OutputInsideSource
-from format.files import meta_properties
+from format.errors import OutputError, OutputInsideSource
 from format.io.remote_path import is_remote, path_of
 from format.io.source import os_reason
 from format.location import Location
-from format.node.log_dir import Kind
-from format.node.target import Target
 from format.rows.arrow_columns import rows_batch
 from format.version import VERSION
+from spark_jobs.brokers import Brokers
 from spark_jobs.requests import Ending
 from spark_jobs.schemas import RUN, table_name
 
 #: The name that Hive gives the partition of rows without a value.
 _NO_BROKER = "__HIVE_DEFAULT_PARTITION__"
 _ROWS_IN_A_BATCH = 10_000
-
-
-@dataclass(slots=True)
-class Brokers:
-    """The brokers whose log directories are read: node ids by directory, the longest first."""
-
-    by_place: list[tuple[str, int | None]] = field(default_factory=list)
-    given: int | None = None
-
-    @classmethod
-    def of(cls, paths: Iterable[str], given: int | None) -> Brokers:
-        """The brokers of some paths, from ``meta.properties``; ``given`` is the id of all of them, if there is one."""
-        found: dict[str, int | None] = {}
-        for path in paths if given is None else ():
-            found |= _places_of(path_of(path))
-        return cls(sorted(found.items(), key=lambda each: -len(each[0])), given)
-
-    @property
-    def ids(self) -> list[int | None]:
-        """All of them."""
-        return [self.given] if self.given is not None else list(dict.fromkeys(each for _, each in self.by_place))
-
-    def of_path(self, path: str | None) -> int | None:
-        """The broker of a file; of a row that names no file the only broker, None where there are several."""
-        if path is not None:
-            for place, broker_id in self.by_place:
-                if path == place or path.startswith(f"{place}/"):
-                    return broker_id
-        return self.ids[0] if len(self.ids) == 1 else None
-
-
-def _places_of(path: Path) -> dict[str, int | None]:
-    """The log directories at, below or around a path, with their node ids."""
-    try:
-        target = Target(path)
-        if target.kind is Kind.LOG_DIR:
-            return {str(each.path): _node_id(each.path) for each in target.log_dirs}
-    except KafkaLogError:
-        pass  # the command reports it
-    for place in (path.absolute().parent, path.absolute().parent.parent):
-        broker_id = _node_id(place)
-        if broker_id is not None:
-            return {str(path): broker_id}
-    return {str(path): None}
-
-
-def _node_id(place: Path) -> int | None:
-    try:
-        return meta_properties.read(place / layout.META_PROPERTIES).node_id
-    except (KafkaLogError, OSError):
-        return None
 
 
 class Report:

@@ -15,6 +15,7 @@ from format.columns import (
     PARTITION,
     RECORD,
     SEGMENT,
+    TRANSACTION,
     Column,
     RowSchema,
 )
@@ -71,6 +72,7 @@ DETAILS = RowSchema(
         Column("path", "string", "the file"),
         *(column for column in RECORD.columns if column.name not in _OF_KAFKA_SOURCE),
         Column("raw_headers", "headers", "the headers with their keys as bytes"),
+        BROKER_ID,
     ),
 )
 INDEX_ENTRY = RowSchema(
@@ -86,13 +88,35 @@ INDEX_ENTRY = RowSchema(
     ),
 )
 
+#: A partition and its offsets, as far as its checkpoints and its log say them.
+OFFSETS = RowSchema(
+    "offsets",
+    tuple(
+        column
+        for name in (
+            *("topic", "partition", "log_start_offset", "log_end_offset", "high_watermark"),
+            *("recovery_point", "cleaner_offset", "leader_epoch", "topic_id", "mark", "path"),
+        )
+        for column in PARTITION.columns
+        if column.name == name
+    ),
+)
+
+
+def _of_broker(schema: RowSchema, *more: Column) -> RowSchema:
+    return RowSchema(schema.type, (*schema.columns, *more, BROKER_ID))
+
+
+BATCHES = _of_broker(BATCH, Column("path", "string", "the file"))
 #: Views of the data source with the row schema of each; that of records is put together from options.
 VIEWS: dict[str, RowSchema | None] = {
     "records": None,
-    "batches": BATCH,
-    "segments": SEGMENT,
-    "index_entries": INDEX_ENTRY,
-    "findings": FINDING,
+    "batches": BATCHES,
+    "segments": _of_broker(SEGMENT),
+    "index_entries": _of_broker(INDEX_ENTRY),
+    "offsets": _of_broker(OFFSETS),
+    "transactions": _of_broker(TRANSACTION),
+    "findings": _of_broker(FINDING),
 }
 #: A run of a command, in a report.
 RUN = RowSchema(
@@ -114,7 +138,7 @@ REPORT_TABLES: dict[str, RowSchema] = {
     "log_dirs": LOG_DIR,
     "partitions": PARTITION,
     "segments": SEGMENT,
-    "batches": BATCH,
+    "batches": BATCHES,
     "findings": FINDING,
     "runs": RUN,
 }

@@ -81,7 +81,8 @@ def spark_records_table() -> str:
 
 def spark_tables() -> str:
     """A section for each other view or report table, with the columns as Spark has them."""
-    named = {name: schema for name, schema in schemas.VIEWS.items() if schema is not None} | schemas.REPORT_TABLES
+    named = {name: schema for name, schema in schemas.VIEWS.items() if schema is not None}
+    named |= {name: schema for name, schema in schemas.REPORT_TABLES.items() if name not in named}
     return "\n\n".join(
         f"### {name}\n\n"
         + table(

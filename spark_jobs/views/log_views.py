@@ -34,9 +34,10 @@ from format.rows.arrow_columns import (
 from format.rows.column_values import BoolColumn
 from format.scan.damage_findings import damage_finding
 from format.scan.read_log import crc_findings
-from spark_jobs.schemas import DETAILS, INDEX_ENTRY
+from format.scan.selection import start_position
+from spark_jobs.schemas import BROKER_ID, DETAILS, INDEX_ENTRY
 from spark_jobs.views.read_options import ReadOptions
-from spark_jobs.work.part_bounds import bounds_of, opened
+from spark_jobs.work.part_bounds import bounds_of, files_of, opened
 from spark_jobs.work.planning import Item, Part
 
 ReportDamage = Callable[[Finding], None]
@@ -49,27 +50,32 @@ _NO_TIMESTAMP_TYPE = -1  # Kafka's id for it
 
 
 def _chunks(
-    item: Item, report_damage: ReportDamage
+    item: Item, options: ReadOptions, report_damage: ReportDamage, *, reads_bodies: bool = True
 ) -> Iterator[tuple[BatchChunk, BoolColumn, Location, list[Finding]]]:
     """The chunks of a part's log, which of their batches begin in it, and the findings about each, already reported.
 
-    The end of a part is no end of the log: what lies behind it decides what is damage before it, so it is read on.
+    The end of a part is no end of the log: what lies behind it decides what is damage before it, so it is read on. The
+    options' offsets and times are looked up in the indexes, so that what lies before and behind them is not read.
     """
     if not isinstance(item, Part):
         return
     segment = item.segment
+    selection = options.selection(segment.location)
     source, _ = opened(segment)
     with source:
         start, end = bounds_of(segment, source, item.part, DEFAULT_LIMITS)
-        if start == end:
+        if not selection.is_everything:
+            start = max(start, start_position(files_of(segment), source, selection))
+        if end is not None and start >= end:
             return
-        for chunk in batch_chunks(source, start):
+        for chunk in batch_chunks(source, start, with_bodies=reads_bodies, check_crc=reads_bodies):
             position = chunk.table.position
             is_inside = np.ones(len(position), bool) if end is None else position < end
             damage = chunk.damage
             if end is not None and not is_inside.any() and (damage is None or damage.position >= end):
                 return
-            open_wrappers(chunk)
+            if chunk.buffer is not None:
+                open_wrappers(chunk)
             found = list(crc_findings(chunk, segment.location))
             if damage is not None:
                 found.append(damage_finding(damage, segment.location, is_last_segment=segment.is_last))
@@ -78,24 +84,25 @@ def _chunks(
             for each in found:
                 report_damage(each)
             yield chunk, is_inside, segment.location, found
-            if not is_inside.all():
+            if not is_inside.all() or selection.is_past(chunk.table):
                 return
 
 
 def batches(item: Item, options: ReadOptions, report_damage: ReportDamage) -> Iterator[pa.RecordBatch]:
-    """Rows of columns.BATCH; one with a wrong CRC says so in crc_valid, and is left out under DROPMALFORMED."""
-    for chunk, is_inside, location, _ in _chunks(item, report_damage):
+    """Rows of columns.BATCH and their path; a wrong CRC is in crc_valid, or leaves the row out under DROPMALFORMED."""
+    for chunk, is_inside, location, _ in _chunks(item, options, report_damage, reads_bodies=options.reads_bodies):
         keep = is_inside & options.selection(location).batches(chunk.table)
         if options.mode == "DROPMALFORMED":
             keep = keep & (chunk.table.crc_valid != 0)
-        yield batch_table_batch(chunk.table.rows(keep), location)
+        rows = batch_table_batch(chunk.table.rows(keep), location)
+        yield rows.append_column("path", constant(location.path, rows.num_rows, "string"))
 
 
 def records(
     item: Item, options: ReadOptions, schema: pa.Schema, report_damage: ReportDamage
 ) -> Iterator[pa.RecordBatch]:
     """Rows of the records view; batches that are damaged have none, but for rows of the corrupt-record column."""
-    for chunk, is_inside, location, found in _chunks(item, report_damage):
+    for chunk, is_inside, location, found in _chunks(item, options, report_damage):
         selection = options.selection(location)
         which = is_inside & selection.batches(chunk.table) & (chunk.table.crc_valid != 0)
         if not options.control:
@@ -134,7 +141,7 @@ def _kafka_batch(table: RecordTable, location: Location, options: ReadOptions, s
         made["headers"] = _kafka_headers(table, schema.field("headers").type)
     if options.details:
         details = record_batch_of(
-            table, location, [name for name in DETAILS.names if name not in ("path", "raw_headers")]
+            table, location, [name for name in DETAILS.names if name not in ("path", "raw_headers", BROKER_ID.name)]
         )
         made |= dict(zip(details.schema.names, details.columns, strict=True))
         made["path"] = constant(location.path, count, "string")

@@ -20,11 +20,14 @@ from format.scan.selection import Selection
 from format.value_class import value_class
 
 MODES = ("PERMISSIVE", "FAILFAST", "DROPMALFORMED")
-VIEW_NAMES = ("records", "batches", "segments", "index_entries", "findings")
+VIEW_NAMES = ("records", "batches", "segments", "index_entries", "offsets", "transactions", "findings")
+LEVELS = ("headers", "crc")
+ENDS = ("highwatermark", "logend")
 _SIZE = re.compile(r"(?P<number>[0-9]{1,18})\s*(?:(?P<unit>[kmgt])(?P<binary>i)?)?b?")
 #: Every option, in lower case as Spark passes them, and what it means.
 OPTIONS: dict[str, str] = {
-    "view": "records, batches, segments, index_entries or findings; default records",
+    "view": "records, batches, segments, index_entries, offsets, transactions or findings; default records",
+    "level": "headers: the view batches reads headers only, and computes no CRC; default crc",
     "path": "a log directory, a partition directory or a file",
     "paths": "several of them, as a JSON list",
     "recursivefilelookup": "true: look for partitions and log files at any depth below the path",
@@ -34,7 +37,7 @@ OPTIONS: dict[str, str] = {
     "mode": "PERMISSIVE, FAILFAST or DROPMALFORMED",
     "topics": "only these topics, separated by commas",
     "partitions": "only these partition numbers, separated by commas",
-    "startingoffsets": 'earliest, an offset, or JSON as {"topic": {"0": 23}}; -2 is earliest',
+    "startingoffsets": 'earliest, an offset, or JSON as {"topic": {"0": 23}}; -2 is earliest; a stream: latest, too',
     "endingoffsets": "latest, an offset, or JSON likewise; not included; -1 is latest",
     "startingtimestamp": "only records with at least this timestamp, in ms",
     "endingtimestamp": "only records with a smaller timestamp, in ms",
@@ -44,7 +47,17 @@ OPTIONS: dict[str, str] = {
     "includecontrol": "true: control records (transaction markers) too, which clients never see",
     "columnnameofcorruptrecord": "a STRING column of this name that says what is damaged, in rows of their own",
     "rangebytes": "how much of a large log one task reads, such as 8MiB",
+    "upto": "a stream reads up to highWatermark (default), or to logEnd, what may be truncated included",
+    "failondataloss": "false: a stream goes on where records are gone that it was to read; default true",
+    "maxoffsetspertrigger": "how many offsets a stream reads at once, of all partitions together; Spark 4.2 or later",
 }
+#: Properties of a table in Spark's catalog, which come among the options. Its location is the path where there is none.
+_OF_CATALOG = frozenset(
+    {
+        *("owner", "location", "provider", "comment", "collation", "external", "is_managed_location"),
+        *("serialization.format", "transient_lastddltime"),
+    }
+)
 
 
 class BadOption(InputError):
@@ -74,12 +87,21 @@ class ReadOptions:
     control: bool = False
     corrupt_column: str | None = None
     range_bytes: int | None = None
+    reads_bodies: bool = True
+    starts_at_latest: bool = False
+    reads_to_log_end: bool = False
+    fails_on_loss: bool = True
+    max_offsets: int | None = None
+
+    def wants_partition(self, location: Location) -> bool:
+        """Whether a partition is asked for."""
+        if self.topics is not None and location.topic not in self.topics:
+            return False
+        return self.partitions is None or location.partition in self.partitions
 
     def wants(self, location: Location) -> bool:
         """Whether a file is asked for, by its topic, partition and name."""
-        if self.topics is not None and location.topic not in self.topics:
-            return False
-        if self.partitions is not None and location.partition not in self.partitions:
+        if not self.wants_partition(location):
             return False
         return self.glob is None or fnmatch.fnmatchcase(os.path.basename(location.path), self.glob)
 
@@ -98,13 +120,21 @@ def parse_options(options: Mapping[str, str]) -> ReadOptions:
     """The options as Spark gives them; raises BadOption, which says what is wrong and what may be."""
     given = {name.lower(): value for name, value in options.items()}
     for name in given:
-        if name not in OPTIONS:
+        if name not in OPTIONS and name not in _OF_CATALOG:
             raise BadOption(f"there is no option {name}; the options are {', '.join(OPTIONS)}")
     paths = [given["path"]] if given.get("path") else []
     if given.get("paths"):
         paths += json.loads(given["paths"])
+    if not paths and given.get("location"):
+        paths = [given["location"]]
     if not paths:
-        raise BadOption("no path: give it to load(), or as the option path")
+        raise BadOption(
+            "no path: give it to load(), or as the option path; Spark passes none for a table of its catalog: "
+            "SELECT … FROM table WITH (path = '…')"
+        )
+    starts_at_latest = given.get("startingoffsets", "").strip().lower() == "latest"
+    if starts_at_latest:
+        del given["startingoffsets"]
     return ReadOptions(
         tuple(paths),
         _one_of(given, "view", VIEW_NAMES, "records", str.lower),
@@ -125,6 +155,11 @@ def parse_options(options: Mapping[str, str]) -> ReadOptions:
         _is_true(given, "includecontrol", False),
         given.get("columnnameofcorruptrecord"),
         _size(given, "rangebytes"),
+        reads_bodies=_one_of(given, "level", LEVELS, "crc", str.lower) == "crc",
+        starts_at_latest=starts_at_latest,
+        reads_to_log_end=_one_of(given, "upto", ENDS, "highwatermark", str.lower) == "logend",
+        fails_on_loss=_is_true(given, "failondataloss", True),
+        max_offsets=_number(given, "maxoffsetspertrigger"),
     )
 
 

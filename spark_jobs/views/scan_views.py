@@ -2,24 +2,38 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import contextlib
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 import pyarrow as pa
 
 from format.errors import KafkaLogError, NotALogDir
 from format.findings import Finding
 from format.io.remote_path import path_of
+from format.limits import DEFAULT_LIMITS
 from format.node.checkpoints import Checkpoints
 from format.node.log_dir import Kind
+from format.node.partition import read_partition
+from format.node.target import Target
 from format.rows.arrow_columns import findings_batch
 from format.rows.record_rows import Row
+from format.scan.progress import no_progress
 from format.scan.serial import SerialDriver
+from format.state.transactional_ids import TransactionalIds
+from format.verbs.groups.log_ends import log_end_of
 from format.verbs.ls.ls import ls
 from format.verbs.ls.partition_listing import ListedPartition
 from format.verbs.ls.segment_listing import SegmentListing
 from format.verbs.ls.units import ListScan, ListUnit
+from format.verbs.txns.coordinator_records import read_coordinator_records
+from format.verbs.txns.terms import TransactionTerms
+from format.verbs.txns.transaction_rows import ended_rows, open_row, open_transactions
+from format.verbs.txns.txns import Transactions
 from format.verbs.verify.units import LogDirFiles, LoneFile, PartitionDirectory, VerifyScan
 from format.verbs.verify.units import Unit as VerifyUnit
+from spark_jobs.schemas import OFFSETS
 from spark_jobs.work.planning import Unit, UnitKind
 
 _FINDINGS_IN_A_BATCH = 500
@@ -66,3 +80,46 @@ def _verified(unit: Unit) -> VerifyUnit:
     if unit.kind is UnitKind.PARTITION:
         return PartitionDirectory(path, unit.checkpoints or Checkpoints())
     return LoneFile(path, unit.file_kind or Kind.LOG)
+
+
+def offsets(unit: Unit) -> Iterator[Row]:
+    """The row of a partition's offsets: from its checkpoints, and from the end of its last segment."""
+    if unit.kind is not UnitKind.PARTITION:
+        return
+    path = path_of(unit.path)
+    try:
+        partition = read_partition(path)
+        for found in ListScan(scan=False, segments=False).listed(
+            ListUnit(path, unit.checkpoints or Checkpoints()), lambda: partition, lambda count: None
+        ):
+            if isinstance(found, ListedPartition):
+                listing = replace(found.listing, log_end_offset=log_end_of(partition))
+                yield tuple(getattr(listing, name) for name in OFFSETS.names)
+    except KafkaLogError:
+        return
+
+
+def transactions(unit: Unit, coordinators: TransactionalIds) -> Iterator[Row]:
+    """The transactions of one partition, as txns shows them; ``coordinators`` are the records of all coordinators."""
+    if unit.kind is not UnitKind.PARTITION:
+        return
+    terms = TransactionTerms(now_ms=time.time_ns() // 1_000_000)
+    result = Transactions((Target(path_of(unit.path)),), coordinators)
+    try:
+        for _ in result.read(terms):
+            pass  # what is wrong is a finding elsewhere
+    except KafkaLogError:
+        return
+    yield from (open_row(each, terms) for each in open_transactions(result, terms))
+    for is_aborted in (True, False):
+        yield from ended_rows(result, terms, is_aborted=is_aborted)
+
+
+def coordinators_at(paths: Iterable[str]) -> TransactionalIds:
+    """What the records of ``__transaction_state`` say, of the partition directories at these paths."""
+    ids = TransactionalIds()
+    for path in paths:
+        with contextlib.suppress(KafkaLogError):
+            for _ in read_coordinator_records(read_partition(path_of(path)), ids, None, DEFAULT_LIMITS, no_progress):
+                pass  # what is wrong is a finding elsewhere
+    return ids

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
+from format import layout
 from format.errors import KafkaLogError
 from format.files import offset_index
+from format.io.remote_path import path_of
 from format.io.source import FileSource, Source
 from format.limits import Limits
 from format.log.batch_header import has_right_crc, read_header
 from format.log.batch_ranges import batch_ranges
+from format.node.segment import Segment
 from spark_jobs.work.file_states import FileState, words_for_change
 from spark_jobs.work.planning import PlannedSegment
 
@@ -24,6 +27,16 @@ def opened(segment: PlannedSegment) -> tuple[FileSource, str | None]:
     source = FileSource(segment.path)
     now = FileState(source.size_bytes, source.mtime_ns)
     return source, words_for_change(segment.path, segment.state, now)
+
+
+def files_of(segment: PlannedSegment) -> Segment:
+    """The log's segment with its indexes; a time index that is not there is found missing when it is read."""
+    log = path_of(segment.path)
+    files = {layout.LOG_SUFFIX: log}
+    if segment.index_path is not None:
+        files[layout.OFFSET_INDEX_SUFFIX] = path_of(segment.index_path)
+        files[layout.TIME_INDEX_SUFFIX] = log.with_suffix(layout.TIME_INDEX_SUFFIX)
+    return Segment(log.parent, segment.location.base_offset or 0, None, files)
 
 
 def bounds_of(segment: PlannedSegment, source: Source, part: int, limits: Limits) -> tuple[int, int | None]:

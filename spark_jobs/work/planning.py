@@ -204,6 +204,17 @@ def _split(unit: Unit, range_bytes: int, splits: Splits, splits_small: bool) -> 
     return replace(unit, segments=tuple(_planned_segments(unit, range_bytes if splits is Splits.RANGES else _ENDLESS)))
 
 
+def segments_of_partition(partition: Partition, range_bytes: int, unit: int = 0) -> Iterator[PlannedSegment]:
+    """The logs of a partition in order, each cut into parts of about so many bytes."""
+    for number, segment in enumerate(partition.segments):
+        if segment.log is not None:
+            is_last = number == len(partition.segments) - 1
+            next_base_offset = None if is_last else partition.segments[number + 1].base_offset
+            location = partition.location(segment.log, segment.base_offset)
+            state = state_of_file(str(segment.log))
+            yield _planned(unit, number, segment.log, location, segment, state, range_bytes, next_base_offset)
+
+
 def _planned_segments(unit: Unit, range_bytes: int) -> Iterator[PlannedSegment]:
     path = path_of(unit.path)
     if unit.kind is UnitKind.FILE:
@@ -215,13 +226,7 @@ def _planned_segments(unit: Unit, range_bytes: int) -> Iterator[PlannedSegment]:
         partition = read_partition(path)
     except KafkaLogError:
         return  # verifying the unit reports it
-    for number, segment in enumerate(partition.segments):
-        if segment.log is not None:
-            is_last = number == len(partition.segments) - 1
-            next_base_offset = None if is_last else partition.segments[number + 1].base_offset
-            location = partition.location(segment.log, segment.base_offset)
-            state = state_of_file(str(segment.log))
-            yield _planned(unit.number, number, segment.log, location, segment, state, range_bytes, next_base_offset)
+    yield from segments_of_partition(partition, range_bytes, unit.number)
 
 
 def _planned(

@@ -40,11 +40,12 @@ def no_class_archive() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session")
-def spark(request: pytest.FixtureRequest) -> Iterator[Any]:
+def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """One session for all tests: two cores of this machine. Its workers keep the environment that it starts with."""
     if find_spec("moto") and find_spec("boto3"):
         request.getfixturevalue("store")
-    session = open_session("local[2, 3]")  # a task is tried three times
+    warehouse = str(tmp_path_factory.mktemp("warehouse"))
+    session = open_session("local[2, 3]", {"spark.sql.warehouse.dir": warehouse})  # a task is tried three times
     yield session
     close_session(session)
 

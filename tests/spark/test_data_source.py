@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import shutil
+import struct
 from collections import Counter
 from pathlib import Path
 from typing import Any
@@ -13,14 +14,21 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
 
-from format.columns import BATCH, FINDING, SEGMENT
+from format.columns import BATCH, FINDING, SEGMENT, TRANSACTION
 from format.findings import Severity
+from format.log.walker import batch_chunks
+from format.node.target import Target
 from format.rows.record_rows import RowBlock
 from format.verbs.dump.dump import dump
 from format.verbs.ls.ls import ls
+from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.ls.segment_listing import SegmentListing
+from format.verbs.txns.terms import TransactionTerms
+from format.verbs.txns.transaction_rows import ended_rows
+from format.verbs.txns.txns import Transactions
 from format.verbs.verify.verify import verify
-from spark_jobs.data_source import KafkaLogDataSource
+from spark_jobs.data_source import KafkaLogDataSource, KafkaLogReader, _schemas
+from spark_jobs.views import log_views
 from spark_jobs.views.read_options import OPTIONS, BadOption, parse_options
 from tests.building import batch, batches, wrapper, write_segment
 from tests.corpora import Corpus
@@ -28,8 +36,6 @@ from tests.corpora import Corpus
 
 @pytest.fixture(scope="module")
 def kafkalog(spark: Any) -> Any:
-    spark.dataSource.register(KafkaLogDataSource)
-
     def read(path: Path | None, view: str = "records", **options: Any) -> Any:
         reader = spark.read.format("kafkalog").option("view", view)
         for name, value in options.items():
@@ -150,16 +156,19 @@ def test_batches_segments_and_findings_are_those_of_the_commands(kafkalog: Any, 
         if isinstance(block, RowBlock) and block.schema is BATCH
         for row in block.rows
     ]
-    got = [tuple(row) for row in kafkalog(damaged_copy, "batches").collect()]
+    rows = kafkalog(damaged_copy, "batches").collect()
+    got = [tuple(row)[: len(BATCH.columns)] for row in rows]
     assert sorted(map(repr, got)) == sorted(map(repr, shown))
+    assert {row.broker_id for row in rows} == {1}
+    assert all(Path(row.path).parent.name == f"{row.topic}-{row.partition}" for row in rows)
 
     listed = [each.row() for each in ls(damaged_copy, segments=True) if isinstance(each, SegmentListing)]
     frame = kafkalog(damaged_copy, "segments")
-    assert frame.columns == list(SEGMENT.names)
-    assert sorted(map(repr, map(tuple, frame.collect()))) == sorted(map(repr, listed))
+    assert frame.columns == [*SEGMENT.names, "broker_id"]
+    assert sorted(repr(tuple(row)[:-1]) for row in frame.collect()) == sorted(map(repr, listed))
 
     frame = kafkalog(damaged_copy, "findings")
-    assert frame.columns == list(FINDING.names)
+    assert frame.columns == [*FINDING.names, "broker_id"]
     expected = sorted((each.code, each.location.path, each.message) for each in verify(damaged_copy))
     assert sorted((row.code, row.path, row.message) for row in frame.collect()) == expected
 
@@ -209,6 +218,91 @@ def test_sql(spark: Any, kafkalog: Any, damaged_copy: Path, tmp_path: Path) -> N
     assert {row.code: row.n for row in rows} == Counter(
         each.code for each in verify(damaged_copy) if each.severity is Severity.ERROR
     )
+    spark.sql(f"CREATE TABLE logged USING kafkalog OPTIONS (path '{damaged_copy}')")
+    try:
+        wanted = f"path = '{damaged_copy}', topics = 'payments', startingOffsets = '20'"
+        spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW late AS SELECT * FROM logged WITH ({wanted})")
+        assert spark.sql("SELECT min(offset), max(topic) FROM late").collect() == [(20, "payments")]
+        with pytest.raises(Exception, match="SELECT … FROM table WITH"):
+            spark.sql("SELECT * FROM logged").collect()
+    finally:
+        spark.sql("DROP TABLE logged")
+
+
+def test_views_of_offsets_and_transactions(kafkalog: Any, data_dir: Path) -> None:
+    log_dir = data_dir / "kafka-4.3-single" / "node-1"
+    listed = {
+        (each.topic, each.partition): (each.log_start_offset, each.log_end_offset, each.high_watermark, each.topic_id)
+        for each in ls(log_dir)
+        if isinstance(each, PartitionListing)
+    }
+    rows = kafkalog(log_dir, "offsets").collect()
+    assert {
+        (row.topic, row.partition): (row.log_start_offset, row.log_end_offset, row.high_watermark, row.topic_id)
+        for row in rows
+    } == listed
+    assert {row.broker_id for row in rows} == {1}
+
+    result, terms = Transactions((Target(log_dir),)), TransactionTerms(now_ms=0)
+    assert list(result.read(terms)) == []
+    expected = [row for is_aborted in (True, False) for row in ended_rows(result, terms, is_aborted=is_aborted)]
+    frame = kafkalog(log_dir, "transactions")
+    assert frame.columns == [*TRANSACTION.names, "broker_id"]
+    got = [tuple(row)[:-1] for row in frame.where("state <> 'open'").collect()]
+    assert sorted(map(repr, got)) == sorted(map(repr, expected))
+    assert any(row[TRANSACTION.names.index("transactional_id")] for row in got)
+
+
+def test_headers_alone_are_read_where_no_more_is_asked_for(kafkalog: Any, tmp_path: Path) -> None:
+    contents = batches(100)
+    contents[5] = contents[5][:-1] + b"?"
+    write_segment(tmp_path / "t-0", 0, contents)
+    by_crc, by_header = (kafkalog(tmp_path / "t-0", "batches", level=level) for level in ("crc", "headers"))
+    assert by_crc.groupBy("crc_valid").count().orderBy("crc_valid").collect() == [(False, 1), (True, 99)]
+    assert by_header.groupBy("crc_valid").count().collect() == [(None, 100)]
+    assert by_header.selectExpr("sum(record_count)").collect() == [(300,)]
+
+
+def test_what_lies_before_and_behind_the_offsets_wanted_is_not_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    contents = batches(300)
+    positions = [sum(map(len, contents[:number])) for number in range(len(contents))]
+    log = write_segment(tmp_path / "t-0", 0, contents)
+    log.with_suffix(".index").write_bytes(
+        b"".join(struct.pack(">II", number * 3, positions[number]) for number in range(10, 300, 10))
+    )
+    starts, ends = [], []
+
+    def watched(source: Any, start: int, **options: Any) -> Any:
+        starts.append(start)
+        for chunk in batch_chunks(source, start, chunk_bytes=1000, **options):
+            ends.append(int(chunk.table.end_position[-1]))
+            yield chunk
+
+    monkeypatch.setattr(log_views, "batch_chunks", watched)
+    options = parse_options({"path": str(tmp_path / "t-0"), "startingOffsets": "456", "endingOffsets": "470"})
+    reader = KafkaLogReader(options, _schemas(options)[1])
+    shares = reader.partitions()
+    found = [offset for share in shares for each in reader.read(share) for offset in each["offset"].to_pylist()]
+    assert found == list(range(456, 470))
+    assert starts == [positions[150]]
+    assert max(ends) < positions[200]
+
+
+def test_ansi_mode_and_a_write(spark: Any, kafkalog: Any, tmp_path: Path) -> None:
+    write_segment(tmp_path / "t-0", 0, batches(10))
+    counts = []
+    for is_ansi in ("true", "false"):
+        spark.conf.set("spark.sql.ansi.enabled", is_ansi)
+        frame = kafkalog(tmp_path / "t-0").where("partition = 0 AND timestamp > '2001-01-01' AND offset < 12")
+        counts.append(frame.selectExpr("count(*)", "max(CAST(value AS STRING))", "sum(timestampType)").collect())
+    spark.conf.unset("spark.sql.ansi.enabled")
+    assert counts[0] == counts[1]
+    assert counts[0][0][0] == 12
+    with pytest.raises(Exception, match="kafkalog reads the logs of brokers and never writes them"):
+        frame.write.format("kafkalog").mode("append").save(str(tmp_path / "t-1"))
+    assert not (tmp_path / "t-1").exists()
 
 
 def test_details_and_headers(kafkalog: Any, tmp_path: Path) -> None:
@@ -253,8 +347,6 @@ def test_options_that_cannot_be_say_so() -> None:
             parse_options(options)
     assert "pushfilters" not in OPTIONS
     assert not hasattr(KafkaLogDataSource, "pushFilters")
-    from spark_jobs.data_source import KafkaLogReader
-
     assert "pushFilters" not in vars(KafkaLogReader)
 
 

@@ -93,7 +93,7 @@ def test_a_table_of_batches(
     output = tmp_path / "report"
     printed("scan", "ls", damaged_copy, "--output", output, "--batches", "--range-size", "2000")
     in_batches = spark.read.parquet(f"{output}/batches")
-    assert in_batches.columns == [*BATCH.names, "broker_id"]
+    assert in_batches.columns == [*BATCH.names, "path", "broker_id"]
     expected = sum(
         len(list(block.rows)) for block in dump(damaged_copy) if isinstance(block, RowBlock) and block.schema is BATCH
     )

@@ -39,7 +39,8 @@ def _cut(directory: Path, range_bytes: int, view: str) -> tuple[Counter[str], Co
                 else log_views.records(item, ReadOptions((), headers=True, details=True), _RECORDS, tell)
             )
             for each in made:
-                rows.update(map(repr, zip(*(column.to_pylist() for column in each.columns), strict=True)))
+                columns = each.columns[:-1] if view == "batches" else each.columns  # but for the path
+                rows.update(map(repr, zip(*(column.to_pylist() for column in columns), strict=True)))
     return rows, told
 
 

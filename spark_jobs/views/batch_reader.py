@@ -1,0 +1,198 @@
+"""The data source's reader of a batch query: plans the tasks on the driver, and reads in each."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import field, replace
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceReader, InputPartition
+
+from format.columns import SEGMENT, TRANSACTION
+from format.errors import KafkaLogError, UnreadableFile
+from format.findings import Finding, Severity
+from format.io import remote_files
+from format.io.remote_path import is_there, path_of
+from format.layout import TRANSACTION_STATE_TOPIC
+from format.location import Location
+from format.node.file_location import location_of_file
+from format.node.partition import key_of_directory
+from format.rows.arrow_columns import rows_batch
+from format.state.transactional_ids import TransactionalIds
+from format.value_class import value_class
+from spark_jobs.brokers import Brokers
+from spark_jobs.schemas import BROKER_ID, OFFSETS
+from spark_jobs.views import log_views, scan_views
+from spark_jobs.views.read_options import ReadOptions, resolved_paths
+from spark_jobs.work.planning import Item, Part, Splits, Unit, plan
+
+_ROWS_IN_A_BATCH = 10_000
+_MOST_LINES_ALIKE = 100  # in a worker's log, for one task
+
+
+class DamagedData(KafkaLogError):
+    """Damage under mode FAILFAST."""
+
+
+@value_class
+class Surroundings:
+    """What all tasks know: the brokers of the log directories, and the partitions of ``__transaction_state``."""
+
+    brokers: Brokers = field(default_factory=Brokers)
+    coordinators: tuple[str, ...] = ()
+
+
+class Share(InputPartition):
+    """The work of one task: units and parts of a plan; nothing at all where there is nothing to read."""
+
+    def __init__(self, items: list[Item], surroundings: Surroundings) -> None:
+        super().__init__(0)
+        self.items = items
+        self.surroundings = surroundings
+        self.addresses = remote_files.known()
+
+
+class KafkaLogReader(DataSourceReader):
+    """Plans the tasks on the driver, and reads in each."""
+
+    def __init__(self, options: ReadOptions, schema: pa.Schema) -> None:
+        self._options = options
+        self._schema = schema
+        self._surroundings = Surroundings()
+        self._coordinators: TransactionalIds | None = None
+        self._dropped: Counter[str] = Counter()
+
+    def partitions(self) -> list[InputPartition]:
+        """The tasks; one that does nothing where there are none, for an empty list would mean something else."""
+        options = self._options
+        by_parts = options.view in ("records", "batches", "index_entries")
+        paths = resolved_paths(options)
+        planned = plan(
+            paths,
+            parallelism=os.cpu_count() or 2,
+            range_bytes=options.range_bytes,
+            splits=(Splits.RANGES if options.view in ("records", "batches") else Splits.SEGMENTS)
+            if by_parts
+            else Splits.NEVER,
+            splits_small=by_parts,
+        )
+        surroundings = Surroundings()
+        if BROKER_ID.name in self._schema.names:
+            places = {each.parent for each in paths} if options.recursive else paths
+            brokers = Brokers.of(map(str, places), None)
+            coordinators = (each.path for each in planned.units if _topic_of(each) == TRANSACTION_STATE_TOPIC)
+            surroundings = Surroundings(brokers, tuple(coordinators) if options.view == "transactions" else ())
+        tasks = [[item for item in task if self._wants(item)] for task in planned.tasks]
+        return [Share(task, surroundings) for task in tasks if task] or [Share([], surroundings)]
+
+    def _wants(self, item: Item) -> bool:
+        options = self._options
+        if isinstance(item, Part):
+            location = item.segment.location
+            return options.wants(location) and not _lies_outside(item, options)
+        if options.view in ("records", "batches"):
+            return item.file_kind is not None and options.wants(Location(item.path))
+        if options.topics is None and options.partitions is None:
+            return True
+        return replace(options, glob=None).wants(location_of_file(path_of(item.path) / "0"))
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The rows of one task as Arrow batches, every one of the view's schema."""
+        if not isinstance(partition, Share):
+            return
+        remote_files.know(partition.addresses)
+        yield from self.rows_of(((item, self._options) for item in partition.items), partition.surroundings)
+
+    def rows_of(
+        self, items: Iterable[tuple[Item, ReadOptions]], surroundings: Surroundings
+    ) -> Iterator[pa.RecordBatch]:
+        """The rows of the items of one task, each under its own options."""
+        self._dropped.clear()
+        self._surroundings = surroundings
+        for item, options in items:
+            for batch in self._batches(item, options):
+                if batch.num_rows:
+                    batch = self._with_broker(batch.replace_schema_metadata(None), item)
+                    if batch.schema != self._schema:  # Spark looks at the first one only
+                        batch = batch.cast(self._schema)
+                    yield batch
+        if self._dropped:
+            codes = ", ".join(f"{code} {count}" for code, count in sorted(self._dropped.items()))
+            sys.stderr.write(f"kafkalog: dropped in this task: {self._dropped.total()} ({codes})\n")
+
+    def _with_broker(self, batch: pa.RecordBatch, item: Item) -> pa.RecordBatch:
+        """The rows with their broker's id as the last column, where the view has it."""
+        if BROKER_ID.name not in self._schema.names:
+            return batch
+        broker_id = self._surroundings.brokers.of_path(item.segment.path if isinstance(item, Part) else item.path)
+        ids = pa.repeat(pa.scalar(broker_id, pa.int64()), batch.num_rows)
+        if BROKER_ID.name in batch.schema.names:
+            return batch.set_column(batch.schema.get_field_index(BROKER_ID.name), BROKER_ID.name, ids)
+        return batch.append_column(BROKER_ID.name, ids)
+
+    def _batches(self, item: Item, options: ReadOptions) -> Iterator[pa.RecordBatch]:
+        try:
+            if options.view == "records":
+                yield from log_views.records(item, options, self._schema, self._damage)
+            elif options.view == "batches":
+                yield from log_views.batches(item, options, self._damage)
+            elif options.view == "index_entries":
+                yield from log_views.index_entries(item)
+            elif isinstance(item, Unit) and options.view == "segments":
+                yield from _of_rows(SEGMENT, scan_views.segments(item))
+            elif isinstance(item, Unit) and options.view == "offsets":
+                yield from _of_rows(OFFSETS, scan_views.offsets(item))
+            elif isinstance(item, Unit) and options.view == "transactions":
+                yield from _of_rows(TRANSACTION, scan_views.transactions(item, self._coordinator_records()))
+            elif isinstance(item, Unit):
+                yield from scan_views.findings(item)
+        except UnreadableFile as error:
+            is_gone = error.location is not None and not is_there(error.location.path)
+            if not (options.ignore_missing if is_gone else options.ignore_corrupt):
+                option = "ignoreMissingFiles" if is_gone else "ignoreCorruptFiles"
+                raise UnreadableFile(f"{error.message}; the option {option} leaves it out", error.location) from None
+
+    def _coordinator_records(self) -> TransactionalIds:
+        """The records of all transaction coordinators, which each task reads once."""
+        if self._coordinators is None:
+            self._coordinators = scan_views.coordinators_at(self._surroundings.coordinators)
+        return self._coordinators
+
+    def _damage(self, found: Finding) -> None:
+        """What damage means under the mode: an end, a line in the worker's log, or nothing more."""
+        if found.severity < Severity.WARNING:
+            return
+        if self._options.mode == "FAILFAST":
+            raise DamagedData(f"{found.location}: {found.message}")
+        if self._options.mode == "DROPMALFORMED":
+            self._dropped[found.code] += 1
+            if self._dropped[found.code] <= _MOST_LINES_ALIKE:
+                sys.stderr.write(f"kafkalog: dropped, {found.code}: {found.location}: {found.message}\n")
+
+
+def _lies_outside(part: Part, options: ReadOptions) -> bool:
+    location = part.segment.location
+    selection = options.selection(location)
+    if location.base_offset is None or selection.is_everything:
+        return False
+    return selection.excludes_segment(location.base_offset, part.segment.next_base_offset)
+
+
+def _of_rows(schema: Any, rows: Iterator[tuple[Any, ...]]) -> Iterator[pa.RecordBatch]:
+    held: list[tuple[Any, ...]] = []
+    for row in rows:
+        held.append(row)
+        if len(held) >= _ROWS_IN_A_BATCH:
+            yield rows_batch(schema, held)
+            held = []
+    if held:
+        yield rows_batch(schema, held)
+
+
+def _topic_of(unit: Unit) -> str | None:
+    key = key_of_directory(path_of(unit.path))
+    return None if key is None else key[0]

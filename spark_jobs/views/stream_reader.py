@@ -1,0 +1,317 @@
+"""The data source as a stream: directories that grow, read from the offset in Spark's checkpoint on.
+
+An offset of the stream has, by broker and topic, the id of the topic and the next offset of each partition. A partition
+is read up to its high watermark, because followers may still truncate what lies behind it.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
+
+from format import layout
+from format.errors import FileChanged, KafkaLogError, UnreadableFile
+from format.files import partition_metadata
+from format.io import remote_files
+from format.io.remote_path import is_there
+from format.io.source import FileSource
+from format.location import Location
+from format.node.checkpoints import Checkpoints
+from format.node.log_dir import Kind
+from format.node.partition import Partition, parse_partition_dir, read_partition
+from format.node.target import Target
+from format.scan.selection import Selection, start_position
+from format.value_class import value_class
+from format.verbs.groups.log_ends import log_end_of
+from spark_jobs.brokers import Brokers, node_id_of
+from spark_jobs.views.batch_reader import KafkaLogReader, Surroundings
+from spark_jobs.views.read_options import BadOption, ReadOptions, resolved_paths
+from spark_jobs.work.part_bounds import files_of
+from spark_jobs.work.planning import (
+    Part,
+    PlannedSegment,
+    bundled,
+    bytes_of_range,
+    bytes_of_task,
+    segments_of_partition,
+)
+
+#: By broker (its id, or the path of its log directory) and topic: ``id``, and the next offset by partition number.
+StreamOffset = dict[str, dict[str, dict[str, Any]]]
+
+_TOPIC_ID = "id"
+#: How often and how long to wait for a segment that the cleaner is just replacing.
+_SWAP_TRIES, _SWAP_WAIT_S = 50, 0.1
+
+
+class DataLost(KafkaLogError):
+    """Records that the stream was to read next are gone."""
+
+
+@value_class
+class _Replica:
+    """A partition at the paths of the stream, and the offset up to which it may be read."""
+
+    broker_id: int | None
+    partition: Partition
+    topic_id: str
+    end_offset: int
+
+    @property
+    def broker(self) -> str:
+        """The broker in offsets: by its log directory where that names none."""
+        return str(self.partition.path.parent) if self.broker_id is None else str(self.broker_id)
+
+    @property
+    def name(self) -> str:
+        return f"{self.partition.topic}-{self.partition.number}"
+
+    @property
+    def first_offset(self) -> int:
+        """The first offset that is there."""
+        return self.partition.segments[0].base_offset
+
+    def next_offset(self, offset: StreamOffset) -> int | None:
+        """The next offset of this partition; None where it is new to the stream, as is a topic that was made anew."""
+        topic = offset.get(self.broker, {}).get(str(self.partition.topic), {})
+        known = topic.get(str(self.partition.number))
+        return None if known is None or self._is_other(topic) else int(known)
+
+    def put_offset(self, offset: StreamOffset, number: int) -> None:
+        """Set the next offset of this partition."""
+        topics = offset.setdefault(self.broker, {})
+        topic = topics.setdefault(str(self.partition.topic), {})
+        if self._is_other(topic):
+            topic.clear()
+        topic[_TOPIC_ID] = self.topic_id or topic.get(_TOPIC_ID, "")
+        topic[str(self.partition.number)] = number
+
+    def _is_other(self, topic: dict[str, Any]) -> bool:
+        """Whether a topic of the offset has another id; a broker writes the id a moment after it makes a directory."""
+        known = topic.get(_TOPIC_ID, "")
+        return bool(known and self.topic_id and known != self.topic_id)
+
+
+@value_class
+class StreamPart:
+    """A part of a log, and the offsets that are read of it; ``end`` is not included."""
+
+    part: Part
+    start: int
+    end: int
+
+    @property
+    def size_bytes(self) -> int:
+        return self.part.size_bytes
+
+    def options(self, options: ReadOptions) -> ReadOptions:
+        """The options of a stream with these offsets."""
+        location = self.part.segment.location
+        key = str(location.topic), int(location.partition or 0)
+        return replace(options, starting={key: self.start}, ending={key: self.end})
+
+
+class StreamShare(InputPartition):
+    """The work of one task."""
+
+    def __init__(self, parts: list[StreamPart], surroundings: Surroundings) -> None:
+        super().__init__(0)
+        self.parts = parts
+        self.surroundings = surroundings
+        self.addresses = remote_files.known()
+
+
+class KafkaLogStreamReader(DataSourceStreamReader):
+    """Finds on the driver what was appended, and reads it in the tasks."""
+
+    def __init__(self, options: ReadOptions, schema: pa.Schema) -> None:
+        if options.view != "records":
+            raise BadOption(f"the view {options.view} is no stream: readStream reads records")
+        if options.ending:
+            raise BadOption("a stream has no endingOffsets")
+        self._options = replace(options, ignore_missing=not options.fails_on_loss)
+        self._reader = KafkaLogReader(self._options, schema)
+        self._ends: dict[Path, tuple[Path, int, int]] = {}  # the last log of a directory, its size, and its end offset
+        self._last: StreamOffset = {}
+
+    def initialOffset(self) -> StreamOffset:  # noqa: N802 (Spark's name)
+        """Where a new query begins: with the first records that are there, unless an option says otherwise."""
+        begun: StreamOffset = {}
+        for replica in self._replicas():
+            given = self._options.selection(replica.partition.location()).from_offset
+            if self._options.starts_at_latest:
+                given = replica.end_offset
+            replica.put_offset(begun, replica.first_offset if given is None else max(given, replica.first_offset))
+        self._last = _in_order(begun)
+        return self._last
+
+    def latestOffset(self, start: StreamOffset | None = None, limit: Any = None) -> StreamOffset:  # noqa: N802
+        """The ends of all partitions, none before ``start``. Spark before 4.2 passes neither start nor limit."""
+        most = None if start is None else getattr(limit, "max_rows", None)
+        self._last = self._moved(self._last if start is None else start, most)
+        return self._last
+
+    def getDefaultReadLimit(self) -> Any:  # noqa: N802 (Spark's name)
+        """The limit of maxOffsetsPerTrigger."""
+        from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxRows
+
+        most = self._options.max_offsets
+        return ReadAllAvailable() if most is None else ReadMaxRows(most)
+
+    def partitions(self, start: StreamOffset, end: StreamOffset) -> list[InputPartition]:
+        """The tasks that read what lies between two offsets. Raises DataLost where some of it is gone."""
+        parts: list[StreamPart] = []
+        log_dirs: dict[str, int | None] = {}
+        for replica in self._replicas(with_ends=False):
+            begin, to = replica.next_offset(start), replica.next_offset(end)
+            if to is None or begin == to:
+                continue
+            first = replica.first_offset
+            log_dirs[str(replica.partition.path.parent)] = replica.broker_id
+            if begin is not None and to < begin:
+                self._lose(f"{replica.name} ends at offset {to} and was read up to {begin}: it was truncated")
+                continue
+            if begin is not None and begin < first:
+                self._lose(
+                    f"{replica.name}: offsets {begin} to {min(first, to) - 1} were deleted before they were read"
+                )
+            parts.extend(self._parts_of(replica, first if begin is None else begin, to))
+        total_bytes = sum(each.size_bytes for each in parts)
+        range_bytes = bytes_of_range(total_bytes, self._options.range_bytes)
+        task_bytes = bytes_of_task(total_bytes, range_bytes, os.cpu_count() or 2)
+        surroundings = Surroundings(Brokers(sorted(log_dirs.items(), key=lambda each: -len(each[0]))))
+        return [StreamShare(task, surroundings) for task in bundled(parts, task_bytes)]
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
+        """The records of one task."""
+        if isinstance(partition, StreamShare):
+            remote_files.know(partition.addresses)
+            items = ((each.part, each.options(self._options)) for each in partition.parts)
+            try:
+                yield from self._reader.rows_of(items, partition.surroundings)
+            except UnreadableFile as error:
+                if error.location is not None and not is_there(error.location.path):
+                    self._lose(f"{error.location.path} was deleted before it was read")
+                raise
+
+    # -- on the driver -------------------------------------------------------------------------------------------
+
+    def _moved(self, start: StreamOffset, most: int | None) -> StreamOffset:
+        """``start`` moved to the ends of all partitions; by at most ``most`` offsets, shared by how many are new."""
+        moved = _in_order(start)
+        found: list[tuple[_Replica, int, int]] = []
+        for replica in self._replicas():
+            known = replica.next_offset(start)
+            begin = replica.first_offset if known is None else known
+            found.append((replica, begin, max(replica.end_offset - begin, 0)))
+        total = sum(count for _, _, count in found)
+        for replica, begin, count in found:
+            allowed = count if most is None or total <= most else min(-(-count * most // total), count)
+            replica.put_offset(moved, begin + allowed)
+        return _in_order(moved)
+
+    def _lose(self, words: str) -> None:
+        if self._options.fails_on_loss:
+            raise DataLost(f"{words}; with failOnDataLoss=false the stream goes on without these records")
+
+    def _parts_of(self, replica: _Replica, begin: int, to: int) -> Iterator[StreamPart]:
+        selection = Selection(begin, to)
+        range_bytes = bytes_of_range(0, self._options.range_bytes)
+        for segment in segments_of_partition(replica.partition, range_bytes):
+            if not selection.excludes_segment(segment.location.base_offset or 0, segment.next_base_offset):
+                segment = _from_position(segment, selection, range_bytes)
+                for part in range(segment.part_count):
+                    yield StreamPart(Part(segment, part), begin, to)
+
+    def _replicas(self, *, with_ends: bool = True) -> Iterator[_Replica]:
+        """The partitions that are asked for; without ends where they are not needed."""
+        for path in resolved_paths(self._options):
+            target = Target(path)
+            if target.kind is Kind.PARTITION:
+                if self._is_wanted(path.absolute()):
+                    yield from self._replica(path.absolute(), target.checkpoints_around(), with_ends)
+            elif target.kind is Kind.LOG_DIR:
+                for log_dir in target.log_dirs:
+                    for each in filter(self._is_wanted, log_dir.partitions):
+                        yield from self._replica(each, log_dir.checkpoints(), with_ends)
+            else:
+                raise BadOption(f"a stream reads log directories and partitions; {path} is neither")
+
+    def _is_wanted(self, path: Path) -> bool:
+        parsed = parse_partition_dir(path.name)
+        if parsed is None or parsed[2] is not None:  # a mark, such as delete
+            return False
+        return self._options.wants_partition(Location(str(path), parsed[0], parsed[1]))
+
+    def _replica(self, path: Path, checkpoints: Checkpoints, with_ends: bool) -> Iterator[_Replica]:
+        try:
+            partition = _listed(path)
+        except FileChanged:  # deleted since the log directory was listed
+            return
+        if any(segment.log is not None for segment in partition.segments):
+            end = self._end_of(partition, checkpoints) if with_ends else 0
+            yield _Replica(node_id_of(partition.path.parent), partition, _topic_id(partition), end)
+
+    def _end_of(self, partition: Partition, checkpoints: Checkpoints) -> int:
+        """Where reading ends: at the high watermark, where a checkpoint of high watermarks is there."""
+        end = self._log_end_of(partition)
+        watermarks = checkpoints.by_name.get(layout.REPLICATION_OFFSET_CHECKPOINT)
+        if watermarks is None or self._options.reads_to_log_end or partition.key is None:
+            return end
+        return min(end, watermarks.get(partition.key, 0))
+
+    def _log_end_of(self, partition: Partition) -> int:
+        """The log end offset; read again only where the last log has another size."""
+        log = partition.segments[-1].log
+        if log is None:
+            return partition.segments[-1].base_offset
+        with FileSource(log) as source:
+            size_bytes = source.size_bytes
+        known = self._ends.get(partition.path)
+        if known is None or known[:2] != (log, size_bytes):
+            known = self._ends[partition.path] = log, size_bytes, log_end_of(partition) or 0
+        return known[2]
+
+
+def _listed(path: Path) -> Partition:
+    """The partition; where the cleaner is just putting a segment into its place, once it has done so."""
+    partition = read_partition(path)
+    for _ in range(_SWAP_TRIES):
+        if not any(each.leftover == "swap" for each in partition.leftovers):
+            break
+        time.sleep(_SWAP_WAIT_S)
+        partition = read_partition(path)
+    return partition
+
+
+def _topic_id(partition: Partition) -> str:
+    if partition.metadata is None:
+        return ""
+    try:
+        return partition_metadata.read(partition.metadata).topic_id or ""
+    except KafkaLogError:
+        return ""
+
+
+def _from_position(segment: PlannedSegment, selection: Selection, range_bytes: int) -> PlannedSegment:
+    """The segment as a single part where little of it lies behind the first offset."""
+    if segment.part_count == 1:
+        return segment
+    with FileSource(segment.path) as source:
+        position = start_position(files_of(segment), source, selection)
+    return replace(segment, part_count=1) if segment.state.size_bytes - position <= 2 * range_bytes else segment
+
+
+def _in_order(offset: StreamOffset) -> StreamOffset:
+    """The same with sorted keys: Spark compares offsets as text."""
+    return {
+        broker: {topic: dict(sorted(numbers.items())) for topic, numbers in sorted(topics.items())}
+        for broker, topics in sorted(offset.items())
+    }

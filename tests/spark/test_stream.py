@@ -1,0 +1,203 @@
+"""``readStream``: directories that grow, read exactly once across restarts, and what retention means for it."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
+
+from format import layout
+from spark_jobs.data_source import _schemas
+from spark_jobs.views.read_options import BadOption, parse_options
+from spark_jobs.views.stream_reader import DataLost, KafkaLogStreamReader, StreamOffset, StreamShare
+from tests.building import batches, write_segment
+
+RECORDS_IN_A_BATCH = 3
+
+
+def _append(partition: Path, base_offset: int, first_offset: int, count: int) -> int:
+    """Append batches to a segment; returns the log end offset."""
+    partition.mkdir(parents=True, exist_ok=True)
+    with (partition / f"{base_offset:020d}.log").open("ab") as log:
+        log.write(b"".join(batches(count, first_offset)))
+    return first_offset + count * RECORDS_IN_A_BATCH
+
+
+def _metadata(partition: Path, topic_id: str) -> None:
+    (partition / layout.PARTITION_METADATA).write_text(f"version: 0\ntopic_id: {topic_id}\n")
+
+
+def _reader(path: Path, **options: str) -> KafkaLogStreamReader:
+    parsed = parse_options({"path": str(path), **options})
+    return KafkaLogStreamReader(parsed, _schemas(parsed)[1])
+
+
+def _offsets(reader: KafkaLogStreamReader, start: StreamOffset, end: StreamOffset) -> list[tuple[str, int, int]]:
+    """Topic, partition and offset of all records that the stream reads between two offsets."""
+    found = []
+    for share in reader.partitions(start, end):
+        assert isinstance(share, StreamShare)
+        for each in reader.read(share):
+            found += list(zip(*(each[name].to_pylist() for name in ("topic", "partition", "offset")), strict=True))
+    return sorted(found)
+
+
+def _all(topic: str, number: int, first: int, end: int) -> list[tuple[str, int, int]]:
+    return [(topic, number, offset) for offset in range(first, end)]
+
+
+def test_what_is_appended_is_read_once(tmp_path: Path) -> None:
+    end = _append(tmp_path / "t-0", 0, 0, 10)
+    reader = _reader(tmp_path)
+    begin = reader.initialOffset()
+    first = reader.latestOffset(begin, None)
+    assert _offsets(reader, begin, first) == _all("t", 0, 0, end)
+    assert reader.latestOffset(first, None) == first
+    assert reader.partitions(first, first) == []
+
+    later = _append(tmp_path / "t-0", 0, end, 2)
+    later = _append(tmp_path / "t-0", later, later, 5)  # a new segment
+    other = _append(tmp_path / "new-7", 0, 0, 1)
+    again = _reader(tmp_path)  # another process, which has the offset of the checkpoint and no more
+    second = again.latestOffset(first, None)
+    assert _offsets(again, first, second) == _all("new", 7, 0, other) + _all("t", 0, end, later)
+    assert _offsets(_reader(tmp_path, rangeBytes="300"), first, second) == _offsets(again, first, second)
+
+
+def test_a_batch_that_is_still_being_written_is_left_for_later(tmp_path: Path) -> None:
+    end = _append(tmp_path / "t-0", 0, 0, 4)
+    more = batches(1, end)[0]
+    with (tmp_path / "t-0" / f"{0:020d}.log").open("ab") as log:
+        log.write(more[:-5])
+        log.flush()
+        reader = _reader(tmp_path)
+        begin = reader.initialOffset()
+        middle = reader.latestOffset(begin, None)
+        assert _offsets(reader, begin, middle) == _all("t", 0, 0, end)
+        log.write(more[-5:])
+    assert _offsets(reader, middle, reader.latestOffset(middle, None)) == _all("t", 0, end, end + 3)
+
+
+def test_a_partition_is_read_up_to_its_high_watermark(tmp_path: Path) -> None:
+    end = _append(tmp_path / "t-0", 0, 0, 4)
+    _append(tmp_path / "u-0", 0, 0, 1)  # not in the checkpoint yet
+    checkpoint = tmp_path / layout.REPLICATION_OFFSET_CHECKPOINT
+    checkpoint.write_text("0\n1\nt 0 5\n")
+    reader = _reader(tmp_path)
+    begin = reader.initialOffset()
+    middle = reader.latestOffset(begin, None)
+    assert _offsets(reader, begin, middle) == _all("t", 0, 0, 5)
+    checkpoint.write_text("0\n2\nt 0 3\nu 0 3\n")  # a high watermark that went back
+    back = reader.latestOffset(middle, None)
+    assert _offsets(reader, middle, back) == _all("u", 0, 0, 3)
+    checkpoint.write_text(f"0\n1\nt 0 {end}\n")
+    assert _offsets(reader, back, reader.latestOffset(back, None)) == _all("t", 0, 5, end)
+    to_end = _reader(tmp_path, upTo="logEnd")
+    assert _offsets(to_end, {}, to_end.latestOffset({}, None)) == _all("t", 0, 0, end) + _all("u", 0, 0, 3)
+
+
+def test_what_retention_deleted_is_an_error_or_left_out(tmp_path: Path) -> None:
+    end = _append(tmp_path / "t-0", 0, 0, 3)
+    reader = _reader(tmp_path)
+    begin = reader.initialOffset()
+    last = _append(tmp_path / "t-0", end, end, 3)
+    latest = reader.latestOffset(begin, None)
+    shares = reader.partitions(begin, latest)
+    (tmp_path / "t-0" / f"{0:020d}.log").unlink()
+    with pytest.raises(DataLost, match="t-0: offsets 0 to 8 were deleted"):
+        reader.partitions(begin, latest)
+    with pytest.raises(DataLost, match="was deleted before it was read; with failOnDataLoss=false"):
+        [list(reader.read(share)) for share in shares]
+    lossy = _reader(tmp_path, failOnDataLoss="false")
+    assert _offsets(lossy, begin, latest) == _all("t", 0, end, last)
+    assert sum(each.num_rows for share in shares for each in lossy.read(share)) == last - end
+
+
+def test_a_topic_that_was_made_anew_is_another_topic(tmp_path: Path) -> None:
+    (tmp_path / "meta.properties").write_text("version=1\n")
+    end = _append(tmp_path / "t-0", 0, 0, 3)
+    reader = _reader(tmp_path)
+    without_id = reader.latestOffset(reader.initialOffset(), None)
+    _metadata(tmp_path / "t-0", "AAAAAAAAQACAAAAAAAAAAQ")  # which a broker writes a moment later
+    first = reader.latestOffset(without_id, None)
+    assert _offsets(reader, without_id, first) == []
+    shutil.rmtree(tmp_path / "t-0")
+    gone = reader.latestOffset(first, None)
+    assert gone == first
+    _append(tmp_path / "t-0", 0, 0, 5)
+    _metadata(tmp_path / "t-0", "AAAAAAAAQACAAAAAAAAAAg")
+    second = reader.latestOffset(gone, None)
+    assert _offsets(reader, gone, second) == _all("t", 0, 0, 15)
+    assert end == 9
+
+
+def test_a_partition_that_moves_between_log_directories_of_a_broker(tmp_path: Path) -> None:
+    for name in ("d1", "d2"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "meta.properties").write_text("version=1\nnode.id=3\ncluster.id=abcdefghijklmnopqrstuw\n")
+    end = _append(tmp_path / "d1" / "t-0", 0, 0, 3)
+    reader = _reader(tmp_path)
+    first = reader.latestOffset(reader.initialOffset(), None)
+    assert list(first) == ["3"]
+    shutil.move(tmp_path / "d1" / "t-0", tmp_path / "d2" / "t-0")
+    last = _append(tmp_path / "d2" / "t-0", 0, end, 1)
+    assert _offsets(reader, first, reader.latestOffset(first, None)) == _all("t", 0, end, last)
+
+
+def test_where_a_stream_begins_and_how_much_it_takes(tmp_path: Path) -> None:
+    for number in (0, 1):
+        _append(tmp_path / f"t-{number}", 0, 0, 20 * (number + 1))
+    latest = _reader(tmp_path, startingOffsets="latest")
+    assert latest.initialOffset() == latest.latestOffset({}, None)
+    some = _reader(tmp_path, startingOffsets='{"t": {"0": 50}}', partitions="0")
+    assert _offsets(some, some.initialOffset(), some.latestOffset({}, None)) == _all("t", 0, 50, 60)
+
+    little = _reader(tmp_path, maxOffsetsPerTrigger="30")
+    limit = little.getDefaultReadLimit()
+    at, found, triggers = little.initialOffset(), [], 0
+    while (moved := little.latestOffset(at, limit)) != at:
+        read = _offsets(little, at, moved)
+        assert len(read) <= 32
+        found, at, triggers = found + read, moved, triggers + 1
+    assert sorted(found) == _all("t", 0, 0, 60) + _all("t", 1, 0, 120)
+    assert triggers == 6
+
+
+def test_what_is_no_stream_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadOption, match="readStream reads records"):
+        _reader(tmp_path, view="batches")
+    with pytest.raises(BadOption, match="endingOffsets"):
+        _reader(tmp_path, endingOffsets="5")
+    log = write_segment(tmp_path / "t-0", 0, batches(1))
+    with pytest.raises(BadOption, match="neither"):
+        _reader(log).initialOffset()
+
+
+@pytest.fixture
+def run_once(spark: Any, tmp_path: Path) -> Callable[..., Any]:
+    """Runs the stream until it has read all that is there, from the checkpoint of the run before."""
+
+    def run(path: Path) -> None:
+        stream = spark.readStream.format("kafkalog").load(str(path)).select("topic", "partition", "offset", "value")
+        writer = stream.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
+        writer.trigger(availableNow=True).start(str(tmp_path / "out")).awaitTermination()
+
+    return run
+
+
+def test_a_query_that_is_restarted_goes_on_where_it_was(
+    spark: Any, run_once: Callable[[Path], None], tmp_path: Path
+) -> None:
+    log_dir = tmp_path / "node"
+    end = _append(log_dir / "t-0", 0, 0, 5)
+    run_once(log_dir)
+    more = _append(log_dir / "t-0", 0, end, 5)
+    more = _append(log_dir / "t-0", more, more, 5)
+    run_once(log_dir)
+    found = [row.offset for row in spark.read.parquet(str(tmp_path / "out")).collect()]
+    assert sorted(found) == list(range(more))
