@@ -12,14 +12,12 @@ import pyarrow as pa
 from format.errors import KafkaLogError, NotALogDir
 from format.findings import Finding
 from format.io.remote_path import path_of
-from format.limits import DEFAULT_LIMITS
 from format.node.checkpoints import Checkpoints
 from format.node.log_dir import Kind
 from format.node.partition import read_partition
 from format.node.target import Target
 from format.rows.arrow_columns import findings_batch
 from format.rows.record_rows import Row
-from format.scan.progress import no_progress
 from format.scan.serial import SerialDriver
 from format.state.transactional_ids import TransactionalIds
 from format.verbs.groups.log_ends import log_end_of
@@ -27,7 +25,6 @@ from format.verbs.ls.ls import ls
 from format.verbs.ls.partition_listing import ListedPartition
 from format.verbs.ls.segment_listing import SegmentListing
 from format.verbs.ls.units import ListScan, ListUnit
-from format.verbs.txns.coordinator_records import read_coordinator_records
 from format.verbs.txns.terms import TransactionTerms
 from format.verbs.txns.transaction_rows import ended_rows, open_row, open_transactions
 from format.verbs.txns.txns import Transactions
@@ -117,9 +114,8 @@ def transactions(unit: Unit, coordinators: TransactionalIds) -> Iterator[Row]:
 
 def coordinators_at(paths: Iterable[str]) -> TransactionalIds:
     """What the records of ``__transaction_state`` say, of the partition directories at these paths."""
-    ids = TransactionalIds()
-    for path in paths:
-        with contextlib.suppress(KafkaLogError):
-            for _ in read_coordinator_records(read_partition(path_of(path)), ids, None, DEFAULT_LIMITS, no_progress):
-                pass  # what is wrong is a finding elsewhere
-    return ids
+    result = Transactions(tuple(Target(path_of(path)) for path in paths))
+    with contextlib.suppress(KafkaLogError):
+        for _ in result.read(TransactionTerms(now_ms=0)):
+            pass  # what is wrong is a finding elsewhere
+    return result.ids
