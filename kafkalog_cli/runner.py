@@ -86,6 +86,7 @@ class Run:
                 if self._tables is not None:
                     self._tables.add(schema, row)
                 yield row
+                del row  # a long one is not to be held while the next one is made
         finally:
             self.summary.count(schema.type, number)
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
 
 _O_NOATIME = getattr(os, "O_NOATIME", 0)  # of Linux only
+_SEEK_DATA: int | None = getattr(os, "SEEK_DATA", None)
+_SEEK_HOLE: int | None = getattr(os, "SEEK_HOLE", None)
 
 
 class Source(Protocol):
@@ -35,6 +37,13 @@ class Source(Protocol):
         """Up to ``length`` bytes from ``position``; fewer only at the frozen end.
 
         Raises FileChanged where the file ends before its frozen size, UnreadableFile on an I/O error.
+        """
+        ...
+
+    def data_range(self, position: int) -> tuple[int, int]:
+        """The next bytes from ``position`` on that are stored, from where to where; what lies before them is zeros.
+
+        They begin at the frozen end where nothing but a hole follows.
         """
         ...
 
@@ -152,6 +161,18 @@ class FileSource:
         self.bytes_read += len(got)
         return got
 
+    def data_range(self, position: int) -> tuple[int, int]:
+        """The next stored bytes; all that is left, where the file system does not tell holes from data."""
+        if self._fd < 0 or _SEEK_DATA is None or _SEEK_HOLE is None or position >= self.size_bytes:
+            return position, self.size_bytes
+        try:
+            start = os.lseek(self._fd, position, _SEEK_DATA)
+            end = os.lseek(self._fd, start, _SEEK_HOLE)
+        except OSError as error:
+            start = self.size_bytes if error.errno == errno.ENXIO else position
+            end = self.size_bytes
+        return min(start, self.size_bytes), min(end, self.size_bytes)
+
     def current_size_bytes(self) -> int:
         """The file's size now, which differs from ``size_bytes`` when a broker appends to it or truncates it."""
         return os.fstat(self._fd).st_size if self._remote is None else self._remote.current_size_bytes()
@@ -198,6 +219,10 @@ class BytesSource:
         got = self._data[position : position + length] if length > 0 else b""
         self.bytes_read += len(got)
         return got
+
+    def data_range(self, position: int) -> tuple[int, int]:
+        """All that is left."""
+        return position, self.size_bytes
 
     def close(self) -> None:
         pass

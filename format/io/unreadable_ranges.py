@@ -36,6 +36,10 @@ class PatchedSource:
                     raise
         return b"".join(self._block(at, position, length) for at in range(*_blocks(position, length)))
 
+    def data_range(self, position: int) -> tuple[int, int]:
+        """Like FileSource."""
+        return self._file.data_range(position)
+
     def _touches_unreadable(self, position: int, length: int) -> bool:
         return bool(self.unreadable) and any(at in self.unreadable for at in range(*_blocks(position, length)))
 

@@ -332,9 +332,12 @@ class _Walker:
 
     def _is_zero(self, position: int) -> bool:
         while position < self.end:
-            part = self.source.read_at(position, min(1 << 20, self.end - position))
-            if not part or part.count(0) != len(part):
+            position, data_end = self.source.data_range(position)
+            part = self.source.read_at(position, min(1 << 20, data_end - position, self.end - position))
+            if part.count(0) != len(part):
                 return False
+            if not part:
+                return position >= self.end
             position += len(part)
         return True
 

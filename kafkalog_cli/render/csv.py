@@ -7,12 +7,13 @@ apostrophe in front; numbers stay numbers.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from format.columns import Column, RowSchema
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render.lines import LineMaker
+from kafkalog_cli.render.long_values import CELL_PIECES, Pieces
 from kafkalog_cli.render.text import line_maker
 from kafkalog_cli.render.values import CELL_WRITERS
 from kafkalog_cli.summary import Summary, counted
@@ -44,6 +45,7 @@ class CsvRenderer:
             self._maker = LineMaker(
                 schema,
                 cell_writers(schema),
+                [_cell_pieces(each) for each in schema.columns],
                 start="",
                 labels=["", *[","] * (len(schema.columns) - 1)],
                 end="\n",
@@ -97,3 +99,21 @@ def _cell_writer(column: Column) -> Callable[[Any], str]:
         return cell
 
     return write_cell
+
+
+def _cell_pieces(column: Column) -> Pieces | None:
+    """The function that makes pieces of a cell of a long value; None where no value of the column is long."""
+    pieces = CELL_PIECES.get(column.type)
+    if pieces is None:
+        return None
+
+    def cell_pieces(value: Any) -> Iterator[str]:
+        has_to_be_quoted = value == b"" or any("," in piece or '"' in piece for piece in pieces(value))
+        quote = '"' if has_to_be_quoted else ""
+        yield quote
+        for number, piece in enumerate(pieces(value)):
+            guard = "'" if number == 0 and piece.startswith(_GUARDED) else ""
+            yield guard + (piece.replace('"', '""') if has_to_be_quoted else piece)
+        yield quote
+
+    return cell_pieces

@@ -10,6 +10,7 @@ the ASCII character); ``\\uNNNN`` and ``\\UNNNNNNNN`` are characters.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from functools import cache
 
 UNSAFE_RANGES: tuple[tuple[int, int], ...] = (
@@ -35,6 +36,10 @@ UNSAFE_RANGES: tuple[tuple[int, int], ...] = (
     (0xE0000, 0xE0FFF),
 )
 
+#: A longer text is escaped by replacing each of its characters everywhere, unless so many different ones are unsafe.
+_SHORT_TEXT = 4096
+_MOST_REPLACED = 64
+
 _SHORT = {"\n": "\\n", "\r": "\\r", "\t": "\\t", "\\": "\\\\"}
 
 
@@ -54,7 +59,7 @@ def escape_text(text: str) -> str:
     """The lossless text form; a byte that ``surrogateescape`` carried through decoding becomes ``\\xNN`` again."""
     if text.isascii() and text.isprintable() and "\\" not in text:
         return text
-    return _unsafe("\\\\").sub(_text_escape, text)
+    return _escaped(text, _unsafe("\\\\"), _text_escape)
 
 
 def escape_bytes(value: bytes) -> str:
@@ -79,7 +84,18 @@ def escape_json(literal: str) -> str:
     """A JSON string literal with every unsafe character as ``\\uNNNN``: the same value after parsing."""
     if literal.isascii() and literal.isprintable():
         return literal
-    return _unsafe().sub(_json_escape, literal)
+    return _escaped(literal, _unsafe(), _json_escape)
+
+
+def _escaped(text: str, unsafe: re.Pattern[str], escape: Callable[[re.Match[str]], str]) -> str:
+    """The text with each unsafe character escaped; quick, too, for long text with hardly anything else."""
+    if len(text) > _SHORT_TEXT:
+        found = sorted(unsafe.finditer("".join(set(text))), key=lambda match: match[0] != "\\")
+        if len(found) <= _MOST_REPLACED:
+            for match in found:  # the backslash first, as the escapes hold some
+                text = text.replace(match[0], escape(match))
+            return text
+    return unsafe.sub(escape, text)
 
 
 def _text_escape(match: re.Match[str]) -> str:

@@ -1,4 +1,7 @@
-"""Rows to lines, block by block and column by column: several times as fast as row by row."""
+"""Rows to lines, block by block and column by column: several times as fast as row by row.
+
+A row with long values is written by itself, in pieces, so that its line is never held as a whole.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ from time import monotonic
 from typing import Any
 
 from format.columns import RowSchema
+from kafkalog_cli.render.long_values import LONG_BYTES, Pieces, size_of
 
 _BLOCK_ROWS = 512
 _LATEST_BLOCK_S = 0.5
@@ -17,13 +21,15 @@ class LineMaker:
     """Makes lines of rows of one schema.
 
     ``writers`` has a function for each column; it is not called for null, which is written as ``null``. A line is
-    ``start``, then for each column its ``label`` and its value, then ``end``.
+    ``start``, then for each column its ``label`` and its value, then ``end``. ``pieces`` are the functions that take
+    the place of writers in rows with long values.
     """
 
     def __init__(
         self,
         schema: RowSchema,
         writers: Sequence[Callable[[Any], str]],
+        pieces: Sequence[Pieces | None],
         *,
         start: str,
         labels: Sequence[str],
@@ -36,37 +42,71 @@ class LineMaker:
         self._writers = [
             lru_cache(256)(write) if kind == "string" else write for kind, write in zip(kinds, writers, strict=True)
         ]
+        self._pieces = pieces
+        self._long_columns = [number for number, each in enumerate(pieces) if each is not None]
+        self._around = (start, labels, end)
         parts = [start, *(part for label in labels for part in (label, "\0")), end]
         self._template = "".join(part.replace("%", "%%") for part in parts).replace("\0", "%s")
 
     def blocks(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[str]:
-        """Lines, block by block; ValueError for a row that does not fit the schema."""
+        """Lines, block by block, or pieces of a long line; ValueError for a row that does not fit the schema."""
         null = self._null
-        for block in _gathered(rows):
-            columns = [
-                [null if value is None else write(value) for value in values]
-                for write, values in zip(self._writers, zip(*block, strict=True), strict=True)
-            ]
-            yield "".join(map(self._template.__mod__, zip(*columns, strict=True)))
+        for block, is_last_long in self._gathered(rows):
+            long_row = block.pop() if is_last_long else None
+            if block:
+                columns = [
+                    [null if value is None else write(value) for value in values]
+                    for write, values in zip(self._writers, zip(*block, strict=True), strict=True)
+                ]
+                yield "".join(map(self._template.__mod__, zip(*columns, strict=True)))
+            if long_row is not None:
+                yield from self._line_pieces(long_row)
+                del long_row
 
+    def _line_pieces(self, row: tuple[Any, ...]) -> Iterator[str]:
+        """One line in pieces."""
+        start, labels, end = self._around
+        yield start
+        for label, write, pieces, value in zip(labels, self._writers, self._pieces, row, strict=True):
+            yield label
+            if value is None:
+                yield self._null
+            elif pieces is None:
+                yield write(value)
+            else:
+                yield from pieces(value)
+        yield end
 
-def _gathered(rows: Iterable[tuple[Any, ...]]) -> Iterator[list[tuple[Any, ...]]]:
-    """Blocks of rows; a block is passed on early when the next row is slow or raises an error."""
-    block: list[tuple[Any, ...]] = []
-    latest = monotonic() + _LATEST_BLOCK_S
-    try:
-        for row in rows:
-            block.append(row)
-            if len(block) >= _BLOCK_ROWS or monotonic() >= latest:
-                yield block
-                block = []
-                latest = monotonic() + _LATEST_BLOCK_S
-    except Exception:
+    def _gathered(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[list[tuple[Any, ...]], bool]]:
+        """Blocks of rows, and whether the last row of the block is long.
+
+        A block is passed on early when it has many bytes, and when the next row is slow or raises an error.
+        """
+        block: list[tuple[Any, ...]] = []
+        latest = monotonic() + _LATEST_BLOCK_S
+        long_columns = self._long_columns
+        held_bytes = 0
+        try:
+            for row in rows:
+                block.append(row)
+                row_bytes = sum([size_of(row[number]) for number in long_columns])
+                del row  # a long one is not to be held while the next one is made
+                held_bytes += row_bytes
+                if len(block) >= _BLOCK_ROWS or held_bytes > LONG_BYTES or monotonic() >= latest:
+                    yield block, row_bytes > LONG_BYTES
+                    block, held_bytes = [], 0
+                    latest = monotonic() + _LATEST_BLOCK_S
+        except Exception:
+            if block:
+                yield block, False
+            raise
         if block:
-            yield block
-        raise
-    if block:
-        yield block
+            yield block, False
+
+
+def pieces_by_type(schema: RowSchema, pieces: Mapping[str, Pieces]) -> list[Pieces | None]:
+    """The function of each column that makes pieces of a long value, by its type; None where no value is long."""
+    return [pieces.get(column.type) for column in schema.columns]
 
 
 def made_by_type(schema: RowSchema, writers: Mapping[str, Callable[[Any], str]]) -> list[Callable[[Any], str]]:

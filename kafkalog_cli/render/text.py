@@ -7,7 +7,8 @@ from typing import Any
 
 from format.columns import RowSchema
 from kafkalog_cli.output import OutputStream
-from kafkalog_cli.render.lines import LineMaker, made_by_type
+from kafkalog_cli.render.lines import LineMaker, made_by_type, pieces_by_type
+from kafkalog_cli.render.long_values import TEXT_PIECES
 from kafkalog_cli.render.values import TEXT_WRITERS, json_value, text_string
 from kafkalog_cli.summary import Summary
 
@@ -47,6 +48,7 @@ def line_maker(schema: RowSchema) -> LineMaker:
     return LineMaker(
         schema,
         made_by_type(schema, TEXT_WRITERS),
+        pieces_by_type(schema, TEXT_PIECES),
         start=schema.type,
         labels=[f" {name}=" for name in schema.names],
         end="\n",

@@ -90,8 +90,13 @@ JSON_WRITERS: dict[str, Callable[[Any], str]] = {
 # -- text ----------------------------------------------------------------------------------------------------
 
 
+def is_bare(text: str) -> bool:
+    """Whether text has no characters but those of words without quotes."""
+    return _BARE.fullmatch(text) is not None
+
+
 def _quoted(escaped: str) -> str:
-    if _BARE.fullmatch(escaped) and escaped != "-":
+    if is_bare(escaped) and escaped != "-":
         return escaped
     return '"' + escaped.replace('"', '\\"') + '"'
 

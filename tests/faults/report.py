@@ -92,7 +92,7 @@ def live_broker(options: argparse.Namespace) -> Iterator[str]:
         yield f"not measured: {reason}"
         return
     soaked = soak.soak(options.soak_minutes * 60)
-    yield ("" if not soaked.false else FAILED) + soaked.describe()
+    yield (FAILED if soaked.has_failed else "") + soaked.describe()
 
 
 def hostile_strings(options: argparse.Namespace) -> Iterator[str]:

@@ -5,12 +5,18 @@
 Needs Java, Kafka's jars and the shared folder's ``kafka-lab/cluster.sh``. Four topics are written to: three partitions
 of small segments that retention soon deletes, transactions that commit and abort, a compacted topic, and one that is
 created and deleted over and over.
+
+After each scan a partition is copied, and the first log of the copy is cut, replaced, renamed or removed while verify
+and dump read it, by one process or two in turn. Nothing but a file that changed may be reported, no record twice.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
+import os
+import random
 import shutil
 import socket
 import subprocess
@@ -19,13 +25,18 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from unittest.mock import patch
 
 from format.findings import Finding, Severity
+from format.rows.line_blocks import LineBlock
+from format.verbs.dump.dump import DumpTerms
+from format.verbs.dump.dump_lines import dump_lines
 from format.verbs.verify.verify import Verification, verify
+from kafkalog_cli.line_style import line_style
 from tests.corpora import SHARED
 from tests.oracle.kafka_lab import KafkaLab
 
@@ -53,6 +64,12 @@ class Soaked:
     bytes: int = 0
     codes: Counter[str] = field(default_factory=Counter)
     false: list[Finding] = field(default_factory=list)
+    changes: Counter[str] = field(default_factory=Counter)
+    wrong_changes: list[str] = field(default_factory=list)
+
+    @property
+    def has_failed(self) -> bool:
+        return bool(self.false or self.wrong_changes)
 
     def describe(self) -> str:
         codes = ", ".join(f"{code} {count}" for code, count in sorted(self.codes.items()))
@@ -61,6 +78,9 @@ class Soaked:
         ]
         lines += [f"findings: {codes}"]
         lines += [f"FALSE {each.code} {each.location}: {each.message}" for each in self.false[:20]]
+        lines += [f"{self.changes.total()} readings while a file changed; {len(self.wrong_changes)} wrong"]
+        lines += [f"{what} {count}" for what, count in sorted(self.changes.items())]
+        lines += [f"WRONG {words}" for words in self.wrong_changes[:20]]
         return "\n".join(lines)
 
 
@@ -157,6 +177,7 @@ def soak(seconds: float) -> Soaked:
     soaked = Soaked()
     folder = Path(tempfile.mkdtemp(prefix="soak-"))
     is_over = threading.Event()
+    chance = random.Random(1)
     started: list[subprocess.Popen[bytes]] = []
     try:
         with broker(folder) as log_dir:
@@ -167,6 +188,7 @@ def soak(seconds: float) -> Soaked:
             deadline = time.monotonic() + seconds
             while time.monotonic() < deadline:
                 scan(log_dir, soaked)
+                change_while_read(log_dir, folder / "copy", soaked, chance)
             is_over.set()
             for each in started:
                 each.terminate()
@@ -193,6 +215,113 @@ def scan(log_dir: Path, soaked: Soaked) -> None:
     soaked.bytes += terms.coverage.bytes
 
 
+# -- files that change while they are read -----------------------------------------------------------------------
+
+
+def cut(log: Path) -> None:
+    os.truncate(log, log.stat().st_size // 2)
+
+
+def replace(log: Path) -> None:
+    other = log.with_name("other")
+    shutil.copy(log, other)
+    os.replace(other, log)
+
+
+def rename(log: Path) -> None:
+    log.rename(log.with_name(log.name + ".deleted"))
+
+
+#: What is read at once of a log that changes.
+CHUNK_BYTES = 64 * 1024
+CHANGES: tuple[Callable[[Path], object], ...] = (cut, replace, rename, Path.unlink)
+
+
+class Changing:
+    """Takes progress, and changes a log once so many bytes are read."""
+
+    def __init__(self, log: Path, change: Callable[[Path], object], after_bytes: float) -> None:
+        self._log = log
+        self._change: Callable[[Path], object] | None = change
+        self._left_bytes = after_bytes
+
+    def advance(self, length_bytes: int) -> None:
+        self._left_bytes -= length_bytes
+        if self._left_bytes <= 0 and self._change is not None:
+            change, self._change = self._change, None
+            change(self._log)
+
+
+def change_while_read(log_dir: Path, copy: Path, soaked: Soaked, chance: random.Random) -> None:
+    """Copies a partition as it is, and reads the copy while its first log changes."""
+    for reads in (verify_reads, dump_reads):
+        shutil.rmtree(copy, ignore_errors=True)
+        partition = copy / chance.choice(["soak-rolled-0", "soak-rolled-1", "soak-rolled-2", "soak-transactions-0"])
+        log = copied(log_dir / partition.name, partition)
+        if log is None:
+            continue  # retention was faster
+        change, jobs = chance.choice(CHANGES), chance.choice([1, 2])
+        changing = Changing(log, change, chance.random() * 0.9 * log.stat().st_size)
+        with small_work_is_shared():
+            words = reads(partition, jobs, changing)
+        what = f"{reads.__name__.removesuffix('_reads')}, {change.__name__}, --jobs {jobs}"
+        soaked.changes[what] += 1
+        soaked.wrong_changes += [f"{what}: {each}" for each in words]
+
+
+@contextmanager
+def small_work_is_shared() -> Iterator[None]:
+    """Logs of a mebibyte are read in several ranges, and by several processes where these are asked for."""
+    with (
+        patch("format.scan.drivers.is_worth_sharing", lambda *_: True),
+        patch("format.verbs.dump.dump.DUMP_CHUNK_BYTES", CHUNK_BYTES),
+        patch("format.verbs.verify.walk.WALK_CHUNK_BYTES", CHUNK_BYTES),
+    ):
+        yield
+
+
+def copied(source: Path, target: Path) -> Path | None:
+    """The whole logs of a partition that is written to: all but its last one. Returns the first, None for none."""
+    target.mkdir(parents=True)
+    try:
+        for each in sorted(source.glob("*.log"))[:-1]:
+            shutil.copy(each, target)
+    except FileNotFoundError:
+        return None
+    return min(target.glob("*.log"), default=None)
+
+
+def verify_reads(partition: Path, jobs: int, changing: Changing) -> list[str]:
+    """What is wrong with what verify says."""
+    found = list(verify(partition, Verification(jobs=jobs, advance=changing.advance)))
+    false = [each for each in found if is_false(each) and not is_missing(each)]
+    accused = [f"{each.code} {each.location}: {each.message}" for each in false]
+    if not any(each.code == "file-changed" for each in found):
+        accused.append("the change was not reported")
+    return accused
+
+
+def is_missing(finding: Finding) -> bool:
+    """Whether a finding is about the files beside the logs, which were not copied."""
+    return finding.code == "index-missing"
+
+
+def dump_reads(partition: Path, jobs: int, changing: Changing) -> list[str]:
+    """What is wrong with what dump says."""
+    wrong: list[str] = []
+    last = -1
+    blocks = dump_lines([partition], DumpTerms(records=True), line_style("jsonl"), jobs=jobs, advance=changing.advance)
+    for block in blocks:
+        if isinstance(block, Finding):
+            wrong += [f"{block.code}: {block.message}"] * is_false(block)
+        elif isinstance(block, LineBlock):
+            for line in bytes(block.lines).splitlines():
+                offset = json.loads(line)["offset"]
+                wrong += [f"offset {offset} after {last}"] * (offset <= last)
+                last = offset
+    return wrong
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--minutes", type=float, default=60.0)
@@ -202,7 +331,7 @@ def main() -> None:
         sys.exit(f"cannot soak: {reason}")
     soaked = soak(options.minutes * 60)
     print(soaked.describe())
-    sys.exit(1 if soaked.false else 0)
+    sys.exit(1 if soaked.has_failed else 0)
 
 
 if __name__ == "__main__":

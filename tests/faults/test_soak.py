@@ -20,4 +20,4 @@ def test_an_appending_broker_is_never_called_corrupt() -> None:
         unavailable(reason)
     soaked = soak(SECONDS)
     assert soaked.scans > 3
-    assert soaked.false == [], soaked.describe()
+    assert not soaked.has_failed, soaked.describe()

@@ -34,13 +34,19 @@ class CandidateSearch:
         stop = self._end if stop is None else stop
         position, window_bytes = start, _FIRST_WINDOW_BYTES
         while position < stop:
-            content = self._source.read_at(position, min(window_bytes + HEADER_BYTES, stop - position))
+            data_start, data_end = self._source.data_range(position)
+            if data_start >= stop:
+                return
+            # A header may begin with the last zeros of a hole, and end with the first ones of the next.
+            position = max(position, data_start - HEADER_BYTES)
+            length = min(window_bytes, data_end - position)
+            content = self._source.read_at(position, min(length + HEADER_BYTES, stop - position))
             if not content:
                 return
-            self._looks_left += window_bytes // _BYTES_FOR_A_LOOK
-            if content.count(0) != len(content):  # no hole, and nothing that was allocated ahead
-                yield from self._intact_in(memoryview(content), position, window_bytes, stop)
-            position += window_bytes
+            self._looks_left += length // _BYTES_FOR_A_LOOK
+            if content.count(0) != len(content):  # nothing that was allocated ahead
+                yield from self._intact_in(memoryview(content), position, length, stop)
+            position += length
             window_bytes = min(4 * window_bytes, _WINDOW_BYTES)
 
     def _intact_in(self, window: memoryview, position: int, window_bytes: int, stop: int) -> Iterator[Header]:

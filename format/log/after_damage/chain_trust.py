@@ -60,14 +60,31 @@ class ChainTrust:
     def _zeros_start(self) -> int:
         """Where the zero bytes start that the file ends with, allocated ahead or left by a crash."""
         position = self._end if self._zeros_from is None else self._zeros_from
+        window_bytes = _WINDOW_BYTES
         while self._zeros_from is None and position > 0:
-            start = max(0, position - _WINDOW_BYTES)
-            content = self._source.read_at(start, position - start).rstrip(b"\0")
+            start = max(0, position - window_bytes)
+            last = self._last_data(start, position)
+            if last is None:  # a hole
+                position = start
+                window_bytes *= 2
+                continue
+            start, end = max(last[0], last[1] - _WINDOW_BYTES), last[1]
+            content = self._source.read_at(start, end - start).rstrip(b"\0")
             position = start + len(content)
+            window_bytes = _WINDOW_BYTES
             if content:
                 break
         self._zeros_from = position
         return position
+
+    def _last_data(self, start: int, stop: int) -> tuple[int, int] | None:
+        """The last stored bytes between two positions, from where to where."""
+        last = None
+        data_start, data_end = self._source.data_range(start)
+        while data_start < stop:
+            last = data_start, min(data_end, stop)
+            data_start, data_end = self._source.data_range(data_end)
+        return last
 
     def leads_on(self, batch: Header) -> bool:
         """Whether a batch, or the end of the log, lies where the batch's length says that it ends."""

@@ -19,6 +19,7 @@ DIRECT_BYTES = 16 * 1024
 _STEP_BYTES = 4 * 1024
 _READ_BYTES = 1024 * 1024
 _BYTE_VALUES = 256
+_LARGE_HOLE_BYTES = 64 * 1024 * 1024
 
 
 class CrcIndex:
@@ -37,12 +38,22 @@ class CrcIndex:
         if stop - start <= DIRECT_BYTES:
             content = self._source.read_at(start, stop - start)
             return self._crc_of(content, 0) if len(content) == stop - start else None
-        if self._start is None:
-            self._start = start
+        if self._start is None or self._is_behind_hole(self._start, start):
+            self._start, self._kept = start, array("I")
         if start < self._start or stop > self._end:
             return self._crc_by_reading(start, stop)
         before, up_to = self._up_to(start), self._up_to(stop)
         return None if before is None or up_to is None else up_to ^ _behind_zeros(before, stop - start, self._is_v2)
+
+    def _is_behind_hole(self, index_start: int, start: int) -> bool:
+        """Whether so large a hole lies between what the index has read and ``start`` that it is not read through."""
+        position = index_start + len(self._kept) * _STEP_BYTES
+        while start - position > _LARGE_HOLE_BYTES:
+            data_start, data_end = self._source.data_range(position)
+            if min(data_start, start) - position > _LARGE_HOLE_BYTES:
+                return True
+            position = data_end
+        return False
 
     def _crc_by_reading(self, start: int, stop: int) -> int | None:
         crc = 0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -266,6 +267,28 @@ def test_gaps() -> None:
     assert gaps_of(Release.V3_9_1, *parts) == [(9, 12), (10, 7), (6, 9)]
     assert gaps_of(Release.V4_3_1, *parts) == [(-1, 5), (6, 9), (9, 12), (10, 7)]
     assert gaps_of(Release.V4_3_1, [0, 1]) == []
+
+
+@pytest.mark.parametrize("emulate", [None, *Release])
+def test_gaps_that_are_packed(emulate: Release | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    chance = np.random.default_rng(1)
+    parts = [chance.integers(-(2**63), 2**63 - 1, 5).tolist() for _ in range(20)] + [[7, 7, 3, 7, 7, 7]]
+    whole = gaps_of(emulate, *parts)
+    monkeypatch.setattr("format.verbs.dump_log.offset_gaps._PACKED_GAPS", 7)
+    assert gaps_of(emulate, *parts) == whole
+    first, second = OffsetGaps(None), OffsetGaps(None)
+    for gaps, of_range in ((first, parts[:9]), (second, parts[9:])):
+        for part in of_range:
+            gaps.add(np.array(part, np.int64))
+    first.follow(pickle.loads(pickle.dumps(second)))
+    assert [*first.pairs()] == gaps_of(None, *parts)
+
+
+def test_gaps_of_many_equal_offsets_are_small() -> None:
+    gaps = OffsetGaps(None)
+    for _ in range(10):
+        gaps.add(np.zeros(128 * 1024, np.int64))
+    assert len(pickle.dumps(gaps)) < 1 << 20
 
 
 def test_a_transactions_partitions_come_in_the_order_of_scalas_hash_set(corpus: Corpus) -> None:
