@@ -18,6 +18,7 @@ the kinds that exist fits.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 from format import layout
 from format.value_class import value_class
@@ -88,6 +89,22 @@ RECORD = RowSchema(
         Column("size_bytes", "int", "bytes of the record itself, uncompressed", Fill("record-number", "size_bytes")),
     ),
 )
+
+#: Columns that rows of records have on request, behind the others.
+EXTRA_RECORD_COLUMNS = (
+    Column("path", "string", "the log file", Fill("constant", "path")),
+    Column("is_below_log_start", "bool", "below the log start offset: consumers never see it; null where that offset is not known", Fill("record-below-log-start")),
+)
+#: The last column of rows with context.
+IS_MATCH = Column("is_match", "bool", "whether the record matches, or is shown as it stands near one that does")
+
+
+@cache
+def record_schema(extra: frozenset[str] = frozenset()) -> RowSchema:
+    """The columns of RECORD, and those of EXTRA_RECORD_COLUMNS that are named."""
+    added = tuple(column for column in EXTRA_RECORD_COLUMNS if column.name in extra)
+    return RowSchema(RECORD.type, RECORD.columns + added) if added else RECORD
+
 
 BATCH = RowSchema(
     "batch",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import fields
 
-from format.columns import SCHEMAS
+from format.columns import EXTRA_RECORD_COLUMNS, IS_MATCH, RECORD, SCHEMAS
 from format.findings import FINDING_CODES, FindingCode, Severity
 from format.layout import LAYOUTS, Layout
 from format.limits import DEFAULT_LIMITS, MIB
@@ -63,8 +63,15 @@ def schema_tables() -> str:
     return "\n\n".join(
         f"### {schema.type}\n\n"
         + table(("column", "type", "meaning"), [(f"`{each.name}`", each.type, each.meaning) for each in schema.columns])
+        + ("" if schema is not RECORD else f"\n\nOn request:\n\n{_on_request()}")
         for schema in SCHEMAS
     )
+
+
+def _on_request() -> str:
+    options = [*((each, f"--with {each.name}") for each in EXTRA_RECORD_COLUMNS), (IS_MATCH, "grep -A, -B and -C")]
+    rows = [(f"`{column.name}`", column.type, f"`{option}`: {column.meaning}") for column, option in options]
+    return table(("column", "type", "meaning"), rows)
 
 
 def spark_records_table() -> str:

@@ -30,6 +30,7 @@ FIELDS = (
     "record-sequence",
     "record-bytes",
     "record-headers",
+    "record-below-log-start",  # whether the offset is less than the column's number
 )
 #: Words in a line, by number.
 LITERALS = (
@@ -67,6 +68,7 @@ _F_RECORD_TIMESTAMP = FIELDS.index("record-timestamp")
 _F_RECORD_SEQUENCE = FIELDS.index("record-sequence")
 _F_RECORD_BYTES = FIELDS.index("record-bytes")
 _F_RECORD_HEADERS = FIELDS.index("record-headers")
+_F_BELOW_LOG_START = FIELDS.index("record-below-log-start")
 _L_NULL = LITERALS.index("null")
 _L_FALSE = LITERALS.index("false")
 _L_TIMESTAMP_TYPES = LITERALS.index(layout.NO_TIMESTAMP_TYPE)
@@ -176,6 +178,9 @@ def put_records(
                     at = _put_json(line, at, source, start, start + length, words)
                 else:
                     at = _put_quoted(line, at, source, start, start + length, words)
+            elif kind == _F_BELOW_LOG_START:
+                literal = _L_FALSE + (1 if records[row, R_OFFSET] < column else 0)
+                at = _put_literal(line, at, texts, literals, literal)
             elif kind == _F_RECORD_HEADERS and magic == 2:
                 start = records[row, column]
                 at = _put_headers(line, at, source, start, end, count, words)

@@ -36,7 +36,7 @@ from format.rows.column_values import (
     length_column,
 )
 from format.rows.finding_rows import finding_row as finding_row
-from format.rows.record_rows import Row
+from format.rows.record_rows import Row, RowBlock
 
 #: A record batch holds about this many bytes of keys, values and headers, unless one record has more.
 BATCH_BYTES = 16 * 1024 * 1024
@@ -173,7 +173,9 @@ def column_array(fill: Fill, rows: RowValues) -> pa.Array:
     """The values of one column of batches or records, the same that ``column_values.python_values`` gives."""
     kind, source = fill.kind, fill.source
     if kind == CONSTANT:
-        return constant(getattr(rows.location, str(source)), len(rows), "string" if source == "topic" else "int")
+        return constant(
+            getattr(rows.location, str(source)), len(rows), "string" if source in ("topic", "path") else "int"
+        )
     if kind in NUMBERS:
         return ints(*NUMBERS[kind](rows, source))
     if kind in TRUTHS:
@@ -215,6 +217,17 @@ def record_batches_of(
     """The records in batches of about ``batch_bytes``, in order; ``make`` builds each, here one of columns.RECORD."""
     for part in bounded_parts(table, batch_bytes):
         yield make(part, location, columns)
+
+
+def block_batches(
+    block: RowBlock, columns: Sequence[str], *, batch_bytes: int = BATCH_BYTES
+) -> Iterator[pa.RecordBatch]:
+    """Some columns of a block's records in batches of about ``batch_bytes``, in order."""
+    if block.records is None or block.location is None:
+        raise ValueError("the block has rows without columns behind them")
+    for part in bounded_parts(block.records, batch_bytes):
+        values = RowValues.of_records(part, block.location, block.log_start_offset)
+        yield _batch_of(block.schema, values, columns)
 
 
 def bounded_parts(table: RecordTable, batch_bytes: int = BATCH_BYTES) -> Iterator[RecordTable]:

@@ -14,11 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from format.columns import RECORD
+from format.columns import RECORD, RowSchema
 from format.limits import MIB
-from format.location import Location
-from format.log.record_table import RecordTable
-from format.rows.arrow_columns import record_batches_of
+from format.rows.arrow_columns import block_batches
+from format.rows.record_rows import RowBlock
 
 CellWriter = Callable[[Any], str]
 
@@ -44,15 +43,18 @@ _AFTER = pa.array(["", "", '"', '"'], pa.large_string())
 
 
 class CsvLines:
-    """Lines of RECORD; ``writers`` has for each of its columns what makes a cell of a value that is not null."""
+    """Lines of records; ``writers`` has for each column what makes a cell of a value that is not null."""
 
-    def __init__(self, writers: Sequence[CellWriter]) -> None:
-        self._writers = dict(zip(RECORD.names, writers, strict=True))
+    def __init__(self, writers: Sequence[CellWriter], schema: RowSchema = RECORD) -> None:
+        self._writers = dict(zip(schema.names, writers, strict=True))
+        self._schema = schema
 
-    def lines(self, records: RecordTable, location: Location) -> Iterator[memoryview]:
-        """The records' lines, each with its LF, in pieces of some MiB; null is an empty cell."""
-        for batch in record_batches_of(records, location, RECORD.names, batch_bytes=_BATCH_BYTES):
-            cells = [self._cells(column.name, column.type, batch.column(column.name)) for column in RECORD.columns]
+    def lines(self, block: RowBlock) -> Iterator[memoryview]:
+        """The lines of a block's records, each with its LF, in pieces of some MiB; null is an empty cell."""
+        for batch in block_batches(block, self._schema.names, batch_bytes=_BATCH_BYTES):
+            cells = [
+                self._cells(column.name, column.type, batch.column(column.name)) for column in self._schema.columns
+            ]
             cells[-1] = pc.binary_join_element_wise(cells[-1], _NOTHING, _LINE_END)
             yield _content(pc.binary_join_element_wise(*cells, _COMMA))
 

@@ -49,15 +49,22 @@ class Words(NamedTuple):
 class RowValues:
     """What the rows of one table are made from: for each row its batch, and its record where rows are records."""
 
-    def __init__(self, batches: BatchTable, location: Location, records: RecordTable | None = None) -> None:
+    def __init__(
+        self,
+        batches: BatchTable,
+        location: Location,
+        records: RecordTable | None = None,
+        log_start_offset: int | None = None,
+    ) -> None:
         """``batches`` has one row for each row of output, whether rows are batches or records."""
         self.batches = batches
         self.location = location
+        self.log_start_offset = log_start_offset
         self._records = records
 
     @classmethod
-    def of_records(cls, table: RecordTable, location: Location) -> RowValues:
-        return cls(BatchTable(table.batches.columns[table.batch]), location, table)
+    def of_records(cls, table: RecordTable, location: Location, log_start_offset: int | None = None) -> RowValues:
+        return cls(BatchTable(table.batches.columns[table.batch]), location, table, log_start_offset)
 
     def __len__(self) -> int:
         return len(self.batches)
@@ -85,6 +92,16 @@ class RowValues:
         return self.records.columns[:, RECORD_COLUMN[str(column)]]
 
 
+#: The kind of the column that marks records below the log start offset, which is known for each log.
+BELOW_LOG_START = "record-below-log-start"
+
+
+def _below(offsets: Int64Column, log_start_offset: int | None) -> Truths:
+    if log_start_offset is None:
+        return Truths(np.zeros(len(offsets), np.bool_), np.ones(len(offsets), np.bool_))
+    return Truths(offsets < log_start_offset)
+
+
 NUMBERS: dict[str, Callable[[RowValues, str | int], Numbers]] = {
     "number": lambda rows, source: Numbers(rows.of_batch(source)),
     "v2": lambda rows, source: Numbers(rows.of_batch(source), rows.is_before_v2),
@@ -99,6 +116,7 @@ NUMBERS: dict[str, Callable[[RowValues, str | int], Numbers]] = {
 }
 TRUTHS: dict[str, Callable[[RowValues, str | int], Truths]] = {
     "bit": lambda rows, source: Truths((rows.batches.attributes & int(source)) != 0, rows.is_before_v2),
+    BELOW_LOG_START: lambda rows, source: _below(rows.records.offset, rows.log_start_offset),
     "crc-valid": lambda rows, source: Truths(rows.batches.crc_valid > 0, rows.batches.crc_valid < 0),
 }
 WORDS: dict[str, Callable[[RowValues], Words]] = {

@@ -33,7 +33,7 @@ def decode_internal(items: Iterable[Item]) -> Iterator[Item]:
     What cannot be decoded, or is newer than this program, stays bytes, and a finding says why.
     """
     for item in items:
-        if isinstance(item, Finding) or item.schema is not RECORD or item.location is None:
+        if isinstance(item, Finding) or item.schema.type != RECORD.type or item.location is None:
             yield item
             continue
         decoder = decoder_of(item.location)
@@ -59,7 +59,7 @@ def _decoded_blocks(block: RowBlock, location: Location, decoder: Decoder | None
         findings: list[Finding] = []
         decoded = [_decoded_row(row, location, decoder, findings) for row in some]
         yield from findings
-        yield RowBlock(RECORD, decoded, location)
+        yield RowBlock(block.schema, decoded, location)
 
 
 def _decoded_row(row: Row, location: Location, decoder: Decoder | None, findings: list[Finding]) -> Row:

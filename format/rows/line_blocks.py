@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from pickle import PickleBuffer
 
-from format.columns import BATCH, RECORD, RowSchema
+from format.columns import BATCH, RECORD, RowSchema, record_schema
 from format.findings import Finding
-from format.rows.record_rows import RowBlock, record_block
+from format.rows.record_rows import RowBlock
 from format.rows.row_text import RowText, have_last_offsets
 from format.value_class import value_class
 
@@ -22,7 +22,8 @@ class LineBlock:
 
     def __reduce__(self) -> tuple[object, ...]:
         """In a pickle of protocol 5 the lines are a buffer, which need not be copied."""
-        return _line_block, (self.schema.type, PickleBuffer(self.lines), self.row_count)
+        extra = self.schema.names[len(RECORD.names) :] if self.schema.type == RECORD.type else ()
+        return _line_block, (self.schema.type, extra, PickleBuffer(self.lines), self.row_count)
 
     def first(self, count: int) -> LineBlock:
         """The first lines, at most so many."""
@@ -35,10 +36,12 @@ class LineBlock:
         return LineBlock(self.schema, self.lines[:end], count)
 
 
-def _line_block(row_type: str, lines: bytes | bytearray | memoryview, row_count: int) -> LineBlock:
+def _line_block(
+    row_type: str, extra: tuple[str, ...], lines: bytes | bytearray | memoryview, row_count: int
+) -> LineBlock:
     """The LineBlock of a pickle. A memoryview is kept as it is, so that its owner can release it."""
     view = lines if isinstance(lines, memoryview) else memoryview(lines)
-    return LineBlock(RECORD if row_type == RECORD.type else BATCH, view, row_count)
+    return LineBlock(record_schema(frozenset(extra)) if row_type == RECORD.type else BATCH, view, row_count)
 
 
 Block = LineBlock | RowBlock | Finding
@@ -65,11 +68,12 @@ def _lines(block: RowBlock | Finding, text: RowText, room: Callable[[], memoryvi
         yield block
     elif block.records is not None:
         row = 0
-        for lines in text.record_lines(block.records, block.location, next_room):
+        made = text.record_lines(block.records, block.location, next_room, block.schema, block.log_start_offset)
+        for lines in made:
             if lines.length:
-                yield LineBlock(RECORD, filled[: lines.length], lines.row_count)
+                yield LineBlock(block.schema, filled[: lines.length], lines.row_count)
             else:
-                yield record_block(block.records.rows(slice(row, row + 1)), block.location)
+                yield block.of_records(block.records.rows(slice(row, row + 1)))
             row += lines.row_count
     elif block.batches is not None and have_last_offsets(block.batches):
         for lines in text.batch_lines(block.batches, block.location, next_room):

@@ -26,6 +26,13 @@ class RowBlock:
     location: Location | None = None
     records: RecordTable | None = None
     batches: BatchTable | None = None
+    log_start_offset: int | None = None
+
+    def of_records(self, records: RecordTable) -> RowBlock:
+        """A block of the same kind with other records of the same log."""
+        if self.location is None:
+            raise ValueError("the block has rows without columns behind them")
+        return record_block(records, self.location, self.schema, self.log_start_offset)
 
     def __reduce__(self) -> tuple[type[RowBlock], tuple[object, ...]]:
         """A pickle holds the rows, and no columns. The rows of this block are read by it."""
@@ -48,14 +55,20 @@ def batch_rows(table: BatchTable, location: Location) -> Iterator[Row]:
     yield from rows_of(BATCH, RowValues(table, location))
 
 
-def record_rows(table: RecordTable, location: Location) -> Iterator[Row]:
-    """One row of columns.RECORD per record; fields that its format has not are None."""
-    yield from rows_of(RECORD, RowValues.of_records(table, location))
+def record_rows(
+    table: RecordTable, location: Location, schema: RowSchema = RECORD, log_start_offset: int | None = None
+) -> Iterator[Row]:
+    """One row of the schema per record; fields that its format has not are None."""
+    yield from rows_of(schema, RowValues.of_records(table, location, log_start_offset))
 
 
 def batch_block(table: BatchTable, location: Location) -> RowBlock:
     return RowBlock(BATCH, batch_rows(table, location), location, batches=table)
 
 
-def record_block(table: RecordTable, location: Location) -> RowBlock:
-    return RowBlock(RECORD, record_rows(table, location), location, table)
+def record_block(
+    table: RecordTable, location: Location, schema: RowSchema = RECORD, log_start_offset: int | None = None
+) -> RowBlock:
+    """Records as rows of RECORD, or of a schema with more columns."""
+    rows = record_rows(table, location, schema, log_start_offset)
+    return RowBlock(schema, rows, location, table, log_start_offset=log_start_offset)

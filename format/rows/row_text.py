@@ -12,14 +12,14 @@ from functools import cache, lru_cache
 
 import numpy as np
 
-from format.columns import BATCH, RECORD, Fill, RowSchema
+from format.columns import BATCH, EXTRA_RECORD_COLUMNS, RECORD, Fill, RowSchema
 from format.kernel.memory import PIECE_BYTES
 from format.kernel.tables import BATCH_COLUMNS, RECORD_COLUMNS
 from format.kernel.text import CHARACTER_WORDS, FIELDS, LITERALS, put_batches, put_records
 from format.location import Location
 from format.log.batch_table import BatchTable
 from format.log.record_table import RecordTable
-from format.rows.column_values import CONSTANT, filled
+from format.rows.column_values import BELOW_LOG_START, CONSTANT, filled
 from format.value_class import value_class
 
 _ASCII = 128
@@ -67,6 +67,21 @@ class _Program:
 
 
 @value_class
+class _Constants:
+    """What all rows of a log have alike."""
+
+    path: str | None
+    topic: str | None
+    partition: int | None
+    base_offset: int | None
+    log_start_offset: int | None
+
+    @classmethod
+    def of(cls, location: Location, log_start_offset: int | None = None) -> _Constants:
+        return cls(location.path, location.topic, location.partition, location.base_offset, log_start_offset)
+
+
+@value_class
 class Lines:
     """Whole lines at the start of a buffer: their bytes, and of how many rows they are."""
 
@@ -81,16 +96,23 @@ class RowText:
         self._style = style
         self._tables = _character_tables(style.unsafe_ranges)
         self._status = np.zeros(1, np.int64)
-        self._bounds = np.zeros(len(RECORD.columns) + 2, np.int64)
+        self._bounds = np.zeros(len(RECORD.columns) + len(EXTRA_RECORD_COLUMNS) + 2, np.int64)
         self._program = lru_cache(16)(self._make_program)
 
     def __reduce__(self) -> tuple[type[RowText], tuple[LineStyle]]:
         """A pickle holds the style; the rest is made of it."""
         return RowText, (self._style,)
 
-    def record_lines(self, table: RecordTable, location: Location, room: Callable[[], memoryview]) -> Iterator[Lines]:
+    def record_lines(
+        self,
+        table: RecordTable,
+        location: Location,
+        room: Callable[[], memoryview],
+        schema: RowSchema = RECORD,
+        log_start_offset: int | None = None,
+    ) -> Iterator[Lines]:
         """Fills what ``room`` gives, again and again; Lines of length 0 are for a record that may be too long."""
-        program = self._program(RECORD, location.topic, location.partition, location.base_offset)
+        program = self._program(schema, _Constants.of(location, log_start_offset))
         scratch = bytearray(program.most_bytes)
         columns = memoryview(np.ascontiguousarray(table.columns))
         batches = memoryview(np.ascontiguousarray(table.batches.columns))
@@ -108,7 +130,7 @@ class RowText:
 
     def batch_lines(self, table: BatchTable, location: Location, room: Callable[[], memoryview]) -> Iterator[Lines]:
         """Fills what ``room`` gives, again and again; it must hold a line, and last offsets must fit in 64 bits."""
-        program = self._program(BATCH, location.topic, location.partition, location.base_offset)
+        program = self._program(BATCH, _Constants.of(location))
         batches = memoryview(np.ascontiguousarray(table.columns))
         crc_valid = memoryview(np.ascontiguousarray(table.crc_valid))
         first = 0
@@ -122,11 +144,8 @@ class RowText:
             yield Lines(int(self._status[0]), row - first)
             first = row
 
-    def _make_program(
-        self, schema: RowSchema, topic: str | None, partition: int | None, base_offset: int | None
-    ) -> _Program:
+    def _make_program(self, schema: RowSchema, constants: _Constants) -> _Program:
         style = self._style
-        constants = {"topic": topic, "partition": partition, "base_offset": base_offset}
         pieces = bytearray()
         fields: list[tuple[int, int, int, int]] = []
         start = 0
@@ -134,12 +153,13 @@ class RowText:
         for name in schema.names:
             pieces += style.label(name).encode()
             fill = filled(schema, name)
-            if fill.kind == CONSTANT:
-                value = constants[str(fill.source)]
+            is_unknown = fill.kind == BELOW_LOG_START and constants.log_start_offset is None
+            if fill.kind == CONSTANT or is_unknown:
+                value = None if is_unknown else getattr(constants, str(fill.source))
                 word = style.null if value is None else style.string(value) if isinstance(value, str) else str(value)
                 pieces += word.encode()
                 continue
-            fields.append((start, len(pieces), FIELDS.index(fill.kind), _column_number(fill)))
+            fields.append((start, len(pieces), FIELDS.index(fill.kind), _column_number(fill, constants)))
             start = len(pieces)
         pieces += style.end.encode()
         fields.append((start, len(pieces), FIELDS.index("end"), 0))
@@ -163,7 +183,9 @@ def have_last_offsets(table: BatchTable) -> bool:
     return bool(fits.all())
 
 
-def _column_number(fill: Fill) -> int:
+def _column_number(fill: Fill, constants: _Constants) -> int:
+    if fill.kind == BELOW_LOG_START:
+        return constants.log_start_offset or 0
     if isinstance(fill.source, int):
         return fill.source
     names = RECORD_COLUMNS if fill.kind.startswith("record-") else BATCH_COLUMNS

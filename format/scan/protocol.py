@@ -103,6 +103,7 @@ class LogUnit:
 
     ``segment`` is None for a file that belongs to none. ``state`` is the file as it was when the work was planned, for
     a driver on another host; None takes the file as it is when it is opened. ``end`` is where a sample ends.
+    ``log_start_offset`` is the first offset that a broker serves of the partition, None where that is not known.
     ``committed`` narrows the log to what a read_committed consumer gets.
     """
 
@@ -112,6 +113,7 @@ class LogUnit:
     is_last_segment: bool = True
     state: FileState | None = None
     end: int | None = None
+    log_start_offset: int | None = None
     committed: CommittedView | None = None
 
     def whole_range(self, source: FileSource, selection: Selection) -> BatchRange:

@@ -52,8 +52,20 @@ def selected_chunks(opened: OpenedRange, needs: Needs) -> Iterator[LogChunk | Fi
         is_last_segment=opened.log.is_last_segment,
         limits=needs.limits,
     )
+    log_start_offset = opened.log.log_start_offset
+    if needs.selection.from_log_start and log_start_offset is not None:
+        items = _chunks_from(items, log_start_offset)
     committed = opened.log.committed
     return items if committed is None else _committed_chunks(items, committed)
+
+
+def _chunks_from(items: Iterator[LogChunk | Finding], log_start_offset: int) -> Iterator[LogChunk | Finding]:
+    for item in items:
+        if isinstance(item, LogChunk):
+            selected = item.selected & (item.chunk.table.last_offset >= log_start_offset)
+            yield LogChunk(item.chunk, item.location, selected, log_start_offset)
+        else:
+            yield item
 
 
 def _committed_chunks(items: Iterator[LogChunk | Finding], committed: CommittedView) -> Iterator[LogChunk | Finding]:

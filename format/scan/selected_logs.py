@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 from format.errors import KafkaLogError
@@ -12,7 +13,7 @@ from format.limits import DEFAULT_LIMITS, Limits
 from format.node.checkpoints import Checkpoints
 from format.node.file_location import location_of_directory, location_of_file
 from format.node.log_dir import Kind
-from format.node.offsets import offsets_of, remote_head_findings
+from format.node.offsets import PartitionOffsets, offsets_of, remote_head_findings
 from format.node.partition import Partition, read_partition
 from format.node.partition_surroundings import unread_findings
 from format.node.segment import Segment
@@ -52,8 +53,16 @@ def logs_of_partition(
     for segment in partition.segments:
         if not selection.excludes_segment(segment.base_offset, partition.next_base_offset(segment)):
             log = log_of_segment(partition, segment)
-            if log is not None:
-                yield log
+            if log is not None and not (selection.from_log_start and _is_below(partition, segment, offsets)):
+                yield replace(log, log_start_offset=offsets.log_start_offset)
+
+
+def _is_below(partition: Partition, segment: Segment, offsets: PartitionOffsets) -> bool:
+    """Whether all of a segment lies below the log start offset."""
+    next_base_offset = partition.next_base_offset(segment)
+    if next_base_offset is None or offsets.log_start_offset is None:
+        return False
+    return next_base_offset <= offsets.log_start_offset
 
 
 def partitions_to_read(
@@ -118,11 +127,14 @@ def log_of_segment(partition: Partition, segment: Segment) -> LogUnit | None:
 def _lone_log(path: Path, kind: Kind) -> LogUnit:
     """One log file by itself. The files beside it name its indexes and show whether later segments follow."""
     location = location_of_file(path)
-    segment = None
+    segment = log_start_offset = None
     is_last = True
     if kind is Kind.LOG and location.base_offset is not None:
         partition = read_partition(path.parent)
         for each in partition.segments:
             if each.log is not None and each.log.name == path.name:
                 segment, is_last = each, partition.next_base_offset(each) is None
-    return LogUnit(path, location, segment, is_last)
+        with suppress(KafkaLogError):
+            checkpoints = Target(path.parent).checkpoints_around()
+            log_start_offset = offsets_of(partition, checkpoints).log_start_offset
+    return LogUnit(path, location, segment, is_last, log_start_offset=log_start_offset)

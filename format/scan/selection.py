@@ -19,7 +19,8 @@ from format.value_class import value_class
 class Selection:
     """Half-open ranges: offsets from ``from_offset`` up to, not including, ``to_offset``; times (ms) alike.
 
-    ``read_committed`` selects what a consumer with that isolation level gets; each log then has a CommittedView.
+    ``from_log_start`` leaves out what lies below the log start offset of each partition. ``read_committed`` selects
+    what a consumer with that isolation level gets; each log then has a CommittedView.
     """
 
     from_offset: int | None = None
@@ -27,6 +28,7 @@ class Selection:
     from_timestamp: int | None = None
     to_timestamp: int | None = None
     read_committed: bool = False
+    from_log_start: bool = False
 
     @property
     def is_everything(self) -> bool:

@@ -7,16 +7,16 @@ from typing import Annotated
 
 import typer
 
-from format.columns import BATCH, RECORD
+from format.columns import BATCH, RECORD, record_schema
 from format.value_class import value_class
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.parsers import parse_positive
 from kafkalog_cli.options.reading import Reading
-from kafkalog_cli.options.selection import Isolation, Rows
+from kafkalog_cli.options.selection import ExtraColumns, Isolation, Rows
 from kafkalog_cli.options.work import Work
-from kafkalog_cli.render.shown_columns import RECORD_COLUMNS
+from kafkalog_cli.render.shown_columns import record_columns
 from kafkalog_cli.runner import Run
 
 EXAMPLES = (
@@ -33,7 +33,6 @@ _TABLE_COLUMNS = {
         "topic", "partition", "base_offset", "last_offset", "position", "size_bytes", "record_count", "codec",
         "max_timestamp", "crc_valid", "leader_epoch", "producer_id", "base_sequence", "producer_epoch", "magic",
     ),
-    RECORD.type: RECORD_COLUMNS,
 }  # fmt: skip
 
 
@@ -53,6 +52,7 @@ class Depth:
         ),
     ] = None
     isolation: Isolation = field(default_factory=Isolation)
+    extra: ExtraColumns = field(default_factory=ExtraColumns)
 
 
 def dump(
@@ -80,9 +80,17 @@ def dump(
 
     if depth.last is not None and rows.limit is not None:
         raise typer.BadParameter("give one of --last and --limit")
+    if depth.extra.names and not depth.records:
+        raise typer.BadParameter("--with adds columns to rows of records: give --records too")
     terms = DumpTerms(
-        depth.records, depth.isolation.of(rows.range), guards.limits, decodes_internal=not depth.raw, last=depth.last
+        depth.records,
+        depth.isolation.of(rows.range),
+        guards.limits,
+        decodes_internal=not depth.raw,
+        last=depth.last,
+        extra_columns=depth.extra.names,
     )
+    records = record_schema(depth.extra.names)
     with (
         work.reading(),
         Run(
@@ -90,8 +98,8 @@ def dump(
             output,
             judging,
             paths=reading.paths,
-            main_schema=RECORD if depth.records else None,
-            table_columns=_TABLE_COLUMNS,
+            main_schema=records if depth.records else None,
+            table_columns=_TABLE_COLUMNS | {RECORD.type: record_columns(records)},
         ) as run,
     ):
         advance, targets = no_progress, reading.targets()

@@ -14,13 +14,14 @@ from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import RowOutput
 from kafkalog_cli.options.parsers import one_of, parse_positive, parse_size
 from kafkalog_cli.options.reading import Paths, place_of
-from kafkalog_cli.options.selection import Isolation, Range
+from kafkalog_cli.options.selection import ExtraColumns, Isolation, Range
 from kafkalog_cli.options.work import Pacing
 from kafkalog_cli.options.writing import OutputDirectory, Resumption
 from kafkalog_cli.runner import Run
 from kafkalog_cli.written_rows import say_published, show_resumed
 
 if TYPE_CHECKING:
+    from format.columns import RowSchema
     from format.rewriting.publishing.new_file import NewFile
     from format.verbs.extract.files import FileFormat
 
@@ -48,6 +49,7 @@ class Extracted:
     ] = None
     range: Range = field(default_factory=Range)
     isolation: Isolation = field(default_factory=Isolation)
+    extra: ExtraColumns = field(default_factory=ExtraColumns)
     records_per_file: Annotated[
         int | None,
         typer.Option(
@@ -85,7 +87,7 @@ def extract(
     """
     from contextlib import suppress
 
-    from format.columns import EXTRACTED_FILE
+    from format.columns import EXTRACTED_FILE, record_schema
     from format.findings import Finding
     from format.verbs.extract.extract import Extraction, extract_job, extract_sources
     from format.verbs.extract.extract import extract as extract_records
@@ -97,11 +99,12 @@ def extract(
 
             to = "parquet"
     terms = Extraction(
-        _file_format(to, extracted.bytes_per_file),
+        _file_format(to, extracted.bytes_per_file, record_schema(extracted.extra.names)),
         extracted.isolation.of(extracted.range),
         guards.limits,
         extracted.records_per_file,
         extracted.bytes_per_file,
+        extracted.extra.names,
     )
     with (
         pacing.reading(),
@@ -117,6 +120,8 @@ def extract(
             to=to,
             **asdict(extracted.range),
             **({"read_committed": True} if extracted.isolation.read_committed else {}),
+            **({"from_log_start": True} if extracted.isolation.from_log_start else {}),
+            **({"with": sorted(extracted.extra.names)} if extracted.extra.names else {}),
             records_per_file=extracted.records_per_file,
             bytes_per_file=extracted.bytes_per_file,
         )
@@ -137,12 +142,11 @@ def extract(
         say_published(run, publication.target)
 
 
-def _file_format(to: str, bytes_per_file: int | None) -> FileFormat:
+def _file_format(to: str, bytes_per_file: int | None, schema: RowSchema) -> FileFormat:
     """The format of the files; a usage error if it needs a library that is not installed."""
     from contextlib import suppress
     from dataclasses import replace
 
-    from format.columns import RECORD
     from format.kernel.compiled import KERNEL_IS_COMPILED
     from format.verbs.extract.files import ParquetFormat, TextFormat
     from format.verbs.extract.lines import CsvFormat, LinesFormat
@@ -150,30 +154,29 @@ def _file_format(to: str, bytes_per_file: int | None) -> FileFormat:
     from kafkalog_cli.render.csv import cell_writers
 
     if to == "jsonl" and KERNEL_IS_COMPILED:
-        return LinesFormat(to, line_style(to), _open_writer(to), bytes_per_file)
+        return LinesFormat(to, line_style(to), _open_writer(to, schema), bytes_per_file)
     if to == "csv":
         with suppress(ImportError):
-            return CsvFormat(_open_writer(to), cell_writers(RECORD), bytes_per_file)
+            return CsvFormat(_open_writer(to, schema), cell_writers(schema), schema, bytes_per_file)
     if to != "parquet":
-        text = TextFormat(to, _open_writer(to))
+        text = TextFormat(to, _open_writer(to, schema), schema=schema)
         return text if bytes_per_file is None else replace(text, portion_bytes=min(bytes_per_file, text.portion_bytes))
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError as error:
         message = f"Parquet needs pyarrow ({error}): pip install 'kafkalog[arrow]', or give --to jsonl or --to csv"
         raise typer.BadParameter(message, param_hint="--to") from None
-    usual = ParquetFormat()
-    return (
-        usual if bytes_per_file is None else ParquetFormat(row_group_bytes=min(bytes_per_file, usual.row_group_bytes))
-    )
+    usual = ParquetFormat(schema=schema)
+    if bytes_per_file is None:
+        return usual
+    return replace(usual, row_group_bytes=min(bytes_per_file, usual.row_group_bytes))
 
 
-def _open_writer(to: str) -> Callable[[NewFile], Any]:
-    from format.columns import RECORD
+def _open_writer(to: str, schema: RowSchema) -> Callable[[NewFile], Any]:
     from kafkalog_cli.messages import say
     from kafkalog_cli.render import open_renderer
 
     def open_writer(file: NewFile) -> Any:
-        return open_renderer(to, file, main_schema=RECORD, aside=say)  # type: ignore[arg-type]
+        return open_renderer(to, file, main_schema=schema, aside=say)  # type: ignore[arg-type]
 
     return open_writer

@@ -15,11 +15,12 @@ from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.parsers import one_of, parse_count, parse_hex
 from kafkalog_cli.options.reading import AsKind, check_path, place_of
-from kafkalog_cli.options.selection import Isolation, Rows
+from kafkalog_cli.options.selection import ExtraColumns, Isolation, Rows
 from kafkalog_cli.options.work import Work
-from kafkalog_cli.render.shown_columns import RECORD_COLUMNS
+from kafkalog_cli.render.shown_columns import record_columns
 
 if TYPE_CHECKING:
+    from format.columns import RowSchema
     from format.findings import Finding
     from format.node.target import Target
     from format.verbs.grep.grep import LogSearched
@@ -33,15 +34,40 @@ EXAMPLES = (
     ("kafkalog grep --in key --regex '^user-[0-9]+$' /var/kafka", "by a regular expression that is the whole key"),
     ("kafkalog grep --header trace-id 5f2c /var/kafka/orders-0", "in the values of one header"),
     ("kafkalog grep --bytes 00000003 --in value --count /var/kafka/orders-*", "bytes, as hexadecimal digits, counted"),
+    ("kafkalog grep -C 3 4711 /var/kafka/orders-0", "with the three records before and after each"),
     ("kafkalog grep --all --producer-id 4001 --from-time -2h /var/kafka", "all that a producer wrote in two hours"),
 )
 
 PLACES = ("key", "value", "header", "any")
-_TABLE_COLUMNS = {"record": RECORD_COLUMNS}
 # A table shows keys and values of up to this many bytes as a whole, and cuts longer ones to what is around the match.
 _WHOLE_BYTES = 200
 _BEFORE_BYTES = 60
 _AFTER_BYTES = 120
+
+
+@value_class
+class Around:
+    """Records around each match, and more columns."""
+
+    context: Annotated[
+        int | None,
+        typer.Option(
+            "--context", "-C", metavar="N", parser=parse_count, help="Show N records before and after each match, too."
+        ),
+    ] = None
+    before: Annotated[
+        int | None,
+        typer.Option("--before-context", "-B", metavar="N", parser=parse_count, help="Show N records before each."),
+    ] = None
+    after: Annotated[
+        int | None,
+        typer.Option("--after-context", "-A", metavar="N", parser=parse_count, help="Show N records after each."),
+    ] = None
+    extra: ExtraColumns = field(default_factory=ExtraColumns)
+
+    @property
+    def is_wanted(self) -> bool:
+        return any(each is not None for each in (self.context, self.before, self.after))
 
 
 @value_class
@@ -94,6 +120,7 @@ class Wanted:
     ] = None
     rows: Rows = field(default_factory=Rows)
     isolation: Isolation = field(default_factory=Isolation)
+    around: Around = field(default_factory=Around)
 
 
 @value_class
@@ -125,14 +152,18 @@ def grep(
     All conditions must hold. A match lies within one key, one value, or one header's name or value. Batches whose
     CRC is wrong are not searched; each is a finding.
     """
-    from format.columns import FILE_MATCH, RECORD
+    from format.columns import FILE_MATCH, record_schema
     from format.node.target import Target
     from format.scan.selected_logs import selected_bytes
+    from format.verbs.grep.context import Context, context_schema, found_with_context
     from format.verbs.grep.grep import Criteria
     from format.verbs.grep.lines import Search, found_lines, searched_logs
     from kafkalog_cli.line_style import style_of
     from kafkalog_cli.runner import Run
 
+    around = wanted.around
+    if around.is_wanted and (per_file.count or per_file.files_with_matches):
+        raise typer.BadParameter("-A, -B and -C show records: leave out --count and --files-with-matches")
     if per_file.count and per_file.files_with_matches:
         raise typer.BadParameter("give one of --count and --files-with-matches")
     pattern, paths = _pattern_and_paths(wanted)
@@ -151,18 +182,26 @@ def grep(
     for target in targets:
         _check_searchable(target)
     is_per_file = per_file.count or per_file.files_with_matches
-    schema = FILE_MATCH if is_per_file else RECORD
+    extra = around.extra.names
+    records = context_schema(extra) if around.is_wanted else record_schema(extra)
+    schema = FILE_MATCH if is_per_file else records
+    shown = {"record": record_columns(records)}
     with (
         work.reading(),
-        Run("grep", output, judging, paths=paths, main_schema=schema, table_columns=_TABLE_COLUMNS) as run,
+        Run("grep", output, judging, paths=paths, main_schema=schema, table_columns=shown) as run,
     ):
         progress = run.progress(lambda: selected_bytes(targets, criteria.selection))
-        search = Search(criteria, style_of(run.raw_format), guards.limits, work.process_count, progress.advance)
+        search = Search(criteria, style_of(run.raw_format), guards.limits, work.process_count, progress.advance, extra)
         if is_per_file:
             searched = searched_logs(targets, search, first_only=per_file.files_with_matches)
             _show_files(run, searched, per_file.files_with_matches, wanted.rows.limit)
+        elif around.is_wanted:
+            context = Context(
+                *(around.context or 0 if each is None else each for each in (around.before, around.after))
+            )
+            _show_records(run, found_with_context(targets, search, context), records, wanted.rows.limit)
         else:
-            _show_records(run, found_lines(targets, search), wanted.rows.limit)
+            _show_records(run, found_lines(targets, search), records, wanted.rows.limit)
 
 
 # -- the question ----------------------------------------------------------------------------------------------
@@ -228,8 +267,7 @@ def _check_searchable(target: Target) -> None:
 # -- the answer ----------------------------------------------------------------------------------------------
 
 
-def _show_records(run: Run, found: Iterable[Found], limit: int | None) -> None:
-    from format.columns import RECORD
+def _show_records(run: Run, found: Iterable[Found], schema: RowSchema, limit: int | None) -> None:
     from format.findings import Finding
     from format.rows.line_blocks import LineBlock
     from kafkalog_cli.exit_codes import Condition
@@ -245,7 +283,7 @@ def _show_records(run: Run, found: Iterable[Found], limit: int | None) -> None:
             run.write_raw(lines.schema, lines.lines, lines.row_count)
         else:
             rows = _excerpts(item) if run.format_name == "table" else item.rows
-            run.write(RECORD, islice(rows, left))
+            run.write(schema, islice(rows, left))
         shown += left
         if shown == limit:
             break

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from format.columns import EXTRA_RECORD_COLUMNS
 from format.value_class import value_class
-from kafkalog_cli.options.parsers import parse_count, parse_moment, parse_positive
+from kafkalog_cli.options.parsers import one_of, parse_count, parse_moment, parse_positive
 
 if TYPE_CHECKING:
     from format.scan.selection import Selection
@@ -101,9 +102,36 @@ class Isolation:
         ),
     ] = False
 
+    from_log_start: Annotated[
+        bool,
+        typer.Option(
+            "--from-log-start", help="Leave out what lies below the log start offset, which consumers never get."
+        ),
+    ] = False
+
     def of(self, range_: Range) -> Selection:
         """The selection of the ranges at this level."""
-        return replace(range_.selection, read_committed=self.read_committed)
+        return replace(range_.selection, read_committed=self.read_committed, from_log_start=self.from_log_start)
+
+
+@value_class
+class ExtraColumns:
+    """Columns that rows of records have on request."""
+
+    with_columns: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--with",
+            help="Add a column to rows of records: the log file, or whether the record lies below the log start "
+            "offset; may be repeated.",
+            show_default="none",
+            **one_of(*(column.name for column in EXTRA_RECORD_COLUMNS)),
+        ),
+    ] = None
+
+    @property
+    def names(self) -> frozenset[str]:
+        return frozenset(self.with_columns or ())
 
 
 def _after(last: int | None) -> int | None:

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from format.columns import EXTRA_RECORD_COLUMNS, RowSchema, record_schema
 from format.io.source import BytesSource
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.location import Location
@@ -62,13 +63,20 @@ def made(format_name: str, table: RecordTable | BatchTable, place: Location, roo
             yield LineBlock(batch_block(table, place).schema, buffer[: lines.length], lines.row_count)
         return
     row = 0
-    for lines in text.record_lines(table, place, lambda: buffer):
+    schema, start = wide(place)
+    for lines in text.record_lines(table, place, lambda: buffer, schema, start):
         if lines.length:
-            yield LineBlock(record_block(table, place).schema, buffer[: lines.length], lines.row_count)
+            yield LineBlock(schema, buffer[: lines.length], lines.row_count)
         else:
-            yield record_block(table.rows(slice(row, row + 1)), place)
+            yield record_block(table.rows(slice(row, row + 1)), place, schema, start)
         row += lines.row_count
     assert row == len(table)
+
+
+def wide(place: Location) -> tuple[RowSchema, int | None]:
+    """At two of the places all columns that records can have, the log start offset known at one of them."""
+    extra = frozenset(column.name for column in EXTRA_RECORD_COLUMNS if place.base_offset != 0)
+    return record_schema(extra), 2 if place.topic is not None else None
 
 
 def assert_same_lines(log: bytes, room_bytes: int = 1 << 16) -> int:
@@ -82,7 +90,7 @@ def assert_same_lines(log: bytes, room_bytes: int = 1 << 16) -> int:
                     assert got == rendered(style, [batch_block(chunk.table, place)])
                 for table in record_tables(chunk):
                     got = rendered(style, made(style, table, place, room_bytes))
-                    assert got == rendered(style, [record_block(table, place)])
+                    assert got == rendered(style, [record_block(table, place, *wide(place))])
                     count += len(table)
     return count
 

@@ -70,6 +70,8 @@ def reading_commands(case: Case) -> Iterator[Command]:
     yield from (("grep", "7", LOG_DIR, *form) for form in BOTH)
     yield ("grep", "--all", LOG_DIR, "--count", *JSONL)
     yield ("grep", "--invert", "7", LOG_DIR, *JSONL)
+    yield ("grep", "-C", "3", "7", LOG_DIR, "--with", "path", *JSONL)
+    yield ("dump", LOG_DIR, "--records", "--with", "is_below_log_start", "--from-log-start", *JSONL)
     yield ("recompress", "--estimate", LOG_DIR, *JSONL)
     yield from (("extract", LOG_DIR, "--output", OUT, "--to", each, *JSONL) for each in ("jsonl", "csv", "parquet"))
     for log in _logs(case):
@@ -100,6 +102,7 @@ def sharing_commands(case: Case) -> Iterator[Command]:
     yield from (("dump", LOG_DIR, *form) for form in BOTH)
     yield from (("dump", LOG_DIR, "--records", *form) for form in (*BOTH, CSV))
     yield ("dump", LOG_DIR, "--records", "--limit", "70", *JSONL)
+    yield ("dump", LOG_DIR, "--records", "--with", "path", "--with", "is_below_log_start", *JSONL)
     yield from (("grep", "7", LOG_DIR, *form) for form in BOTH)
     yield ("grep", "--all", LOG_DIR, "--count", *JSONL)
     yield ("grep", "7", LOG_DIR, "--files-with-matches", *JSONL)

@@ -29,10 +29,12 @@ WORDS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("--records",),
         ("--records", "--from-offset", "5", "--to-offset", "40"),
         ("--records", "--limit", "7"),
+        ("--records", "--with", "path", "--with", "is_below_log_start", "--from-log-start"),
     ),
     "grep": (
         ("e",),
         ("--count", "e"),
+        ("-C", "2", "7"),
         ("--regex", "E", "-i", "--from-offset", "3"),
         ("--files-with-matches", "e"),
         ("no such text anywhere",),

@@ -12,9 +12,9 @@ from pathlib import Path
 
 import numpy as np
 
+from format.columns import record_schema
 from format.findings import Finding, finding_of
 from format.limits import DEFAULT_LIMITS, MIB, Limits
-from format.location import Location
 from format.log.read_records import record_tables
 from format.node.log_dir import Kind
 from format.node.target import Target, target_at
@@ -43,7 +43,7 @@ class DumpTerms:
     """The terms of a dump: batches or records, the selected offsets and times, and the limits.
 
     ``decodes_internal`` decodes keys and values of internal topics and control records. ``last`` shows so many rows of
-    each partition, its last ones.
+    each partition, its last ones. ``extra_columns`` are those of EXTRA_RECORD_COLUMNS that rows of records have, too.
     """
 
     records: bool = False
@@ -51,6 +51,7 @@ class DumpTerms:
     limits: Limits = DEFAULT_LIMITS
     decodes_internal: bool = False
     last: int | None = None
+    extra_columns: frozenset[str] = frozenset()
 
 
 @value_class
@@ -74,7 +75,7 @@ class DumpScan:
     def parts(self, opened: OpenedRange) -> Iterator[Block]:
         """The blocks of a range, and findings."""
         chunks = selected_chunks(opened, self.needs)
-        blocks = decoded(blocks_of_chunks(chunks, opened.log.location, self.terms), self.terms)
+        blocks = decoded(blocks_of_chunks(chunks, opened.log, self.terms), self.terms)
         return blocks if self.text is None else in_lines(blocks, self.text, opened.room)
 
     def fold(self, log: LogUnit, parts: LogParts[Block]) -> Iterator[Block]:
@@ -118,28 +119,29 @@ def dumped_rows(
 
 
 def blocks_of_chunks(
-    items: Iterable[LogChunk | Finding], location: Location, terms: DumpTerms
+    items: Iterable[LogChunk | Finding], log: LogUnit, terms: DumpTerms
 ) -> Iterator[RowBlock | Finding]:
     """Rows of a log's chunks, and findings."""
     for item in items:
         if isinstance(item, Finding):
             yield item
         elif terms.records:
-            yield from _record_blocks(item, terms.selection, terms.limits)
+            yield from _record_blocks(item, log.log_start_offset, terms)
         elif item.selected.any():
             table = item.chunk.table
-            yield batch_block(table if item.selected.all() else table.rows(item.selected), location)
+            yield batch_block(table if item.selected.all() else table.rows(item.selected), log.location)
 
 
-def _record_blocks(item: LogChunk, selection: Selection, limits: Limits) -> Iterator[RowBlock | Finding]:
-    for table in record_tables(item.chunk, which=item.readable, limits=limits, location=item.location):
+def _record_blocks(item: LogChunk, log_start_offset: int | None, terms: DumpTerms) -> Iterator[RowBlock | Finding]:
+    schema, selection = record_schema(terms.extra_columns), terms.selection
+    for table in record_tables(item.chunk, which=item.readable, limits=terms.limits, location=item.location):
         for problem in table.problems:
             yield finding_of(problem.error, item.location)
         kept = table
         if not selection.is_everything:
             kept = table.rows(np.flatnonzero(selection.records(table) & (table.offset >= item.least_offset)))
         if len(kept):
-            yield record_block(kept, item.location)
+            yield record_block(kept, item.location, schema, log_start_offset)
 
 
 def decoded(blocks: Iterator[RowBlock | Finding], terms: DumpTerms) -> Iterator[RowBlock | Finding]:
@@ -161,4 +163,4 @@ def _control_apart(block: RowBlock | Finding) -> Iterator[RowBlock | Finding]:
         return
     edges = [0, *(np.flatnonzero(is_control[1:] != is_control[:-1]) + 1).tolist(), len(records)]
     for start, stop in pairwise(edges):
-        yield record_block(records.rows(slice(start, stop)), block.location)
+        yield block.of_records(records.rows(slice(start, stop)))

@@ -9,7 +9,7 @@ from itertools import groupby
 
 from format.findings import Finding
 from format.node.target import Target
-from format.rows.record_rows import RowBlock, batch_block, record_block
+from format.rows.record_rows import RowBlock, batch_block
 from format.scan.drivers import scan_logs
 from format.scan.protocol import LogUnit
 from format.verbs.dump.dump import DumpScan, DumpTerms, decoded
@@ -64,7 +64,7 @@ def _length(block: RowBlock) -> int:
 def _without_first(block: RowBlock, count: int) -> RowBlock:
     location = block.location
     if location is not None and block.records is not None:
-        return record_block(block.records.rows(slice(count, None)), location)
+        return block.of_records(block.records.rows(slice(count, None)))
     if location is not None and block.batches is not None:
         return batch_block(block.batches.rows(slice(count, None)), location)
     return block

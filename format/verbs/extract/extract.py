@@ -164,6 +164,7 @@ def _on(
         terms.limits,
         terms.records_per_file,
         terms.bytes_per_file,
+        terms.extra_columns,
     )
     try:
         for item in cluster.results(scan, units, terms.advance):

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 #: Columns that are not in a Parquet file, because the names of its directories hold them.
 PARTITION_COLUMNS = ("topic", "partition")
-PARQUET_COLUMNS = tuple(name for name in RECORD.names if name not in PARTITION_COLUMNS)
 _ROW_GROUP_BYTES = 32 * MIB
 _PORTION_ROWS = 512
 _PORTION_BYTES = MIB // 4
@@ -108,6 +107,10 @@ class FileFormat(Protocol):
     def open(self, publication: Writes, file: ExtractedFile) -> RecordFile: ...
 
 
+def _parquet_columns(schema: RowSchema) -> tuple[str, ...]:
+    return tuple(name for name in schema.names if name not in PARTITION_COLUMNS)
+
+
 # -- text ----------------------------------------------------------------------------------------------------
 
 
@@ -124,6 +127,7 @@ class TextFormat:
     suffix: str
     open_writer: Callable[[NewFile], RowWriter]
     portion_bytes: int = _PORTION_BYTES
+    schema: RowSchema = RECORD
 
     def portions(self, block: RowBlock) -> Iterator[Sequence[Row]]:
         part: list[Row] = []
@@ -141,19 +145,26 @@ class TextFormat:
         return portion[:records], portion[records:]
 
     def open(self, publication: Writes, file: ExtractedFile) -> RecordFile:
-        return TextFile(publication, file, self.open_writer)
+        return TextFile(publication, file, self.open_writer, self.schema)
 
 
 class TextFile:
     """A text file. The publication reads it back when it is finished, and compares its SHA-256."""
 
-    def __init__(self, publication: Writes, file: ExtractedFile, open_writer: Callable[[NewFile], RowWriter]) -> None:
+    def __init__(
+        self,
+        publication: Writes,
+        file: ExtractedFile,
+        open_writer: Callable[[NewFile], RowWriter],
+        schema: RowSchema = RECORD,
+    ) -> None:
         self.file = file
+        self.schema = schema
         self.new_file = publication.create(file.path)
         self.writer = open_writer(self.new_file)
 
     def write(self, portion: Portion) -> None:
-        self.writer.write(RECORD, portion)
+        self.writer.write(self.schema, portion)
         self.file.count(len(portion), portion[0][_OFFSET], portion[-1][_OFFSET])
 
     @property
@@ -177,24 +188,23 @@ class ParquetFormat:
 
     suffix: str = "parquet"
     row_group_bytes: int = _ROW_GROUP_BYTES
+    schema: RowSchema = RECORD
 
     def portions(self, block: RowBlock) -> Iterator[pa.RecordBatch]:
-        from format.rows.arrow_columns import BATCH_BYTES, record_batches_of
+        from format.rows.arrow_columns import BATCH_BYTES, block_batches
 
-        if block.records is None or block.location is None:
-            raise ValueError("the block has rows without columns behind them")
-        batch_bytes = min(BATCH_BYTES, self.row_group_bytes)
-        yield from record_batches_of(block.records, block.location, PARQUET_COLUMNS, batch_bytes=batch_bytes)
+        columns = _parquet_columns(self.schema)
+        yield from block_batches(block, columns, batch_bytes=min(BATCH_BYTES, self.row_group_bytes))
 
     def split(self, portion: pa.RecordBatch, records: int) -> tuple[pa.RecordBatch, pa.RecordBatch]:
         return portion.slice(0, records), portion.slice(records)
 
     def open(self, publication: Writes, file: ExtractedFile) -> RecordFile:
-        return _ParquetFile(publication, file, self.row_group_bytes)
+        return _ParquetFile(publication, file, self)
 
 
 class _ParquetFile:
-    def __init__(self, publication: Writes, file: ExtractedFile, row_group_bytes: int) -> None:
+    def __init__(self, publication: Writes, file: ExtractedFile, terms: ParquetFormat) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq
 
@@ -206,17 +216,18 @@ class _ParquetFile:
         self._new = publication.create(file.path)
         marks = {name: str(getattr(file, name)) for name in PARTITION_COLUMNS if getattr(file, name) is not None}
         metadata = {f"kafkalog.{name}": value for name, value in marks.items()}
-        self._schema = arrow_schema(RECORD, PARQUET_COLUMNS).with_metadata(metadata)
+        columns = _parquet_columns(terms.schema)
+        self._schema = arrow_schema(terms.schema, columns).with_metadata(metadata)
         self._sink = _Sink(self._new)
         self._writer = pq.ParquetWriter(
             pa.PythonFile(self._sink, mode="w"),
             self._schema,
             compression="zstd",
-            use_dictionary=[name for name in PARQUET_COLUMNS if name not in _PLAIN_COLUMNS],
+            use_dictionary=[name for name in columns if name not in _PLAIN_COLUMNS],
             column_encoding=dict.fromkeys(_DELTA_COLUMNS, "DELTA_BINARY_PACKED"),
         )
         self._digest = ColumnsDigest()
-        self._row_group_bytes = row_group_bytes
+        self._row_group_bytes = terms.row_group_bytes
         self._pending: list[pa.RecordBatch] = []
         self._pending_bytes = 0
 

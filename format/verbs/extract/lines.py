@@ -10,12 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from format.columns import RECORD
+from format.columns import RowSchema
 from format.limits import MIB
-from format.location import Location
 from format.log.record_table import RecordTable
 from format.rewriting.publishing.new_file import NewFile
-from format.rows.record_rows import RowBlock, record_block
+from format.rows.record_rows import RowBlock
 from format.rows.row_text import LineStyle, RowText
 from format.value_class import value_class
 from format.verbs.extract.files import ExtractedFile, RowWriter, TextFile, Writes
@@ -30,14 +29,19 @@ _ROOM_BYTES = 4 * MIB
 class RecordsOfLog:
     """Some records of one log on their way into a file."""
 
-    records: RecordTable
-    location: Location
+    block: RowBlock
+
+    @property
+    def records(self) -> RecordTable:
+        if self.block.records is None:
+            raise ValueError("the block has rows without columns behind them")
+        return self.block.records
 
     def __len__(self) -> int:
         return len(self.records)
 
     def part(self, first: int, end: int) -> RecordsOfLog:
-        return RecordsOfLog(self.records.rows(slice(first, end)), self.location)
+        return RecordsOfLog(self.block.of_records(self.records.rows(slice(first, end))))
 
 
 class _RecordsFormat:
@@ -53,7 +57,7 @@ class _RecordsFormat:
     def portions(self, block: RowBlock) -> Iterator[RecordsOfLog]:
         if block.records is None or block.location is None:
             raise ValueError("the block has rows without columns behind them")
-        whole = RecordsOfLog(block.records, block.location)
+        whole = RecordsOfLog(block)
         if self._portion_bytes is None:
             yield whole
             return
@@ -120,13 +124,16 @@ class LinesFile(_RecordsFile):
         self._room = room
 
     def _write_lines(self, portion: RecordsOfLog) -> None:
-        row = 0
-        for lines in self._text.record_lines(portion.records, portion.location, lambda: self._room):
+        row, block = 0, portion.block
+        if block.location is None:
+            raise ValueError("the block has rows without columns behind them")
+        for lines in self._text.record_lines(
+            portion.records, block.location, lambda: self._room, block.schema, block.log_start_offset
+        ):
             if lines.length:
                 self.new_file.write(bytes(self._room[: lines.length]))
             else:
-                one = record_block(portion.records.rows(slice(row, row + 1)), portion.location)
-                self.writer.write(RECORD, one.rows)
+                self.writer.write(block.schema, block.of_records(portion.records.rows(slice(row, row + 1))).rows)
             row += lines.row_count
 
 
@@ -137,12 +144,13 @@ class CsvFormat(_RecordsFormat):
         self,
         open_writer: Callable[[NewFile], RowWriter],
         writers: Sequence[Callable[[Any], str]],
+        schema: RowSchema,
         portion_bytes: int | None = None,
     ) -> None:
         from format.rows.arrow_csv import CsvLines
 
         super().__init__("csv", open_writer, portion_bytes)
-        self._lines = CsvLines(writers)
+        self._lines = CsvLines(writers, schema)
 
     def open(self, publication: Writes, file: ExtractedFile) -> CsvFile:
         return CsvFile(publication, file, self._open_writer, self._lines)
@@ -165,6 +173,6 @@ class CsvFile(_RecordsFile):
     def _write_lines(self, portion: RecordsOfLog) -> None:
         if not self._has_header:
             self._has_header = True
-            self.writer.write(RECORD, ())
-        for lines in self._lines.lines(portion.records, portion.location):
+            self.writer.write(portion.block.schema, ())
+        for lines in self._lines.lines(portion.block):
             self.new_file.write(lines)

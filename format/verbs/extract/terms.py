@@ -40,6 +40,7 @@ class Extraction:
     limits: Limits = DEFAULT_LIMITS
     records_per_file: int | None = None
     bytes_per_file: int | None = None
+    extra_columns: frozenset[str] = frozenset()
     advance: Advance = no_progress
     left_out: list[str] = field(default_factory=list)
     unread: list[Finding] = field(default_factory=list)

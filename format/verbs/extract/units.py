@@ -44,7 +44,7 @@ def extract_unit(
 ) -> Iterator[Finding | ExtractedFile | PartitionDone]:
     """Write the records of a unit; yields files and findings, and its end. Raises OutputError."""
     files = _PartitionFiles(unit, publication, terms)
-    asked = DumpTerms(records=True, selection=terms.selection, limits=terms.limits)
+    asked = DumpTerms(records=True, selection=terms.selection, limits=terms.limits, extra_columns=terms.extra_columns)
     try:
         for source in unit.sources:
             for item in dumped_rows(source.path, asked, kind=source.kind, advance=terms.advance):
@@ -70,6 +70,7 @@ class ExtractScan:
     limits: Limits = DEFAULT_LIMITS
     records_per_file: int | None = None
     bytes_per_file: int | None = None
+    extra_columns: frozenset[str] = frozenset()
 
     @property
     def walk(self) -> None:
@@ -97,6 +98,7 @@ class ExtractScan:
             self.limits,
             self.records_per_file,
             self.bytes_per_file,
+            self.extra_columns,
         )
         task = os.urandom(8).hex()
         written = _TaskFiles(self.directory, self.tasks / task)

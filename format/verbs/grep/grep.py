@@ -162,6 +162,26 @@ def _chunk(item: LogChunk, criteria: Criteria, limits: Limits) -> Iterator[Found
             yield FoundRecords(item.location, found, None if criteria.is_inverted else hits)
 
 
+def are_found(table: RecordTable, criteria: Criteria) -> NDArray[np.bool_]:
+    """Which records of a table match; the selection is not looked at."""
+    keep = np.ones(len(table), bool)
+    if criteria.producer_id is not None:
+        keep &= table.batches.producer_id[table.batch] == criteria.producer_id
+    if criteria.producer_epoch is not None:
+        keep &= table.batches.producer_epoch[table.batch] == criteria.producer_epoch
+    if criteria.tombstones:
+        keep &= table.value_length < 0
+    candidates = np.flatnonzero(keep)
+    some = table.rows(candidates)
+    hits = _hits(some, criteria)
+    found = np.zeros(len(table), bool)
+    if hits is None:
+        found[candidates] = True
+    else:
+        found[candidates[_others(some, hits) if criteria.is_inverted else hits.row]] = True
+    return found
+
+
 def _batches(item: LogChunk, criteria: Criteria) -> NDArray[np.bool_]:
     """The batches that may hold a match; no others are decompressed."""
     batches = item.chunk.table

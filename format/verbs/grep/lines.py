@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from format.columns import record_schema
 from format.findings import Finding
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.limits import DEFAULT_LIMITS, Limits
@@ -43,6 +44,7 @@ class Search:
     limits: Limits = DEFAULT_LIMITS
     jobs: int = 1
     advance: Advance = no_progress  # takes the bytes of the logs as they are done
+    extra_columns: frozenset[str] = frozenset()  # of EXTRA_RECORD_COLUMNS
 
 
 Found = LineBlock | FoundRows | Finding
@@ -55,7 +57,7 @@ def found_lines(paths: Iterable[Path | Target], search: Search, *, kind: Kind | 
     line. Raises InputError for a path that does not belong to Kafka or holds no records, and WorkerDied.
     """
     text = None if search.style is None or not KERNEL_IS_COMPILED else RowText(search.style)
-    scan = GrepLines(GrepScan(search.criteria, search.limits), text)
+    scan = GrepLines(GrepScan(search.criteria, search.limits), text, search.extra_columns)
     for path in paths:
         logs = logs_to_search(path, search.criteria, kind)
         yield from scan_logs(scan, logs, jobs=search.jobs, advance=search.advance)
@@ -77,6 +79,7 @@ class GrepLines:
 
     grep: GrepScan
     text: RowText | None
+    extra_columns: frozenset[str] = frozenset()
 
     @property
     def needs(self) -> Needs:
@@ -87,9 +90,9 @@ class GrepLines:
         found = self.grep.parts(opened)
         if self.text is None:
             for item in found:
-                yield item if isinstance(item, Finding) else _rows(item)
+                yield item if isinstance(item, Finding) else self._rows(item, opened.log)
             return
-        blocks = (item if isinstance(item, Finding) else record_block(item.records, item.location) for item in found)
+        blocks = (item if isinstance(item, Finding) else self._block(item, opened.log) for item in found)
         for block in in_lines(blocks, self.text, opened.room):
             yield _as_rows(block) if isinstance(block, RowBlock) else block
 
@@ -97,9 +100,11 @@ class GrepLines:
         """The same."""
         return parts
 
+    def _rows(self, found: FoundRecords, log: LogUnit) -> FoundRows:
+        return FoundRows(self._block(found, log).rows, len(found.records), found.hits)
 
-def _rows(found: FoundRecords) -> FoundRows:
-    return FoundRows(record_block(found.records, found.location).rows, len(found.records), found.hits)
+    def _block(self, found: FoundRecords, log: LogUnit) -> RowBlock:
+        return record_block(found.records, found.location, record_schema(self.extra_columns), log.log_start_offset)
 
 
 def _as_rows(block: RowBlock) -> FoundRows:

@@ -22,6 +22,7 @@ import pytest
 from format.checks.batch_headers import check_batch_headers
 from format.checks.record_contents import RecordCheck
 from format.codecs.checksums import crc32_of, crc32c_of, crc_tables
+from format.columns import RECORD, record_schema
 from format.errors import KafkaLogError, UnsupportedError
 from format.findings import Finding
 from format.io.source import BytesSource
@@ -122,7 +123,9 @@ def lines_of(chunk: BatchChunk, tables: list[RecordTable]) -> list[bytes]:
         if have_last_offsets(chunk.table):
             found += [bytes(buffer[: each.length]) for each in text.batch_lines(chunk.table, WHERE, lambda: buffer)]
         for table in tables:
-            found += [bytes(buffer[: each.length]) for each in text.record_lines(table, WHERE, lambda: buffer)]
+            for schema, start in ((RECORD, None), (record_schema(frozenset(("path", "is_below_log_start"))), 4)):
+                made = text.record_lines(table, WHERE, lambda: buffer, schema, start)
+                found += [bytes(buffer[: each.length]) for each in made]
     return found
 
 

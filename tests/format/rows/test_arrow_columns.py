@@ -10,7 +10,7 @@ import pytest
 
 pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kafkalog[spark]'")
 
-from format.columns import BATCH, FINDING, RECORD, SCHEMAS  # noqa: E402
+from format.columns import BATCH, FINDING, RECORD, SCHEMAS, record_schema  # noqa: E402
 from format.findings import finding  # noqa: E402
 from format.io.source import BytesSource, FileSource  # noqa: E402
 from format.location import Location  # noqa: E402
@@ -19,7 +19,7 @@ from format.log.record_table import RecordTable  # noqa: E402
 from format.log.walker import batch_chunks  # noqa: E402
 from format.node.file_location import location_of_file  # noqa: E402
 from format.rows import arrow_columns  # noqa: E402
-from format.rows.record_rows import batch_rows, record_rows  # noqa: E402
+from format.rows.record_rows import batch_rows, record_block, record_rows  # noqa: E402
 from tests.building import batch, wrapper  # noqa: E402
 from tests.corpora import Corpus  # noqa: E402
 
@@ -51,6 +51,10 @@ def test_every_record_and_batch_of_every_corpus_is_the_same_as_a_row(corpus: Cor
                     batch_rows(chunk.table, location)
                 )
                 for table in record_tables(chunk):
+                    wide = record_schema(frozenset(("path", "is_below_log_start")))
+                    block = record_block(table, location, wide, int(table.offset[0]) + 1)
+                    parts = list(arrow_columns.block_batches(block, wide.names, batch_bytes=10_000))
+                    assert [row for part in parts for row in _rows(part)] == list(block.rows)
                     parts = list(arrow_columns.record_batches_of(table, location, batch_bytes=10_000))
                     assert [row for part in parts for row in _rows(part)] == list(record_rows(table, location))
                     seen += len(table)

@@ -40,7 +40,7 @@ def check(log: bytes) -> int:
             renderer = CsvRenderer(of_rows, RECORD, pytest.fail)  # type: ignore[arg-type]
             renderer.write(RECORD, record_block(table, PLACE).rows)
             expected = of_rows.getvalue().partition(b"\n")[2]
-            assert b"".join(map(bytes, made.lines(table, PLACE))) == expected
+            assert b"".join(map(bytes, made.lines(record_block(table, PLACE)))) == expected
             count += len(table)
     return count
 

@@ -288,7 +288,7 @@ def test_a_full_disk(
             raise OutputError("no space left")
         return real(file, content)
 
-    file_format = _file_format(suffix, None)
+    file_format = _file_format(suffix, None, RECORD)
     if suffix == "parquet":
         file_format = ParquetFormat(row_group_bytes=100)
     sources = extract_sources([partition_of(tmp_path)], [])

@@ -219,3 +219,34 @@ def test_in_a_process_of_its_own(data_dir: Path, run_kafkalog: Callable[..., Run
     run = run_kafkalog("grep", "orders", "--in", "key", *JSON, log_dir).check(0)
     assert {row["topic"] for row in run.rows("record")} == {"__consumer_offsets"}
     assert "EXIT STATUS" in run_kafkalog("grep", "--help").check(0).stdout
+
+
+def test_records_around_a_match(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    partition = partition_of(tmp_path)
+    before, around, refused = run_kafkalog_many(
+        [
+            ("grep", "-B", "1", "Banana", partition, "--with", "path", *JSON),
+            ("grep", "-C", "5", "Banana", partition, *JSON),
+            ("grep", "-C", "1", "--count", "e", partition),
+        ]
+    )
+    assert [(row["offset"], row["is_match"]) for row in before.rows("record")] == [(0, False), (1, True)]
+    assert {row["path"] for row in before.rows("record")} == {str(partition / f"{0:020d}.log")}
+    assert offsets(around) == [0, 1, 2]
+    refused.check(2)
+
+
+def test_records_below_the_log_start(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    partition = partition_of(tmp_path)
+    (tmp_path / "meta.properties").write_text("version=1\n")
+    (tmp_path / "log-start-offset-checkpoint").write_text("0\n1\norders 0 4\n")
+    marked, left_out, lone = run_kafkalog_many(
+        [
+            ("grep", "--all", "--with", "is_below_log_start", partition, *JSON),
+            ("grep", "--all", "--from-log-start", partition, *JSON),
+            ("dump", "--records", "--from-log-start", partition / f"{3:020d}.log", *JSON),
+        ]
+    )
+    assert [row["is_below_log_start"] for row in marked.rows("record")] == [True] * 4 + [False] * 2
+    assert offsets(left_out) == [4, 5]
+    assert offsets(lone) == [4, 5]
