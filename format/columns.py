@@ -221,6 +221,7 @@ FINDING = RowSchema(
         Column("actual", "any", "what is there"),
         Column("next_step", "string", "what to do about it"),
         Column("lost_offsets", "any", "[first, last] of the offsets that cannot be read, null for none"),
+        Column("caused_by", "any", "code, path, position and offset of the finding that this one follows from, null for none"),
     ),
 )
 STEP = RowSchema(

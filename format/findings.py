@@ -49,8 +49,31 @@ class FindingCode:
 
 
 @value_class
+class Cause:
+    """The finding that another one follows from: its code and its place."""
+
+    code: str
+    path: str
+    position: int | None = None
+    offset: int | None = None
+
+    @classmethod
+    def of(cls, found: Finding) -> Cause:
+        """A finding as the cause of another one."""
+        where = found.location
+        return cls(found.code, where.path, where.position, where.offset)
+
+    def as_json(self) -> dict[str, Any]:
+        """The cause as the value of the column ``caused_by``."""
+        return {"code": self.code, "path": self.path, "position": self.position, "offset": self.offset}
+
+
+@value_class
 class Finding:
-    """One thing that a check saw; ``lost_offsets`` is the inclusive range that cannot be read, if any."""
+    """One thing that a check saw; ``lost_offsets`` is the inclusive range that cannot be read, if any.
+
+    ``caused_by`` is set where it follows from other damage that is a finding of its own.
+    """
 
     code: str
     severity: Severity
@@ -61,6 +84,7 @@ class Finding:
     actual: Any = None
     next_step: str = ""
     lost_offsets: tuple[int, int] | None = None
+    caused_by: Cause | None = None
 
     @property
     def is_incomplete(self) -> bool:
@@ -78,6 +102,7 @@ def finding(
     actual: Any = None,
     next_step: str | None = None,
     lost_offsets: tuple[int, int] | None = None,
+    caused_by: Cause | None = None,
 ) -> Finding:
     """A Finding whose severity and next step come from the table unless given; KeyError for an unknown code."""
     entry = FINDING_CODES[code]
@@ -91,6 +116,7 @@ def finding(
         actual=actual,
         next_step=entry.next_step if next_step is None else next_step,
         lost_offsets=lost_offsets,
+        caused_by=caused_by,
     )
 
 

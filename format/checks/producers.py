@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from format.checks.causes import CauseAccount
 from format.checks.offset_chain import OffsetChain
 from format.findings import Certainty, Finding, finding
 from format.location import Location
@@ -12,11 +13,13 @@ from format.state.producers import ProducerState
 from format.timestamps import iso_time
 
 
-def check_producer_events(events: Iterable[ProducerEvent], location: Location, chain: OffsetChain) -> Iterator[Finding]:
+def check_producer_events(
+    events: Iterable[ProducerEvent], location: Location, chain: OffsetChain, causes: CauseAccount
+) -> Iterator[Finding]:
     """Findings for the events of one log file, whose batches the chain of offsets has just been fed.
 
     Compaction removes batches, so a compacted log's sequences may have gaps. Where offsets have one too, that one is
-    reported.
+    reported. A gap of sequences where damage lost offsets since the producer's last batch names that damage.
     """
     for event in events:
         if isinstance(event, ProducerEpochFell):
@@ -32,6 +35,7 @@ def check_producer_events(events: Iterable[ProducerEvent], location: Location, c
             offset = event.place.offset
             if event.is_gap and (chain.may_be_compacted(offset) or chain.has_gap(event.previous_offset, offset)):
                 continue
+            cause = causes.between(event.previous_offset, offset) if event.is_gap else None
             yield finding(
                 "sequence-gap" if event.is_gap else "sequence-duplicate",
                 event.place.location(location),
@@ -44,6 +48,8 @@ def check_producer_events(events: Iterable[ProducerEvent], location: Location, c
                 certainty=Certainty.LIKELY,
                 expected=event.expected_sequence,
                 actual=event.base_sequence,
+                next_step=None if cause is None else "None of its own: see the damage that it follows from.",
+                caused_by=cause,
             )
         elif isinstance(event, MarkerOrphaned):
             yield finding(

@@ -250,7 +250,7 @@ def batch_table_batch(table: BatchTable, location: Location) -> pa.RecordBatch:
 
 
 def findings_batch(findings: Iterable[Finding]) -> pa.RecordBatch:
-    """Findings as columns.FINDING; ``expected``, ``actual`` and ``lost_offsets`` are JSON text."""
+    """Findings as columns.FINDING; ``expected``, ``actual``, ``lost_offsets`` and ``caused_by`` are JSON text."""
     return rows_batch(FINDING, [finding_row(each) for each in findings])
 
 

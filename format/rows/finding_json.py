@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from format.findings import Certainty, Finding, Severity
+from format.findings import Cause, Certainty, Finding, Severity
 from format.location import Location
 
 
@@ -27,13 +27,14 @@ def finding_as_json(found: Finding) -> dict[str, Any]:
         "actual": found.actual,
         "next_step": found.next_step,
         "lost_offsets": None if found.lost_offsets is None else list(found.lost_offsets),
+        "caused_by": None if found.caused_by is None else found.caused_by.as_json(),
     }
     return {name: value for name, value in values.items() if value is not None}
 
 
 def finding_from_json(values: dict[str, Any]) -> Finding:
     """The finding that ``finding_as_json`` made these values from."""
-    lost = values.get("lost_offsets")
+    lost, cause = values.get("lost_offsets"), values.get("caused_by")
     return Finding(
         code=values["code"],
         severity=Severity[values["severity"].upper()],
@@ -52,4 +53,5 @@ def finding_from_json(values: dict[str, Any]) -> Finding:
         actual=values.get("actual"),
         next_step=values.get("next_step", ""),
         lost_offsets=None if lost is None else (lost[0], lost[1]),
+        caused_by=None if cause is None else Cause(**cause),
     )

@@ -26,4 +26,5 @@ def finding_row(finding: Finding) -> tuple[Any, ...]:
         finding.actual,
         finding.next_step,
         None if finding.lost_offsets is None else list(finding.lost_offsets),
+        None if finding.caused_by is None else finding.caused_by.as_json(),
     )

@@ -1,4 +1,4 @@
-"""Findings on a terminal: one paragraph each, informational ones grouped, what to do at the end.
+"""Findings on a terminal: a paragraph each for the first of a kind, the others gathered, what to do at the end.
 
 A table of them would be too wide to read. The other formats have every finding as a row.
 """
@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from format.columns import FINDING
@@ -18,68 +18,130 @@ _AT = {name: number for number, name in enumerate(FINDING.names)}
 _INDENT = " " * 9
 _STYLES = {"fatal": "1;31", "error": "31", "warning": "33", "info": "36"}
 _LEAST_WIDTH, _MOST_WIDTH = 60, 110
+#: Of each code so many findings are shown in full, informational ones at the end; the others are gathered by file.
+_IN_FULL = 3
+_IN_FULL_INFO = 1
+_MOST_FILES = 3
 
 
 @dataclass(slots=True)
-class _Group:
-    """Informational findings of one code: how many, and the first of them."""
+class _InFile:
+    """The gathered findings of one code in one file."""
 
-    count: int
-    path: str
-    message: str
+    count: int = 0
+    first_offset: int | None = None
+    last_offset: int | None = None
+    lost_count: int = 0
+
+    def add(self, row: tuple[Any, ...]) -> None:
+        self.count += 1
+        offset = row[_AT["offset"]]
+        if offset is not None:
+            self.first_offset = offset if self.first_offset is None else min(self.first_offset, offset)
+            self.last_offset = offset if self.last_offset is None else max(self.last_offset, offset)
+        self.lost_count += _lost_count(row)
+
+    @property
+    def words(self) -> str:
+        words = f"{self.count:,}"
+        if self.first_offset is not None:
+            is_one = self.first_offset == self.last_offset
+            words += (
+                f", offset {self.first_offset}" if is_one else f", offsets {self.first_offset} to {self.last_offset}"
+            )
+        if self.lost_count:
+            words += f", {self.lost_count:,} lost"
+        return words
+
+
+@dataclass(slots=True)
+class _Kind:
+    """The findings of one code and severity: those in full, and the others by file."""
+
+    severity: str
+    count: int = 0
+    paragraphs: list[str] = field(default_factory=list)  # held back until the end
+    gathered: dict[str, _InFile] = field(default_factory=dict)
+    next_steps: dict[str, None] = field(default_factory=dict)  # in order
 
 
 class FindingList:
-    """Paragraphs for findings as they come; ``closing`` gives the grouped ones and the next steps."""
+    """Paragraphs for findings as they come; ``closing`` gives the gathered ones and the next steps."""
 
     def __init__(self, terminal_width: int | None, *, is_coloured: bool) -> None:
         self._width = max(_LEAST_WIDTH, min(_MOST_WIDTH, terminal_width or _MOST_WIDTH))
         self._is_coloured = is_coloured
-        self._groups: dict[str, _Group] = {}
-        self._next_steps: dict[str, dict[str, None]] = {}  # the next steps of each code, in order
+        self._kinds: dict[tuple[str, str], _Kind] = {}
 
     def paragraphs(self, row: tuple[Any, ...]) -> str:
-        """The paragraph of one finding; empty for an informational one, which is grouped."""
-        code, severity, path, message = (
-            printable(str(row[_AT[name]])) for name in ("code", "severity", "path", "message")
-        )
-        if severity == "info":
-            group = self._groups.setdefault(code, _Group(0, path, message))
-            group.count += 1
+        """The paragraph of a finding if it is among the first of its kind; empty for others and informational ones."""
+        code, severity, path = (printable(str(row[_AT[name]])) for name in ("code", "severity", "path"))
+        kind = self._kinds.setdefault((code, severity), _Kind(severity))
+        kind.count += 1
+        if row[_AT["caused_by"]] is None:
+            kind.next_steps[printable(str(row[_AT["next_step"]]))] = None
+        is_info = severity == "info"
+        if kind.count > (_IN_FULL_INFO if is_info else _IN_FULL):
+            kind.gathered.setdefault(path, _InFile()).add(row)
             return ""
-        self._next_steps.setdefault(code, {})[printable(str(row[_AT["next_step"]]))] = None
-        head = f"{self._styled(f'{severity:<7}', severity)}  {code}"
+        paragraph = self._paragraph(row, code, severity, path)
+        if is_info:
+            kind.paragraphs.append(paragraph)
+            return ""
+        return paragraph
+
+    def _paragraph(self, row: tuple[Any, ...], code: str, severity: str, path: str) -> str:
         place = _place(row)
-        lines = [head + (f"  {place}" if place else ""), _INDENT + path, *self._folded(message, _INDENT)]
+        lines = [
+            self._head(code, severity) + (f"  {place}" if place else ""),
+            _INDENT + path,
+            *self._folded(printable(str(row[_AT["message"]])), _INDENT),
+        ]
+        cause = row[_AT["caused_by"]]
+        if cause is not None:
+            lines += self._folded(f"Follows from {_named(cause)}.", _INDENT)
         return "\n".join(lines) + "\n\n"
 
     def closing(self) -> str:
-        """The informational findings by code, then what each shown code means for a broker and what to do."""
+        """The gathered findings by code, then what each code means for a broker and what to do."""
         return "".join(self._closing())
 
     def _closing(self) -> Iterator[str]:
-        for code, group in self._groups.items():
-            head = f"{self._styled('info   ', 'info')}  {code}"
-            if group.count == 1:
-                lines = [head, _INDENT + group.path, *self._folded(group.message, _INDENT)]
-            else:
-                lines = [
-                    f"{head}  {group.count} times, the first:",
-                    _INDENT + group.path,
-                    *self._folded(group.message, _INDENT),
-                ]
-            yield "\n".join(lines) + "\n\n"
-        if not self._next_steps:
+        for is_info in (False, True):
+            for (code, severity), kind in self._kinds.items():
+                if (severity == "info") is is_info:
+                    yield from kind.paragraphs
+                    if kind.gathered:
+                        yield self._gathered(code, kind)
+        shown = [(code, kind) for (code, _severity), kind in self._kinds.items() if kind.next_steps]
+        if not shown:
             return
         yield "What a broker does, and what to do next\n"
-        for code, next_steps in self._next_steps.items():
+        done: set[str] = set()
+        for code, _kind in shown:
             entry = FINDING_CODES.get(code)
-            if entry is None:
+            if entry is None or code in done:
                 continue
+            done.add(code)
             yield f"  {code}\n"
             yield "\n".join(self._folded(f"A broker: {entry.broker}", "    ")) + "\n"
-            for next_step in filter(None, next_steps):
-                yield "\n".join(self._folded(f"Next: {next_step}", "    ")) + "\n"
+            for next_step in dict.fromkeys(step for name, kind in shown if name == code for step in kind.next_steps):
+                if next_step:
+                    yield "\n".join(self._folded(f"Next: {next_step}", "    ")) + "\n"
+
+    def _gathered(self, code: str, kind: _Kind) -> str:
+        count = sum(each.count for each in kind.gathered.values())
+        lines = [f"{self._head(code, kind.severity)}  {count:,} more; each of them is in --format text and jsonl"]
+        for path, each in list(kind.gathered.items())[:_MOST_FILES]:
+            lines.append(f"{_INDENT}{path}: {each.words}")
+        rest = list(kind.gathered.values())[_MOST_FILES:]
+        if rest:
+            others = "another place" if len(rest) == 1 else f"{len(rest):,} other places"
+            lines.append(f"{_INDENT}{sum(each.count for each in rest):,} in {others}")
+        return "\n".join(lines) + "\n\n"
+
+    def _head(self, code: str, severity: str) -> str:
+        return f"{self._styled(f'{severity:<7}', severity)}  {code}"
 
     def _folded(self, text: str, indent: str) -> list[str]:
         return textwrap.wrap(
@@ -88,6 +150,21 @@ class FindingList:
 
     def _styled(self, text: str, severity: str) -> str:
         return f"\x1b[{_STYLES.get(severity, '0')}m{text}\x1b[0m" if self._is_coloured else text
+
+
+def _named(cause: dict[str, Any]) -> str:
+    """The cause of a finding in words."""
+    words = str(cause["code"])
+    if cause["offset"] is not None:
+        words += f" at offset {cause['offset']}"
+    elif cause["position"] is not None:
+        words += f" at position {cause['position']}"
+    return words
+
+
+def _lost_count(row: tuple[Any, ...]) -> int:
+    lost = row[_AT["lost_offsets"]]
+    return int(lost[1]) - int(lost[0]) + 1 if isinstance(lost, list) and len(lost) == 2 else 0
 
 
 def _place(row: tuple[Any, ...]) -> str:

@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 
 from format import layout
+from format.checks.causes import CauseAccount
 from format.checks.leader_epochs import LeaderEpochCheck
 from format.checks.log_dir_files import check_partition_checkpoints
 from format.checks.losses import LossAccount
@@ -80,6 +81,7 @@ class _PartitionRun:
             partition.location(partition.leader_epoch_checkpoint),
             terms.limits,
         )
+        self.causes = CauseAccount()
         self.log_is_whole = True
         self.end_is_known = True  # whether the last log could be read to its end
 
@@ -91,6 +93,7 @@ class _PartitionRun:
             next_segment = None if is_last else segments[number + 1]
             is_told = False
             for each in self._segment(segment, None if next_segment is None else next_segment.base_offset):
+                self.causes.note(each)
                 if each.code != "offset-out-of-segment" or not _is_gone(next_segment):
                     yield each
                 elif not is_told:
@@ -226,7 +229,7 @@ class _PartitionRun:
             part, its_markers = _part(table, markers, first, boundary)
             events = self.producers.feed(part, its_markers)
             self.transactions.add(events)
-            yield from check_producer_events(events, location, self.chain)
+            yield from check_producer_events(events, location, self.chain, self.causes)
             first = max(first, boundary)
             if first >= len(table):
                 return

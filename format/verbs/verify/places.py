@@ -94,4 +94,5 @@ def more_like_it(last: Finding, count: int) -> Finding:
         certainty=last.certainty,
         next_step=last.next_step,
         lost_offsets=last.lost_offsets,
+        caused_by=last.caused_by,
     )
