@@ -272,6 +272,7 @@ OFFSET_CHECKPOINTS = (
 LOG_DIR_FILES = (*OFFSET_CHECKPOINTS, META_PROPERTIES, CLEAN_SHUTDOWN, LOCK, BOOTSTRAP_CHECKPOINT)
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
+CONSUMER_OFFSETS_TOPIC = "__consumer_offsets"
 #: Kafka's own topics begin so.
 INTERNAL_TOPIC_PREFIX = "__"
 #: Where a broker with tiered storage keeps indexes that it fetched (storage RemoteIndexCache); no partition.

@@ -11,7 +11,7 @@ from format.files.side_file import problem_findings
 from format.findings import Certainty, Finding, finding, finding_of
 from format.limits import Limits
 from format.location import Location
-from format.state.producers import ProducerState
+from format.state.producers import ProducerEntry, ProducerState
 
 _OF_THE_LAST_BATCH = ("last_sequence", "last_offset", "offset_delta")
 
@@ -52,6 +52,7 @@ def check_producer_snapshot(
                     f"{stored['last_offset']}, but no batch of it is in the log", None, stored["last_offset"],
                 )  # fmt: skip
             continue
+        _read_as_newer(stored, entry)
         wrong = []
         # Of a producer whose batches went with the head of the log, only the marker is left.
         is_headless = entry.last_offset < 0 and (first_offset is None or stored["last_offset"] < first_offset)
@@ -80,6 +81,18 @@ def check_producer_snapshot(
                 location, snapshot_offset, producer_id,
                 "has an open transaction in the log and is not in the snapshot", None, None,
             )  # fmt: skip
+
+
+def _read_as_newer(stored: dict[str, int], entry: ProducerEntry) -> None:
+    """Bring an entry of an old release to what newer ones would have written.
+
+    0.11 takes a marker for a batch of one record; 1.0 to 2.4 leave the timestamp as the last data batch set it (core
+    ProducerStateManager of these releases).
+    """
+    if 0 <= entry.marker_offset == stored["last_offset"] and stored["offset_delta"] == 0:
+        stored["last_offset"], stored["offset_delta"] = entry.last_offset, entry.offset_delta
+    if stored["timestamp"] == entry.data_timestamp:
+        stored["timestamp"] = entry.timestamp
 
 
 def _mismatch(

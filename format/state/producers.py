@@ -31,7 +31,11 @@ Int64Column = NDArray[np.int64]
 
 @dataclass(slots=True)
 class ProducerEntry:
-    """One producer, as a snapshot would hold it; ``coordinator_epoch`` is None until a marker was seen."""
+    """One producer, as a snapshot would hold it; ``coordinator_epoch`` is None until a marker was seen.
+
+    The last two are for snapshots of old releases: the offset of the marker after the last data batch, -1 for none, and
+    the timestamp of the last data batch.
+    """
 
     producer_epoch: int
     last_sequence: int = layout.NO_SEQUENCE
@@ -40,6 +44,8 @@ class ProducerEntry:
     timestamp: int = layout.NO_TIMESTAMP
     coordinator_epoch: int | None = None
     current_txn_first_offset: int | None = None
+    marker_offset: int = field(default=-1, compare=False)
+    data_timestamp: int = field(default=layout.NO_TIMESTAMP, compare=False)
 
 
 _NOTHING_KNOWN = ProducerEntry(layout.NO_PRODUCER_EPOCH)
@@ -47,12 +53,23 @@ _NOTHING_KNOWN = ProducerEntry(layout.NO_PRODUCER_EPOCH)
 
 @dataclass(slots=True)
 class ProducerState:
-    """The state after the batches fed so far."""
+    """The state after the batches fed so far.
 
+    ``checks_sequences`` is false for a log that a group coordinator writes: a broker does not check sequences there
+    (storage ProducerAppendInfo), and the classic coordinator gives every batch the sequence 0 (core
+    GroupMetadataManager).
+    """
+
+    checks_sequences: bool = True
     entries: dict[int, ProducerEntry] = field(default_factory=dict)
     transactions: TransactionState = field(default_factory=TransactionState)
     _highest_epochs: dict[int, int] = field(default_factory=dict)  # producer id -> highest epoch of its batches
     _last_data: dict[int, tuple[int, int]] = field(default_factory=dict)  # producer id -> epoch, last offset of it
+
+    @classmethod
+    def of_topic(cls, topic: str | None) -> ProducerState:
+        """The state at the start of a log of this topic."""
+        return cls(checks_sequences=topic != layout.CONSUMER_OFFSETS_TOPIC)
 
     @classmethod
     def of_snapshot(cls, snapshot: ProducerSnapshot) -> ProducerState:
@@ -114,7 +131,8 @@ class ProducerState:
             producer_id = int(ordered_ids[first])
             rows = order[first:last]
             events += self._epochs_fallen(table, rows, producer_id)
-            events += self._sequences_broken(table, rows, producer_id)
+            if self.checks_sequences:
+                events += self._sequences_broken(table, rows, producer_id)
         self._update(table, order, edges, markers)
         events.sort(key=lambda event: event.place.position)
         return events
@@ -193,7 +211,8 @@ class ProducerState:
                 entry.last_sequence = base_sequence if base_sequence < 0 else (base_sequence + delta) & _SEQUENCE_MASK
                 entry.last_offset = int(table.last_offset[row])
                 entry.offset_delta = delta
-                entry.timestamp = int(table.max_timestamp[row])
+                entry.timestamp = entry.data_timestamp = int(table.max_timestamp[row])
+                entry.marker_offset = -1
             for row in reversed(control.tolist()):
                 marker = markers.get(row)
                 if marker is not None and marker.coordinator_epoch is not None:
@@ -207,6 +226,7 @@ class ProducerState:
                     entry.producer_epoch = int(epochs[-1])
                     entry.last_sequence, entry.last_offset, entry.offset_delta = layout.NO_SEQUENCE, -1, 0
                 entry.timestamp = int(table.max_timestamp[after_data[-1]])
+                entry.marker_offset = int(table.last_offset[after_data[-1]])
             known = self.transactions.open.get(producer_id)
             entry.current_txn_first_offset = None if known is None else known.first_offset
 

@@ -117,8 +117,19 @@ public class Workbench {
         texts(words.get("configs")).forEach((name, value) ->
             changes.add(new AlterConfigOp(new ConfigEntry(name, value), value.isEmpty() ? AlterConfigOp.OpType.DELETE : AlterConfigOp.OpType.SET)));
         ConfigResource resource = new ConfigResource(ConfigResource.Type.TOPIC, words.get("topic").asText());
+        if (words.path("whole").asBoolean(false)) return configureWhole(resource, texts(words.get("configs")));
         admin.incrementalAlterConfigs(Map.of(resource, changes)).all().get();
         Thread.sleep(500);
+        return null;
+    }
+
+    /** For brokers before 2.3: all configs of a topic anew, by a method that clients from 4.0 on lack. */
+    static JsonNode configureWhole(ConfigResource resource, Map<String, String> configs) throws Exception {
+        List<ConfigEntry> entries = new ArrayList<>();
+        configs.forEach((name, value) -> entries.add(new ConfigEntry(name, value)));
+        Object result = Admin.class.getMethod("alterConfigs", Map.class).invoke(admin, Map.of(resource, new Config(entries)));
+        ((AlterConfigsResult) result).all().get();
+        Thread.sleep(1000);
         return null;
     }
 

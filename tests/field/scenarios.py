@@ -87,8 +87,9 @@ def head_deletion(field: Field) -> None:
             field.bench("delete_records", topic, before=middle - 4)
         field.until_quiet(topic)
         field.configure(topic, {"retention.bytes": "-1", "retention.ms": "-1"})
-        field.send(topic, 10, producer="long", transaction="commit", resumed=True)
-        field.send(topic, 10, producer="early", transaction="abort", resumed=True)
+        with suppress(BenchError):  # older releases forget producers whose records are gone
+            field.send(topic, 10, producer="long", transaction="commit", resumed=True)
+            field.send(topic, 10, producer="early", transaction="abort", resumed=True)
         field.send(topic, 70)
 
 
@@ -384,7 +385,10 @@ SCENARIOS = [
     Scenario("preallocated", preallocated, ONE, since=(0, 11)),
     Scenario("streams", streams, ONE, since=(2, 8)),
     Scenario("share groups", share_groups, ONE, since=(4, 1), modes=("KRaft",)),
-    Scenario("preallocated, killed", preallocated_killed, since=(0, 11), is_alone=True),
+    Scenario(
+        "preallocated, killed", preallocated_killed, since=(0, 11), is_alone=True,
+        shared={"tail-zeros": "a broker cuts the zeros off when it starts"},
+    ),
     Scenario("kill -9", killed, since=(0, 11), is_alone=True),
     Scenario("expired producers", expired_producers, Layout(settings=EXPIRING), since=(3, 5)),
     Scenario("jbod moves", jbod, Layout(dirs=2), since=(3, 9)),

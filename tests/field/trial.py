@@ -54,12 +54,14 @@ class Field:
         self.loose: set[str] = set()  # partitions whose replicas need not hold the same
         self.notes: dict[str, str] = {}
         self.refused: dict[str, str] = {}
+        self._configs: dict[str, dict[str, str]] = {}
         self.ending = Ending.STOP
         self._wanted = wanted
 
     def topic(self, name: str, configs: Mapping[str, str] | None = None, *, client: str = BENCH, **words: Any) -> str:
         """Create a topic that is judged."""
-        if self.cluster.numbers < [2, 0]:
+        self._configs[name] = dict(configs or {})
+        if self.cluster.numbers < [0, 10, 1]:
             self._create_old(name, configs or {}, words)
         else:
             self.bench("create", name, configs=dict(configs or {}), **words)
@@ -81,6 +83,10 @@ class Field:
         """Change configs of a topic; an empty value takes one away."""
         if self.cluster.numbers >= [2, 3]:
             self.bench("configure", topic, configs=dict(configs))
+            return
+        if self.cluster.numbers >= [0, 11]:
+            self._configs[topic] |= configs
+            self.bench("configure", topic, configs=self._configs[topic], whole=True)
             return
         words = ["--zookeeper", f"127.0.0.1:{self.cluster.zookeeper_port}", "--alter", "--entity-type", "topics"]
         words += ["--entity-name", topic, "--add-config", ",".join(f"{key}={value}" for key, value in configs.items())]

@@ -21,8 +21,8 @@ def timestamp_lookup(
 ) -> Generator[LookupStep, None, Result]:
     """The first record at or after a time, as ListOffsets answers it.
 
-    A broker searches only the first segment whose largest timestamp is at or past the time. Segments of format 0
-    messages, which have no timestamps, are skipped: a broker uses the file's modification time, which a copy loses.
+    A broker searches only the first segment whose largest timestamp is at or past the time. For a segment without
+    timestamps, such as one of format 0 messages, it takes the time when the file was changed (LogSegment).
     """
     largest_of_all = NO_TIMESTAMP
     stopped_at: LookupSegment | None = None
@@ -31,11 +31,18 @@ def timestamp_lookup(
             continue
         largest = yield from largest_timestamp(segment, at_least=timestamp)
         largest_of_all = max(largest_of_all, largest.timestamp)
-        is_reached = largest.timestamp >= timestamp
+        has_none = largest.timestamp == NO_TIMESTAMP
+        reached = segment.modified_ms if has_none else largest.timestamp
+        is_reached = reached >= timestamp
         side = "at or after" if is_reached else "before"
-        yield segment.segment_step(f", {number + 1} of {len(segments)}: {largest.detail}, {side} {timestamp}")
+        detail = f"{largest.detail}, and the file was changed at {reached}" if has_none else largest.detail
+        yield segment.segment_step(f", {number + 1} of {len(segments)}: {detail}, {side} {timestamp}")
         if not is_reached:
             segment.close()  # there may be thousands
+            continue
+        if has_none:
+            stopped_at = stopped_at or segment
+            segment.close()
             continue
         found, is_whole = yield from first_record_at(segment, timestamp, bounds.log_start_offset)
         if found is not None:

@@ -105,6 +105,11 @@ class LookupSegment:
         """A place in one of the segment's files."""
         return replace(self.location, path=str(path), position=position, length=length, offset=offset)
 
+    @property
+    def modified_ms(self) -> int:
+        """When the ``.log`` was changed last, in ms."""
+        return self.log.mtime_ns // 1_000_000
+
     # -- the offset index --------------------------------------------------------------------------------------
 
     def floor(self, offset: int) -> Generator[Finding, None, OffsetFloor]:

@@ -40,8 +40,11 @@ class PartitionProducers:
 
     partition: Partition
     totals: dict[int, ProducerTotals] = field(default_factory=dict)
-    state: ProducerState = field(default_factory=ProducerState)
+    state: ProducerState = field(init=False)
     progress: tuple[int, int] = (-1, 0)
+
+    def __post_init__(self) -> None:
+        self.state = ProducerState.of_topic(self.partition.topic)
 
     def feed(self, headers: Headers) -> None:
         """Take the next batches."""

@@ -73,7 +73,7 @@ class _PartitionRun:
         cleaner_offset = checkpoints.offset(layout.CLEANER_OFFSET_CHECKPOINT, partition.key)
         is_compacted = partition.topic in _COMPACTED_TOPICS or bool(cleaner_offset)
         self.chain = OffsetChain(is_compacted=is_compacted)
-        self.producers = ProducerState()
+        self.producers = ProducerState.of_topic(partition.topic)
         self.transactions = SegmentTransactions()  # of the segment that is read
         self.snapshots_left = sorted(partition.snapshots.items())
         self.epochs = LeaderEpochCheck(

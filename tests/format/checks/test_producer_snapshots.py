@@ -40,6 +40,17 @@ def test_a_producer_that_expired_and_came_back(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    "values",
+    [
+        (0, 4, 11, 0, 11, 7, -1),  # 0.11: the marker as a batch of one record
+        (0, 4, 10, 0, 10, 7, -1),  # 1.0 to 2.4: the timestamp of the last data batch
+    ],
+)
+def test_what_old_releases_wrote_after_a_marker(tmp_path: Path, values: tuple[int, ...]) -> None:
+    assert messages(tmp_path, WHOLE | {1: values}) == []
+
+
+@pytest.mark.parametrize(
     ("producer_id", "values", "name"),
     [
         (1, (1, 4, 10, 0, 11, 7, -1), "producer_epoch"),
@@ -47,6 +58,7 @@ def test_a_producer_that_expired_and_came_back(tmp_path: Path) -> None:
         (1, (0, 4, 10, 0, 11, 6, -1), "coordinator_epoch"),
         (2, (0, 9, 10, 2, 12, 7, -1), "last_offset"),  # within the log, where no batch of it lies
         (2, (0, 9, 6, 2, 13, 7, -1), "timestamp"),
+        (1, (0, 4, 11, 1, 11, 7, -1), "last_offset"),
     ],
 )
 def test_what_contradicts_the_log(tmp_path: Path, producer_id: int, values: tuple[int, ...], name: str) -> None:

@@ -134,3 +134,13 @@ def test_a_state_goes_through_a_snapshot() -> None:
     snapshot = replace(blank, **dict(zip(names, columns, strict=True)))
     known = ProducerState.of_snapshot(snapshot)  # of a transaction a snapshot holds the producer and the first offset
     assert (known.entries, known.open_transactions) == (state.entries, state.open_transactions)
+
+
+def test_no_sequences_where_a_group_coordinator_writes() -> None:
+    """The classic coordinator gives each batch of a transaction's offsets the sequence 0, and no broker minds."""
+    rows = [data(0, 1, 0, transactional=True), data(1, 1, 0, transactional=True)]
+    repeated = ProducerState.of_topic("orders").feed(table_of(rows), {})
+    assert [type(event) for event in repeated] == [TransactionBegan, SequenceBroke]
+    assert [type(event) for event in ProducerState.of_topic("__consumer_offsets").feed(table_of(rows), {})] == [
+        TransactionBegan
+    ]

@@ -5,13 +5,19 @@ const [address, topic] = process.argv.slice(2)
 
 const client = new KafkaClient({ kafkaHost: address, connectTimeout: 10000, requestTimeout: 10000 })
 const producer = new Producer(client, { requireAcks: 1, partitionerType: 0 })
-const steps = [[0, 1], [0, 50], [1, 1], [1, 50], [2, 1], [2, 50]]
+const steps = [[0, 1], [0, 50], [1, 1], [1, 50]]
+const ways = ['none', 'gzip']
+try {
+  require('snappy')
+  steps.push([2, 1], [2, 50])
+  ways.push('snappy')
+} catch (error) { /* its native part does not build everywhere */ }
 let sent = 0
 
 function next () {
   const step = steps.shift()
   if (!step) {
-    console.log(JSON.stringify({ sent, ways: ['none', 'gzip', 'snappy'] }))
+    console.log(JSON.stringify({ sent, ways }))
     process.exit(0)
   }
   const [attributes, count] = step

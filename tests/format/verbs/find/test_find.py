@@ -369,14 +369,18 @@ def test_a_batch_of_many_records(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_format_0_has_no_time(tmp_path: Path) -> None:
-    """Messages without timestamps are passed over, whatever the file's own time."""
+    """For a segment of messages without timestamps a broker takes the file's own time, and looks no further."""
     partition = tmp_path / "topic-0"
-    write_indexed(partition, 0, [encode_message(0, offset, b"k", b"v") for offset in range(5)])
+    old = write_indexed(partition, 0, [encode_message(0, offset, b"k", b"v") for offset in range(5)])
     lookup = by_time(partition, 5)
     assert "the log has none" in lookup.reason
     assert "format 0" in by_max(partition).reason
     write_indexed(partition, 5, [batch(5)])
-    assert by_time(partition, 5).answer == (5, BASE_TIMESTAMP + 5)
+    lookup = by_time(partition, BASE_TIMESTAMP)
+    assert "looks no further than segment 0" in lookup.reason
+    assert "the next one is at offset 5" in lookup.reason
+    os.utime(old, (0, BASE_TIMESTAMP / 1000 - 1))
+    assert by_time(partition, BASE_TIMESTAMP).answer == (5, BASE_TIMESTAMP + 5)
     assert by_max(partition).answer == (7, BASE_TIMESTAMP + 7)
 
 

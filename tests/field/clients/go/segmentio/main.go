@@ -14,10 +14,12 @@ import (
 
 func main() {
 	address, topic, mode := os.Args[1], os.Args[2], os.Args[4]
+	var major, minor int
+	_, _ = fmt.Sscanf(os.Args[3], "%d.%d", &major, &minor)
 	base, sent, ways := time.Now().Add(-24*time.Hour), 0, []string{}
 	codecs := []kafka.Compression{0, kafka.Gzip, kafka.Snappy, kafka.Lz4, kafka.Zstd}
-	if mode == "plain" {
-		codecs = codecs[:4]
+	if major*100+minor < 201 {
+		codecs = codecs[:4] // brokers before 2.1 know no zstd
 	}
 	for _, codec := range codecs {
 		writer := &kafka.Writer{Addr: kafka.TCP(address), Topic: topic, Compression: codec, BatchTimeout: 20 * time.Millisecond,
