@@ -163,6 +163,11 @@ class Run:
         self._progress = open_progress(self.summary.command, total_bytes, is_wanted=not self._is_quiet)
         return self._progress
 
+    def flush(self) -> None:
+        """Show all that was written so far, for a run that waits for more."""
+        self._renderer.flush()
+        self._output.flush()
+
     # -- the end -----------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:

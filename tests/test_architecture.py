@@ -45,6 +45,7 @@ FOLDERS = frozenset(
     {
         *("format", *(f"format/{room}" for rooms in LAYERS.values() for room in rooms)),
         "format/rewriting/publishing",
+        "format/scan/following",
         *("kafkalog_cli", *(f"kafkalog_cli/{room}" for room in ("commands", "options", "render", "screens"))),
         *("format/log/after_damage", "format/scan/processes"),
         *("spark_jobs", *(f"spark_jobs/{room}" for room in ("jobs", "views", "work"))),
@@ -59,6 +60,7 @@ CROWDED = {
         "the noun that everything is about; its parts fall into no groups that have a name",
     ),
     "format/verbs/dump_log": (19, "a module for each release and each of Kafka's own topics that the tool decodes"),
+    "kafkalog_cli": (16, "the program from its start to its exit code, each step of it a module"),
     "kafkalog_cli/commands": (30, "one module for each command"),
 }
 MOST_LINES = 400

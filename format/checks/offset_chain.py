@@ -61,6 +61,13 @@ class OffsetChain:
         self._is_first_of_segment = True
         self._keep_last_offset()
 
+    def resume(self, base_offset: int | None, next_offset: int) -> None:
+        """Begin in the middle: in the segment of that base offset, after batches that end before ``next_offset``."""
+        self.start_segment(base_offset, None)
+        self._is_first_of_segment = base_offset is None or next_offset <= base_offset
+        if next_offset > 0:
+            self._previous = self.last_offset = next_offset - 1
+
     def note_damage(self, damage: Damage) -> None:
         """Bytes were lost here: the gap that follows is theirs."""
         self._is_after_damage = True

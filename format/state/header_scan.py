@@ -36,6 +36,14 @@ class Headers:
         markers = {int(number[row]): control for row, control in self.markers.items() if is_before[row]}
         return Headers(self.table.rows(is_before), markers)
 
+    def since(self, offset: int) -> Headers:
+        """The same without batches that begin before an offset."""
+        before = int(np.searchsorted(self.table.base_offset, offset))
+        if not before:
+            return self
+        markers = {row - before: control for row, control in self.markers.items() if row >= before}
+        return Headers(self.table.rows(slice(before, None)), markers)
+
 
 @value_class
 class HeaderScan:

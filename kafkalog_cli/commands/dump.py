@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import field
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -13,17 +14,23 @@ from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.parsers import parse_positive
-from kafkalog_cli.options.reading import Reading
+from kafkalog_cli.options.reading import Following, Reading, check_followable
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Rows
 from kafkalog_cli.options.work import Work
 from kafkalog_cli.render.shown_columns import record_columns
 from kafkalog_cli.runner import Run
+
+if TYPE_CHECKING:
+    from format.node.target import Target
+    from format.rows.line_blocks import Block
+    from format.verbs.dump.dump import DumpTerms
 
 EXAMPLES = (
     ("kafkalog dump /var/kafka/orders-0", "every batch of a partition"),
     ("kafkalog dump --records --from-offset 170418 --limit 5 /var/kafka/orders-0", "five records from an offset on"),
     ("kafkalog dump --records --from-time -2h --format jsonl /var/kafka/orders-0", "the last two hours as JSON lines"),
     ("kafkalog dump --records /var/kafka/__consumer_offsets-7", "an internal topic, decoded"),
+    ("kafkalog dump --records --follow --last 10 /var/kafka/orders-0", "the last ten records, and those that come"),
     ("kafkalog dump 00000000000000000000.timeindex", "a side file's entries"),
 )
 
@@ -53,6 +60,7 @@ class Depth:
     ] = None
     isolation: Isolation = field(default_factory=Isolation)
     extra: ExtraColumns = field(default_factory=ExtraColumns)
+    following: Following = field(default_factory=Following)
 
 
 def dump(
@@ -69,8 +77,6 @@ def dump(
     The logs of a directory are shown in order. A range is read from where the indexes point, once they are checked.
     Records of Kafka's internal topics and control records are decoded: key and value are then JSON objects.
     """
-    from format.findings import Finding
-    from format.rows.line_blocks import LineBlock
     from format.scan.progress import no_progress
     from format.scan.selected_logs import selected_bytes
     from format.verbs.dump.dump import DumpTerms
@@ -82,6 +88,18 @@ def dump(
         raise typer.BadParameter("give one of --last and --limit")
     if depth.extra.names and not depth.records:
         raise typer.BadParameter("--with adds columns to rows of records: give --records too")
+    depth.following.check(
+        {
+            "--to-offset": rows.range.to_offset,
+            "--to-time": rows.range.to_time,
+            "--read-committed": depth.isolation.read_committed,
+            "--output": output.output_file,
+            "--jobs": work.sharing.jobs,
+        }
+    )
+    begins = (depth.last, rows.range.from_offset, rows.range.from_time)
+    if depth.following.follow and sum(each is not None for each in begins) > 1:
+        raise typer.BadParameter("with --follow give one of --last, --from-offset and --from-time")
     terms = DumpTerms(
         depth.records,
         depth.isolation.of(rows.range),
@@ -103,6 +121,10 @@ def dump(
         ) as run,
     ):
         advance, targets = no_progress, reading.targets()
+        if depth.following.follow:
+            check_followable(targets)
+            _follow(run, targets, terms, rows.limit)
+            return
         if output.output_file is not None:  # else rows go by, and a bar would only get between them
             advance = run.progress(lambda: selected_bytes(targets, terms.selection)).advance
         for item in dump_lines(
@@ -113,11 +135,32 @@ def dump(
             jobs=work.process_count,
             advance=advance,
         ):
-            if isinstance(item, Finding):
-                run.finding(item)
-            elif isinstance(item, LineBlock):
-                run.write_raw(item.schema, item.lines, item.row_count)
-            else:
-                run.write(item.schema, item.rows)
+            _show(run, item)
         if not any(run.summary.counts.values()):
             run.say_at_end(empty_range_words(targets, terms.selection, guards.limits))
+
+
+def _follow(run: Run, targets: list[Target], terms: DumpTerms, limit: int | None) -> None:
+    from format.scan.following.driver import FollowTerms
+    from format.verbs.dump.follow import follow_dump
+    from kafkalog_cli.following import followed
+    from kafkalog_cli.line_style import style_of
+
+    style = style_of(run.raw_format)
+    blocks: Iterator[Block] = followed(
+        run, lambda stopping: follow_dump(targets, terms, style, FollowTerms(stopping=stopping), limit=limit)
+    )
+    for item in blocks:
+        _show(run, item)
+
+
+def _show(run: Run, item: Block) -> None:
+    from format.findings import Finding
+    from format.rows.line_blocks import LineBlock
+
+    if isinstance(item, Finding):
+        run.finding(item)
+    elif isinstance(item, LineBlock):
+        run.write_raw(item.schema, item.lines, item.row_count)
+    else:
+        run.write(item.schema, item.rows)

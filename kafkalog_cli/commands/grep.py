@@ -14,7 +14,7 @@ from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.parsers import one_of, parse_count, parse_hex
-from kafkalog_cli.options.reading import AsKind, check_path, place_of
+from kafkalog_cli.options.reading import AsKind, Following, check_followable, check_path, place_of
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Rows
 from kafkalog_cli.options.work import Work
 from kafkalog_cli.render.shown_columns import record_columns
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from format.findings import Finding
     from format.node.target import Target
     from format.verbs.grep.grep import LogSearched
-    from format.verbs.grep.lines import Found, FoundRows
+    from format.verbs.grep.lines import Found, FoundRows, Search
     from format.verbs.grep.pattern import Pattern
     from format.verbs.grep.record_search import Places
     from kafkalog_cli.runner import Run
@@ -35,6 +35,7 @@ EXAMPLES = (
     ("kafkalog grep --header trace-id 5f2c /var/kafka/orders-0", "in the values of one header"),
     ("kafkalog grep --bytes 00000003 --in value --count /var/kafka/orders-*", "bytes, as hexadecimal digits, counted"),
     ("kafkalog grep -C 3 4711 /var/kafka/orders-0", "with the three records before and after each"),
+    ("kafkalog grep --follow --in key user-4711 /var/kafka", "records of one key as they come"),
     ("kafkalog grep --all --producer-id 4001 --from-time -2h /var/kafka", "all that a producer wrote in two hours"),
 )
 
@@ -121,6 +122,7 @@ class Wanted:
     rows: Rows = field(default_factory=Rows)
     isolation: Isolation = field(default_factory=Isolation)
     around: Around = field(default_factory=Around)
+    following: Following = field(default_factory=Following)
 
 
 @value_class
@@ -166,6 +168,18 @@ def grep(
         raise typer.BadParameter("-A, -B and -C show records: leave out --count and --files-with-matches")
     if per_file.count and per_file.files_with_matches:
         raise typer.BadParameter("give one of --count and --files-with-matches")
+    wanted.following.check(
+        {
+            "--count": per_file.count,
+            "--files-with-matches": per_file.files_with_matches,
+            "--to-offset": wanted.rows.range.to_offset,
+            "--to-time": wanted.rows.range.to_time,
+            "--read-committed": wanted.isolation.read_committed,
+            "--output": output.output_file,
+            "--jobs": work.sharing.jobs,
+            "-A, -B, -C": around.is_wanted,
+        }
+    )
     pattern, paths = _pattern_and_paths(wanted)
     if wanted.everything and (wanted.in_places or (wanted.invert and not wanted.header)):
         raise typer.BadParameter("--in and --invert need something to look for, and --all looks for nothing")
@@ -190,6 +204,11 @@ def grep(
         work.reading(),
         Run("grep", output, judging, paths=paths, main_schema=schema, table_columns=shown) as run,
     ):
+        if wanted.following.follow:
+            check_followable(targets)
+            search = Search(criteria, style_of(run.raw_format), guards.limits, extra_columns=extra)
+            _show_records(run, _followed(run, targets, search), records, wanted.rows.limit)
+            return
         progress = run.progress(lambda: selected_bytes(targets, criteria.selection))
         search = Search(criteria, style_of(run.raw_format), guards.limits, work.process_count, progress.advance, extra)
         if is_per_file:
@@ -265,6 +284,14 @@ def _check_searchable(target: Target) -> None:
 
 
 # -- the answer ----------------------------------------------------------------------------------------------
+
+
+def _followed(run: Run, targets: list[Target], search: Search) -> Iterator[Found]:
+    from format.scan.following.driver import FollowTerms
+    from format.verbs.grep.follow import follow_grep
+    from kafkalog_cli.following import followed
+
+    return followed(run, lambda stopping: follow_grep(targets, search, FollowTerms(stopping=stopping)))
 
 
 def _show_records(run: Run, found: Iterable[Found], schema: RowSchema, limit: int | None) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Annotated
 
@@ -14,14 +15,15 @@ from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.parsers import parse_positive
-from kafkalog_cli.options.reading import Paths, place_of
+from kafkalog_cli.options.reading import Following, Paths, check_followable, place_of
 from kafkalog_cli.options.work import Work
 from kafkalog_cli.render.shown_columns import ShownColumns
 
 if TYPE_CHECKING:
     from format.limits import Limits
+    from format.node.target import Target
     from format.verbs.txns.terms import TransactionTerms
-    from format.verbs.txns.transaction_rows import OpenTransaction
+    from format.verbs.txns.transaction_rows import OpenTransaction, Row
     from format.verbs.txns.txns import Transactions
     from kafkalog_cli.runner import Run
 
@@ -29,6 +31,7 @@ EXAMPLES = (
     ("kafkalog txns /var/kafka", "who holds which last stable offset, and every transaction"),
     ("kafkalog txns --open /var/kafka/payments-0 /var/kafka/__transaction_state-*", "the open ones of one partition"),
     ("kafkalog txns --hanging --format jsonl /backup/node-1 /backup/node-2", "those that no coordinator will end"),
+    ("kafkalog txns --follow /var/kafka", "what is open now, and each transaction as it ends"),
     ("kafkalog txns --transactional-id billing-3 --at 2026-11-08T08:43 /var/kafka", "what a client did up to a time"),
 )
 
@@ -54,6 +57,7 @@ class Wanted:
         False
     )
     writers: Writers = field(default_factory=Writers)
+    following: Following = field(default_factory=Following)
 
 
 @value_class
@@ -99,12 +103,24 @@ def txns(
     from format.verbs.txns.txns import Transactions
     from kafkalog_cli.runner import Run
 
+    wanted.following.check(
+        {
+            "--at": wanted.writers.as_of.at,
+            "--hanging": wanted.hanging,
+            "--output": output.output_file,
+            "--jobs": work.sharing.jobs,
+        }
+    )
     terms = _terms(wanted, aborting, guards.limits)
     with (
         work.reading(),
         Run("txns", output, judging, paths=paths, main_schema=TRANSACTION, table_columns=_TABLE_COLUMNS) as run,
     ):
         targets = [Target(place_of(path)) for path in paths]
+        if wanted.following.follow:
+            check_followable(targets)
+            _follow(run, targets, terms)
+            return
         advance = run.progress(lambda: selected_bytes(targets, EVERYTHING)).advance
         result = Transactions(tuple(targets))
         run.findings(result.read(terms, jobs=work.process_count, advance=advance))
@@ -116,6 +132,23 @@ def txns(
             run.write(TRANSACTION, ended_rows(result, terms, is_aborted=is_aborted))
         run.count("open_transactions", len(opened))
         _say_what_is_missing(run, result, opened)
+
+
+def _follow(run: Run, targets: list[Target], terms: TransactionTerms) -> None:
+    from format.columns import TRANSACTION
+    from format.findings import Finding
+    from format.scan.following.driver import FollowTerms
+    from format.verbs.txns.follow import follow_transactions
+    from kafkalog_cli.following import followed
+
+    found: Iterator[Row | Finding] = followed(
+        run, lambda stopping: follow_transactions(targets, terms, FollowTerms(stopping=stopping))
+    )
+    for item in found:
+        if isinstance(item, Finding):
+            run.finding(item)
+        else:
+            run.write(TRANSACTION, (item,))
 
 
 def _terms(wanted: Wanted, aborting: Aborting, limits: Limits) -> TransactionTerms:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from dataclasses import field
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,14 +13,19 @@ from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import LEVELS, Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.parsers import one_of
-from kafkalog_cli.options.reading import Reading
+from kafkalog_cli.options.reading import Following, Reading, check_followable
 from kafkalog_cli.options.work import Work
 from kafkalog_cli.runner import Run
+
+if TYPE_CHECKING:
+    from format.node.target import Target
+    from format.verbs.verify.terms import Verification
 
 EXAMPLES = (
     ("kafkalog verify /var/kafka", "a whole log directory, everything across files too"),
     ("kafkalog verify --level crc /var/kafka/orders-0", "only headers and CRCs of one partition"),
     ("kafkalog verify --partitioner murmur2 --partitions 12 /var/kafka/orders-0", "are all keys where they belong?"),
+    ("kafkalog verify --follow /var/kafka", "check what a broker appends, as it does"),
     ("kafkalog verify --format jsonl --fail-on warning /mnt/copy > findings.jsonl", "for a script: one finding a line"),
 )
 
@@ -36,6 +42,7 @@ class Depth:
             **one_of(*LEVELS),
         ),
     ] = "full"
+    following: Following = field(default_factory=Following)
 
 
 @value_class
@@ -86,6 +93,7 @@ def verify(
         raise typer.BadParameter("--partitioner and --partitions go together", param_hint="--partitioner")
     if places.partitions is not None and depth.level in ("headers", "crc"):
         raise typer.BadParameter(f"no key is read at the level {depth.level}", param_hint="--partitioner")
+    depth.following.check({"--output": output.output_file, "--jobs": work.sharing.jobs})
     terms = Verification(
         Level[depth.level.upper()],
         guards.limits,
@@ -98,13 +106,26 @@ def verify(
         Run("verify", output, judging, paths=reading.paths, main_schema=FINDING, shows_summary=True) as run,
     ):
         targets = reading.targets()
-        terms.advance = run.progress(lambda: sum(bytes_to_verify(each) for each in targets)).advance
-        for target in targets:
-            run.findings(verify_path(target, terms))
-        run.findings(verify_nodes(targets, terms))
+        if depth.following.follow:
+            check_followable(targets)
+            _follow(run, targets, terms)
+        else:
+            terms.advance = run.progress(lambda: sum(bytes_to_verify(each) for each in targets)).advance
+            for target in targets:
+                run.findings(verify_path(target, terms))
+            run.findings(verify_nodes(targets, terms))
         for name in ("partitions", "segments", "side_files", "batches", "records", "bytes"):
             run.count(name, getattr(terms.coverage, name))
         for words in NOT_CHECKED[terms.level]:
             run.not_checked(words)
         if terms.level is Level.FULL and {each.kind for each in targets} - {Kind.LOG_DIR, Kind.PARTITION}:
             run.not_checked("what lies beside a file that is given by itself")
+
+
+def _follow(run: Run, targets: list[Target], terms: Verification) -> None:
+    from format.scan.following.driver import FollowTerms
+    from format.verbs.verify.follow import NOT_FOLLOWED, follow_verify
+    from kafkalog_cli.following import followed
+
+    run.not_checked(NOT_FOLLOWED)
+    run.findings(followed(run, lambda stopping: follow_verify(targets, terms, FollowTerms(stopping=stopping))))

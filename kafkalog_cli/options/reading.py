@@ -1,15 +1,15 @@
-"""Input: paths, and the kind of file to read them as."""
+"""Input: paths, the kind of file to read them as, and whether they are followed."""
 
 from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import field
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -121,3 +121,41 @@ class Reading:
         from format.node.target import Target
 
         return [Target(each, self.kind) for each in self.files]
+
+
+@value_class
+class Following:
+    """Whether the program goes on with what is appended."""
+
+    follow: Annotated[
+        bool,
+        typer.Option(
+            "--follow",
+            "-f",
+            help="Go on with what is appended, until Ctrl-C: from the end of each log on, unless another option says "
+            "where to begin. Partitions that appear later are read from their start.",
+        ),
+    ] = False
+
+    def check(self, excluded: Mapping[str, Any]) -> None:
+        """Refuse options that do not go with it: those of ``excluded`` that have a value other than None or False."""
+        if self.follow:
+            for name, value in excluded.items():
+                if value is not None and value is not False:
+                    raise typer.BadParameter(f"{name} and --follow exclude each other")
+
+
+def check_followable(targets: Sequence[Target]) -> None:
+    """Refuse what does not grow: files, and directories without logs."""
+    from format.errors import InputError
+    from kafkalog_cli.render.escape import printable
+
+    for target in targets:
+        try:
+            kind = target.kind
+        except InputError as error:
+            raise typer.BadParameter(printable(f"{target.path}: {error.message}")) from None
+        if kind not in (Kind.LOG_DIR, Kind.PARTITION):
+            raise typer.BadParameter(
+                printable(f"{target.path}: --follow takes log directories and partition directories, not single files")
+            )

@@ -26,6 +26,10 @@ class Renderer(Protocol):
         """Write whole lines that are in the renderer's format already, in UTF-8, each with its LF."""
         ...
 
+    def flush(self) -> None:
+        """Pass on the rows that wait for others."""
+        ...
+
     def finish(self, summary: Summary, shown: bool) -> None:
         """End the document; ``shown`` says whether text and tables show the summary, too."""
         ...

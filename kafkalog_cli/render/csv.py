@@ -59,6 +59,9 @@ class CsvRenderer:
         self._write_header()
         self._output.write(lines)
 
+    def flush(self) -> None:
+        """No row waits."""
+
     def finish(self, summary: Summary, shown: bool) -> None:
         """Write the header if there was no row, and report the rows that were left out."""
         self._write_header()

@@ -40,6 +40,9 @@ class JsonLinesRenderer:
         """Write whole lines that are JSON already."""
         self._output.write(lines)
 
+    def flush(self) -> None:
+        """No row waits."""
+
     def finish(self, summary: Summary, shown: bool) -> None:
         """Write the summary, always; ``shown`` is for the other formats."""
         self._output.write(f"{json_value(summary.as_row())}\n".encode())

@@ -95,6 +95,10 @@ class TableRenderer:
         self._draw()
         self._output.write(lines)
 
+    def flush(self) -> None:
+        """Draw the rows so far."""
+        self._draw()
+
     def finish(self, summary: Summary, shown: bool) -> None:
         """Draw the remaining rows; then the summary in words, for commands whose result it is."""
         self._draw()

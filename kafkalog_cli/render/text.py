@@ -32,6 +32,9 @@ class TextRenderer:
         """Write whole lines that are in this format and UTF-8 already."""
         self._output.write(lines)
 
+    def flush(self) -> None:
+        """No row waits."""
+
     def finish(self, summary: Summary, shown: bool) -> None:
         """Write the summary as the last line, for commands whose result it is."""
         if shown:

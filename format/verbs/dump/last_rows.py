@@ -21,10 +21,10 @@ def last_rows(target: Target, terms: DumpTerms, count: int) -> Iterator[RowBlock
     scan = DumpScan(replace(terms, decodes_internal=False))
     logs = logs_below(target, terms.selection, terms.limits)
     for _, group in groupby(logs, key=lambda log: log.path.parent if isinstance(log, LogUnit) else None):
-        yield from decoded(_last_of(scan, list(group), count), terms)
+        yield from decoded(last_rows_of(scan, list(group), count), terms)
 
 
-def _last_of(scan: DumpScan, logs: list[LogUnit | Finding], count: int) -> Iterator[RowBlock | Finding]:
+def last_rows_of(scan: DumpScan, logs: list[LogUnit | Finding], count: int) -> Iterator[RowBlock | Finding]:
     """The last rows of the logs of one partition."""
     parts: list[list[RowBlock | Finding]] = []
     for log in reversed(logs):

@@ -148,7 +148,7 @@ def read_partition_transactions(
 ) -> Iterator[Finding]:
     """Read the headers of the partition into ``result``; yields what is wrong."""
     partition = result.partition
-    yield from _take_snapshot(result, limits)
+    yield from take_snapshot(result, limits)
     scan = HeaderScan(limits)
     for segment in partition.segments:
         log = log_of_segment(partition, segment)
@@ -164,7 +164,7 @@ def read_partition_transactions(
                 result.feed(item, segment.base_offset, at_ms)
 
 
-def _take_snapshot(result: PartitionTransactions, limits: Limits) -> Iterator[Finding]:
+def take_snapshot(result: PartitionTransactions, limits: Limits) -> Iterator[Finding]:
     """Add the transactions that began before the first segment, from the first snapshot that is there.
 
     One that began there and is still open at a snapshot was open at the first segment as well.

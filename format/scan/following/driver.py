@@ -1,0 +1,392 @@
+"""The follow driver: the batches that come to logs while they are read, and what happens to these logs meanwhile.
+
+It goes over partitions as ``FollowDriver.events`` says: reads what is whole, in log order, at most a step at a time
+from each, and waits for more. A consumer makes parts of each step with its own walk.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from format.errors import FileChanged, KafkaLogError
+from format.findings import Finding, finding, finding_of
+from format.io.source import FileSource
+from format.limits import DEFAULT_LIMITS, MIB, Limits
+from format.location import Location
+from format.log.batch_ranges import BatchRange
+from format.node.file_location import location_of_directory
+from format.node.log_dir import Kind, LogDir, read_log_dir
+from format.node.partition import parse_partition_dir
+from format.node.target import Target
+from format.scan.following.changes import NEVER, Changes, Stopping
+from format.scan.following.followed_partition import FollowedPartition, directory_inode
+from format.scan.following.log_ends import LogEnd, end_behind_damage, end_of_table, whole_batches
+from format.scan.processes.room import OwnRoom
+from format.scan.progress import LogProgress, no_progress
+from format.scan.protocol import LogParts, LogUnit, PartT, ResultT, Room, Scan, Walk
+from format.scan.selection import EVERYTHING, Selection
+from format.scan.serial import read_range
+from format.value_class import value_class
+
+#: How long an end that is no whole batch may stay before it is held to be damage, if intact batches follow it.
+_PATIENCE_S = 3.0
+#: How soon what could not be read is tried again, and what changed under the reader.
+_LOOK_AGAIN_S = 2.0
+_SOON_S = 0.02
+
+
+@value_class
+class FollowTerms:
+    """Where following begins, how much is read at once, and how it ends.
+
+    Without a selection of offsets or times it begins at the end of each log, or at its start with ``from_start``.
+    Partitions that appear later are read from their first record on.
+    """
+
+    selection: Selection = EVERYTHING
+    from_start: bool = False
+    step_bytes: int = MIB
+    limits: Limits = DEFAULT_LIMITS
+    stopping: Stopping = NEVER
+    may_watch: bool = True
+
+
+@dataclass(slots=True)
+class Grown:
+    """Whole batches that were not read before: a range of one log, to be read before the next event is requested."""
+
+    partition: FollowedPartition
+    log: LogUnit
+    end: LogEnd
+    _source: FileSource
+    _range: BatchRange
+    _room: Room
+    error: KafkaLogError | None = None
+
+    @property
+    def size_bytes(self) -> int:
+        """How many bytes they are."""
+        return self.end.position - self._range.start
+
+    def parts(self, walk: Walk[PartT]) -> LogParts[PartT]:
+        """The parts that a walk makes of them. What goes away while it is read ends them; ``error`` then says why."""
+        return LogParts(lambda parts: self._read(walk, parts))
+
+    def _read(self, walk: Walk[PartT], parts: LogParts[PartT]) -> Iterator[PartT]:
+        parts.state = self._source.state
+        try:
+            yield from read_range(walk, self.log, self._source, self._range, self._room, LogProgress(no_progress))
+        except KafkaLogError as error:
+            self.error = error
+
+
+@value_class
+class Broken:
+    """What follows in a partition does not continue what was read of it before, as the finding says."""
+
+    partition: FollowedPartition
+    finding: Finding
+
+
+@value_class
+class CaughtUp:
+    """All that there was is read; the next event may be long in coming.
+
+    ``polled_count`` directories are looked at again and again, as inotify does not watch them.
+    """
+
+    partition_count: int = 0
+    polled_count: int = 0
+
+
+Event = Grown | Broken | CaughtUp | Finding
+
+
+@dataclass(slots=True)
+class _Trouble:
+    """What was reported of a partition that could not be read, so that it is reported once."""
+
+    messages: dict[Path, str] = field(default_factory=dict)
+
+    def is_news(self, path: Path, message: str | None) -> bool:
+        if message is None:
+            self.messages.pop(path, None)
+            return False
+        before = self.messages.get(path)
+        self.messages[path] = message
+        return before != message
+
+
+class FollowDriver:
+    """Follows the partitions at some targets, directories all; close it, or use it as a context."""
+
+    def __init__(self, targets: Sequence[Target], terms: FollowTerms) -> None:
+        self._targets = targets
+        self._terms = terms
+        self._changes = Changes(terms.stopping, may_watch=terms.may_watch)
+        self._room = OwnRoom()
+        self._trouble = _Trouble()
+        self._log_dirs: dict[Path, LogDir] = {}
+        self._absent: set[Path] = set()
+        self._begun = False
+        self.partitions: dict[Path, FollowedPartition] = {}
+
+    def begin(self) -> Iterator[Finding]:
+        """Take the places where reading begins; what is appended from now on is read. Raises as ``Target.kind``."""
+        self._begun = True
+        selection = self._terms.selection
+        at_end = not self._terms.from_start and selection.from_offset is None and selection.from_timestamp is None
+        for target in self._targets:
+            if target.kind is Kind.PARTITION:
+                yield from self._add(target.path, at_end)
+                continue
+            yield from target.link_findings()
+            for log_dir in target.log_dirs:
+                self._log_dirs[log_dir.path] = log_dir
+                self._changes.add(log_dir.path, lambda path=log_dir.path: _names_look(path))  # type: ignore[misc]
+                yield from log_dir.unread_findings()
+                for path in log_dir.partitions:
+                    yield from self._add(path, at_end, is_named=False)
+
+    def events(self) -> Iterator[Event]:
+        """What happens from now on, until following is to end."""
+        if not self._begun:
+            yield from self.begin()
+        due = deque(self.partitions.values())
+        while not self._changes.is_over():
+            yield from self._read_all(due)
+            if self._changes.is_over():
+                return
+            yield CaughtUp(len(self.partitions), self._changes.polled_count())
+            for path in sorted(self._changes.wait(self._patience())):
+                if path in self._log_dirs:
+                    yield from self._appeared(path, due)
+                elif path in self.partitions:
+                    due.append(self.partitions[path])
+            yield from self._look_for_absent(due)
+            self._append_waiting(due)
+
+    # -- partitions that come and go -----------------------------------------------------------------------------
+
+    def _add(self, path: Path, at_end: bool, *, is_named: bool = True) -> Iterator[Finding]:
+        """Follow the partition in a directory; those of a log directory that are on their way out are left alone."""
+        parsed = parse_partition_dir(path.name)
+        if path in self.partitions or (not is_named and parsed is not None and parsed[2] is not None):
+            return
+        try:
+            partition = FollowedPartition.at(path, self._terms.selection)
+            self.partitions[path] = partition
+            self._changes.add(path, partition.look)  # before it is read, so that nothing can come between
+            partition.begin(at_end=at_end)
+        except KafkaLogError as error:
+            yield finding_of(error, location_of_directory(path))
+
+    def _appeared(self, path: Path, due: deque[FollowedPartition]) -> Iterator[Event]:
+        """The partitions that are new in a log directory."""
+        self._changes.seen(path)
+        try:
+            log_dir = read_log_dir(path)
+        except KafkaLogError as error:
+            if self._trouble.is_news(path, str(error)):
+                yield finding_of(error, Location(str(path)))
+            return
+        self._trouble.is_news(path, None)
+        self._log_dirs[path] = log_dir
+        for each in log_dir.partitions:
+            if each not in self.partitions:
+                yield from self._add(each, at_end=False, is_named=False)
+                if each in self.partitions:
+                    due.append(self.partitions[each])
+
+    def _gone(self, partition: FollowedPartition) -> Iterator[Event]:
+        path = partition.path
+        del self.partitions[path]
+        self._changes.forget(path)
+        if path.parent not in self._log_dirs:
+            self._absent.add(path)
+        where = partition.listed.location().at(offset=partition.next_offset)
+        words = "the directory is not there any more: the topic was deleted, or the partition moved away"
+        yield Broken(partition, finding("followed-log-gone", where, words))
+
+    def _look_for_absent(self, due: deque[FollowedPartition]) -> Iterator[Event]:
+        """Directories that were named and went: they may come back."""
+        for path in [each for each in sorted(self._absent) if directory_inode(each) is not None]:
+            self._absent.discard(path)
+            yield from self._add(path, at_end=False)
+            if path in self.partitions:
+                due.append(self.partitions[path])
+
+    # -- reading -----------------------------------------------------------------------------------------------
+
+    def _read_all(self, due: deque[FollowedPartition]) -> Iterator[Event]:
+        """Read partitions in turn, a step of each, until none has more."""
+        readers = deque((each, self._read(each)) for each in dict.fromkeys(due))
+        due.clear()
+        while readers and not self._changes.is_over():
+            partition, reader = readers.popleft()
+            event = next(reader, None)
+            if event is not None:
+                yield event
+                readers.append((partition, reader))
+
+    def _read(self, partition: FollowedPartition) -> Iterator[Event]:
+        """Read a partition up to its present end. What cannot be read is reported once, and tried again later."""
+        path = partition.path
+        if self.partitions.get(path) is not partition:
+            return
+        try:
+            inode = directory_inode(path)
+            if inode is None:
+                yield from self._gone(partition)
+                return
+            self._changes.seen(path)
+            partition.list_again(if_changed=True)
+            if inode != partition.directory_inode:
+                yield self._replaced(partition, inode)
+            while True:
+                file = partition.place_path
+                self._changes.seen(path)  # before it is read: a change meanwhile counts
+                yield from self._steps(partition)
+                if partition.place_path == file:
+                    break
+            self._trouble.is_news(path, None)
+        except FileChanged:
+            partition.look_again_at = time.monotonic() + _SOON_S
+        except KafkaLogError as error:
+            if self._trouble.is_news(path, str(error)):
+                yield finding_of(error, partition.listed.location())
+            partition.look_again_at = time.monotonic() + _LOOK_AGAIN_S
+
+    def _replaced(self, partition: FollowedPartition, inode: tuple[int, int]) -> Broken:
+        partition.restart()
+        partition.directory_inode = inode
+        self._changes.forget(partition.path)  # inotify watches the directory that was there before
+        self._changes.add(partition.path, partition.look)
+        words = "another directory took its place: the topic was deleted and created again, or the partition came back"
+        return Broken(partition, finding("followed-log-replaced", partition.listed.location(), words))
+
+    def _steps(self, partition: FollowedPartition) -> Iterator[Event]:
+        """Read on, segment by segment, until the log's end is reached."""
+        while True:
+            source = partition.open()
+            if source is None:
+                if partition.place is not None:
+                    partition.list_again()
+                yield from self._place_again(partition)
+                if partition.place is None:
+                    return
+                continue
+            with source:
+                if partition.has_been_cut(source):
+                    partition.list_again()
+                    yield Broken(partition, partition.cut())
+                    continue
+                next_segment = partition.next_segment()
+                grown = self._step(partition, source, is_final=next_segment is not None)
+                if grown is not None:
+                    yield grown
+                    if grown.error is not None:
+                        raise grown.error
+                    partition.took(grown.end)
+                    continue
+                if partition.place is not None and partition.place.is_deleted:
+                    partition.place = None
+                elif next_segment is None:
+                    self._note_waiting(partition, source)
+                    return
+                else:
+                    partition.enter(next_segment)
+
+    def _place_again(self, partition: FollowedPartition) -> Iterator[Event]:
+        if partition.is_to_begin:
+            partition.begin(at_end=False)
+            return
+        found = partition.find_again()
+        if found is not None:
+            yield Broken(partition, found)
+
+    def _step(self, partition: FollowedPartition, source: FileSource, *, is_final: bool) -> Grown | None:
+        """The next batches of a file, None where no whole one is there. Damage is read once it is clear that it is."""
+        place = partition.place
+        if place is None or source.size_bytes <= place.position:
+            return None
+        table = whole_batches(source, place.position, self._terms.step_bytes)
+        if table is not None:
+            return self._grown(partition, source, end_of_table(table))
+        if not (is_final or place.is_deleted):
+            is_patient = source.size_bytes - place.position != partition.waiting_bytes
+            if is_patient or time.monotonic() - partition.waiting_since < _PATIENCE_S:
+                return None
+        behind = end_behind_damage(source, place.position, self._terms.limits)
+        if is_final or place.is_deleted:
+            end = LogEnd(source.size_bytes, partition.next_offset if behind is None else behind.next_offset)
+            return self._grown(partition, source, end, is_final=True)
+        return None if behind is None else self._grown(partition, source, behind)
+
+    def _grown(self, partition: FollowedPartition, source: FileSource, end: LogEnd, *, is_final: bool = False) -> Grown:
+        path, position = Path(source.path), 0
+        base_offset = None
+        if partition.place is not None:
+            position, base_offset = partition.place.position, partition.place.segment_base_offset
+        segment = next((each for each in partition.listed.segments if each.base_offset == base_offset), None)
+        location = partition.listed.location(path, base_offset)
+        log = LogUnit(path, location, segment, is_last_segment=not is_final)
+        after = partition.next_offset - 1 if partition.marks else None
+        batch_range = BatchRange(position, None if is_final else end.position, after, position)
+        return Grown(partition, log, end, source, batch_range, self._room)
+
+    # -- when to look again --------------------------------------------------------------------------------------
+
+    def _note_waiting(self, partition: FollowedPartition, source: FileSource) -> None:
+        """Note how much of the end is no whole batch; if that stays so, it is looked at once more."""
+        left = 0 if partition.place is None else source.size_bytes - partition.place.position
+        if left != partition.waiting_bytes:
+            partition.waiting_bytes, partition.waiting_since = left, time.monotonic()
+            partition.look_again_at = partition.waiting_since + _PATIENCE_S if left else None
+
+    def _patience(self) -> float | None:
+        """How long to wait at most; None for no limit."""
+        moments = [each.look_again_at for each in self.partitions.values() if each.look_again_at is not None]
+        least = [max(0.0, min(moments) - time.monotonic())] if moments else []
+        return min(least + ([_LOOK_AGAIN_S] if self._absent else []), default=None)
+
+    def _append_waiting(self, due: deque[FollowedPartition]) -> None:
+        now = time.monotonic()
+        for each in self.partitions.values():
+            if each.look_again_at is not None and now >= each.look_again_at:
+                each.look_again_at = None
+                due.append(each)
+
+    def close(self) -> None:
+        """Let go of what tells of changes."""
+        self._changes.close()
+
+    def __enter__(self) -> FollowDriver:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+
+def _names_look(path: Path) -> Hashable:
+    """What changes when a directory appears in a log directory, or goes."""
+    try:
+        status = path.stat()
+    except OSError:
+        return None
+    return status.st_ino, status.st_mtime_ns
+
+
+def follow_logs(scan: Scan[PartT, ResultT], driver: FollowDriver) -> Iterator[ResultT | Finding | CaughtUp]:
+    """The results of a scan whose fold keeps nothing from batch to batch: each range is folded by itself."""
+    for event in driver.events():
+        if isinstance(event, Grown):
+            yield from scan.fold(event.log, event.parts(scan))
+        elif isinstance(event, Broken):
+            yield event.finding
+        else:
+            yield event

@@ -1,0 +1,352 @@
+"""One partition while it is followed: where reading goes on, and what to do when that place is not there any more."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import deque
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import NamedTuple
+
+from format.errors import KafkaLogError
+from format.findings import Finding, finding
+from format.io.source import FileSource
+from format.log.batch_header import HEADER_BYTES, headers_in
+from format.log.batch_table import BatchTable
+from format.node.partition import Partition, read_partition
+from format.node.segment import Segment
+from format.scan.following.log_ends import LogEnd, end_of_segment, place_of_offset
+from format.scan.protocol import LogUnit
+from format.scan.selected_logs import every_log_of
+from format.scan.selection import EVERYTHING, Selection, start_position
+from format.value_class import value_class
+
+#: So many of the last batches that were read are remembered, to find out how far a log was cut.
+_MOST_MARKS = 128
+_DELETED = "deleted"
+#: Two changes within this time may leave a directory with the same time.
+_TICK_NS = 50_000_000
+
+
+class Mark(NamedTuple):
+    """A batch that was read: its segment, where it lies and ends there, its offsets, and its CRC."""
+
+    segment_base_offset: int
+    position: int
+    end_position: int
+    base_offset: int
+    last_offset: int
+    crc: int
+
+
+@value_class
+class Place:
+    """Where the next batch is read: a file, which one it is, and the position in it.
+
+    ``is_deleted``: the file is marked as deleted, and is read to its end before it goes.
+    """
+
+    path: Path
+    segment_base_offset: int
+    device_inode: tuple[int, int]
+    position: int
+    is_deleted: bool = False
+
+
+@dataclass(slots=True, eq=False)
+class FollowedPartition:
+    """The state of one partition directory.
+
+    ``next_offset`` is the offset after the last batch that was read. ``place`` is None while there is no segment, or
+    once the one that was read has gone. ``selection`` is where reading began, and segments before it are passed over.
+    """
+
+    path: Path
+    listed: Partition
+    directory_inode: tuple[int, int]
+    selection: Selection = EVERYTHING
+    place: Place | None = None
+    next_offset: int = 0
+    marks: deque[Mark] = field(default_factory=lambda: deque(maxlen=_MOST_MARKS))
+    is_to_begin: bool = True
+    waiting_bytes: int = 0  # at the end of the log that are no whole batch, and since when there are so many
+    waiting_since: float = 0.0
+    look_again_at: float | None = None
+    _listed_look: Hashable = None
+
+    @classmethod
+    def at(cls, path: Path, selection: Selection = EVERYTHING) -> FollowedPartition:
+        """The partition in a directory, before it has a place. Raises UnreadableFile and FileChanged."""
+        return cls(path, read_partition(path), directory_inode(path) or (0, 0), selection)
+
+    def look(self) -> Hashable:
+        """What changes when the partition does: its directory, and the file that is read."""
+        return _look(self.path), None if self.place is None else _look(self.place.path)
+
+    @property
+    def place_path(self) -> Path | None:
+        """The file that is read."""
+        return None if self.place is None else self.place.path
+
+    # -- where to begin ----------------------------------------------------------------------------------------
+
+    def begin(self, *, at_end: bool) -> None:
+        """Take the first place: the end of the log, or where its selection begins. Raises KafkaLogError."""
+        if not self.listed.segments:
+            return
+        self.is_to_begin = False
+        if at_end:
+            segment = self.listed.segments[-1]
+            with _opened(segment) as source:
+                end = end_of_segment(segment, source)
+                self.place = _place(segment, source, end.position)
+            self.next_offset = end.next_offset
+            self._remember(end.last_batches)
+            return
+        following = [each.base_offset for each in self.listed.segments[1:]]
+        for segment, next_base_offset in zip(self.listed.segments, [*following, None], strict=True):
+            if not self.selection.excludes_segment(segment.base_offset, next_base_offset):
+                self.next_offset = segment.base_offset
+                self.enter(segment)
+                return
+
+    def enter(self, segment: Segment) -> None:
+        """Go on with a segment, at its start or where the selection begins in it. Raises KafkaLogError."""
+        with _opened(segment) as source:
+            position = 0
+            if not self.selection.is_everything:
+                position = start_position(segment, source, self.selection)
+            self.place = _place(segment, source, position)
+
+    def restart(self) -> None:
+        """Read the partition from its first segment on once more."""
+        self.marks.clear()
+        self.place = None
+        self.next_offset = 0
+        self.selection = EVERYTHING
+        self.is_to_begin = True
+
+    # -- reading on --------------------------------------------------------------------------------------------
+
+    def list_again(self, *, if_changed: bool = False) -> None:
+        """Take the present file names. Raises UnreadableFile and FileChanged.
+
+        A directory that has not changed is not listed, unless it changed so recently that its time may not show that.
+        """
+        look, now_ns = _directory_look(self.path), time.time_ns()
+        if not if_changed or look is None or look != self._listed_look:
+            self.listed = read_partition(self.path)
+            self._listed_look = look if look is not None and now_ns - look[2] > _TICK_NS else None
+
+    def open(self) -> FileSource | None:
+        """The file at the place; None where it is not there any more. Raises UnreadableFile."""
+        place = self.place
+        if place is None or not os.path.lexists(place.path):
+            return None
+        source = FileSource(place.path)
+        if source.device_inode != place.device_inode:
+            source.close()
+            return None
+        return source
+
+    def has_been_cut(self, source: FileSource) -> bool:
+        """Whether the log ends before the place, or holds something else before it."""
+        place = self.place
+        if place is None:
+            return False
+        if source.size_bytes < place.position:
+            return True
+        if not self.marks or self.marks[-1].segment_base_offset != place.segment_base_offset:
+            return False
+        last = self.marks[-1]
+        return last.end_position == place.position and not _is_there(last, source)
+
+    def took(self, end: LogEnd) -> None:
+        """All batches before this end were read."""
+        if self.place is None:
+            raise ValueError("nothing can have been read: there is no place")
+        self.place = replace(self.place, position=end.position)
+        self.next_offset = max(self.next_offset, end.next_offset)
+        self._remember(end.last_batches)
+
+    def _remember(self, table: BatchTable | None) -> None:
+        """Mark the last batches of a table, which end at the place."""
+        if table is None or self.place is None:
+            return
+        last = table.rows(slice(-_MOST_MARKS, None))
+        columns = (last.position, last.end_position, last.base_offset, last.last_offset, last.crc)
+        for row in zip(*(column.tolist() for column in columns), strict=True):
+            self.marks.append(Mark(self.place.segment_base_offset, *row))
+
+    def next_segment(self) -> Segment | None:
+        """The segment after the place; None while that is the last one."""
+        if self.place is None:
+            return None
+        base_offset = self.place.segment_base_offset
+        return next((each for each in self.listed.segments if each.base_offset > base_offset), None)
+
+    # -- a place that has gone -----------------------------------------------------------------------------------
+
+    def find_again(self) -> Finding | None:
+        """Take the place of ``next_offset`` in the files as they are listed now, and say what is missing.
+
+        For a file that was replaced or has gone: by compaction, retention, or a cut. The place stays None while there
+        is no segment. Raises KafkaLogError.
+        """
+        place, self.place = self.place, None
+        segments = self.listed.segments
+        if place is not None:
+            for each in self.listed.leftovers:
+                if each.leftover == _DELETED and each.log is not None and _inode_of(each.log) == place.device_inode:
+                    self.place = replace(place, path=each.log, is_deleted=True)
+                    return None
+        if not segments:
+            return None
+        floor = next((each for each in reversed(segments) if each.base_offset <= self.next_offset), None)
+        if floor is None:
+            return None if self._find_deleted() else self._skip_to(segments[0])
+        with _opened(floor) as source:
+            found = place_of_offset(floor, source, self.next_offset)
+            end = end_of_segment(floor, source) if found is None else found
+            self.place = _place(floor, source, end.position)
+        is_cut = found is None and floor is segments[-1] and end.next_offset < self.next_offset
+        return self.cut() if is_cut else None
+
+    def _find_deleted(self) -> bool:
+        """Take the place in a segment that is marked as deleted, as long as its file is there."""
+        deleted = [each for each in self.listed.leftovers if each.leftover == _DELETED and each.log is not None]
+        for segment in reversed(deleted):
+            if segment.base_offset > self.next_offset:
+                continue
+            try:
+                with _opened(segment) as source:
+                    found = place_of_offset(segment, source, self.next_offset)
+                    if found is not None:
+                        place = _place(segment, source, found.position)
+                        self.place = replace(place, is_deleted=True)
+                        return True
+            except KafkaLogError:
+                continue  # it went meanwhile
+        return False
+
+    def _skip_to(self, segment: Segment) -> Finding:
+        first, self.next_offset = self.next_offset, segment.base_offset
+        self.marks.clear()
+        with _opened(segment) as source:
+            self.place = _place(segment, source, 0)
+        return finding(
+            "followed-offsets-deleted",
+            self.listed.location(segment.log, segment.base_offset).at(offset=first),
+            f"offsets {first} to {segment.base_offset - 1} were deleted before they were read: the log starts at "
+            f"{segment.base_offset} now",
+            lost_offsets=(first, segment.base_offset - 1),
+        )
+
+    def cut(self) -> Finding:
+        """Take the place after the last batch that is still there as it was read. Raises KafkaLogError."""
+        segments = {each.base_offset: each for each in self.listed.segments}
+        while self.marks:
+            mark = self.marks[-1]
+            segment = segments.get(mark.segment_base_offset)
+            if segment is not None:
+                with _opened(segment) as source:
+                    if _is_there(mark, source):
+                        self.place = _place(segment, source, mark.end_position)
+                        return self._cut_to(mark.last_offset + 1)
+            self.marks.pop()
+        if not self.listed.segments:
+            self.place = None
+            return self._cut_to(self.next_offset)
+        last = self.listed.segments[-1]
+        with _opened(last) as source:
+            end = end_of_segment(last, source)
+            self.place = _place(last, source, end.position)
+        return self._cut_to(min(end.next_offset, self.next_offset))
+
+    def _cut_to(self, next_offset: int) -> Finding:
+        before, self.next_offset = self.next_offset, next_offset
+        while self.marks and self.marks[-1].last_offset >= next_offset:
+            self.marks.pop()
+        place = self.place
+        path = None if place is None else place.path
+        base_offset = None if place is None else place.segment_base_offset
+        gone = f"offsets {next_offset} to {before - 1} are" if next_offset < before else "its end is"
+        return finding(
+            "followed-log-cut",
+            self.listed.location(path, base_offset).at(
+                position=None if place is None else place.position, offset=next_offset
+            ),
+            f"the log was cut while it was followed: {gone} not in it any more; reading goes on at offset "
+            f"{next_offset}",
+            expected=before,
+            actual=next_offset,
+        )
+
+
+def directory_inode(path: Path) -> tuple[int, int] | None:
+    """Which directory lies at a path; None for none."""
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _directory_look(path: Path) -> tuple[int, int, int] | None:
+    try:
+        status = os.stat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_mtime_ns
+
+
+def _inode_of(path: Path) -> tuple[int, int] | None:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino
+
+
+def _look(path: Path) -> Hashable:
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return None
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def _opened(segment: Segment) -> FileSource:
+    if segment.log is None:
+        raise ValueError("a segment without a .log cannot be read")
+    return FileSource(segment.log)
+
+
+def _place(segment: Segment, source: FileSource, position: int) -> Place:
+    return Place(Path(source.path), segment.base_offset, source.device_inode, position)
+
+
+def _is_there(mark: Mark, source: FileSource) -> bool:
+    """Whether the batch of a mark still stands where it was read."""
+    try:
+        header = headers_in(memoryview(source.read_at(mark.position, HEADER_BYTES)), mark.position)
+    except KafkaLogError:
+        return False
+    if not len(header) or int(header.end_position[0]) != mark.end_position or mark.end_position > source.size_bytes:
+        return False
+    return (int(header.base_offset[0]), int(header.crc[0])) == (mark.base_offset, mark.crc)
+
+
+def logs_before(partition: FollowedPartition) -> Iterator[LogUnit]:
+    """The logs of a partition up to its place."""
+    place = partition.place
+    if place is None:
+        return
+    for log in every_log_of(partition.listed):
+        base_offset = log.location.base_offset
+        if base_offset == place.segment_base_offset:
+            yield replace(log, end=place.position)
+        elif base_offset is not None and base_offset < place.segment_base_offset:
+            yield log

@@ -1,0 +1,93 @@
+"""Where a log that is being written ends: after its last whole batch."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+import numpy as np
+
+from format.io.source import Source
+from format.limits import DEFAULT_LIMITS, Limits
+from format.log.batch_header import has_right_crc, header_tables
+from format.log.batch_table import BatchTable
+from format.log.walker import batch_chunks
+from format.node.segment import Segment
+from format.scan.selection import Selection, start_position
+from format.value_class import value_class
+
+_LAST_OFFSET = 2**63 - 2
+_ZEROS_BYTES = 4096
+
+
+@value_class
+class LogEnd:
+    """The end of the last whole batch of a segment, the offset after it, and some of the batches before it."""
+
+    position: int
+    next_offset: int
+    last_batches: BatchTable | None = field(default=None, compare=False, repr=False)
+
+
+def end_of_table(table: BatchTable) -> LogEnd:
+    """The end of the last batch of a table."""
+    return LogEnd(int(table.end_position[-1]), table.last_offset_of(len(table) - 1) + 1, table)
+
+
+def whole_batches(source: Source, start: int, most_bytes: int) -> BatchTable | None:
+    """The whole batches from a position on, as many as lie within so many bytes, at least one; None for none.
+
+    The last one in the file counts only if its CRC is right: in a preallocated file its header may be there first.
+    """
+    tables: list[BatchTable] = []
+    for table in header_tables(source, start, source.size_bytes):
+        count = int(np.searchsorted(table.end_position, start + most_bytes, "right"))
+        if count < len(table):
+            tables.append(table.rows(slice(0, max(count, 0 if tables else 1))))
+            break
+        tables.append(table)
+    else:
+        if tables and not _is_settled(source, tables[-1]):
+            tables[-1] = tables[-1].rows(slice(0, -1))
+    found = BatchTable.concatenated(tables) if tables else None
+    return found if found is not None and len(found) else None
+
+
+def _is_settled(source: Source, table: BatchTable) -> bool:
+    position, size_bytes, magic = (int(column[-1]) for column in (table.position, table.size_bytes, table.magic))
+    return has_right_crc(source, position, size_bytes, magic)
+
+
+def end_of_segment(segment: Segment, source: Source) -> LogEnd:
+    """The end of a segment's log, from the last entry of its index on."""
+    start = start_position(segment, source, Selection(from_offset=_LAST_OFFSET))
+    for position in (start, 0) if start else (0,):
+        end = LogEnd(position, -1)
+        for table in header_tables(source, position, source.size_bytes):
+            end = end_of_table(table)
+        if end.next_offset >= 0:
+            return end
+    return LogEnd(0, segment.base_offset)
+
+
+def place_of_offset(segment: Segment, source: Source, offset: int) -> LogEnd | None:
+    """The first batch that ends at an offset or after it, and its first offset; None where the log ends before it."""
+    start = start_position(segment, source, Selection(from_offset=offset))
+    for table in header_tables(source, start, source.size_bytes):
+        row = int(np.searchsorted(table.last_offset, offset))
+        if row < len(table):
+            return LogEnd(int(table.position[row]), int(table.base_offset[row]))
+    return None
+
+
+def end_behind_damage(source: Source, start: int, limits: Limits = DEFAULT_LIMITS) -> LogEnd | None:
+    """Where the last batch ends that stands behind damage at ``start``; None where nothing intact follows.
+
+    What begins with zeros is a file that has its size already and is filled later.
+    """
+    if not any(source.read_at(start, _ZEROS_BYTES)):
+        return None
+    end = None
+    for chunk in batch_chunks(source, start, with_bodies=False, limits=limits):
+        if len(chunk.table):
+            end = end_of_table(chunk.table)
+    return end

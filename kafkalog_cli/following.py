@@ -1,0 +1,89 @@
+"""How a run that follows logs ends: Ctrl-C and SIGTERM ask for it, and the reader of the output may go."""
+
+from __future__ import annotations
+
+import os
+import select
+import signal
+import stat
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeVar
+
+from format.scan.following.changes import Stopping
+from format.scan.following.driver import CaughtUp
+from kafkalog_cli.output import ReaderGone
+
+if TYPE_CHECKING:
+    from kafkalog_cli.runner import Run
+
+ItemT = TypeVar("ItemT")
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
+
+
+@contextmanager
+def stopped_by_signals() -> Iterator[Stopping]:
+    """The context in which the first Ctrl-C or SIGTERM asks following to end; the next one interrupts the run."""
+    asked = False
+    wake_read, wake_write = os.pipe()
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+
+    def ask(number: int, frame: object) -> None:
+        nonlocal asked
+        asked = True
+        os.write(wake_write, b"x")
+        for each, handler in before.items():
+            signal.signal(each, handler)
+
+    for each in _SIGNALS:
+        signal.signal(each, ask)
+    try:
+        yield Stopping(lambda: asked, wake_read, _output_with_a_reader())
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+        os.close(wake_read)
+        os.close(wake_write)
+
+
+def _output_with_a_reader() -> int:
+    """Standard output where it is a pipe or a socket, which may lose its reader; -1 for anything else."""
+    try:
+        fd = sys.stdout.fileno()
+        mode = os.fstat(fd).st_mode
+    except (AttributeError, OSError, ValueError):
+        return -1
+    return fd if stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode) else -1
+
+
+def followed(run: Run, follow: Callable[[Stopping], Iterable[ItemT | CaughtUp]]) -> Iterator[ItemT]:
+    """The items that ``follow`` gives until a signal ends it. Whenever there are no more for now, they are shown."""
+    is_told = False
+    with stopped_by_signals() as stopping:
+        for item in follow(stopping):
+            if isinstance(item, CaughtUp):
+                run.flush()
+                if not is_told:
+                    run.say_now(_begun(item))
+                    is_told = True
+            else:
+                yield item
+        if _is_gone(stopping.reader_fd):
+            raise ReaderGone
+
+
+def _begun(state: CaughtUp) -> str:
+    partitions = "1 partition" if state.partition_count == 1 else f"{state.partition_count} partitions"
+    polled = ""
+    if state.polled_count:
+        polled = f" inotify tells nothing of {state.polled_count} directories, which are looked at instead."
+    return f"kafkalog: following {partitions}, until Ctrl-C.{polled}"
+
+
+def _is_gone(reader_fd: int) -> bool:
+    """Whether nobody reads a pipe any more."""
+    poll = select.poll()
+    if reader_fd >= 0:
+        poll.register(reader_fd, 0)
+    return bool(poll.poll(0))
