@@ -6,6 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from format.checks.causes import CauseAccount
 from format.checks.offset_chain import OffsetChain
 from format.checks.producers import check_producer_events
 from format.errors import KafkaLogError
@@ -58,6 +59,7 @@ class _Checks:
     """What is carried from batch to batch of one partition. ``segment`` is the base offset of the last one read."""
 
     chain: OffsetChain
+    causes: CauseAccount
     producers: ProducerState | None
     segment: int | None
 
@@ -69,7 +71,7 @@ class _Checks:
         base_offset = None if place is None else place.segment_base_offset
         chain.resume(base_offset, partition.next_offset)
         is_full = terms.level is Level.FULL
-        return cls(chain, _producers_before(partition, terms.limits) if is_full else None, base_offset)
+        return cls(chain, CauseAccount(), _producers_before(partition, terms.limits) if is_full else None, base_offset)
 
     def findings(self, event: Grown, terms: Verification) -> Iterator[Finding]:
         """Findings about the next batches."""
@@ -82,9 +84,11 @@ class _Checks:
         def across(fed: Fed) -> Iterator[Finding]:
             if self.producers is not None:
                 events = self.producers.feed(fed.table, fed.markers)
-                yield from check_producer_events(events, log.location, self.chain)
+                yield from check_producer_events(events, log.location, self.chain, self.causes)
 
-        yield from verify_log_file(log, self.chain, own, SegmentOutcome(), across=across)
+        for each in verify_log_file(log, self.chain, own, SegmentOutcome(), across=across):
+            self.causes.note(each)
+            yield each
         terms.coverage.batches += own.coverage.batches
         terms.coverage.records += own.coverage.records
         terms.coverage.bytes += event.size_bytes
