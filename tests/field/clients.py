@@ -35,7 +35,7 @@ class Client:
     name: str
     command: Callable[[], list[str]]
 
-    def write(self, bootstrap: str, topic: str, broker: list[int], timeout: float = 180) -> str:
+    def write(self, bootstrap: str, topic: str, broker: list[int], timeout: float = 90) -> str:
         """Let it write. Raises ClientRefused with its last words where it cannot speak to the broker."""
         version = ".".join(map(str, broker if broker[0] == 0 else [*broker[:2], 0]))
         mode = "all" if broker >= [0, 11] else "plain"

@@ -32,13 +32,14 @@ class Seen:
     ``loose`` are partitions whose replicas are cleaned or end at moments of their own: what the leader had of them is
     compared in full, of other replicas only the records that the consumer got too. After a crash (``is_killed``) the
     clients looked at the brokers that were started again: their high watermarks are at the ends of their logs, and
-    transactions that were open may have ended.
+    transactions that were open may have ended. ``shared`` are codes of findings that the broker shares.
     """
 
     places: dict[str, dict[str, Any]]
     records: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
     loose: list[str] = field(default_factory=list)
     is_killed: bool = False
+    shared: list[str] = field(default_factory=list)
 
     @classmethod
     def read(cls, places: dict[str, dict[str, Any]], path: Path) -> Seen:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import shutil
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from tests.corpora import DATA_DIR
@@ -43,7 +44,8 @@ def ship(trial: Path, name: str, topics: list[str]) -> None:
             elif each.name in chosen:
                 shutil.copytree(each, target / log_dir.name / each.name)
     records = {place: rows for place, rows in seen.records.items() if place in chosen}
-    Seen({place: seen.places[place] for place in chosen}, records).save(target / TRUTH)
+    places = {place: seen.places[place] for place in sorted(chosen)}
+    replace(seen, places=places, records=records).save(target / TRUTH)
 
 
 if __name__ == "__main__":

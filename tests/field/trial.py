@@ -235,6 +235,7 @@ class Trial:
         cluster.kill()
         seen.is_killed = is_killed
         seen.loose = sorted(set().union(*(each.loose for each in fields)))
+        seen.shared = sorted({code for each in scenarios for code in each.shared})
         seen.save(cluster.work / "truth.json.gz")
         without_remote(seen, nodes)
         records_compared(verdict, nodes, seen)
