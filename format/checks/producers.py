@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from format.checks.causes import CauseAccount
+from format.checks.losses import CauseAccount
 from format.checks.offset_chain import OffsetChain
 from format.findings import Certainty, Finding, finding
 from format.location import Location

@@ -10,10 +10,9 @@ from typing import TypeVar
 import numpy as np
 
 from format import layout
-from format.checks.causes import CauseAccount
 from format.checks.leader_epochs import LeaderEpochCheck
 from format.checks.log_dir_files import check_partition_checkpoints
-from format.checks.losses import LossAccount
+from format.checks.losses import CauseAccount, LossAccount
 from format.checks.offset_chain import OffsetChain
 from format.checks.offset_index import OffsetIndexCheck
 from format.checks.partition_files import check_partition_files
