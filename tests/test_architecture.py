@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tests.corpora import REPOSITORY
 
-PACKAGES = ("format", "kafkalog_cli", "spark_jobs")
+PACKAGES = ("format", "kafkalog", "kafkalog_cli", "spark_jobs")
 
 #: The rooms of ``format`` by layer, the lowest first. A module at the root belongs to the contracts.
 LAYERS: dict[str, tuple[str, ...]] = {
@@ -46,6 +46,7 @@ FOLDERS = frozenset(
         *("format", *(f"format/{room}" for rooms in LAYERS.values() for room in rooms)),
         "format/rewriting/publishing",
         "format/scan/following",
+        "kafkalog",
         *("kafkalog_cli", *(f"kafkalog_cli/{room}" for room in ("commands", "options", "render", "screens"))),
         *("format/log/after_damage", "format/scan/processes"),
         *("spark_jobs", *(f"spark_jobs/{room}" for room in ("jobs", "views", "work"))),
@@ -286,6 +287,17 @@ def test_nobody_hides_the_builtin_format() -> None:
                 bound = each.asname or (each.name.split(".")[0] if is_import else each.name)
                 if bound == "format" and (is_import or node.module != "builtins"):
                     wrong.append(f"{path.relative_to(REPOSITORY)}:{node.lineno}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_python_api_stands_on_format_alone() -> None:
+    """It has the same scans below it as the command line, and nothing else that is installed imports it."""
+    wrong = [
+        str(each)
+        for each in all_imports()
+        if (is_within(each.importer, "kafkalog") and each.module.split(".")[0] in FOREIGN_TO_FORMAT)
+        or (is_within(each.module, "kafkalog") and not is_within(each.importer, "kafkalog"))
+    ]
     assert not wrong, "\n".join(wrong)
 
 

@@ -71,13 +71,13 @@ def test_the_program_tells_the_version(run_kafkalog: Callable[..., Run]) -> None
 
 
 def test_every_package_is_found() -> None:
-    """Each of the three importable from the checkout, and every folder of theirs with Python in it a package."""
-    for top in ("format", "kafkalog_cli", "spark_jobs"):
+    """Each of the four importable from the checkout, and every folder of theirs with Python in it a package."""
+    for top in ("format", "kafkalog", "kafkalog_cli", "spark_jobs"):
         folders = {each.parent for each in (REPOSITORY / top).rglob("*.py")}
         for folder in folders:
             assert (folder / "__init__.py").exists(), folder
     done = subprocess.run(
-        [sys.executable, "-c", "import kafkalog_cli, spark_jobs; from format import layout"],
+        [sys.executable, "-c", "import kafkalog, kafkalog_cli, spark_jobs; from format import layout"],
         cwd=REPOSITORY,
         env={**os.environ, "PYTHONPATH": str(REPOSITORY)},
         capture_output=True,

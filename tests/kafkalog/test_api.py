@@ -1,0 +1,253 @@
+"""The Python API against the command line: the same rows, findings and answers; and what it promises besides."""
+
+from __future__ import annotations
+
+import base64
+import builtins
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import kafkalog
+from format.columns import BATCH, FINDING, MATCH, RECORD
+from tests.building import BASE_TIMESTAMP, batch, batches, write_segment
+from tests.conftest import unavailable
+from tests.corpora import DATA_DIR, REPOSITORY
+from tests.running import Run
+
+try:
+    import pyarrow as pa
+except ImportError:
+    pa = None
+
+RunMany = Callable[..., list[Run]]
+NODE = DATA_DIR / "kafka-4.3-single" / "node-1"
+ORDERS = NODE / "orders-0"
+OLD = DATA_DIR / "kafka-0.8-to-2.8"
+
+
+@pytest.fixture(autouse=True)
+def _needs_arrow() -> None:
+    if pa is None:
+        unavailable("pyarrow is not installed: pip install 'kafkalog[arrow]'")
+
+
+def damaged(tmp_path: Path) -> Path:
+    """Offsets 0 to 11 in four batches, the second with a wrong CRC."""
+    content = batches(4)
+    content[1] = content[1][:-1] + bytes([content[1][-1] ^ 1])
+    return write_segment(tmp_path / "t-0", 0, content).parent
+
+
+def plain(value: Any) -> Any:
+    """A value of JSON lines as the API gives it."""
+    if isinstance(value, dict) and set(value) == {"base64"}:
+        return base64.b64decode(value["base64"])
+    return value.encode() if isinstance(value, str) else value
+
+
+def cli_records(run: Run) -> list[dict[str, Any]]:
+    rows = run.check(0).rows("record")
+    for row in rows:
+        row.pop("type")
+        row["key"], row["value"] = plain(row["key"]), plain(row["value"])
+        if row["headers"] is not None:
+            row["headers"] = [{"key": plain(key), "value": plain(value)} for key, value in row["headers"]]
+    return rows
+
+
+@pytest.mark.parametrize("path", [NODE, ORDERS, ORDERS / f"{1102:020d}.log", OLD], ids=lambda path: path.name)
+def test_rows_are_those_of_dump(path: Path, run_kafkalog_many: RunMany) -> None:
+    records, batches_, verified = run_kafkalog_many(
+        [
+            ("dump", path, "--records", "--raw", "--format", "jsonl"),
+            ("dump", path, "--format", "jsonl"),
+            ("verify", path, "--format", "jsonl"),
+        ]
+    )
+    log = kafkalog.open(path)
+    rows = log.records()
+    assert rows.table().to_pylist() == cli_records(records)
+    assert rows.is_complete
+    listed = [{"type": "batch", **row} for row in log.batches().table().to_pylist()]
+    assert listed == batches_.check(0).rows("batch")
+    found = [{"type": "finding"} | {name: getattr(each, name) for name in FINDING.names} for each in log.verify()]
+    assert found == verified.check(0).rows("finding")
+
+
+def test_ranges_and_columns(run_kafkalog_many: RunMany) -> None:
+    log = kafkalog.open(ORDERS)
+    start, end = datetime(2026, 11, 3, tzinfo=UTC), 1793695395691
+    ways: list[tuple[dict[str, Any], tuple[str, ...]]] = [
+        ({"from_offset": 300, "to_offset": 320}, ("--from-offset", "300", "--to-offset", "320")),
+        ({"from_time": start, "to_time": end}, ("--from-time", "2026-11-03", "--to-time", str(end))),
+        ({"read_committed": True}, ("--read-committed",)),
+    ]
+    runs = run_kafkalog_many(("dump", ORDERS, "--records", "--raw", "--format", "jsonl", *words) for _, words in ways)
+    for (asked, _), run in zip(ways, runs, strict=True):
+        offsets = log.records(columns=["offset"], **asked).table().column("offset").to_pylist()
+        assert offsets == [row["offset"] for row in run.rows("record")]
+        assert offsets
+    assert log.records(columns=["value", "offset"]).schema.names == ["value", "offset"]
+    assert log.batches(columns=["crc"]).table().schema.names == ["crc"]
+    assert log.records().schema.names == list(RECORD.names)
+    assert log.batches().schema.names == list(BATCH.names)
+
+
+def test_look_ups_are_those_of_find(run_kafkalog_many: RunMany) -> None:
+    ways: list[dict[str, Any]] = [{"offset": 170}, {"timestamp": 1793695373700}, {"max_timestamp": True}]
+    words = [("--offset", "170"), ("--timestamp", "1793695373700"), ("--max-timestamp",)]
+    runs = run_kafkalog_many(("find", ORDERS, *way, "--format", "jsonl") for way in words)
+    for way, run in zip(ways, runs, strict=True):
+        found = kafkalog.open(ORDERS).find(**way)
+        assert found
+        assert {name: getattr(found.match, name) for name in MATCH.names} == {
+            name: value for name, value in run.rows("match")[0].items() if name != "type"
+        }
+        assert found.bytes_read == run.summary["counts"]["bytes_read"]
+    missing = kafkalog.open(ORDERS).find(offset=10**6)
+    assert not missing
+    assert missing.answer is not None
+    assert missing.answer.visibility == "past_end"
+    assert "log end offset 1264" in missing.reason
+
+
+def test_damage_is_collected_or_raised(tmp_path: Path) -> None:
+    log = kafkalog.open(damaged(tmp_path))
+    rows = log.records()
+    assert not rows.is_complete, "nothing was read yet"
+    assert rows.table().column("offset").to_pylist() == [0, 1, 2, 6, 7, 8, 9, 10, 11]
+    assert not rows.is_complete
+    assert rows.finding_count == 1
+    assert [(each.code, each.lost_offsets) for each in rows.findings] == [("batch-crc-mismatch", [3, 5])]
+    with pytest.raises(kafkalog.DamageFound) as raised:
+        log.records(on_damage="raise").table()
+    assert raised.value.finding == rows.findings[0]
+    assert raised.value.code == "batch-crc-mismatch"
+    assert isinstance(raised.value, kafkalog.CorruptDataError)
+    assert "batch-crc-mismatch" in [each.code for each in log.verify()]
+    assert list(log.verify("headers")) == []
+    assert [each.code for each in log.verify("crc")] == ["batch-crc-mismatch"]
+    assert list(log.verify(jobs=2)) == list(log.verify())
+
+
+def test_findings_are_bounded_and_each_pass_begins_anew(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kafkalog.rows.MOST_FINDINGS", 2)
+    content = [each[:-1] + bytes([each[-1] ^ 1]) for each in batches(5)]
+    rows = kafkalog.open(write_segment(tmp_path / "t-0", 0, content).parent).records()
+    for _pass in range(2):
+        assert rows.table().num_rows == 0
+        assert (len(rows.findings), rows.finding_count) == (2, 5)
+
+
+def test_a_log_that_grows_is_listed_anew(tmp_path: Path) -> None:
+    log = kafkalog.open(write_segment(tmp_path / "t-0", 0, batches(1)).parent)
+    rows = log.records(columns=["offset"])
+    assert rows.table().num_rows == 3
+    write_segment(tmp_path / "t-0", 3, batches(1, 3))
+    assert rows.table().num_rows == 6
+    assert len(log.segments()) == 2
+
+
+def test_arrow_s_own_interface(tmp_path: Path) -> None:
+    rows = kafkalog.open(write_segment(tmp_path / "t-0", 0, batches(2)).parent).records(columns=["offset", "value"])
+    assert pa.table(rows).column("offset").to_pylist() == list(range(6))
+    assert rows.reader().read_next_batch().num_rows == 3 or rows.reader().schema == rows.schema
+
+
+def test_times(tmp_path: Path) -> None:
+    log = kafkalog.open(write_segment(tmp_path / "t-0", 0, [batch(0)]).parent)
+    at = datetime.fromtimestamp(BASE_TIMESTAMP // 1000, UTC).replace(microsecond=1999)
+    assert log.records(columns=["offset"], from_time=at).table().column(0).to_pylist() == [1, 2]
+    with pytest.raises(ValueError, match="without a time zone"):
+        log.records(from_time=datetime(2026, 1, 1))
+
+
+def test_wrong_use_is_an_error_of_a_documented_kind(tmp_path: Path) -> None:
+    partition = damaged(tmp_path)
+    log = kafkalog.open(partition)
+    with pytest.raises(ValueError, match="'nope' is not a column of record; there are topic, "):
+        log.records(columns=["nope"])
+    with pytest.raises(TypeError, match="from_ofset"):
+        log.records(from_ofset=1)  # type: ignore[call-arg]
+    with pytest.raises(ValueError, match="exactly one of"):
+        log.find()
+    with pytest.raises(ValueError, match="is not one of headers"):
+        log.verify("deep")
+    with pytest.raises(ValueError, match="'collect' or 'raise'"):
+        log.batches(on_damage="ignore")
+    for wrong, words in (("nothing-0", "no such file"), ("t", "t is a topic, and its partition is t-0")):
+        with pytest.raises(kafkalog.InputError, match=words):
+            kafkalog.open(tmp_path / wrong)
+    with pytest.raises(kafkalog.InputError, match="there is no kind 'logs'"):
+        kafkalog.open(partition, kind="logs")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(kafkalog.NotALogDir):
+        kafkalog.open(tmp_path / "empty")
+    with pytest.raises(kafkalog.InputError, match="give one partition directory"):
+        kafkalog.open(tmp_path).find(offset=1)
+    with pytest.raises(kafkalog.InputError, match="holds no batches"):
+        kafkalog.open(NODE / "meta.properties").records()
+    with pytest.raises(kafkalog.InputError, match="local paths"):
+        kafkalog.open("s3://bucket/log")
+
+
+def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    log = kafkalog.open(write_segment(tmp_path / "t-0", 0, batches(1)).parent)
+    real = builtins.__import__
+
+    def without_arrow(name: str, *arguments: Any) -> Any:
+        if name.split(".")[0] == "pyarrow":
+            raise ImportError("No module named 'pyarrow'")
+        return real(name, *arguments)
+
+    monkeypatch.setattr(builtins, "__import__", without_arrow)
+    with pytest.raises(ImportError, match=r"pip install 'kafkalog\[arrow\]'"):
+        log.records()
+    assert list(log.verify("records")) == []
+    assert log.find(offset=1)
+
+
+def test_opening_needs_neither_arrow_nor_the_command_line() -> None:
+    code = (
+        f"import kafkalog, sys, json; kafkalog.open({str(ORDERS)!r}).find(offset=1); "
+        "print(json.dumps([name for name in ('pyarrow', 'typer', 'rich', 'kafkalog_cli') if name in sys.modules]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=REPOSITORY, check=True)
+    assert json.loads(done.stdout) == []
+
+
+def test_the_stable_names() -> None:
+    """Each of these is a promise: take none away, and add new ones here and to docs/python.md."""
+    assert kafkalog.__all__ == [
+        "CorruptDataError",
+        "DamageFound",
+        "Finding",
+        "InputError",
+        "KafkaLogError",
+        "LimitExceeded",
+        "Log",
+        "Lookup",
+        "Match",
+        "NotALogDir",
+        "Rows",
+        "UnreadableFile",
+        "UnsupportedError",
+        "__version__",
+        "open",
+    ]
+    page = (REPOSITORY / "docs" / "python.md").read_text(encoding="utf-8")
+    for owner, names in {
+        kafkalog.Log: ["batches", "find", "partitions", "records", "segments", "verify"],
+        kafkalog.Rows: ["reader", "table"],
+    }.items():
+        assert [name for name in vars(owner) if not name.startswith("_")] == sorted(names, key=list(vars(owner)).index)
+        assert all(f"{name}(" in page for name in names)
+    assert tuple(kafkalog.Finding.__dataclass_fields__) == FINDING.names
+    assert tuple(kafkalog.Match.__dataclass_fields__) == MATCH.names
