@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from format.checks.causes import CauseAccount
+from format.checks.losses import CauseAccount
 from format.checks.offset_chain import OffsetChain
 from format.checks.producers import check_producer_events
 from format.errors import KafkaLogError
