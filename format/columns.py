@@ -287,7 +287,8 @@ PARTITION = RowSchema(
         Column("batch_count", "int", "record batches, and outermost messages of v0 and v1"),
         Column("magics", "string", "the formats in use, such as 0,1,2"),
         Column("codecs", "string", "the codecs in use, with the number of batches of each"),
-        Column("notes", "string", "leftovers, orphans, damage seen on the way"),
+        Column("notes", "string", "leftovers, orphans, damage seen on the way, and what the metadata log does not assign to the node"),
+        Column("configs", "any", "configs that are set for the topic itself, from the metadata log; null where none is here"),
     ),
 )
 SEGMENT = RowSchema(

@@ -86,7 +86,6 @@ MANY_PARAMETERS = frozenset(
         "format.kernel.text.put_records",
         "format.files.producer_snapshot._snapshot",
         "format.log.walker.batch_chunks",
-        "format.verbs.ls.ls.ls",
         "spark_jobs.work.planning._planned",
     }
 )

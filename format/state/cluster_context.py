@@ -44,7 +44,8 @@ class ClusterContext:
     state: MetadataState | None = None
     properties: dict[str, str] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
-    _node_ids: dict[Path, int | None] = field(default_factory=dict)
+    cluster_id: str | None = None
+    _nodes: dict[Path, tuple[int | None, str | None]] = field(default_factory=dict)
 
     @property
     def image(self) -> ClusterImage | None:
@@ -52,11 +53,22 @@ class ClusterContext:
 
     def node_id_of(self, partition: Partition) -> int | None:
         """The node that a partition's directory belongs to, from meta.properties."""
+        return self._node_of(partition)[0]
+
+    def is_of_another_cluster(self, partition: Partition) -> bool:
+        """Whether a partition lies on a node of another cluster than that of the metadata log."""
+        cluster_id = self._node_of(partition)[1]
+        return cluster_id is not None and self.cluster_id is not None and cluster_id != self.cluster_id
+
+    def _node_of(self, partition: Partition) -> tuple[int | None, str | None]:
         log_dir = directory_around(partition.path)
-        if log_dir not in self._node_ids:
-            place = log_dir / layout.META_PROPERTIES
-            self._node_ids[log_dir] = meta_properties.node_id_in(place, self.terms.limits)
-        return self._node_ids[log_dir]
+        if log_dir not in self._nodes:
+            try:
+                found = meta_properties.read(log_dir / layout.META_PROPERTIES, self.terms.limits)
+                self._nodes[log_dir] = found.node_id, found.cluster_id
+            except KafkaLogError:
+                self._nodes[log_dir] = None, None
+        return self._nodes[log_dir]
 
     def configs_of(self, partition: Partition) -> TopicConfigs:
         """The configs of a partition's topic on the node that it lies on."""
@@ -94,6 +106,7 @@ def read_context(targets: Sequence[Target], terms: ContextTerms) -> ClusterConte
             source, _ = metadata_source(places, terms.limits)
         except InputError:
             return context
+    context.cluster_id = source.cluster_id
     try:
         context.state = read_metadata(source.partition, terms.until, terms.limits)
     except KafkaLogError as error:

@@ -20,7 +20,9 @@ from kafkalog_cli.options.work import Pacing
 if TYPE_CHECKING:
     from format.columns import RowSchema
     from format.findings import Finding
+    from format.limits import Limits
     from format.node.target import Target
+    from format.state.cluster_context import ClusterContext
     from format.verbs.ls.ls import Listing
     from kafkalog_cli.runner import Run
 
@@ -141,6 +143,7 @@ def ls(
     """
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
+    from format.verbs.ls.ls import ListTerms
     from format.verbs.ls.ls import ls as listings
     from kafkalog_cli.runner import Run
 
@@ -164,19 +167,31 @@ def ls(
             run.not_checked("the logs and their indexes (--no-scan)")
         shown = _Shown(run, judging.fail_on)
         progress = run.progress(lambda: selected_bytes(targets if listed.scan else [], EVERYTHING))
+        terms = ListTerms(
+            listed.scan,
+            listed.segments,
+            listed.sort,
+            listed.reverse,
+            guard.limits,
+            progress.advance,
+            _context(targets, guard.limits) if listed.scan else None,
+        )
         for path, target in zip(reading.paths, targets, strict=True):
             with run.leaving_out(path):
-                for item in listings(
-                    target,
-                    scan=listed.scan,
-                    segments=listed.segments,
-                    sort=listed.sort,
-                    reverse=listed.reverse,
-                    limits=guard.limits,
-                    advance=progress.advance,
-                ):
+                for item in listings(target, terms):
                     shown.take(item)
         shown.finish()
+
+
+def _context(targets: list[Target], limits: Limits) -> ClusterContext | None:
+    """What the metadata log at or beside the paths says; what is wrong with it is verify's to report."""
+    from format.errors import InputError
+    from format.state.cluster_context import ContextTerms, read_context
+
+    try:
+        return read_context(targets, ContextTerms(limits=limits))
+    except InputError:
+        return None  # listing the path reports it
 
 
 def _list_usage(

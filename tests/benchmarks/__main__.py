@@ -129,15 +129,19 @@ def measured(row: Row, root: Path, rounds: int, lab: KafkaLab) -> list[str]:
     return [
         row.name,
         row.data,
-        median_of(own, "wall_s"),
-        median_of(own, "cpu_s"),
-        median_of(theirs, "wall_s"),
-        median_of(theirs, "cpu_s"),
-        str(ratio(own, theirs, "wall_s")),
-        str(ratio(own, theirs, "cpu_s")),
+        *cells_of(own, theirs),
         "" if least is None else f"{least.wall_s:.2f}",
         f"{peak_bytes(ours) / MIB:.0f}",
     ]
+
+
+def cells_of(own: Sequence[Cost], theirs: Sequence[Cost] | None) -> list[str]:
+    """The seconds of both, and how many times as fast the first is; empty cells where nothing is compared."""
+    cells = [median_of(own, "wall_s"), median_of(own, "cpu_s")]
+    if theirs is None:
+        return [*cells, *[""] * 4]
+    cells += [median_of(theirs, "wall_s"), median_of(theirs, "cpu_s")]
+    return [*cells, str(ratio(own, theirs, "wall_s")), str(ratio(own, theirs, "cpu_s"))]
 
 
 def median_of(costs: Sequence[Cost], name: str) -> str:

@@ -18,8 +18,8 @@ from pathlib import Path
 from format import layout
 from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
 from tests.benchmarks import make_data
-from tests.benchmarks.__main__ import MIB, kafka_dump_log, kafkalog, median_of, options_parser, print_table
-from tests.benchmarks.measure import in_turn, peak_bytes, ratio
+from tests.benchmarks.__main__ import MIB, cells_of, kafka_dump_log, kafkalog, options_parser, print_table
+from tests.benchmarks.measure import in_turn, peak_bytes
 from tests.oracle.kafka_lab import KafkaLab
 
 HEADINGS = ("what", "on", "kafkalog s", "CPU s", "peer s", "peer CPU s", "times as fast", "by CPU", "peak MiB")
@@ -122,13 +122,8 @@ def measured(row: Row, root: Path, rounds: int, lab: KafkaLab) -> list[str]:
     tool = shlex.join(kafka_dump_log(lab, ("--offsets-decoder", "--files"), logs))
     peers = ["sh", "-c", f"{tool} | awk {shlex.quote(_PARSER)}"] if row.has_peer else ["true"]
     own, theirs = in_turn(ours, peers, rounds)
-    cells = [row.name, row.data, median_of(own, "wall_s"), median_of(own, "cpu_s")]
-    if row.has_peer:
-        cells += [median_of(theirs, "wall_s"), median_of(theirs, "cpu_s")]
-        cells += [str(ratio(own, theirs, "wall_s")), str(ratio(own, theirs, "cpu_s"))]
-    else:
-        cells += [""] * 4
-    return [*cells, f"{peak_bytes(ours) / MIB:.0f}"]
+    compared = cells_of(own, theirs if row.has_peer else None)
+    return [row.name, row.data, *compared, f"{peak_bytes(ours) / MIB:.0f}"]
 
 
 if __name__ == "__main__":

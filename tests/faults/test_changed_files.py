@@ -28,7 +28,7 @@ from format.verbs.extract.files import TextFormat
 from format.verbs.grep.grep import Criteria
 from format.verbs.grep.lines import FoundRows, Search, found_lines, searched_logs
 from format.verbs.grep.pattern import text_pattern
-from format.verbs.ls.ls import ls
+from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.verify.verify import Level, Verification, verify
 from kafkalog_cli.line_style import line_style
 from tests.building import batch, batches, write_segment
@@ -198,7 +198,7 @@ def test_ls(partition: Path, change: Callable[[Path], object]) -> None:
     """Where only headers are read, the file is looked at again after each mebibyte."""
     write_segment(partition, 0, [batch(number, [bytes(20_000)]) for number in range(200)])
     changing = Changing(partition, change, 0.3)
-    found = [each for each in ls(partition, advance=changing.advance) if isinstance(each, Finding)]
+    found = [each for each in ls(partition, ListTerms(advance=changing.advance)) if isinstance(each, Finding)]
     changes = [each for each in found if each.code == "file-changed"]
     check_finding(changes, partition)
 

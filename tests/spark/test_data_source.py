@@ -20,7 +20,7 @@ from format.log.walker import batch_chunks
 from format.node.target import Target
 from format.rows.record_rows import RowBlock
 from format.verbs.dump.dump import dump
-from format.verbs.ls.ls import ls
+from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.ls.segment_listing import SegmentListing
 from format.verbs.txns.terms import TransactionTerms
@@ -162,7 +162,7 @@ def test_batches_segments_and_findings_are_those_of_the_commands(kafkalog: Any, 
     assert {row.broker_id for row in rows} == {1}
     assert all(Path(row.path).parent.name == f"{row.topic}-{row.partition}" for row in rows)
 
-    listed = [each.row() for each in ls(damaged_copy, segments=True) if isinstance(each, SegmentListing)]
+    listed = [each.row() for each in ls(damaged_copy, ListTerms(segments=True)) if isinstance(each, SegmentListing)]
     frame = kafkalog(damaged_copy, "segments")
     assert frame.columns == [*SEGMENT.names, "broker_id"]
     assert sorted(repr(tuple(row)[:-1]) for row in frame.collect()) == sorted(map(repr, listed))

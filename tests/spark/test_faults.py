@@ -27,7 +27,7 @@ from format.verbs.dump.dump import DumpScan, DumpTerms, dumped_rows
 from format.verbs.grep.grep import Criteria
 from format.verbs.grep.lines import Search, found_lines
 from format.verbs.grep.pattern import text_pattern
-from format.verbs.ls.ls import ls
+from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.verify.verify import Verification, verify
 from spark_jobs import spark_cluster
 from spark_jobs.data_source import KafkaLogReader, _schemas
@@ -49,7 +49,7 @@ def _found(verb: str, path: Path, limits: Limits = _LIMITS, range_bytes: int | N
         "verify": lambda: verify(path, Verification(limits=limits)),
         "grep": lambda: found_lines([path], Search(Criteria(text_pattern("")), limits=limits)),
         "dump": lambda: dumped_rows(path, DumpTerms(records=True, limits=limits)),
-        "ls": lambda: ls(path, segments=True, limits=limits),
+        "ls": lambda: ls(path, ListTerms(segments=True, limits=limits)),
     }
     return [row for item in scanned(items[verb], range_bytes) for row in _rows(item)]
 

@@ -25,7 +25,7 @@ from format.io import remote_files
 from format.io.remote_path import path_of
 from format.rows.record_rows import RowBlock
 from format.verbs.dump.dump import dump
-from format.verbs.ls.ls import ls
+from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.verify.verify import verify
 from spark_jobs import spark_cluster
 from spark_jobs.data_source import KafkaLogDataSource
@@ -83,8 +83,9 @@ def _check_operations(place: Path, address: str) -> None:
     assert list(verify(remote)) == _moved(verify(place), place, address)
     got, expected = _rows(dump(remote, records=True)), _rows(dump(place, records=True))
     assert got == _moved(expected, place, address)
-    assert [repr(each) for each in ls(remote, segments=True)] == [
-        repr(each).replace(str(place), address).replace("PosixPath", "RemotePath") for each in ls(place, segments=True)
+    assert [repr(each) for each in ls(remote, ListTerms(segments=True))] == [
+        repr(each).replace(str(place), address).replace("PosixPath", "RemotePath")
+        for each in ls(place, ListTerms(segments=True))
     ]
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from dataclasses import replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,8 +33,10 @@ from format.node.target import Target, target_at
 from format.rows.record_rows import Row
 from format.scan.cluster import current_cluster
 from format.scan.progress import Advance, no_progress
+from format.state.cluster_context import ClusterContext
 from format.value_class import value_class
-from format.verbs.ls.partition_listing import ListedPartition, PartitionListing, list_partition
+from format.verbs.ls.known_topics import known_by
+from format.verbs.ls.partition_listing import ListedPartition, PartitionListing
 from format.verbs.ls.segment_listing import SegmentListing, joined_notes, list_log, list_segment
 from format.verbs.ls.units import ListScan, ListUnit
 
@@ -75,101 +78,106 @@ Listing = LogDirListing | PartitionListing | SegmentListing
 
 
 @value_class
-class _Wishes:
-    """The options of a listing."""
+class ListTerms:
+    """How things are listed.
 
-    scan: bool
-    sort: str
-    reverse: bool
-    limits: Limits
-    advance: Advance
+    ``scan`` False reads no log and no index. ``segments`` lists those of each partition; None does so where the path is
+    a partition. ``sort`` is one of SORT_KEYS. ``context`` says what the metadata log knows of the topics.
+    """
+
+    scan: bool = True
+    segments: bool | None = None
+    sort: str = "name"
+    reverse: bool = False
+    limits: Limits = DEFAULT_LIMITS
+    advance: Advance = no_progress
+    context: ClusterContext | None = None
 
 
-def ls(
-    path: Path | Target,
-    *,
-    kind: Kind | None = None,
-    scan: bool = True,
-    segments: bool | None = None,
-    sort: str = "name",
-    reverse: bool = False,
-    limits: Limits = DEFAULT_LIMITS,
-    advance: Advance = no_progress,
-) -> Iterator[Listing | Finding]:
+PLAIN = ListTerms()
+
+
+def ls(path: Path | Target, terms: ListTerms = PLAIN, *, kind: Kind | None = None) -> Iterator[Listing | Finding]:
     """List a log directory and its partitions, a partition and its segments, or one segment.
 
-    The findings about a partition come before its listing. ``segments`` lists those of each partition; None does so
-    where ``path`` is a partition. ``scan`` False reads no log and no index. ``sort`` is one of SORT_KEYS.
-    Raises InputError for a path that does not exist or is none of the three.
+    The findings about a partition come before its listing. Raises InputError for a path that does not exist or is none
+    of the three.
     """
-    wishes = _Wishes(scan, sort, reverse, limits, advance)
     target = target_at(path, kind)
     path, kind = target.path, target.kind
     if kind is Kind.LOG_DIR:
         yield from target.link_findings()
         for log_dir in target.log_dirs:
-            yield from _log_dir(log_dir, bool(segments), wishes)
+            yield from _log_dir(log_dir, bool(terms.segments), terms)
     elif kind is Kind.PARTITION:
-        with_segments = segments is not False
-        checkpoints = target.checkpoints_around(limits)
+        checkpoints = target.checkpoints_around(terms.limits)
         yield from checkpoints.findings
-        listed = yield from list_partition(
-            path, checkpoints, scan=scan, segments=with_segments, limits=limits, advance=advance
-        )
-        yield from _with_segments(listed, wishes)
+        listing = ListScan(terms.scan, terms.segments is not False, terms.limits)
+        for item in listing.listed(ListUnit(path, checkpoints), None, terms.advance):
+            if isinstance(item, ListedPartition):
+                yield from _with_segments(known_by(terms.context, item), terms)
+            else:
+                yield item
     elif kind in _SEGMENT_KINDS:
-        yield (yield from _segment_of_file(path, wishes))
+        yield (yield from _segment_of_file(path, terms))
     elif kind is Kind.KRAFT_SNAPSHOT:
-        yield (yield from list_log(path, location_of_file(path), scan=scan, limits=limits, advance=advance))
+        yield (
+            yield from list_log(
+                path, location_of_file(path), scan=terms.scan, limits=terms.limits, advance=terms.advance
+            )
+        )
     else:
         raise NotALogDir(
             "ls lists log directories, partitions and segments; dump shows what this file holds", Location(str(path))
         )
 
 
-def _log_dir(found: LogDir, with_segments: bool, wishes: _Wishes) -> Iterator[Listing | Finding]:
+def _log_dir(found: LogDir, with_segments: bool, terms: ListTerms) -> Iterator[Listing | Finding]:
     # Checkpoints are read before the logs: a running broker only moves the ends of the logs past them.
-    checkpoints = found.checkpoints(wishes.limits)
+    checkpoints = found.checkpoints(terms.limits)
     yield from checkpoints.findings
     sizes = {each: _sizes(found, each) for each in found.partitions}
-    yield (yield from _log_dir_listing(found, checkpoints, sizes.values(), wishes.limits))
+    yield (yield from _log_dir_listing(found, checkpoints, sizes.values(), terms.limits))
 
     partitions = found.partitions
-    if wishes.sort in _CHEAP_SORT_KEYS:
+    if terms.sort in _CHEAP_SORT_KEYS:
         by_size = {"size": lambda each: sizes[each].log_size_bytes, "segments": lambda each: sizes[each].segment_count}
-        partitions = _sorted(partitions, by_size[wishes.sort], wishes.reverse)
-    elif wishes.sort == "name":
-        partitions = _sorted(partitions, None, wishes.reverse)
+        partitions = _sorted(partitions, by_size[terms.sort], terms.reverse)
+    elif terms.sort == "name":
+        partitions = _sorted(partitions, None, terms.reverse)
     else:
         every: list[ListedPartition] = []
-        for item in _listed(found, partitions, checkpoints, with_segments, wishes):
+        for item in _listed(found, partitions, checkpoints, with_segments, terms):
             if isinstance(item, ListedPartition):
                 every.append(item)
             else:
                 yield item
-        key = _scanned_key(wishes.sort)
-        for each in _sorted(every, lambda one: key(one.listing), wishes.reverse):
-            yield from _with_segments(each, wishes)
+        key = _scanned_key(terms.sort)
+        for each in _sorted(every, lambda one: key(one.listing), terms.reverse):
+            yield from _with_segments(each, terms)
         return
-    for item in _listed(found, partitions, checkpoints, with_segments, wishes):
+    for item in _listed(found, partitions, checkpoints, with_segments, terms):
         if isinstance(item, ListedPartition):
-            yield from _with_segments(item, wishes)
+            yield from _with_segments(item, terms)
         else:
             yield item
 
 
 def _listed(
-    found: LogDir, partitions: Sequence[Path], checkpoints: Checkpoints, with_segments: bool, wishes: _Wishes
+    found: LogDir, partitions: Sequence[Path], checkpoints: Checkpoints, with_segments: bool, terms: ListTerms
 ) -> Iterator[Finding | ListedPartition]:
     """The partitions in this order, each after its findings."""
-    scan = ListScan(wishes.scan, with_segments, wishes.limits)
+    scan = ListScan(terms.scan, with_segments, terms.limits)
+    units = [ListUnit(each, checkpoints.of_partition(key_of_directory(each))) for each in partitions]
     cluster = current_cluster()
     if cluster is not None:
-        units = [ListUnit(each, checkpoints.of_partition(key_of_directory(each))) for each in partitions]
-        yield from cluster.results(scan, units, wishes.advance)
-        return
-    for directory in partitions:
-        yield from scan.listed(ListUnit(directory, checkpoints), partial(found.partition, directory), wishes.advance)
+        items = cluster.results(scan, units, terms.advance)
+    else:
+        items = chain.from_iterable(
+            scan.listed(unit, partial(found.partition, unit.path), terms.advance) for unit in units
+        )
+    for item in items:
+        yield known_by(terms.context, item) if isinstance(item, ListedPartition) else item
 
 
 def _sizes(log_dir: LogDir, path: Path) -> DirectorySizes:
@@ -180,14 +188,14 @@ def _sizes(log_dir: LogDir, path: Path) -> DirectorySizes:
         return DirectorySizes()
 
 
-def _with_segments(listed: ListedPartition, wishes: _Wishes) -> Iterator[Listing]:
+def _with_segments(listed: ListedPartition, terms: ListTerms) -> Iterator[Listing]:
     yield listed.listing
     keys: dict[str, Callable[[SegmentListing], int | None]] = {
         "size": lambda each: each.size_bytes,
         "batches": _scanned_key("batches"),
         "time": _scanned_key("time"),
     }
-    yield from _sorted(list(listed.segments), keys.get(wishes.sort), wishes.reverse)
+    yield from _sorted(list(listed.segments), keys.get(terms.sort), terms.reverse)
 
 
 def _scanned_key(sort: str) -> Callable[[Any], int | None]:
@@ -278,12 +286,12 @@ def _partition_names(partitions: list[tuple[str, int]]) -> str:
     return f"{shown} and {more} more" if more > 0 else shown
 
 
-def _segment_of_file(path: Path, wishes: _Wishes) -> Generator[Finding, None, SegmentListing]:
+def _segment_of_file(path: Path, terms: ListTerms) -> Generator[Finding, None, SegmentListing]:
     """The segment that a file belongs to, with its side files; a log with another name is listed by itself."""
     location = location_of_file(path)
     match = layout.SEGMENT_FILE.match(path.name)
     if match is None or location.base_offset is None or location.base_offset > MAX_BASE_OFFSET:
-        return (yield from list_log(path, location, scan=wishes.scan, limits=wishes.limits, advance=wishes.advance))
+        return (yield from list_log(path, location, scan=terms.scan, limits=terms.limits, advance=terms.advance))
     partition = read_partition(path.parent)
     live = [each.base_offset for each in partition.segments if each.base_offset <= MAX_BASE_OFFSET]
     following = [each for each in live if each > location.base_offset]
@@ -295,9 +303,9 @@ def _segment_of_file(path: Path, wishes: _Wishes) -> Generator[Finding, None, Se
         segment,
         replace(location, path=str(segment.log or path)),
         next_base_offset=next_base_offset,
-        scan=wishes.scan,
-        limits=wishes.limits,
-        advance=wishes.advance,
+        scan=terms.scan,
+        limits=terms.limits,
+        advance=terms.advance,
     )
     return listed.listing
 

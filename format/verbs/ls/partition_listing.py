@@ -49,6 +49,7 @@ class PartitionListing:
     magics: str | None = None
     codecs: str | None = None
     notes: str | None = None
+    configs: dict[str, str] | None = None
 
     def row(self) -> Row:
         """The fields in the order of columns.PARTITION."""

@@ -21,7 +21,7 @@ from format.verbs.extract.files import TextFormat
 from format.verbs.grep.grep import Criteria
 from format.verbs.grep.lines import Search, found_lines
 from format.verbs.grep.pattern import text_pattern
-from format.verbs.ls.ls import ls
+from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.recompress.explain import explain_recompress
 from format.verbs.recompress.new_batches import Target
 from format.verbs.recompress.plan import PlanTerms
@@ -90,7 +90,7 @@ def test_the_bytes_of_all_logs_listed_and_explained(node: Path) -> None:
     total = selected_bytes([At(node)], EVERYTHING)
     assert total == sum(each.stat().st_size for each in node.glob("*-*/*.log"))
     for work in (
-        lambda advance: list(ls(node, advance=advance)),
+        lambda advance: list(ls(node, ListTerms(advance=advance))),
         lambda advance: list(explain_recompress(read_write_sources([node]), PlanTerms(Target(1)), advance=advance)),
     ):
         done: list[int] = []

@@ -1,0 +1,55 @@
+"""What the metadata log knows of listed partitions: the topic id and configs, and which directories do not belong."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from format.io.remote_path import path_of
+from format.layout import CLUSTER_METADATA_TOPIC
+from format.node.offsets import MARKS_OF_REPLICAS
+from format.node.partition import Partition
+from format.state.cluster_context import ClusterContext
+from format.verbs.ls.partition_listing import ListedPartition, PartitionListing
+from format.verbs.ls.segment_listing import joined_notes
+
+
+def known_by(context: ClusterContext | None, listed: ListedPartition) -> ListedPartition:
+    """The same with the topic id, where the directory does not name it, with the topic's configs and with notes."""
+    listing = listed.listing
+    image = None if context is None else context.image
+    if context is None or image is None or listing.topic is None or listing.mark not in MARKS_OF_REPLICAS:
+        return listed
+    if context.is_of_another_cluster(_partition(listing)):
+        return listed
+    topic_id = image.topic_id(listing.topic)
+    configs = image.topic_configs(listing.topic)
+    note = None if listing.topic == CLUSTER_METADATA_TOPIC else _note(context, listing, topic_id)
+    notes = [each for each in (listing.notes, note) if each]
+    return replace(
+        listed,
+        listing=replace(
+            listing, topic_id=listing.topic_id or topic_id, configs=dict(configs), notes=joined_notes(notes)
+        ),
+    )
+
+
+def _note(context: ClusterContext, listing: PartitionListing, topic_id: str | None) -> str | None:
+    """Why the directory does not belong here, if so. An image that may lack something says nothing."""
+    image = context.image
+    if image is None or image.problem is not None:
+        return None
+    if listing.topic_id is not None and listing.topic_id != topic_id:
+        if listing.topic_id in image.names:
+            return f"stray: its topic id is that of {image.names[listing.topic_id]}"
+        return "stray: the metadata log has no topic of its id"
+    if topic_id is None:
+        return "stray: the metadata log has no topic of its name"
+    node_id = context.node_id_of(_partition(listing))
+    state = image.partitions.get((topic_id, -1 if listing.partition is None else listing.partition))
+    if node_id is not None and (state is None or node_id not in state.replicas):
+        return f"stray: the metadata log does not assign it to node {node_id}"
+    return None
+
+
+def _partition(listing: PartitionListing) -> Partition:
+    return Partition(path_of(listing.path), listing.topic, listing.partition)
