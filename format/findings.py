@@ -114,10 +114,17 @@ def finding(
         certainty=certainty,
         expected=expected,
         actual=actual,
-        next_step=entry.next_step if next_step is None else next_step,
+        next_step=next_step_of(code, location) if next_step is None else next_step,
         lost_offsets=lost_offsets,
         caused_by=caused_by,
     )
+
+
+def next_step_of(code: str, location: Location | None = None) -> str:
+    """What to do next, from the table; at an address that cannot be read it is not the disk that is looked at."""
+    if code == "file-unreadable" and location is not None and "://" in location.path:
+        return "Check the address, the credentials and the network, then run again."
+    return FINDING_CODES[code].next_step
 
 
 def finding_of(error: KafkaLogError, location: Location | None = None) -> Finding:

@@ -20,7 +20,7 @@ from format.errors import (
     UnreadableFile,
     UnsupportedError,
 )
-from format.findings import FINDING_CODES
+from format.findings import FINDING_CODES, next_step_of
 from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.messages import is_debugging, say, say_traceback
 from kafkalog_cli.output import ReaderGone
@@ -90,9 +90,8 @@ def report(error: BaseException) -> None:
 
 def advice_for(error: KafkaLogError) -> str:
     """What to try: the advice for the error's code in the table of findings, else for its class."""
-    entry = FINDING_CODES.get(error.code)
-    if entry is not None:
-        return entry.next_step
+    if error.code in FINDING_CODES:
+        return next_step_of(error.code, error.location)
     return next((words for kind, words in _ADVICE.items() if isinstance(error, kind)), "")
 
 

@@ -15,6 +15,7 @@ from collections.abc import Iterable
 from typing import BinaryIO, Protocol
 
 from format.errors import OutputError, OutputExists, OutputInsideSource
+from format.io.remote_path import is_remote
 from format.location import Location
 
 _BUFFER_BYTES = 128 * 1024
@@ -167,6 +168,8 @@ def open_output(path: str | None, sources: Iterable[str] = ()) -> OutputStream:
 
     real = os.path.realpath(path)
     for source in sources:
+        if is_remote(source):
+            continue
         source_real = os.path.realpath(source)
         if real == source_real or real.startswith(source_real.rstrip(os.sep) + os.sep):
             raise OutputInsideSource("the output lies inside a source, where nothing is ever written", Location(path))

@@ -18,6 +18,7 @@ from kafkalog_cli.failures import UsageError, condition_of, report
 from kafkalog_cli.messages import say
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import Output
+from kafkalog_cli.options.reading import reads_addresses
 from kafkalog_cli.output import open_output
 from kafkalog_cli.progress import Progress, open_progress
 from kafkalog_cli.render import open_renderer
@@ -204,6 +205,7 @@ class Run:
             self.summary.conditions.add(condition_of(error))
 
     def _finish(self, error: BaseException | None) -> None:
+        self._count_traffic()
         if self.format_name == "jsonl" and isinstance(error, KafkaLogError) and error.code in FINDING_CODES:
             self.finding(finding_of(error))  # in the other formats it is the message on standard error
         if self._tables is not None and error is None:
@@ -225,6 +227,16 @@ class Run:
             return  # the message has said it all
         if self.summary.is_remarkable or (self.format_name == "table" and self._output.is_terminal):
             say(self.summary.paragraph())
+
+    def _count_traffic(self) -> None:
+        """Count what was requested of stores by this process; tasks of a cluster count for themselves."""
+        from format.scan.cluster import current_cluster
+
+        if reads_addresses() and current_cluster() is None:
+            from format.io.stores.http_client import traffic
+
+            self.count("requests", traffic.requests)
+            self.count("fetched_bytes", traffic.bytes_received)
 
     def _make_room(self) -> None:
         if self._output.is_terminal:

@@ -9,6 +9,7 @@ tests that need Spark are the ones marked ``spark``; KAFKALOG_REQUIRE_SPARK=1 ma
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import re
 import subprocess
@@ -72,7 +73,13 @@ SLOW = (
     *("format/kernel/test_kernel_twins.py", "format/codecs/test_codecs.py", "format/rewriting"),
     *(f"format/verbs/{verb}" for verb in ("dump_log", "grep", "rebuild_index", "recompress", "redact", "salvage")),
     *("kafkalog_cli/options/test_work.py", "kafkalog_cli/test_runner.py", "kafkalog_cli/test_line_style.py"),
-    *("format/codecs/test_codecs_bombs.py", "format/io/test_s3_connection.py", "format/scan/test_changed_files.py"),
+    *(
+        "format/codecs/test_codecs_bombs.py",
+        "format/io/test_s3_connection.py",
+        "format/io/stores",
+        "kafkalog_cli/test_addresses.py",
+        "format/scan/test_changed_files.py",
+    ),
     *("format/verbs/boot", "format/verbs/find/test_find.py", "format/verbs/verify/test_walk.py"),
     "kafkalog_cli/commands/test_extract.py",
 )
@@ -232,3 +239,45 @@ def kafka_lab() -> Callable[..., subprocess.CompletedProcess[bytes]]:
         return lab.dump_log(version, *arguments)
 
     return dump_log
+
+
+@pytest.fixture(scope="session")
+def store() -> Iterator[str]:
+    """A server that speaks S3, with what a client needs to find it in the environment; yields its address."""
+    try:
+        import boto3
+        from moto.server import ThreadedMotoServer
+    except ImportError:
+        unavailable("moto is not installed: pip install 'kafkalog[test]'")
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    address = f"http://{host}:{port}"
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_ENDPOINT_URL": address,
+            "AWS_EC2_METADATA_DISABLED": "true",
+        }.items():
+            patch.setenv(name, value)
+        boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="logs")
+        yield address
+    server.stop()
+
+
+@pytest.fixture(scope="session")
+def upload(store: str) -> Callable[[Path, str], str]:
+    """A function that puts the files below a directory into the bucket, and returns their address there."""
+    import boto3
+
+    client = boto3.client("s3", region_name="us-east-1", endpoint_url=store)
+
+    def put(directory: Path, name: str) -> str:
+        for path in sorted(directory.rglob("*")):
+            if path.is_file():
+                client.put_object(Bucket="logs", Key=f"{name}/{path.relative_to(directory)}", Body=path.read_bytes())
+        return f"s3://logs/{name}"
+
+    return put

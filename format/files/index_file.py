@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from format.errors import InvalidIndex
 from format.files.side_file import INT64_RANGE, MAX_PROBLEMS, Problem, check_size
+from format.io.remote_path import is_remote
 from format.io.source import Source
 from format.layout import Layout
 from format.limits import Limits
@@ -23,6 +24,9 @@ from format.location import Location
 
 _SEARCH_WINDOW_BYTES = 4096
 _READ_WINDOW_BYTES = 1024 * 1024
+#: Of a file in a store: slots that are looked at with one request, and how often before plain bisection goes on.
+_LOOK_SLOTS = 2048
+_MOST_LOOKS = 4
 
 #: A slot's values in the order of the layout's fields.
 Slot = tuple[int, ...]
@@ -157,12 +161,20 @@ def last_slot(source: Source, layout: Layout, *, zero_may_be_first: bool) -> tup
 
 
 def floor_slot(
-    source: Source, layout: Layout, is_above: Callable[[Slot], bool], *, zero_may_be_first: bool
+    source: Source,
+    layout: Layout,
+    is_above: Callable[[Slot], bool],
+    *,
+    zero_may_be_first: bool,
+    target: int | None = None,
+    lowest: int | None = None,
 ) -> tuple[int, Slot] | None:
     """The number and values of the last entry that is not above the target, by bisection over the slots; else None.
 
     Reads single slots until the range fits one window of 4 KiB. A zero slot counts as above every target: what lies
-    after the entries. Zeros as the first entry are an entry, and not padding, where an entry follows them.
+    after the entries. Zeros as the first entry are an entry, and not padding, where an entry follows them. With a
+    ``target`` for the slots' first field, a file in a store is first looked into where the target should be; its
+    ``lowest`` value is read if it is not given.
     """
     size_bytes = layout.size_bytes
     low, high = 0, source.size_bytes // size_bytes  # slots below low are not above, slots from high on are
@@ -174,6 +186,13 @@ def floor_slot(
     if (any(last) or (zero_may_be_first and high == 1)) and not is_above(last):
         return high - 1, last  # the usual case for a trimmed index and a target near its end
     high -= 1
+    if target is not None and is_remote(source.path):
+        if lowest is None:
+            first_slot = layout.struct.unpack(source.read_at(0, size_bytes))
+            if any(first_slot) and is_above(first_slot):
+                return None
+            lowest = first_slot[0]
+        low, high = _narrowed(source, layout, is_above, target, (lowest, last[0], high))
     while high - low >= _SEARCH_WINDOW_BYTES // size_bytes:
         middle = (low + high) // 2
         slot = layout.struct.unpack(source.read_at(middle * size_bytes, size_bytes))
@@ -192,6 +211,34 @@ def floor_slot(
             break
         found = number, slot
     return found
+
+
+def _narrowed(
+    source: Source, layout: Layout, is_above: Callable[[Slot], bool], target: int, bounds: tuple[int, int, int]
+) -> tuple[int, int]:
+    """``low`` and ``high`` of ``floor_slot`` after a few looks at whole windows of slots.
+
+    ``bounds`` are the first field at the start, that of a slot which is above, and the number of that slot. Each window
+    lies where the target would be if the field rose evenly between the slots that are known, so that few requests are
+    needed.
+    """
+    size_bytes = layout.size_bytes
+    low, (low_value, high_value, high) = 0, bounds
+    for _ in range(_MOST_LOOKS):
+        if high - low <= _LOOK_SLOTS or high_value <= low_value:
+            break
+        guess = low + (high - low) * (target - low_value) // (high_value - low_value)
+        first = max(low, min(guess - _LOOK_SLOTS // 2, high - _LOOK_SLOTS))
+        content = source.read_at(first * size_bytes, _LOOK_SLOTS * size_bytes)
+        slots = [layout.struct.unpack_from(content, number * size_bytes) for number in (0, _LOOK_SLOTS - 1)]
+        is_past = [not any(slot) or is_above(slot) for slot in slots]
+        if is_past[0]:
+            high, high_value = first, slots[0][0]
+        elif is_past[1]:
+            return first + 1, first + _LOOK_SLOTS - 1
+        else:
+            low, low_value = first + _LOOK_SLOTS, slots[1][0]
+    return low, high
 
 
 def _is_entry_after_zero(source: Source, layout: Layout, window: list[Slot]) -> bool:

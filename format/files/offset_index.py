@@ -134,7 +134,14 @@ def floor_entry(source: Source, base_offset: int, target_offset: int) -> OffsetP
     """
     check_base_offset(source, base_offset)
     relative_target = target_offset - base_offset
-    found = floor_slot(source, OFFSET_INDEX_ENTRY, lambda slot: slot[0] > relative_target, zero_may_be_first=False)
+    found = floor_slot(
+        source,
+        OFFSET_INDEX_ENTRY,
+        lambda slot: slot[0] > relative_target,
+        zero_may_be_first=False,
+        target=relative_target,
+        lowest=0,
+    )
     return None if found is None else _entry(source, base_offset, *found)
 
 

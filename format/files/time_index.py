@@ -140,7 +140,13 @@ def floor_entry(source: Source, base_offset: int, target_timestamp: int) -> Time
     or offset is negative.
     """
     check_base_offset(source, base_offset)
-    found = floor_slot(source, TIME_INDEX_ENTRY, lambda slot: slot[0] > target_timestamp, zero_may_be_first=True)
+    found = floor_slot(
+        source,
+        TIME_INDEX_ENTRY,
+        lambda slot: slot[0] > target_timestamp,
+        zero_may_be_first=True,
+        target=target_timestamp,
+    )
     return None if found is None else _entry(source, base_offset, *found)
 
 

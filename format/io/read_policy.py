@@ -24,7 +24,7 @@ class ReadPolicy:
     """
 
     def __init__(self, max_bytes_per_s: int | None = None, *, spares_cache: bool = False) -> None:
-        self._rate = max_bytes_per_s
+        self.max_bytes_per_s = self._rate = max_bytes_per_s
         self._spares_cache = spares_cache and hasattr(os, "posix_fadvise") and hasattr(os, "preadv")
         self._free_at = time.monotonic()  # when the rate allows the next read
 
@@ -38,9 +38,13 @@ class ReadPolicy:
         if self._rate is not None:
             length = min(length, max(_PAGE_BYTES, self._rate // _SLICES_PER_S))
         got = self._read_sparing(fd, length, position) if self._spares_cache else os.pread(fd, length, position)
-        if self._rate is not None:
-            self._wait(len(got), self._rate)
+        self.pace(len(got))
         return got
+
+    def pace(self, length: int) -> None:
+        """Wait as long as reading these bytes takes at the rate, if there is one."""
+        if self._rate is not None:
+            self._wait(length, self._rate)
 
     def _wait(self, length: int, rate: int) -> None:
         now = time.monotonic()

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import os
-import urllib.error
-import urllib.request
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import quote, unquote, urlencode, urlsplit
+
+from format.io.stores.http_client import HttpClient, Request
 
 _CONNECT_TIMEOUT_S = 5.0
 _SILENCE_TIMEOUT_S = 5.0  # without a byte
 _ATTEMPTS = 3
 #: The region for a custom endpoint, where any value will do.
-_DEFAULT_REGION = "us-east-1"
-_REGION_TIMEOUT_S = 10.0
+DEFAULT_REGION = "us-east-1"
 _AWS = "https://s3.amazonaws.com"
 _REGION_HEADER = "x-amz-bucket-region"
 #: Options of an address that are arguments of S3FileSystem by the same names.
@@ -24,12 +24,12 @@ def connected_s3(host: str, query: dict[str, str]) -> tuple[Any, str]:
     """pyarrow's file system for ``[KEY:SECRET@]BUCKET`` with the options of the address, and the bucket's name.
 
     Missing options come from the environment: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, AWS_REGION and
-    AWS_DEFAULT_REGION. Raises ImportError without pyarrow, OSError if the bucket's region cannot be determined, and
+    AWSDEFAULT_REGION. Raises ImportError without pyarrow, OSError if the bucket's region cannot be determined, and
     ValueError for options that pyarrow does not know.
     """
     from pyarrow import fs
 
-    options = _with_environment(query)
+    options = with_environment(query)
     anonymous = options.pop("anonymous", "false").lower() == "true"
     keys, _, bucket = host.rpartition("@")
     if "region" not in options:
@@ -49,17 +49,20 @@ def connected_s3(host: str, query: dict[str, str]) -> tuple[Any, str]:
     return system, bucket
 
 
-def _with_environment(query: dict[str, str]) -> dict[str, str]:
-    """The options, completed from the environment; a custom endpoint needs some region."""
-    options = dict(query)
-    endpoint = os.environ.get("AWS_ENDPOINT_URL_S3") or os.environ.get("AWS_ENDPOINT_URL")
+def with_environment(query: Mapping[str, str], settings: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The options, completed from the environment and a profile's settings; a custom endpoint needs some region."""
+    options, settings = dict(query), settings or {}
+    environment = os.environ
+    endpoint = (
+        environment.get("AWS_ENDPOINT_URL_S3") or environment.get("AWS_ENDPOINT_URL") or settings.get("endpoint_url")
+    )
     if endpoint and "endpoint_override" not in options:
         split = urlsplit(endpoint if "://" in endpoint else f"https://{endpoint}")
         options |= {"endpoint_override": split.netloc, "scheme": split.scheme}
     if "region" not in options:
-        region = os.environ.get("AWS_REGION") or os.environ.get("AWS_DEFAULT_REGION")
+        region = environment.get("AWS_REGION") or environment.get("AWS_DEFAULT_REGION") or settings.get("region")
         if region or "endpoint_override" in options:
-            options["region"] = region or _DEFAULT_REGION
+            options["region"] = region or DEFAULT_REGION
     return options
 
 
@@ -68,17 +71,14 @@ def region_of_bucket(bucket: str) -> str:
 
     The AWS library can do this too, but may block for minutes, and no thread of the process can end meanwhile.
     """
-    asked = urllib.request.Request(f"{_AWS}/{quote(bucket, safe='')}", method="HEAD")
+    scheme, _, authority = _AWS.partition("://")
     try:
-        with urllib.request.urlopen(asked, timeout=_REGION_TIMEOUT_S) as answer:
-            region = answer.headers.get(_REGION_HEADER)
-    except urllib.error.HTTPError as error:  # also reports the region to clients that may not read the bucket
-        region = error.headers.get(_REGION_HEADER)
-        if region is None and error.code == 404:
-            raise OSError("there is no such bucket") from None
+        answer = HttpClient(scheme, authority).send(Request("HEAD", f"/{quote(bucket, safe='')}", {"Host": authority}))
     except OSError as error:
-        reason = getattr(error, "reason", error)
         raise OSError(
-            f"AWS does not tell the bucket's region ({reason}): set AWS_REGION, or AWS_ENDPOINT_URL"
+            f"AWS does not tell the bucket's region ({error}): set AWS_REGION, or AWS_ENDPOINT_URL"
         ) from error
-    return region or _DEFAULT_REGION
+    region = answer.header(_REGION_HEADER)  # also reported to clients that may not read the bucket
+    if not region and answer.status == 404:
+        raise OSError("there is no such bucket")
+    return region or DEFAULT_REGION

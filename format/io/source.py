@@ -18,7 +18,7 @@ from format.location import Location
 from format.value_class import value_class
 
 if TYPE_CHECKING:
-    from format.io.remote_files import RemoteFile
+    from format.io.remote_file import RemoteFile
 
 
 _O_NOATIME = getattr(os, "O_NOATIME", 0)  # of Linux only
@@ -111,7 +111,7 @@ class FileSource:
             read_policy.current.opened(self._fd)
 
     def _open_remote(self) -> None:
-        from format.io.remote_files import RemoteFile
+        from format.io.remote_file import RemoteFile
 
         self._remote = RemoteFile(self.path)
         self.size_bytes = self._remote.size_bytes

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import os
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from pathlib import Path
@@ -69,7 +68,7 @@ def job_of(command: str, options: Mapping[str, Any], paths: Iterable[Path], file
     digest = hashlib.sha256()
     for path in files:
         try:
-            status = os.lstat(path)
+            status = path.lstat()
             digest.update(f"{path}\0{status.st_size}\0{status.st_mtime_ns}\n".encode("utf-8", "surrogateescape"))
         except OSError:
             digest.update(f"{path}\0gone\n".encode("utf-8", "surrogateescape"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -11,7 +10,7 @@ from format.value_class import value_class
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.parsers import one_of, parse_count
-from kafkalog_cli.options.reading import check_paths
+from kafkalog_cli.options.reading import check_paths, place_of
 from kafkalog_cli.options.work import Pacing
 
 if TYPE_CHECKING:
@@ -96,7 +95,7 @@ def boot(starting: Starting, output: DocumentOutput, pacing: Pacing) -> None:
             table_columns=_TABLE_COLUMNS,
         ) as run,
     ):
-        result = booted([Path(path) for path in starting.paths], starting.terms, starting.node_id)
+        result = booted([place_of(path) for path in starting.paths], starting.terms, starting.node_id)
         run.say_now(sentence(result, starting.terms))
         run.write(BOOT_STEP, (step.row() for step in result.steps))
         for words in result.not_checked:

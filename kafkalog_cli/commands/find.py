@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from format.io.remote_path import is_remote, path_of
 from format.value_class import value_class
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
-from kafkalog_cli.options.parsers import parse_count, parse_moment
+from kafkalog_cli.options.parsers import parse_count, parse_moment, parse_size
 from kafkalog_cli.options.reading import check_paths
 from kafkalog_cli.render.escape import printable
 from kafkalog_cli.render.shown_columns import ShownColumns
@@ -31,6 +31,7 @@ EXAMPLES = (
     ("kafkalog find /var/kafka/orders-0 --max-timestamp", "the record with the largest timestamp"),
 )
 
+_REMOTE_BYTES = 256 * 1024
 _TABLE_COLUMNS = {
     "match": ShownColumns(
         (
@@ -47,7 +48,7 @@ def _one_path(paths: list[str] | None) -> list[str] | None:
     check_paths(paths)
     if not paths or len(paths) == 1:
         return paths
-    around = {str(Path(path).parent) for path in paths}
+    around = {str(path_of(path).parent) for path in paths}
     instead = "run it once for each"
     if len(around) == 1 and all(path.endswith(".log") for path in paths):
         instead = f"to search all segments of a partition, give its directory: {around.pop()}"
@@ -86,6 +87,16 @@ class Sought:
     explain: Annotated[
         bool, typer.Option("--explain", help="Show each step: segment, index entries, bytes scanned, match.")
     ] = False
+    visibility_limit: Annotated[
+        int | None,
+        typer.Option(
+            "--visibility-limit",
+            metavar="SIZE",
+            parser=parse_size,
+            help="Read at most this much of the log to say who can see the record.",
+            show_default="no limit; 256KiB at an address",
+        ),
+    ] = None
     past_high_watermark: Annotated[
         bool,
         typer.Option(
@@ -93,6 +104,11 @@ class Sought:
             help="By time, also find records at or past the high watermark, which brokers hide from consumers.",
         ),
     ] = False
+
+    @property
+    def most_visibility_bytes(self) -> int | None:
+        """The limit, None for none."""
+        return _REMOTE_BYTES if self.visibility_limit is None and is_remote(self.paths[0]) else self.visibility_limit
 
 
 def find(sought: Sought, output: DocumentOutput, judging: Judging, guards: Guards) -> None:
@@ -116,7 +132,7 @@ def _opened(path: str) -> Partition:
     from format.verbs.find.find import partition_to_search
 
     try:
-        return partition_to_search(Path(path))
+        return partition_to_search(path_of(path))
     except UnreadableFile:
         raise
     except InputError as error:
@@ -127,7 +143,7 @@ def _search(partition: Partition, sought: Sought, limits: Limits) -> Iterator[Lo
     from format.verbs.find.find import find_max_timestamp, find_offset, find_timestamp
 
     if sought.offset is not None:
-        return find_offset(partition, sought.offset, limits=limits)
+        return find_offset(partition, sought.offset, visibility_limit=sought.most_visibility_bytes, limits=limits)
     is_past = sought.past_high_watermark
     if sought.timestamp is not None:
         return find_timestamp(partition, sought.timestamp, past_high_watermark=is_past, limits=limits)
@@ -163,6 +179,11 @@ def _show(run: Run, item: LookupStep | Result, explain: bool) -> None:
     run.count("bytes_read", item.bytes_read)
     if isinstance(item, Match) and item.visibility_bytes_read:
         run.count("visibility_bytes_read", item.visibility_bytes_read)
+    if isinstance(item, Match) and item.visibility_bytes_needed:
+        run.not_checked(
+            f"who can see the record: {item.visibility_bytes_needed} bytes of the log would have to be read "
+            "(--visibility-limit)"
+        )
 
 
 def _future_words(match: Match) -> str:

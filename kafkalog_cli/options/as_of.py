@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from format.io.remote_path import path_of
 from format.value_class import value_class
 from kafkalog_cli.options.parsers import parse_count, parse_moment
 from kafkalog_cli.options.reading import check_path
@@ -118,8 +118,8 @@ class ConfigSources:
         from format.state.cluster_context import ContextTerms
 
         return ContextTerms(
-            metadata=None if self.metadata is None else Path(self.metadata),
-            broker_properties=None if self.broker_properties is None else Path(self.broker_properties),
+            metadata=None if self.metadata is None else path_of(self.metadata),
+            broker_properties=None if self.broker_properties is None else path_of(self.broker_properties),
             options={name: str(value) for name, value in options.items() if value is not None},
             limits=limits,
         )

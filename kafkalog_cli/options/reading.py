@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import os
+import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -23,24 +24,24 @@ if TYPE_CHECKING:
     from format.node.target import Target
 
 
-#: Whether paths may be addresses, and whether they are made absolute: for commands that run on a cluster.
-_addresses: ContextVar[tuple[bool, bool]] = ContextVar("addresses", default=(False, False))
+#: Whether paths are made absolute: for commands that run on a cluster.
+_are_absolute: ContextVar[bool] = ContextVar("are_absolute", default=False)
 
 
 @contextmanager
-def taking_addresses(*, absolute: bool = False) -> Iterator[None]:
-    """The context in which paths may be addresses; ``absolute``: other hosts read them."""
-    token = _addresses.set((True, absolute))
+def read_elsewhere(is_elsewhere: bool) -> Iterator[None]:
+    """The context in which the paths may be read by other hosts."""
+    token = _are_absolute.set(is_elsewhere)
     try:
         yield
     finally:
-        _addresses.reset(token)
+        _are_absolute.reset(token)
 
 
 def place_of(path: str) -> Path:
     """The path that was given; in a command that runs on other hosts an absolute one."""
     place = path_of(path)
-    return place.absolute() if _addresses.get()[1] else place
+    return place.absolute() if _are_absolute.get() else place
 
 
 def check_paths(paths: list[str] | None) -> list[str] | None:
@@ -51,15 +52,14 @@ def check_paths(paths: list[str] | None) -> list[str] | None:
 
 
 def check_path(path: str) -> str:
-    """The path; refused if it does not exist. One that cannot be read is reported by the operation."""
+    """The path; refused if it does not exist. One that cannot be read is reported by the operation.
+
+    So is an address: whether there is anything is known when the store has answered.
+    """
     if is_remote(path):
-        if not _addresses.get()[0]:
-            raise typer.BadParameter(
-                printable(f"{path}: other file systems are read by kafkalog scan, as in: kafkalog scan verify {path}")
-            )
         from format.io import remote_files
 
-        remote_files.know([path])
+        remote_files.give([path])
         return path
     try:
         os.lstat(path_of(path))
@@ -72,11 +72,18 @@ def check_path(path: str) -> str:
     return path
 
 
+def reads_addresses() -> bool:
+    """Whether a path that was given is an address."""
+    remote_files = sys.modules.get("format.io.remote_files")
+    return remote_files is not None and remote_files.are_given()
+
+
 Paths = Annotated[
     list[str],
     typer.Argument(
         metavar="PATH...",
-        help="A log directory, a partition directory (TOPIC-PARTITION), or one file of any kind.",
+        help="A log directory, a partition directory (TOPIC-PARTITION), or one file of any kind; also an address, "
+        "such as s3://bucket/node-1.",
         callback=check_paths,
         show_default=False,
     ),

@@ -11,6 +11,7 @@ import typer
 
 from format.value_class import value_class
 from kafkalog_cli.options.parsers import parse_positive, parse_rate
+from kafkalog_cli.options.reading import reads_addresses
 
 
 @value_class
@@ -30,7 +31,12 @@ class Sharing:
 
     @property
     def process_count(self) -> int:
-        """The given number, else the number of processors that this process may use."""
+        """The given number, else the number of processors that this process may use; one for addresses.
+
+        The connections of a store's library do not survive a fork.
+        """
+        if reads_addresses():
+            return 1
         if self.jobs is not None:
             return self.jobs
         return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -48,50 +47,6 @@ def spark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     session = open_session("local[2, 3]", {"spark.sql.warehouse.dir": warehouse})  # a task is tried three times
     yield session
     close_session(session)
-
-
-@pytest.fixture(scope="session")
-def store() -> Iterator[str]:
-    """A server that speaks S3, with what a client needs to find it in the environment; gives its address."""
-    try:
-        import boto3
-        from moto.server import ThreadedMotoServer
-    except ImportError:
-        if os.environ.get("KAFKALOG_REQUIRE_SPARK") == "1":
-            raise
-        pytest.skip("moto is not installed: pip install 'kafkalog[spark-test]'")
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    address = f"http://{host}:{port}"
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in {
-            "AWS_ACCESS_KEY_ID": "test",
-            "AWS_SECRET_ACCESS_KEY": "test",
-            "AWS_ENDPOINT_URL": address,
-            "AWS_EC2_METADATA_DISABLED": "true",
-        }.items():
-            patch.setenv(name, value)
-        boto3.client("s3", region_name="us-east-1").create_bucket(Bucket="logs")
-        yield address
-    server.stop()
-
-
-@pytest.fixture(scope="session")
-def upload(store: str) -> Callable[[Path, str], str]:
-    """Puts the files below a directory into the bucket, and gives the address of what they are there."""
-    import boto3
-
-    client = boto3.client("s3", region_name="us-east-1", endpoint_url=store)
-
-    def put(directory: Path, name: str) -> str:
-        for path in sorted(directory.rglob("*")):
-            if path.is_file():
-                client.put_object(Bucket="logs", Key=f"{name}/{path.relative_to(directory)}", Body=path.read_bytes())
-        return f"s3://logs/{name}"
-
-    return put
 
 
 @pytest.fixture(scope="session")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from format import layout
 from format.errors import OutputError, OutputExists, OutputInsideSource
+from format.io.remote_path import is_remote
 from format.io.source import os_reason
 from format.location import Location
 
@@ -25,6 +26,8 @@ def check_target(target: Path, sources: Iterable[Path]) -> Path:
     location = Location(str(target))
     real = Path(os.path.realpath(target))
     for source in sources:
+        if is_remote(source):
+            continue
         relation = _relation(real, Path(os.path.realpath(source)))
         if relation is not None:
             raise OutputInsideSource(f"the output {relation} the source {source}, where nothing is written", location)

@@ -6,6 +6,7 @@ import os
 import re
 
 from format.files.side_file import INT64_RANGE
+from format.io.remote_path import is_remote
 from format.verbs.dump_log.stops import KafkaStops
 
 _LONG = re.compile(r"[+-]?[0-9]{1,40}")
@@ -22,7 +23,9 @@ def split_files(value: str) -> list[str]:
 
 
 def normalised(path: str) -> str:
-    """The path as java.io.File normalises it: without doubled or trailing slashes."""
+    """The path as java.io.File normalises it: without doubled or trailing slashes. An address stays as it is."""
+    if is_remote(path):
+        return path
     joined = re.sub("/+", "/", path)
     return joined if joined == "/" else joined.removesuffix("/")
 

@@ -6,12 +6,12 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
-from pathlib import Path
 
 from format import layout
 from format.errors import InputError, KafkaLogError, WorkerDied
 from format.findings import Finding, finding_of
-from format.io.remote_path import path_of
+from format.io.remote_path import absolute as absolute_path
+from format.io.remote_path import entries_of, path_of
 from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.file_location import location_of_file
@@ -79,7 +79,7 @@ def _file_items(path: str, options: DumpLogOptions, limits: Limits, seen: _Misma
     suffix = name[dot:] if dot >= 0 else ""
     if dot < 0 and options.emulate is Release.V3_9_1:
         raise KafkaStops("java.lang.StringIndexOutOfBoundsException: begin -1")
-    absolute = os.path.abspath(path) if path else os.getcwd()
+    absolute = str(absolute_path(path_of(path)))
     if suffix in (layout.LOG_SUFFIX, layout.CHECKPOINT_SUFFIX):
         yield from _log_items(path, suffix, options, limits, seen, jobs)
     elif suffix == layout.OFFSET_INDEX_SUFFIX:
@@ -127,7 +127,7 @@ def _log_items(
         if not isinstance(item, OffsetGaps):
             yield item
         elif item:
-            mismatches.gaps[os.path.abspath(path)] = item
+            mismatches.gaps[str(absolute_path(path_of(path)))] = item
 
 
 def _pieces(
@@ -165,7 +165,8 @@ def _heading(path: str, suffix: str) -> bytes:
 def _newest_segment(directory: str) -> int:
     """The highest base offset of the logs in a directory, -1 for none."""
     try:
-        matches = [layout.SEGMENT_FILE.match(each.name) for each in Path(directory).iterdir()]
+        with entries_of(directory) as entries:
+            matches = [layout.SEGMENT_FILE.match(each.name) for each in entries]
     except OSError:
         return -1
     return max(

@@ -11,6 +11,8 @@ from pathlib import Path
 from format.codecs.checksums import crc32c_of
 from format.files import producer_snapshot, transaction_index
 from format.findings import Finding, finding
+from format.io.remote_path import is_there, path_of
+from format.io.source import read_whole
 from format.layout import PRODUCER_SNAPSHOT_HEADER
 from format.limits import Limits
 from format.node.file_location import location_of_file
@@ -26,7 +28,7 @@ def transaction_index_lines(path: str, options: DumpLogOptions, limits: Limits) 
     is_emulated = options.emulate is not None
     if is_emulated:
         java_long(stem_of(path))
-        if not Path(path).exists():
+        if not is_there(path):
             return
     index = transaction_index.read(path, location.base_offset or 0, limits)
     versions = (index.versions >> 8 if is_emulated else index.versions).tolist()
@@ -53,7 +55,7 @@ def producer_snapshot_lines(
     """A line for each producer; as in Kafka, no lines for a snapshot that cannot be trusted."""
     location = location_of_file(path)
     snapshot = producer_snapshot.read(path, limits)
-    untrusted = _untrusted(snapshot, Path(path))
+    untrusted = _untrusted(snapshot, path_of(path), limits)
     if options.emulate is not None and untrusted is not None:
         yield ErrorLine(untrusted)
         return
@@ -84,7 +86,7 @@ def producer_snapshot_lines(
     yield b"".join(lines)
 
 
-def _untrusted(snapshot: producer_snapshot.ProducerSnapshot, path: Path) -> str | None:
+def _untrusted(snapshot: producer_snapshot.ProducerSnapshot, path: Path, limits: Limits) -> str | None:
     """Kafka's message for a snapshot that it rejects; None for one that it accepts."""
     if snapshot.version not in (None, producer_snapshot.CURRENT_VERSION):
         return f"Snapshot failed schema validation: Snapshot contained an unknown file version {snapshot.version}"
@@ -98,7 +100,7 @@ def _untrusted(snapshot: producer_snapshot.ProducerSnapshot, path: Path) -> str 
             reason = f"Tried to allocate a collection of size {stored}, but there are only {room} bytes remaining."
         return f"Snapshot failed schema validation: {reason}"
     if not snapshot.crc_valid:
-        covered = path.read_bytes()[PRODUCER_SNAPSHOT_HEADER.offset_of("entry_count") :]
+        covered = read_whole(path, limits.max_side_file_bytes)[PRODUCER_SNAPSHOT_HEADER.offset_of("entry_count") :]
         return (
             f"Snapshot is corrupt (CRC is no longer valid). Stored crc: {snapshot.stored_crc}. "
             f"Computed crc: {crc32c_of(covered)}"

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from format.checks.time_index import TimeIndexCheck
 from format.files import time_index
 from format.findings import Finding, Severity, finding
+from format.io.remote_path import entries_of, is_there, path_of
 from format.io.source import FileSource, Source
 from format.layout import LOG_SUFFIX, OFFSET_INDEX_ENTRY, OFFSET_INDEX_SUFFIX, TIME_INDEX_ENTRY, Layout
 from format.limits import Limits
@@ -72,7 +73,7 @@ def entry_lines(path: str, options: DumpLogOptions, limits: Limits) -> Iterator[
     if damage is not None:
         before = [table.last_offset[table.position < damage] for table in tables]
         damaged_after = max((int(each.max()) for each in before if len(each)), default=base_offset - 1)
-    is_closed = bool(later_segment_exists(Path(path), base_offset))
+    is_closed = bool(later_segment_exists(path_of(path), base_offset))
     for found in check.findings(damaged_after, is_closed=is_closed):
         if found.severity >= Severity.ERROR:
             yield found
@@ -81,9 +82,9 @@ def entry_lines(path: str, options: DumpLogOptions, limits: Limits) -> Iterator[
 def later_segment_exists(path: Path, base_offset: int) -> bool:
     """Whether a segment with a higher base offset lies beside the file."""
     own = f"{base_offset:020d}"
-    return any(
-        each.suffix == LOG_SUFFIX and len(each.stem) == len(own) and each.stem > own for each in path.parent.iterdir()
-    )
+    with entries_of(path.parent) as entries:
+        paths = [path_of(each.name) for each in entries]
+    return any(each.suffix == LOG_SUFFIX and len(each.stem) == len(own) and each.stem > own for each in paths)
 
 
 def emulated_entry_lines(
@@ -93,7 +94,7 @@ def emulated_entry_lines(
     base_offset = java_long(stem_of(path))
     index_path = sibling(path, OFFSET_INDEX_SUFFIX)
     with FileSource(sibling(path, LOG_SUFFIX)) as log:
-        if not Path(index_path).exists():
+        if not is_there(index_path):
             # Here Kafka's tool leaves an empty .index behind.
             raise KafkaStops("java.lang.IllegalArgumentException: Invalid max index size: -1", code="index-missing")
         with FileSource(index_path) as index, FileSource(path) as source:

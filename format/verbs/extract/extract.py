@@ -16,6 +16,7 @@ from typing import Any
 from format.errors import InputError
 from format.files import meta_properties
 from format.findings import Finding
+from format.io.remote_path import is_remote
 from format.location import Location
 from format.node.file_location import location_of_file
 from format.node.log_dir import Kind, LogDir
@@ -87,7 +88,7 @@ def _check_for_doubles(sources: list[ExtractSource]) -> None:
     directories: dict[str, str] = {}
     seen: set[str] = set()
     for source in sources:
-        real = os.path.realpath(source.path)
+        real = str(source.path) if is_remote(source.path) else os.path.realpath(source.path)
         directory = os.path.dirname(real) if source.kind is Kind.LOG else real
         other = directories.setdefault(source.directory, directory)
         if other != directory:

@@ -33,16 +33,19 @@ from format.wording import listed
 _Lookup = Callable[[list[LookupSegment], Bounds], Generator[LookupStep, None, Result]]
 
 
-def find_offset(partition: Partition, offset: int, *, limits: Limits = DEFAULT_LIMITS) -> Iterator[LookupStep | Result]:
+def find_offset(
+    partition: Partition, offset: int, *, visibility_limit: int | None = None, limits: Limits = DEFAULT_LIMITS
+) -> Iterator[LookupStep | Result]:
     """The steps to the record with this offset, findings on the way, and last the Match or NotFound.
 
-    Both say who can see the offset. Raises UnreadableFile for a log that cannot be read.
+    Both say who can see the offset, unless more than ``visibility_limit`` bytes must be read for it. Raises
+    UnreadableFile for a log that cannot be read.
     """
 
     def lookup(segments: list[LookupSegment], bounds: Bounds) -> Generator[LookupStep, None, Result]:
         result = yield from offset_lookup(segments, bounds, offset)
         if isinstance(result, Match):
-            return diagnosed(partition, bounds, result, limits)
+            return diagnosed(partition, bounds, result, limits, visibility_limit)
         if result.answer is not None:
             return result
         nowhere = replace(partition.location().at(offset=offset), base_offset=None)

@@ -55,7 +55,8 @@ class Match:
 
     ``timestamp`` is ms, None in message format 0; ``leader_epoch`` None in formats without one. ``note`` is a remark
     about the offset, ``file_written_at`` (ms) when the log was last written. ``bytes_read`` is how much the look-up
-    read from all files, ``visibility_bytes_read`` how much of headers after the newest producer snapshot was read too.
+    read from all files, ``visibility_bytes_read`` how much of headers after the newest producer snapshot was read too,
+    ``visibility_bytes_needed`` how much would have to be read to say who can see the record, where that is too much.
     """
 
     location: Location
@@ -67,6 +68,7 @@ class Match:
     visibility: Visibility | None = None
     transaction_state: str | None = None
     visibility_bytes_read: int = 0
+    visibility_bytes_needed: int = 0
     file_written_at: int | None = None
 
     @property

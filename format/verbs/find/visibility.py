@@ -38,10 +38,19 @@ class Stability:
     bytes_read: int = 0
 
 
-def read_stability(partition: Partition, bounds: Bounds, limits: Limits) -> Stability:
+class TooMuchToRead(Exception):
+    """More bytes of the log must be read than was allowed."""
+
+    def __init__(self, bytes_needed: int) -> None:
+        super().__init__(bytes_needed)
+        self.bytes_needed = bytes_needed
+
+
+def read_stability(partition: Partition, bounds: Bounds, limits: Limits, most_bytes: int | None = None) -> Stability:
     """Where the last stable offset stands, from the newest producer snapshot and the batch headers after it.
 
     A transaction whose end marker is not replicated counts as open. A log that cannot be read counts as ended there.
+    Raises TooMuchToRead, with what is known of the bytes, before it reads more than ``most_bytes``.
     """
     end = bounds.high_watermark
     state, start = _newest_state(partition, end, limits)
@@ -53,6 +62,9 @@ def read_stability(partition: Partition, bounds: Bounds, limits: Limits) -> Stab
         try:
             with FileSource(segment.log) as source:
                 position = start_position(segment, source, Selection(from_offset=start)) if start else 0
+                needed = bytes_read + source.size_bytes - position
+                if most_bytes is not None and needed > most_bytes:
+                    raise TooMuchToRead(needed)
                 for chunk in batch_chunks(
                     source, position, with_bodies=False, limits=limits, chunk_bytes=_WINDOW_BYTES
                 ):
@@ -104,15 +116,23 @@ def _feed(
     return table.last_offset_of(len(table) - 1) + 1
 
 
-def diagnosed(partition: Partition, bounds: Bounds, match: Match, limits: Limits) -> Match:
-    """The match with its visibility, how its transaction ended, and a note on what is not plainly visible."""
+def diagnosed(
+    partition: Partition, bounds: Bounds, match: Match, limits: Limits, most_bytes: int | None = None
+) -> Match:
+    """The match with its visibility, how its transaction ended, and a note on what is not plainly visible.
+
+    Where more than ``most_bytes`` must be read for that, it stays unknown.
+    """
     batch, offset = match.batch, match.location.offset
     if batch is None or offset is None:
         return match
     state = None
-    if batch.is_transactional:
-        state = next(_end_markers(partition, match, batch, limits), "open")
-    stability = read_stability(partition, bounds, limits)
+    try:
+        if batch.is_transactional:
+            state = next(_end_markers(partition, match, batch, limits, most_bytes), "open")
+        stability = read_stability(partition, bounds, limits, most_bytes)
+    except TooMuchToRead as error:
+        return replace(match, transaction_state=state, visibility_bytes_needed=error.bytes_needed)
     visibility, note = _visibility(batch, offset, state, bounds, stability)
     return replace(
         match, visibility=visibility, transaction_state=state, note=note, visibility_bytes_read=stability.bytes_read
@@ -150,11 +170,14 @@ def _held_back(batch: MatchedBatch, offset: int, stability: Stability) -> str:
     return f"{'part of' if is_own else 'behind'} the open {where}"
 
 
-def _end_markers(partition: Partition, match: Match, batch: MatchedBatch, limits: Limits) -> Iterator[str]:
+def _end_markers(
+    partition: Partition, match: Match, batch: MatchedBatch, limits: Limits, most_bytes: int | None
+) -> Iterator[str]:
     """How the producer's end markers from the match on end its transactions; reading ends where the log cannot be read.
 
-    A marker may be the match itself.
+    A marker may be the match itself. Raises TooMuchToRead.
     """
+    bytes_read = 0
     first_segment = match.location.base_offset or 0
     for segment in partition.segments:
         if segment.log is None or segment.base_offset < first_segment:
@@ -164,10 +187,13 @@ def _end_markers(partition: Partition, match: Match, batch: MatchedBatch, limits
             with FileSource(segment.log) as source:
                 for chunk in batch_chunks(source, start, with_bodies=False, limits=limits, chunk_bytes=_WINDOW_BYTES):
                     table = chunk.table
-                    if not (table.is_control & (table.producer_id == batch.producer_id)).any():
-                        continue
-                    for row, control in sorted(read_control_records(chunk, source, limits).items()):
-                        if control.is_end_transaction and table.producer_id[row] == batch.producer_id:
-                            yield "aborted" if control.type_name == "ABORT" else "committed"
+                    if (table.is_control & (table.producer_id == batch.producer_id)).any():
+                        for row, control in sorted(read_control_records(chunk, source, limits).items()):
+                            if control.is_end_transaction and table.producer_id[row] == batch.producer_id:
+                                yield "aborted" if control.type_name == "ABORT" else "committed"
+                    passed_bytes = int(table.end_position[-1]) - start if len(table) else 0
+                    if most_bytes is not None and bytes_read + passed_bytes >= most_bytes:
+                        raise TooMuchToRead(bytes_read + source.size_bytes - start)
+                bytes_read += source.size_bytes - start
         except KafkaLogError:
             return

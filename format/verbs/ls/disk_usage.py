@@ -16,6 +16,7 @@ from format import layout
 from format.columns import DISK_USAGE
 from format.errors import NotALogDir
 from format.findings import Finding, finding
+from format.io.remote_path import entries_of
 from format.io.source import os_reason
 from format.layout import CODEC_BITS_NAMES
 from format.limits import DEFAULT_LIMITS, Limits
@@ -134,7 +135,7 @@ def _directories(root: Path, is_partition: bool, seen: set[tuple[int, int]]) -> 
         directory, parsed = waiting.pop()
         files: list[_File] = []
         try:
-            with os.scandir(directory) as entries:
+            with entries_of(directory) as entries:
                 found = sorted(entries, key=lambda entry: entry.name)
                 _take(files, directory, directory.lstat(), parsed, seen)
         except OSError as error:
@@ -148,9 +149,9 @@ def _directories(root: Path, is_partition: bool, seen: set[tuple[int, int]]) -> 
                 continue  # a live broker deleted it
             if stat.S_ISDIR(status.st_mode):
                 is_found = not is_partition and directory == root
-                below.append((Path(entry.path), parse_partition_dir(entry.name) if is_found else parsed))
+                below.append((directory / entry.name, parse_partition_dir(entry.name) if is_found else parsed))
             else:
-                _take(files, Path(entry.path), status, parsed, seen)
+                _take(files, directory / entry.name, status, parsed, seen)
         waiting += reversed(below)
         yield files
 
@@ -170,7 +171,7 @@ def _take(
         _File(
             path,
             size_bytes,
-            status.st_blocks * _BLOCK_BYTES,
+            _allocated_bytes(status),
             topic=None if parsed is None else parsed[0],
             number=None if parsed is None else parsed[1],
             base_offset=None if match is None else int(match["base_offset"]),
@@ -179,6 +180,12 @@ def _take(
             or (match is not None and match["leftover"] is not None),
         )
     )
+
+
+def _allocated_bytes(status: os.stat_result) -> int:
+    """The bytes that a file takes up on disk; in a store these are its size."""
+    blocks: int | None = status.st_blocks
+    return status.st_size if blocks is None else blocks * _BLOCK_BYTES
 
 
 def _totals(files: list[_File], limits: Limits, advance: Advance) -> Generator[Finding, None, dict[int, LogTotals]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import TypeVar
@@ -27,6 +26,7 @@ from format.files.side_file import problem_findings
 from format.files.time_index import TimeIndex
 from format.findings import Finding, finding, finding_of
 from format.io.live_broker import comes_true
+from format.io.remote_path import is_there
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord
 from format.node.checkpoints import Checkpoints
@@ -275,7 +275,7 @@ def _part(
 
 def _is_gone(segment: Segment | None) -> bool:
     """Whether a segment's log that was listed is no longer there."""
-    return segment is not None and segment.log is not None and not os.path.lexists(segment.log)
+    return segment is not None and segment.log is not None and not is_there(segment.log)
 
 
 def _merged(found: Finding) -> Finding:

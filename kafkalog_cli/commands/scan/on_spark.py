@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import fields, is_dataclass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from importlib import import_module
 from inspect import Parameter, signature
 from typing import TYPE_CHECKING, Any, get_type_hints
 
 import typer
 
-from format.io.remote_path import is_remote, path_of
 from kafkalog_cli.lazy_group import CommandEntry, HelpfulCommand, made_command
 from kafkalog_cli.options.cluster import BatchesTable, Cluster, Tables
 from kafkalog_cli.options.groups import as_command, option_names
-from kafkalog_cli.options.reading import taking_addresses
+from kafkalog_cli.options.reading import read_elsewhere
 from kafkalog_cli.tables import TableWriter, writing_tables
 
 if TYPE_CHECKING:
@@ -36,18 +34,8 @@ def load_scan(entry: CommandEntry) -> Any:
     function = getattr(module, entry.name.replace("-", "_"))
     verb = _on_spark(entry.name, function, has_tables=entry.name not in _WITHOUT_TABLES)
     command_class: Any = getattr(module, "COMMAND_CLASS", HelpfulCommand)
-    kind = type("ScanCommand", (_TakesAddresses, command_class), {})
     examples = getattr(module, "SCAN_EXAMPLES", None) or _examples(entry.name, getattr(module, "EXAMPLES", ()))
-    return made_command(entry.name, as_command(verb, _LEFT_OUT & option_names(verb)), kind, examples)
-
-
-class _TakesAddresses:
-    """A command whose paths may be addresses."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Parse with addresses as paths."""
-        with taking_addresses():
-            return super().parse_args(ctx, args)  # type: ignore[misc]
+    return made_command(entry.name, as_command(verb, _LEFT_OUT & option_names(verb)), command_class, examples)
 
 
 def _examples(name: str, examples: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
@@ -75,7 +63,7 @@ def _on_spark(name: str, function: Callable[..., None], *, has_tables: bool) -> 
         has_batches = given.get("batches_table", BatchesTable()).batches
         if has_batches and tables.tables is None:
             raise typer.BadParameter("--batches needs --output DIR")
-        with _listed_at_once(groups), _cluster(name, given["cluster"], tables, has_batches=has_batches):
+        with _cluster(name, given["cluster"], tables, has_batches=has_batches):
             function(**groups)
 
     own = signature(function)
@@ -91,33 +79,13 @@ def _on_spark(name: str, function: Callable[..., None], *, has_tables: bool) -> 
 
 
 @contextmanager
-def _listed_at_once(groups: Mapping[str, Any]) -> Iterator[None]:
-    """The context in which all names below the given addresses are known: a store lists a thousand in a request."""
-    from format.io.remote_files import listed_at_once
-
-    with ExitStack() as listings:
-        for address in dict.fromkeys(_addresses_in(groups.values())):
-            listings.enter_context(listed_at_once(str(path_of(address))))
-        yield
-
-
-def _addresses_in(values: Iterable[Any]) -> Iterator[str]:
-    """The addresses among the arguments of a command."""
-    for value in values:
-        if is_dataclass(value):
-            yield from _addresses_in(getattr(value, each.name) for each in fields(value))
-        elif isinstance(value, (list, tuple)):
-            yield from (each for each in value if isinstance(each, str) and is_remote(each))
-
-
-@contextmanager
 def _cluster(name: str, cluster: Cluster, tables: Tables, *, has_batches: bool) -> Iterator[None]:
     """The context in which a command runs on the cluster."""
     from spark_jobs.submit import Where, is_elsewhere, on_spark
 
     where = Where(name, cluster.master, cluster.settings, cluster.range_size, cluster.archive)
     with (
-        taking_addresses(absolute=is_elsewhere(cluster.master)),
+        read_elsewhere(is_elsewhere(cluster.master)),
         on_spark(where) as spark,
         writing_tables(None if tables.tables is None else _Tables(spark, tables, has_batches).open),
     ):

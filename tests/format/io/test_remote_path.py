@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import pickle
+import random
+import tempfile
 from pathlib import Path
 
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from format.errors import FileChanged, UnreadableFile
-from format.io import remote_files
+from format.io import remote_file, remote_files
 from format.io.remote_path import RemotePath, entries_of, is_remote, is_there, path_of
 from format.io.source import FileSource
 from format.node.log_dir import Kind, read_log_dir
@@ -71,7 +75,7 @@ def test_listings_and_kinds(log_dir: Path) -> None:
 def test_one_listing_answers_for_all_below(log_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     address = f"local://{log_dir}"
     with remote_files.listed_at_once(address):
-        monkeypatch.setattr(remote_files, "_store_of", None)  # nothing may be asked for now
+        monkeypatch.setattr(remote_files, "store_of", None)  # nothing may be asked for now
         found = read_log_dir(path_of(address))
         assert len(found.partition(found.partitions[0]).segments) == 1
         assert not is_there(path_of(address) / "t-0" / "nothing")
@@ -104,9 +108,42 @@ def test_a_source_reads_what_a_file_holds(log_dir: Path) -> None:
 def test_small_reads_beside_each_other_are_one_request(log_dir: Path) -> None:
     path = log_dir / "t-0" / f"{0:020d}.log"
     with FileSource(f"local://{path}") as source:
-        for position in range(0, 4000, 61):
+        for position in range(0, 60_000, 610):
             source.read_at(position, 61)
-        assert source.bytes_read == min(path.stat().st_size, 1024 * 1024)
+        assert source.bytes_read == remote_file.BLOCK_BYTES
+
+
+def test_a_reader_in_order_fetches_more_and_more(tmp_path: Path) -> None:
+    path = tmp_path / "large"
+    content = bytes(range(256)) * 100_000
+    path.write_bytes(content)
+    fetched = []
+    with FileSource(f"local://{path}") as source:
+        before = 0
+        for position in range(0, len(content), 50_000):
+            assert source.read_at(position, 50_000) == content[position : position + 50_000]
+            if source.bytes_read > before:
+                fetched.append(source.bytes_read - before)
+                before = source.bytes_read
+        assert source.bytes_read == len(content)
+    assert len(fetched) < 15
+    assert max(fetched) <= remote_file.MOST_FETCH_BYTES
+
+
+@given(reads=st.lists(st.tuples(st.integers(0, 1_500_000), st.integers(0, 400_000)), max_size=12))
+@settings(max_examples=30)
+def test_reads_in_any_order_give_the_bytes_of_the_file(reads: list[tuple[int, int]]) -> None:
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "file"
+        content = random.Random(1).randbytes(1_400_000)
+        path.write_bytes(content)
+        with FileSource(f"local://{path}") as source:
+            end = 0
+            for position, length in reads:
+                for at in (position, end):  # anywhere, and then on from there
+                    got = source.read_at(at, length)
+                    assert got == content[at : at + length]
+                    end = at + len(got)
 
 
 def test_what_cannot_be_read_says_why(log_dir: Path) -> None:

@@ -16,6 +16,7 @@ from format.errors import InputError, UnreadableFile
 from format.io import remote_files, s3_connection
 from format.io.remote_path import path_of
 from format.io.s3_connection import connected_s3, region_of_bucket
+from format.io.stores import http_client
 from format.node.target import kind_of
 
 _ENVIRONMENT = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_REGION", "AWS_DEFAULT_REGION")
@@ -30,6 +31,7 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "test")
     monkeypatch.setattr(remote_files, "_queries", {})
     monkeypatch.setattr(remote_files, "_stores", {})
+    monkeypatch.setattr(remote_files, "_failures", {})
 
 
 @pytest.fixture
@@ -50,7 +52,8 @@ def nothing() -> str:
 def test_a_store_that_cannot_be_reached_is_a_clear_error_before_long(
     where: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(s3_connection, "_SILENCE_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(http_client, "SILENCE_TIMEOUT_S", 1.0)
+    monkeypatch.setattr(http_client, "PATIENCE_S", 2.0)
     address = request.getfixturevalue(where)
     remote_files.know([f"s3://bucket/log?endpoint_override={address}&scheme=http"])
     told: list[BaseException] = []
@@ -66,7 +69,7 @@ def test_a_store_that_cannot_be_reached_is_a_clear_error_before_long(
     looking.join(_FAR_LONGER_S)
     assert len(told) == 1
     assert isinstance(told[0], UnreadableFile)
-    assert "NETWORK_CONNECTION" in told[0].message
+    assert f"cannot reach {address}: " in told[0].message
     assert str(told[0]).startswith("s3://bucket/log: cannot look: ")
 
 
@@ -129,6 +132,7 @@ def test_the_region_is_what_aws_says(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("where", ["nothing", "silent"])
 def test_aws_out_of_reach_is_said(where: str, request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(s3_connection, "_AWS", f"http://{request.getfixturevalue(where)}")
-    monkeypatch.setattr(s3_connection, "_REGION_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(http_client, "SILENCE_TIMEOUT_S", 0.3)
+    monkeypatch.setattr(http_client, "PATIENCE_S", 0.5)
     with pytest.raises(InputError, match=r"cannot connect: AWS does not tell .*: set AWS_REGION, or AWS_ENDPOINT_URL"):
-        remote_files._store_of("s3://bucket/log")
+        remote_files.store_of("s3://bucket/log")

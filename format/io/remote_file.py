@@ -1,0 +1,193 @@
+"""A file on another file system, read by ranges: small ones where it is searched, growing ones where it is scanned."""
+
+from __future__ import annotations
+
+import time
+import zlib
+from collections import OrderedDict, deque
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from format.errors import FileChanged, InputError, UnreadableFile
+from format.io import read_policy, remote_files
+from format.io.stores.library_stores import error_words
+from format.io.stores.store import ObjectReplaced, Ranges
+from format.limits import MIB
+from format.location import Location
+
+#: A file that is searched is fetched in aligned blocks: a request takes tens of milliseconds, however small it is.
+BLOCK_BYTES = 64 * 1024
+_KEPT_BLOCKS = 16
+#: Fetches grow up to this size while a file is read in order, and then run ahead of the reader.
+MOST_FETCH_BYTES = 8 * MIB
+_FETCHES_AHEAD = 2
+_AHEAD_FROM_BYTES = MIB
+#: A larger read is not made of blocks.
+_LARGE_BYTES = 8 * BLOCK_BYTES
+#: After so many reads in order, with small gaps between them, more is fetched than they ask for.
+_FIRST_READS = 2
+
+
+class RemoteFile:
+    """A file on another file system.
+
+    A ``FileSource`` reads from it when its path is an address. Reads that go on in order, also over small
+    gaps, make the fetches larger; any other one is answered from blocks, the last of which are kept.
+    """
+
+    def __init__(self, path: str) -> None:
+        """Open; raises UnreadableFile if it is not a file or cannot be read, FileChanged if it is missing."""
+        self.path = path
+        try:
+            entry = remote_files.entry_of(path)
+            if entry.is_directory:
+                raise UnreadableFile("cannot read: not a regular file", Location(path))
+            store, inner = remote_files.store_of(path)
+            self._file: Ranges | None = store.open(inner, entry)
+        except FileNotFoundError as error:
+            raise FileChanged("cannot open: the file is not there, or not any more", Location(path)) from error
+        except OSError as error:
+            raise UnreadableFile(f"cannot open: {error_words(error)}", Location(path)) from error
+        except UnreadableFile:
+            raise
+        except InputError as error:
+            raise UnreadableFile(error.message, Location(path)) from error
+        self.size_bytes = entry.size_bytes
+        self.mtime_ns = entry.mtime_s * 10**9 or time.time_ns()  # some stores do not report it
+        # A store has no inodes: a file is another one when its time, size or tag is.
+        self.device_inode = (entry.mtime_s, zlib.crc32(f"{entry.size_bytes} {entry.tag}".encode()))
+        self._blocks: OrderedDict[int, bytes] = OrderedDict()  # by number, the one used last at the end
+        self._stream, self._stream_position = b"", 0  # what was fetched last for a reader that goes on in order
+        self._end = 0  # of the last read, and how many before it went on in order
+        self._in_order_count = 0
+        self._fetch_bytes = BLOCK_BYTES
+        self._ahead: deque[tuple[int, int, Future[bytes]]] = deque()  # positions and lengths, in order
+        self._threads: ThreadPoolExecutor | None = None
+
+    def read(self, length: int, position: int) -> tuple[bytes, int]:
+        """Up to ``length`` bytes from ``position``, and how many were fetched for it."""
+        end = min(position + length, self.size_bytes)
+        gap, self._end = position - self._end, end
+        is_in_order = 0 <= gap <= max(BLOCK_BYTES, self._fetch_bytes // 2)
+        self._in_order_count = self._in_order_count + 1 if is_in_order else 0
+        if self._stream_position <= position and end <= self._stream_position + len(self._stream):
+            return self._stream[position - self._stream_position : end - self._stream_position], 0
+        if not is_in_order:
+            self._drop_ahead()
+            self._stream, self._fetch_bytes = b"", BLOCK_BYTES
+        is_large = end - position > _LARGE_BYTES
+        if is_large or (self._in_order_count > _FIRST_READS and not self._has_blocks(position, end)):
+            got, fetched_bytes = self._from_stream(position, end)
+        else:
+            got, fetched_bytes = self._from_blocks(position, end)
+        if read_policy.current is not None:
+            read_policy.current.pace(fetched_bytes)
+        return got, fetched_bytes
+
+    def _has_blocks(self, position: int, end: int) -> bool:
+        return all(number in self._blocks for number in range(position // BLOCK_BYTES, -(-end // BLOCK_BYTES)))
+
+    def _from_blocks(self, position: int, end: int) -> tuple[bytes, int]:
+        """A read anywhere: neighbouring blocks that are not kept are fetched at once."""
+        numbers = range(position // BLOCK_BYTES, -(-end // BLOCK_BYTES))
+        missing = [number for number in numbers if number not in self._blocks]
+        fetched_bytes = 0
+        if missing:
+            first, start = missing[0], missing[0] * BLOCK_BYTES
+            content = self._fetch(start, min((missing[-1] + 1) * BLOCK_BYTES, self.size_bytes) - start)
+            fetched_bytes = len(content)
+            for number in range(first, missing[-1] + 1):
+                at = (number - first) * BLOCK_BYTES
+                self._blocks[number] = content[at : at + BLOCK_BYTES]
+        for number in numbers:
+            self._blocks.move_to_end(number)
+        joined = b"".join(self._blocks[number] for number in numbers)
+        while len(self._blocks) > _KEPT_BLOCKS:
+            self._blocks.popitem(last=False)
+        start = position - numbers[0] * BLOCK_BYTES if numbers else 0
+        return joined[start : start + end - position], fetched_bytes
+
+    def _from_stream(self, position: int, end: int) -> tuple[bytes, int]:
+        """A read that goes on where the last one ended, or near: more is fetched than it asks for, and kept."""
+        if self._in_order_count:
+            self._fetch_bytes = min(self._fetch_bytes * 2, self._most_bytes())
+        stream_end = self._stream_position + len(self._stream)
+        if self._stream and self._stream_position <= position <= stream_end:
+            pieces, start = [self._stream[position - self._stream_position :]], position
+        elif self._ahead and self._ahead[0][0] <= position:
+            pieces, start = [], self._ahead[0][0]
+        else:
+            pieces, start = [self._blocks.get(position // BLOCK_BYTES, b"")[position % BLOCK_BYTES :]], position
+        at, fetched_bytes = start + sum(map(len, pieces)), 0
+        while at < end:
+            piece = self._ahead_at(at)
+            if piece is None:
+                wanted = max(end - at, self._fetch_bytes if self._in_order_count else 0)
+                piece = self._fetch(at, min(wanted, self.size_bytes - at))
+            if not piece:
+                break
+            pieces.append(piece)
+            at += len(piece)
+            fetched_bytes += len(piece)
+        if self._fetch_bytes >= _AHEAD_FROM_BYTES:
+            self._fetch_ahead(at)
+        self._stream, self._stream_position = b"".join(pieces), start
+        return self._stream[position - start : end - start], fetched_bytes
+
+    def _most_bytes(self) -> int:
+        policy = read_policy.current
+        rate = None if policy is None else policy.max_bytes_per_s
+        return MOST_FETCH_BYTES if rate is None else max(BLOCK_BYTES, min(rate // 4, MOST_FETCH_BYTES))
+
+    def _ahead_at(self, position: int) -> bytes | None:
+        """The fetch ahead that begins here, waited for; None where there is none."""
+        if not self._ahead or self._ahead[0][0] != position:
+            self._drop_ahead()
+            return None
+        return self._ahead.popleft()[2].result()
+
+    def _fetch_ahead(self, position: int) -> None:
+        end = self._ahead[-1][0] + self._ahead[-1][1] if self._ahead else position
+        while len(self._ahead) < _FETCHES_AHEAD and end < self.size_bytes:
+            if self._threads is None:
+                self._threads = ThreadPoolExecutor(_FETCHES_AHEAD, "read-ahead")
+            length = min(self._fetch_bytes, self.size_bytes - end)
+            self._ahead.append((end, length, self._threads.submit(self._fetch, end, length)))
+            end += length
+
+    def _drop_ahead(self) -> None:
+        for _, _, future in self._ahead:
+            future.cancel()
+        self._ahead.clear()
+
+    def _fetch(self, position: int, length: int) -> bytes:
+        if self._file is None:
+            raise UnreadableFile("the source was closed", Location(self.path))
+        try:
+            return self._file.read_at(length, position)
+        except FileNotFoundError as error:
+            raise FileChanged("read failed: the file is not there any more", Location(self.path)) from error
+        except ObjectReplaced as error:
+            raise FileChanged(str(error), Location(self.path)) from error
+        except OSError as error:
+            raise UnreadableFile(
+                f"read failed: {error_words(error)}", Location(self.path, position=position, length=length)
+            ) from error
+
+    def current_size_bytes(self) -> int:
+        """The file's size now; raises UnreadableFile if the store does not report it."""
+        try:
+            return remote_files.fresh_entry_of(self.path).size_bytes
+        except OSError as error:
+            raise UnreadableFile(f"cannot look: {error_words(error)}", Location(self.path)) from error
+
+    def close(self) -> None:
+        """Release the connection, and end the threads."""
+        self._drop_ahead()
+        if self._threads is not None:
+            self._threads.shutdown(wait=False, cancel_futures=True)
+            self._threads = None
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+        self._stream = b""
+        self._blocks.clear()

@@ -1,0 +1,277 @@
+"""Addresses as paths of the plain commands: the same results as from a disk, few requests, and clear errors."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from format.io import remote_files
+from format.io.stores import http_client
+from kafkalog_cli.main import main
+from tests.building import batches, write_segment
+from tests.front_server import front_server
+
+Upload = Callable[[Path, str], str]
+Outcome = tuple[int, list[str], str]
+Program = Callable[..., Outcome]
+
+_PARTITIONS = ("__consumer_offsets-1", "__cluster_metadata-0", "orders-0", "payments-0", "users-0")
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Short pauses, and connections that no other test has made."""
+    monkeypatch.setattr(http_client, "_FIRST_PAUSE_S", 0.001)
+    monkeypatch.setattr(remote_files, "_queries", {})
+    monkeypatch.setattr(remote_files, "_stores", {})
+    monkeypatch.setattr(remote_files, "_failures", {})
+    yield
+    remote_files.forget()
+
+
+@pytest.fixture
+def program(capfd: pytest.CaptureFixture[str]) -> Program:
+    """Runs the program in this process: exit code, lines of standard output, and standard error."""
+
+    def run(*words: object) -> Outcome:
+        capfd.readouterr()
+        code = main([str(word) for word in words])
+        captured = capfd.readouterr()
+        return code, captured.out.splitlines(), captured.err
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def log_dir(tmp_path_factory: pytest.TempPathFactory, data_dir: Path) -> Path:
+    """A real log directory, with fewer partitions and some damage."""
+    source, target = data_dir / "kafka-4.3-single" / "node-1", tmp_path_factory.mktemp("log-dir") / "node-1"
+    target.mkdir()
+    for path in source.iterdir():
+        if path.is_file():
+            shutil.copy(path, target)
+        elif path.name in _PARTITIONS:
+            shutil.copytree(path, target / path.name)
+    damaged = target / "users-0" / f"{0:020d}.log"
+    content = bytearray(damaged.read_bytes())
+    content[len(content) // 2] ^= 1
+    damaged.write_bytes(content)
+    return target
+
+
+@pytest.fixture(scope="module")
+def address(upload: Upload, log_dir: Path) -> str:
+    return upload(log_dir, "plain/node-1")
+
+
+_COMMANDS = (
+    "ls {}", "ls --segments --by topic {}", "dump --records {}/orders-0", "dump {}/meta.properties", "verify {}",
+    "grep e {}/orders-0", "find {}/orders-0 --timestamp 2020-01-01", "find {}/payments-0 --offset 120", "groups {}",
+    "txns {} --at 2026-01-01", "producers {}", "metadata {}", "compaction {} --at 2026-01-01", "boot {}",
+    "recompress --estimate --codec zstd {}/orders-0",
+)  # fmt: skip
+
+
+def _without_measures(lines: list[str]) -> list[Any]:
+    """The rows without what differs by nature: bytes and requests, speeds, and modification times of a copy."""
+    rows = [json.loads(line) for line in lines]
+    for row in rows:
+        for name in ("compress_mb_per_s", "decompress_mb_per_s", "compress_ms", "allocated_bytes"):
+            row.pop(name, None)
+        if row["type"] == "disk_usage":
+            row.pop("percent")
+        if row["type"] == "summary":
+            for name in ("requests", "fetched_bytes", "bytes_read", "visibility_bytes_read", "allocated_bytes"):
+                row["counts"].pop(name, None)
+    return rows
+
+
+@pytest.mark.parametrize("words", _COMMANDS)
+def test_every_command_reads_an_address_as_it_reads_a_disk(
+    program: Program, address: str, log_dir: Path, words: str
+) -> None:
+    there = program(*words.format(address).split(), "--format", "jsonl")
+    here = program(*words.format(log_dir).split(), "--format", "jsonl")
+    assert there[0] == here[0]
+    assert there[2].replace(address, str(log_dir)) == here[2]
+    moved = [line.replace(address, str(log_dir)) for line in there[1]]
+    assert _without_measures(moved) == _without_measures(here[1])
+    counts = json.loads(there[1][-1])["counts"]
+    assert counts["requests"] > 0
+    assert counts["fetched_bytes"] > 0
+    assert "requests" not in json.loads(here[1][-1])["counts"]
+
+
+def test_dump_log_reads_an_address(program: Program, address: str, log_dir: Path) -> None:
+    files = f"{{}}/orders-0/{0:020d}.log,{{}}/orders-0/{0:020d}.index,{{}}/orders-0/{0:020d}.timeindex"
+    there = program("dump-log", "--print-data-log", "--files", files.replace("{}", address))
+    here = program("dump-log", "--print-data-log", "--files", files.replace("{}", str(log_dir)))
+    assert there[0] == here[0] == 0
+    assert [line.replace(address, str(log_dir)) for line in there[1]] == here[1]
+
+
+@pytest.mark.parametrize(
+    "words", ["salvage", "recompress --codec zstd", "rebuild-index", "extract --to jsonl", "redact --key-file {key}"]
+)
+def test_a_command_that_writes_reads_an_address_and_writes_a_directory(
+    program: Program, address: str, log_dir: Path, tmp_path: Path, words: str
+) -> None:
+    (tmp_path / "key").write_bytes(b"k" * 32)
+    words = words.format(key=tmp_path / "key")
+    written = []
+    for source, name in ((address, "there"), (str(log_dir), "here")):
+        code, _, error = program(*words.split(), f"{source}/orders-0", "--output", tmp_path / name)
+        assert code == 0, error
+        files = (path for path in sorted((tmp_path / name).rglob("*")) if path.is_file() and path.name[0] != "m")
+        written.append({str(path.relative_to(tmp_path / name)): path.read_bytes() for path in files})
+    assert written[0] == written[1]
+    assert len(written[0]) >= 1
+
+
+def test_nothing_is_written_to_an_address(program: Program, log_dir: Path) -> None:
+    code, _, error = program("salvage", log_dir / "orders-0", "--output", "s3://logs/out")
+    assert code == 2
+    assert "is an address; a new directory can only be written to a file system of this host" in error
+
+
+def test_a_lookup_takes_few_requests(program: Program, address: str) -> None:
+    code, lines, _ = program("find", f"{address}/orders-0", "--offset", 1200, "--format", "jsonl")
+    assert code == 0
+    counts = json.loads(lines[-1])["counts"]
+    assert counts["requests"] <= 8  # two listings, two checkpoints, index, log, snapshot
+    assert counts["fetched_bytes"] < 100_000
+
+
+def test_the_limit_of_what_is_read_for_the_visibility(program: Program, upload: Upload, tmp_path: Path) -> None:
+    write_segment(tmp_path / "t-0", 0, batches(4000))
+    (tmp_path / "meta.properties").write_text("version=1\n")
+    there = f"{upload(tmp_path, 'limited')}/t-0"
+    words = ("--offset", "3", "--format", "jsonl")
+    rows = [json.loads(line) for line in program("find", there, *words)[1]]
+    assert rows[0]["visibility"] is None
+    [said] = rows[-1]["not_checked"]
+    assert said.startswith("who can see the record: ")
+    assert rows[-1]["exit_code"] == 0
+    for limited in (("find", there, *words, "--visibility-limit", "1MiB"), ("find", tmp_path / "t-0", *words)):
+        rows = [json.loads(line) for line in program(*limited)[1]]
+        assert (rows[0]["visibility"], rows[-1]["not_checked"]) == ("visible", [])
+    rows = [json.loads(line) for line in program("find", tmp_path / "t-0", *words, "--visibility-limit", "1000")[1]]
+    assert rows[0]["visibility"] is None
+
+
+# -- what goes wrong -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("status", "code"), [(403, "file-unreadable"), (404, "file-changed"), (503, "file-unreadable")]
+)
+def test_an_object_that_cannot_be_read_is_a_finding_and_the_scan_goes_on(
+    program: Program, store: str, address: str, status: int, code: str
+) -> None:
+    def fault(method: str, target: str) -> int | None:
+        return status if method == "GET" and f"orders-0/{0:020d}.log" in target else None
+
+    with front_server(store, fault) as front:
+        exit_code, lines, _ = program("verify", f"{address}?{front.options}", "--format", "jsonl")
+    rows = [json.loads(line) for line in lines]
+    unread = [row for row in rows if row.get("code") == code]
+    assert [row["path"] for row in unread] == [f"{address}/orders-0/{0:020d}.log"]
+    assert exit_code == 1  # users-0 is damaged, which the rest of the scan has found
+    assert {"damage", "incomplete"} <= set(rows[-1]["conditions"])
+    assert "batch-crc-mismatch" in {row.get("code") for row in rows}
+    if status == 403:
+        assert unread[0]["message"] == "read failed: the store denies access with these credentials (403 AccessDenied)"
+        assert unread[0]["next_step"] == "Check the address, the credentials and the network, then run again."
+
+
+def test_a_store_that_is_busy_for_a_moment_changes_nothing(program: Program, store: str, address: str) -> None:
+    busy = iter([503, None, None, 503, 503] * 1000)
+    with front_server(store, lambda method, target: next(busy)) as front:
+        there = program("verify", f"{address}?{front.options}", "--format", "jsonl")
+    calm = program("verify", address, "--format", "jsonl")
+    assert there[0] == calm[0]
+    assert there[1][:-1] == calm[1][:-1]
+
+
+def test_a_store_that_denies_everything_is_unknown_and_not_clean(program: Program, store: str, address: str) -> None:
+    with front_server(store, lambda method, target: 403) as front:
+        code, _, error = program("verify", f"{address}?{front.options}")
+    assert code == 3
+    assert "cannot look: the store denies access with these credentials (403)" in error
+
+
+def test_addresses_that_cannot_be_read(program: Program, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    for words, expected, sentence in (
+        ("s3://logs/nothing/here", 2, "there is no such file or directory"),
+        ("s3://absent-bucket/a", 2, "there is no such file or directory"),
+        ("strange://host/a", 3, "cannot connect: "),
+        ("http://127.0.0.1:1/a", 3, "cannot reach 127.0.0.1:1: Connection refused"),
+        ("s3://logs/a?nonsense=1", 3, "cannot connect: unknown option nonsense"),
+    ):
+        code, _, error = program("verify", words)
+        assert (code, sentence in error) == (expected, True), error
+
+
+def test_without_credentials(program: Program, store: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("AWS_SHARED_CREDENTIALS_FILE", str(tmp_path / "none"))
+    monkeypatch.setenv("AWS_CONFIG_FILE", str(tmp_path / "none"))
+    code, _, error = program("find", "s3://logs/plain/node-1/orders-0", "--offset", 1)
+    assert code == 3
+    assert "cannot connect: no AWS credentials: " in error
+    code, _, error = program("ls", "s3://logs/plain/node-1?anonymous=true")
+    assert code == 3
+    assert "the store denies access without credentials (403" in error
+
+
+@pytest.mark.parametrize(
+    ("address", "sentence"),
+    [
+        ("gs://bucket/x", "cannot connect: no Google credentials: there is no file /nothing"),
+        (
+            "abfs://container@account.dfs.core.windows.net/x",
+            "cannot connect: no Azure credentials: set",
+        ),
+    ],
+)
+def test_other_stores_without_credentials(
+    program: Program, monkeypatch: pytest.MonkeyPatch, address: str, sentence: str
+) -> None:
+    pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kafkalog[gcs,azure]'")
+    monkeypatch.setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nothing")
+    monkeypatch.setenv("PATH", "/nothing")
+    for name in ("AZURE_CLIENT_ID", "AZURE_FEDERATED_TOKEN_FILE", "IDENTITY_ENDPOINT", "MSI_ENDPOINT"):
+        monkeypatch.delenv(name, raising=False)
+    code, _, error = program("verify", address)
+    assert code == 3
+    assert sentence in error
+
+
+def test_two_damaged_and_two_clean_brokers_below_one_address(
+    program: Program, upload: Upload, log_dir: Path, tmp_path: Path
+) -> None:
+    clean = log_dir / "orders-0"
+    for number in (1, 2, 3, 4):
+        node = tmp_path / f"node-{number}"
+        shutil.copytree(clean, node / "orders-0")
+        (node / "meta.properties").write_text(f"version=1\nnode.id={number}\ncluster.id=c\n")
+        if number in (2, 4):
+            log = node / "orders-0" / f"{0:020d}.log"
+            content = bytearray(log.read_bytes())
+            content[40_000] ^= 1
+            log.write_bytes(content)
+    top = upload(tmp_path, "four")
+    code, lines, _ = program("verify", top, "--format", "jsonl")
+    rows = [json.loads(line) for line in lines]
+    assert code == 1
+    damaged = [row["path"] for row in rows if row.get("code") == "batch-crc-mismatch"]
+    assert damaged == [f"{top}/node-{number}/orders-0/{0:020d}.log" for number in (2, 4)]
+    assert rows[-1]["counts"]["partitions"] == 4
+    for number in (1, 3):
+        assert program("verify", f"{top}/node-{number}")[0] == 0
