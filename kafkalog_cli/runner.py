@@ -230,11 +230,12 @@ class Run:
 
     def _count_traffic(self) -> None:
         """Count what was requested of stores by this process; tasks of a cluster count for themselves."""
+        if not reads_addresses():
+            return
+        from format.io.stores.http_client import traffic
         from format.scan.cluster import current_cluster
 
-        if reads_addresses() and current_cluster() is None:
-            from format.io.stores.http_client import traffic
-
+        if current_cluster() is None:
             self.count("requests", traffic.requests)
             self.count("fetched_bytes", traffic.bytes_received)
 
