@@ -33,7 +33,9 @@ CONTRACTS = frozenset(
 )
 
 #: What ``format`` must do without, wherever the import stands.
-FOREIGN_TO_FORMAT = frozenset({"typer", "click", "rich", "pyspark", "kafkalog_cli", "spark_jobs", "docs", "tests"})
+FOREIGN_TO_FORMAT = frozenset(
+    {"typer", "click", "rich", "pyspark", "kafkalog_cli", "spark_jobs", "docs", "release", "tests"}
+)
 #: What the command line must not load before it is needed; Spark's one door.
 SPARK_DOOR = "spark_jobs.submit"
 #: What renderers know of ``format``: what rows, findings, times and value classes are, and nothing of Kafka.
@@ -275,7 +277,7 @@ def test_no_function_has_many_parameters() -> None:
 
 
 def test_nobody_hides_the_builtin_format() -> None:
-    folders = [REPOSITORY / name for name in (*PACKAGES, "docs", "tests")]
+    folders = [REPOSITORY / name for name in (*PACKAGES, "docs", "release", "tests")]
     wrong = []
     for path in (each for folder in folders for each in sorted(folder.rglob("*.py"))):
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
@@ -337,7 +339,7 @@ def test_nobody_but_the_command_line_knows_the_entries_for_spark_submit() -> Non
 
 
 def test_installed_code_needs_nothing_that_is_not() -> None:
-    wrong = [str(each) for each in all_imports() if each.module.split(".")[0] in ("docs", "tests", "pytest")]
+    wrong = [str(each) for each in all_imports() if each.module.split(".")[0] in ("docs", "release", "tests", "pytest")]
     assert not wrong, "\n".join(wrong)
 
 

@@ -123,7 +123,7 @@ def _finding_section(entry: FindingCode) -> str:
     seen_at = "at every level" if entry.level == "any" else f"from level `{entry.level}` on"
     kind = "; says that something was **not checked**" if entry.incomplete else ""
     return (
-        f"### {entry.code}\n\n"
+        f"## {entry.code}\n\n"
         f"{sentence(entry.meaning)}\n\n"
         f"- Severity: **{entry.severity.label}**, seen {seen_at}{kind}.\n"
         f"- What a broker does: {entry.broker}\n"

@@ -1,0 +1,78 @@
+"""The standalone build: one archive with a Python of its own, for hosts that have none and reach no network."""
+
+from __future__ import annotations
+
+import platform
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+from release.archives import write_archive
+from release.environment import Workplace, commit_time, run
+
+#: Packages that PyInstaller would find and that a host does not need.
+_LEFT_OUT = ("pyspark", "tkinter", "pydantic", "setuptools", "pytest", "hypothesis", "IPython", "fsspec", "pandas")
+#: Packages of the environment that only build. The licence of PyInstaller is of its loader, which is inside.
+_ONLY_BUILDS = ("pip", "setuptools", "altgraph", "packaging", "pyinstaller-hooks-contrib")
+_ENTRY = "from kafkalog_cli.main import main\n\nraise SystemExit(main())\n"
+_READ_ME = """\
+kafkalog, with a Python of its own. It needs Linux on {machine} with glibc {glibc} or later, and nothing else.
+
+    tar xf {name}.tar.gz
+    {name}/kafkalog verify /var/lib/kafka
+
+Manual pages: man -M {name}/share/man kafkalog-verify. Completion of shells: {name}/share.
+Not inside: Spark, Parquet, object stores. `pip install kafkalog` brings them.
+Licences of everything inside: the folder licences.
+"""
+
+
+def standalone(place: Workplace) -> None:
+    """``kafkalog-VERSION-linux-MACHINE.tar.gz`` from the wheel, by PyInstaller."""
+    built = place.made("kafkalog-*.whl")
+    programs = place.environment("frozen", f"{built}[fast]", "pyinstaller>=6.10,<7")
+    entry = place.scratch / "entry.py"
+    entry.write_text(_ENTRY)
+    packages = [word for name in ("format", "kafkalog_cli") for word in ("--collect-submodules", name)]
+    left_out = [word for name in _LEFT_OUT for word in ("--exclude-module", name)]
+    run(
+        *(str(programs / "pyinstaller"), "--noconfirm", "--onedir", "--log-level", "ERROR"),
+        *("--name", "kafkalog", *packages, *left_out, str(entry)),
+        at=place.scratch,
+    )
+    made = place.scratch / "dist/kafkalog"
+    name = f"{'-'.join(built.name.split('-')[:2])}-linux-{platform.machine()}"
+    folder = made.rename(made.with_name(name))
+    shutil.copytree(programs.parent / "share", folder / "share")
+    _copy_licences(programs.parent, folder / "licences")
+    text = _READ_ME.format(machine=platform.machine(), glibc=needed_glibc(folder), name=name)
+    (folder / "README.txt").write_text(text)
+    write_archive(folder, place.output / f"{name}.tar.gz", commit_time())
+    print(f"{name}: needs glibc {needed_glibc(folder)}")
+
+
+def needed_glibc(folder: Path) -> str:
+    """The newest version of glibc that any program or library in a folder asks for."""
+    versions = {(0, 0)}
+    for path in folder.rglob("*"):
+        if path.is_file() and path.read_bytes()[:4] == b"\x7fELF":
+            said = subprocess.run(["objdump", "-T", str(path)], capture_output=True, text=True).stdout
+            versions |= {(int(major), int(minor)) for major, minor in re.findall(r"GLIBC_(\d+)\.(\d+)", said)}
+    return "{}.{}".format(*max(versions))
+
+
+def _copy_licences(environment: Path, output: Path) -> None:
+    """The licence files of Python and of every package inside, below its name and version."""
+    output.mkdir()
+    for path in sorted(Path(sys.base_prefix).glob("lib/python3*/LICENSE.txt")):
+        shutil.copy(path, output / "python.txt")
+    for metadata in sorted(environment.glob("lib/python*/site-packages/*.dist-info")):
+        if metadata.name.split("-")[0].replace("_", "-") in _ONLY_BUILDS:
+            continue
+        for path in sorted(metadata.rglob("*")):
+            if path.is_file() and re.match(r"(licen[sc]e|copying|notice|authors)", path.name, re.IGNORECASE):
+                target = output / metadata.name.removesuffix(".dist-info") / path.name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy(path, target)
