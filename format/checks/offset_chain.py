@@ -19,10 +19,10 @@ _NEVER = 2**63
 class OffsetChain:
     """What came before, as far as the next batch is concerned; fed segment by segment, table by table.
 
-    ``is_compacted`` is what the checkpoints say. From there on, or from the first batch with fewer records than
-    offsets, gaps are what compaction leaves, not a loss. Where neither says so, compaction may have been
-    at work all the same: on the replica that this one was fetched from, on batches of one record each, or before the
-    topic was configured otherwise. But it keeps no record without a key and always goes over a log from its start, so
+    ``is_compacted`` is what checkpoints and configs say. From there on, or from the first batch with fewer records
+    than offsets, gaps are what compaction leaves, not a loss. Where neither says so, compaction may have been at work
+    all the same: on the replica that this one was fetched from, on batches of one record each, or before the topic was
+    configured otherwise. But it keeps no record without a key and always goes over a log from its start, so
     that a gap after such a record is a loss.
     """
 

@@ -76,6 +76,16 @@ class ClusterContext:
             partition.topic, self.node_id_of(partition), self.image, self.properties, self.terms.options
         )
 
+    def compacted_topics(self) -> frozenset[str]:
+        """The names of the topics that the cleaner works on, as far as the metadata log says."""
+        if self.image is None:
+            return frozenset()
+        found = {
+            topic: configs_of_topic(topic, None, self.image, self.properties, self.terms.options)
+            for topic in self.image.names.values()
+        }
+        return frozenset(topic for topic, configs in found.items() if configs.is_compacted)
+
     def is_only_replica(self, partition: Partition) -> bool:
         """Whether the metadata says that a partition has this one replica and no other."""
         if self.image is None or partition.key is None:

@@ -17,6 +17,7 @@ from format.node.file_location import location_of_directory
 from format.node.log_dir import Kind, directory_around, read_log_dir
 from format.node.offsets import PartitionOffsets, offsets_of
 from format.node.partition import Partition
+from format.node.partition_surroundings import unread_findings
 from format.node.target import Target
 from format.value_class import value_class
 
@@ -173,6 +174,7 @@ def _found(targets: Iterable[Target], limits: Limits, findings: list[Finding]) -
 def _replica(
     partition: Partition, checkpoints: Checkpoints, node_id: int | None, limits: Limits, findings: list[Finding]
 ) -> Replica:
+    findings.extend(unread_findings(partition))
     topic_id = None
     if partition.metadata is not None:
         try:

@@ -20,6 +20,7 @@ from format.columns import (
 from format.errors import KafkaLogError
 from format.files import partition_metadata
 from format.limits import DEFAULT_LIMITS, Limits
+from format.node.partition_surroundings import unread_findings
 from format.node.target import Target
 from format.state.metadata_log import MetadataState, Until, read_metadata
 from format.state.metadata_source import MetadataSource, metadata_source
@@ -140,6 +141,7 @@ def metadata(
     source, others = metadata_source(targets, terms.limits)
     history = None if write_change is None else History(write_change, terms.topics, terms.since)
     state = read_metadata(source.partition, terms.until, terms.limits, None if history is None else history.watch)
+    state.findings[:0] = unread_findings(source.partition)
     return MetadataResult(source, others, state, terms, _marked_topics(targets, terms.limits))
 
 

@@ -32,6 +32,7 @@ from format.log.control_records import ControlRecord
 from format.node.checkpoints import Checkpoints
 from format.node.offsets import offsets_of, remote_head_findings
 from format.node.partition import Partition
+from format.node.partition_surroundings import unread_findings
 from format.node.segment import Segment
 from format.scan.selected_logs import log_of_segment
 from format.state.producers import ProducerState
@@ -49,6 +50,8 @@ def verify_partition(partition: Partition, checkpoints: Checkpoints, terms: Veri
     """Findings for one partition directory."""
     if terms.level is Level.FULL:
         yield from check_partition_files(partition, terms.limits)
+    else:
+        yield from unread_findings(partition)
     offsets = offsets_of(partition, checkpoints)
     yield from remote_head_findings(offsets, partition.location())
     losses = LossAccount(offsets)
@@ -71,6 +74,7 @@ class _PartitionRun:
         self.is_full = terms.level is Level.FULL
         cleaner_offset = checkpoints.offset(layout.CLEANER_OFFSET_CHECKPOINT, partition.key)
         is_compacted = partition.topic in _COMPACTED_TOPICS or bool(cleaner_offset)
+        is_compacted = is_compacted or partition.topic in terms.compacted_topics
         self.chain = OffsetChain(is_compacted=is_compacted)
         self.producers = ProducerState.of_topic(partition.topic)
         self.transactions = SegmentTransactions()  # of the segment that is read

@@ -27,6 +27,7 @@ MOST_ALIKE = 100
 def verify_log_dir_files(log_dir: LogDir, terms: Verification) -> Iterator[Finding]:
     """Findings for a log directory's own files."""
     if terms.level is not Level.FULL:
+        yield from log_dir.unread_findings()
         return
     from format.verbs.boot.refusals import refusal_findings  # only here: it takes a fifth of the start of a short run
 

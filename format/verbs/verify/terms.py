@@ -48,6 +48,7 @@ class Verification:
     coverage: Coverage = field(default_factory=Coverage)
     driver: Driver[WalkedChunk] | None = None  # None reads each log in this process
     partition_count: int | None = None  # of a topic whose keys the default partitioner placed, to hold them against it
+    compacted_topics: frozenset[str] = frozenset()  # by their configs in the metadata log
     jobs: int = 1  # processes that share the work
     advance: Advance = no_progress  # takes the bytes of the logs as they are done
 

@@ -72,6 +72,7 @@ class VerifyScan:
     level: Level = Level.FULL
     limits: Limits = DEFAULT_LIMITS
     partition_count: int | None = None
+    compacted_topics: frozenset[str] = frozenset()
 
     @property
     def walk(self) -> LogWalk:
@@ -94,7 +95,7 @@ class VerifyScan:
 
     def results(self, unit: Unit, driver: Driver[WalkedChunk]) -> Iterator[Finding | Coverage]:
         """The findings, and the coverage."""
-        terms = Verification(self.level, self.limits, Coverage(), driver, self.partition_count)
+        terms = Verification(self.level, self.limits, Coverage(), driver, self.partition_count, self.compacted_topics)
         if isinstance(unit, Finding):
             yield unit
         elif isinstance(unit, LogDirFiles):

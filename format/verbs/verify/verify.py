@@ -77,7 +77,7 @@ def _verify(target: Target, terms: Verification) -> Iterator[Finding]:
 
 def _verify_on(cluster: Cluster, target: Target, terms: Verification) -> Iterator[Finding]:
     """The same findings, made on a cluster."""
-    scan = VerifyScan(terms.level, terms.limits, terms.partition_count)
+    scan = VerifyScan(terms.level, terms.limits, terms.partition_count, terms.compacted_topics)
     before = terms.coverage.segments
     for item in cluster.results(scan, list(units_of(target, terms.limits)), terms.advance):
         if isinstance(item, Coverage):

@@ -16,6 +16,7 @@ from format.scan.selected_logs import selected_bytes, selected_logs
 from format.scan.selection import EVERYTHING
 from format.state.cluster_context import ClusterContext, ContextTerms
 from format.verbs.compaction.compaction import Compaction, CompactionTerms
+from format.verbs.diff.diff import diff
 from format.verbs.dump.dump import dump
 from format.verbs.extract.extract import Extraction, extract, extract_sources
 from format.verbs.extract.files import ParquetFormat
@@ -24,6 +25,7 @@ from format.verbs.producers.producers import Producers, ProducerTerms
 from format.verbs.retention.retention import Retention, RetentionTerms
 from format.verbs.txns.terms import TransactionTerms
 from format.verbs.txns.txns import Transactions
+from format.verbs.verify.verify import Level, Verification, verify
 from tests.building import batches, write_segment
 
 
@@ -67,11 +69,17 @@ def transactions(path: Path) -> Iterable[object]:
     return Transactions((Target(path),)).read(TransactionTerms(0))
 
 
+def verified_by_headers(path: Path) -> Iterable[object]:
+    return verify(path, Verification(Level.HEADERS))
+
+
 def producers(path: Path) -> Iterable[object]:
     return Producers((Target(path),)).read(ProducerTerms())
 
 
-@pytest.mark.parametrize("read", [dumped, grepped, extracted, retained, compacted, transactions, producers])
+@pytest.mark.parametrize(
+    "read", [dumped, grepped, extracted, retained, compacted, transactions, producers, verified_by_headers]
+)
 def test_what_is_not_read_is_reported(log_dir: Path, read: Callable[[Path], Iterable[object]]) -> None:
     found = [each for each in read(log_dir) if isinstance(each, Finding)]
     partition = log_dir / "orders-0"
@@ -118,3 +126,11 @@ def test_all_brokers_below_a_directory(tmp_path: Path) -> None:
     logs = [each for each in selected_logs(Target(tmp_path), EVERYTHING) if isinstance(each, LogUnit)]
     assert [each.path.parent.parent.name for each in logs] == ["kafka-1", "kafka-2"]
     assert selected_bytes([Target(tmp_path)], EVERYTHING) == sum(each.path.stat().st_size for each in logs)
+
+
+def test_a_comparison_names_what_is_not_read(log_dir: Path, tmp_path: Path) -> None:
+    write_segment(tmp_path / "other" / "orders-0", 0, batches(2))
+    partition = log_dir / "orders-0"
+    found = list(diff([Target(partition), Target(tmp_path / "other" / "orders-0")]))
+    links = [each for each in found if isinstance(each, Finding) and each.code == "file-unreadable"]
+    assert [Path(each.location.path).name for each in links] == [f"{6:020d}.log", f"{9:020d}.log"]

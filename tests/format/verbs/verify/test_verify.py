@@ -197,6 +197,15 @@ def test_a_replica_fetched_from_a_compacted_leader_is_not_accused(tmp_path: Path
     assert not any(each.lost_offsets for each in found)
 
 
+def test_gaps_of_a_topic_that_is_configured_as_compacted(tmp_path: Path) -> None:
+    partition = tmp_path / "t-0"
+    write_segment(partition, 0, [batch(each, [b"v"]) for each in (0, 3, 9)])
+    named = Verification(Level.HEADERS, compacted_topics=frozenset({"t"}))
+    other = Verification(Level.HEADERS, compacted_topics=frozenset({"other"}))
+    assert [each.code for each in verify(partition, named)] == []
+    assert {each.code for each in verify(partition, other)} == {"offset-gap"}
+
+
 def test_compaction_gaps_are_no_loss(tmp_path: Path) -> None:
     partition = tmp_path / "t-0"
     write_segment(partition, 0, [batch(0, [b"a"], last_offset_delta=4), batch(20)])
