@@ -292,12 +292,12 @@ public class Workbench {
                     seen.put("start", start);
                     seen.put("end", end);
                     seen.put("records", drain(everything, place, start, end, output, times));
-                    if (isOld) continue;
-                    committed.assign(List.of(place));
-                    long stable = committed.endOffsets(List.of(place)).get(place);
-                    seen.put("stable", stable);
-                    ArrayNode offsets = seen.putArray("committed");
-                    drainOffsets(committed, place, start, stable, offsets);
+                    if (!isOld) {
+                        committed.assign(List.of(place));
+                        long stable = committed.endOffsets(List.of(place)).get(place);
+                        seen.put("stable", stable);
+                        drainOffsets(committed, place, start, stable, seen.putArray("committed"));
+                    }
                     lookUps(everything, place, times, seen);
                 }
             }

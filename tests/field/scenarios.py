@@ -301,15 +301,15 @@ def killed(field: Field) -> None:
 
 def tiered(field: Field) -> None:
     """Tiered storage with a local part: the head is remote only."""
-    topic = field.topic(
-        "tiered", {**SMALL, "remote.storage.enable": "true", "local.retention.ms": "1000", "retention.ms": "-1"}
-    )
-    field.send(topic, 400)
-    if field.has_transactions:
-        _transactions(field, topic, 5, 4)
-    field.until_quiet(topic, 8)
-    field.configure(topic, {"local.retention.ms": "-2"})
-    field.send(topic, 100)
+    remote = {"remote.storage.enable": "true", "local.retention.ms": "1000", "retention.ms": "-1"}
+    for name in ("tiered", "tiered-transactional"):
+        topic = field.topic(name, {**SMALL, **remote})
+        field.send(topic, 300)
+        if name != "tiered":
+            _transactions(field, topic, 5, 4)
+        field.until_quiet(topic, 8)
+        field.configure(topic, {"local.retention.ms": "-2"})
+        field.send(topic, 100)
 
 
 def tiered_settings(work: Path) -> dict[str, str]:
