@@ -16,7 +16,7 @@ from format.io.remote_path import is_there
 from format.limits import Limits
 from format.node.partition import Partition
 from format.node.partition_surroundings import interrupted_finding, unexpected_finding
-from format.node.segment import Segment, segment_file_name
+from format.node.segment import Segment, needs_time_index, segment_file_name
 
 
 class _HasProblems(Protocol):
@@ -54,7 +54,8 @@ def check_partition_files(partition: Partition, limits: Limits) -> Iterator[Find
                 )
     for segment in partition.segments:
         for suffix in (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX):
-            if suffix not in segment.files:
+            is_expected = suffix == layout.OFFSET_INDEX_SUFFIX or needs_time_index(segment)
+            if suffix not in segment.files and is_expected:
                 yield _missing(partition, segment, suffix)
     for path in partition.interrupted_writes:
         yield interrupted_finding(path, partition.location(path))

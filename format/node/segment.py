@@ -6,6 +6,8 @@ from dataclasses import field
 from pathlib import Path
 
 from format import layout
+from format.errors import KafkaLogError
+from format.io.source import FileSource
 from format.value_class import value_class
 
 
@@ -41,6 +43,24 @@ class Segment:
     @property
     def producer_snapshot(self) -> Path | None:
         return self.files.get(layout.PRODUCER_SNAPSHOT_SUFFIX)
+
+
+def needs_time_index(segment: Segment) -> bool:
+    """Whether there is something to index: not in an empty log, nor where messages of format 0 have no timestamps.
+
+    Brokers before 0.10.1 write no time indexes. A log that cannot be read needs one.
+    """
+    if segment.log is None:
+        return True
+    try:
+        with FileSource(segment.log) as source:
+            if source.size_bytes < layout.MESSAGE_V0.size_bytes:
+                return source.size_bytes > 0
+            fields = layout.MESSAGE_V0.struct.unpack(source.read_at(0, layout.MESSAGE_V0.size_bytes))
+    except KafkaLogError:
+        return True
+    message = dict(zip(layout.MESSAGE_V0.names, fields, strict=True))
+    return bool(message["length"] <= 0 or message["magic"] != 0)
 
 
 def segment_file_name(base_offset: int, suffix: str) -> str:

@@ -10,9 +10,12 @@ import pytest
 
 from format import layout
 from format.files import offset_index, producer_snapshot, time_index
+from format.findings import Finding
 from format.io import broker_lock
 from format.io.broker_lock import BrokerLock
 from format.limits import Limits
+from format.log.encode_batches import encode_message
+from format.verbs.ls.ls import ls
 from format.verbs.verify.verify import verify
 from tests.building import BASE_TIMESTAMP, batch, batches, write_segment
 from tests.faults.judging import codes_of, findings_of, partition_of
@@ -268,6 +271,17 @@ def test_a_high_watermark_before_the_log(tmp_path: Path, is_clean: bool, expecte
 def test_missing_indexes(tmp_path: Path) -> None:
     write_segment(tmp_path / "t-0", 0, PARTS)
     assert codes_of(verify(tmp_path / "t-0")) == ["index-missing", "index-missing"]
+
+
+def test_brokers_before_0_10_1_write_no_time_index(tmp_path: Path) -> None:
+    """A log of format 0 messages; one of zeros is none."""
+    content = [encode_message(0, offset, b"k", b"v") for offset in range(3)]
+    log = write_segment(tmp_path / "t-0", 0, content)
+    log.with_suffix(".index").write_bytes(b"")
+    assert codes_of(verify(tmp_path / "t-0")) == []
+    assert [each.code for each in ls(tmp_path / "t-0") if isinstance(each, Finding)] == []
+    log.write_bytes(bytes(200))
+    assert "index-missing" in codes_of(verify(tmp_path / "t-0"))
 
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex", ".txnindex"])
