@@ -110,6 +110,24 @@ def read_write_sources(paths: Sequence[Path], *, takes_files: bool = False) -> W
     return _completed(WriteSources(tuple(paths), partitions, None, findings))
 
 
+def read_measured_sources(paths: Sequence[Path]) -> WriteSources:
+    """The same for a command that measures and writes nothing: log directories of any number of nodes may be given.
+
+    The replicas of a partition all count, as each of them takes space.
+    """
+    targets = [Target(path) for path in paths]
+    places = [
+        log_dir.path
+        for target in targets
+        for log_dir in (target.log_dirs if target.kind is Kind.LOG_DIR else (target,))
+    ]
+    if len(places) == 1 or not any(target.kind is Kind.LOG_DIR for target in targets):
+        return read_write_sources(paths)
+    found = [read_write_sources([place]) for place in places]
+    partitions = {str(partition.path): partition for each in found for partition in each.partitions.values()}
+    return WriteSources(tuple(paths), partitions, None, [finding for each in found for finding in each.findings])
+
+
 def _partition_at(path: Path, takes_files: bool) -> Partition:
     kind = Target(path).kind
     if kind is Kind.LOG_DIR:

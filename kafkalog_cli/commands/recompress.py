@@ -28,6 +28,7 @@ EXAMPLES = (
     ("kafkalog recompress /mnt/copy --output /mnt/small --codec zstd", "a whole log directory that a broker can use"),
     ("kafkalog recompress orders-0 orders-1 --output small --codec zstd --level 9", "two partitions, harder"),
     ("kafkalog recompress /var/kafka --estimate", "what each codec would save per topic, from a sample"),
+    ("kafkalog recompress --estimate --codec zstd node-1 node-2 node-3", "over all nodes, every replica counted"),
     ("kafkalog recompress /var/kafka/orders-0 --explain --codec lz4", "batch by batch: what would be done, and why"),
     ("kafkalog recompress old-0 --output new --codec zstd --magic 2", "v0 and v1 messages become v2 batches"),
 )
@@ -118,7 +119,7 @@ def recompress(
     """
     from format.columns import BATCH_DECISION, ESTIMATE
     from format.rewriting.rewriter import PASSES
-    from format.rewriting.sources import read_write_sources
+    from format.rewriting.sources import read_measured_sources, read_write_sources
     from format.verbs.recompress.new_batches import Target
     from format.verbs.recompress.plan import PlanTerms
 
@@ -126,13 +127,13 @@ def recompress(
     paths = recompressed.sources.paths
     if recompressed.estimate and not recompressed.explain:
         with work.reading(), Run("recompress", output, judging, main_schema=ESTIMATE) as run:
-            _estimate(run, read_write_sources(paths), recompressed, guards.limits)
+            _estimate(run, read_measured_sources(paths), recompressed, guards.limits)
         return
     target = Target(CODEC_NAMES.index(recompressed.codec or "zstd"), recompressed.level, recompressed.magic_number)
     plan = PlanTerms(target, recompressed.force, recompressed.merge_bytes or 0)
     if recompressed.explain:
         with work.reading(), Run("recompress", output, judging, main_schema=BATCH_DECISION) as run:
-            _explain(run, read_write_sources(paths), plan, guards.limits)
+            _explain(run, read_measured_sources(paths), plan, guards.limits)
         return
     from format.columns import WRITTEN_SEGMENT
     from format.verbs.recompress.recompress import recompress as recompress_sources

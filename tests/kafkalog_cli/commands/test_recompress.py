@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -100,3 +101,19 @@ def test_what_is_not_read_is_not_estimated_in_silence(tmp_path: Path, run_kafkal
         unread = [row for row in run.check(3).rows("finding") if row["code"] == "file-unreadable"]
         assert sorted(Path(row["path"]).relative_to(node).parts[0] for row in unread) == ["b-0", "c-0", "d-0"]
         assert not run.summary["complete"]
+
+
+def test_an_estimate_over_several_nodes(data_dir: Path, tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    one, two = data_dir / "kafka-4.3-single" / "node-1", data_dir / "kafka-4.3" / "node-1"
+    words = ("recompress", "--estimate", "--codec", "zstd", "--format", "jsonl")
+    (tmp_path / "both").mkdir()
+    for number, node in enumerate((one, two)):
+        shutil.copytree(node, tmp_path / "both" / str(number))
+    runs = run_kafkalog_many([(*words, one), (*words, two), (*words, one, two), (*words, tmp_path / "both")])
+    rows = [{(row["topic"], row["codec"]): row["log_bytes"] for row in run.check(0).rows("estimate")} for run in runs]
+    of_zstd = [{key: size for key, size in each.items() if key[1] == "zstd"} for each in rows]
+    expected = {key: of_zstd[0].get(key, 0) + of_zstd[1].get(key, 0) for key in of_zstd[0] | of_zstd[1]}
+    assert ("payments", "zstd") in of_zstd[0].keys() & of_zstd[1].keys()
+    assert of_zstd[2] == of_zstd[3] == expected
+    [refused] = run_kafkalog_many([("recompress", "--codec", "zstd", "--output", tmp_path / "out", one, two)])
+    refused.check(2)
