@@ -30,6 +30,12 @@ COMMANDS = (
         is_scan=True,
     ),
     CommandEntry(
+        "explore",
+        "kafkalog_cli.commands.explore",
+        "Walk through a log directory on the screen, down to the fields of each byte.",
+        "Read",
+    ),
+    CommandEntry(
         "txns",
         "kafkalog_cli.commands.txns",
         "Open transactions and what waits behind them, and those that ended.",

@@ -158,6 +158,8 @@ def check_followable(targets: Sequence[Target]) -> None:
     from kafkalog_cli.render.escape import printable
 
     for target in targets:
+        if is_remote(target.path):
+            raise typer.BadParameter(printable(f"{target.path}: --follow takes paths of this host"))
         try:
             kind = target.kind
         except InputError as error:

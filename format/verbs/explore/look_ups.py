@@ -1,0 +1,147 @@
+"""Ways from one place to another: by offset, time and position, between index and log, by text, and to damage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+
+from format import layout
+from format.errors import KafkaLogError
+from format.files import offset_index
+from format.findings import Finding
+from format.io.source import FileSource
+from format.log.batch_header import header_tables
+from format.node.file_location import location_of_file
+from format.node.log_dir import Kind
+from format.node.partition import read_partition
+from format.node.segment import segment_file_name
+from format.scan.selection import Selection
+from format.value_class import value_class
+from format.verbs.explore.places import Place, PlaceKind
+from format.verbs.find.find import find_offset, find_timestamp
+from format.verbs.find.trace import Match, NotFound
+from format.verbs.grep.grep import Criteria, FoundRecords, grep
+from format.verbs.grep.pattern import Pattern
+from format.verbs.verify.verify import verify
+
+
+@value_class
+class Spot:
+    """Where to go: a file, the position of a batch or entry in it, and the offset of a record; ``words`` say why."""
+
+    path: Path
+    position: int | None = None
+    offset: int | None = None
+    words: str = ""
+
+
+def spot_of_offset(partition: Path, offset: int) -> Spot | None:
+    """The record with an offset in a partition, or the next one. Raises KafkaLogError."""
+    return _answer(find_offset(read_partition(partition), offset))
+
+
+def spot_of_time(partition: Path, timestamp: int) -> Spot | None:
+    """The first record at or after a time. Raises KafkaLogError."""
+    return _answer(find_timestamp(read_partition(partition), timestamp))
+
+
+def _answer(steps: Iterator[object]) -> Spot | None:
+    for item in steps:
+        if isinstance(item, Match):
+            return _of_match(item, "")
+        if isinstance(item, NotFound) and item.nearest is not None:
+            return _of_match(item.nearest, item.reason)
+    return None
+
+
+def _of_match(match: Match, words: str) -> Spot:
+    where = match.location
+    return Spot(Path(where.path), where.position, where.offset, words)
+
+
+def spot_of_position(log: Path, position: int) -> Spot | None:
+    """The batch that a byte of a log belongs to; None past the end. Its offset index shortens the way."""
+    start = _indexed_before(log, position)
+    with FileSource(log) as source:
+        for table in header_tables(source, start, source.size_bytes):
+            for row in range(len(table)):
+                if int(table.end_position[row]) > position:
+                    return Spot(log, int(table.position[row]))
+    return None
+
+
+def _indexed_before(log: Path, position: int) -> int:
+    """The position of the last index entry at or before a position, 0 for none."""
+    base_offset = location_of_file(log).base_offset
+    if base_offset is None:
+        return 0
+    try:
+        index = offset_index.read(
+            log.with_name(segment_file_name(base_offset, layout.OFFSET_INDEX_SUFFIX)), base_offset
+        )
+    except KafkaLogError:
+        return 0
+    before = index.positions[index.positions <= position]
+    return int(before.max()) if len(before) and not index.problems else 0
+
+
+def spot_of_entry(place: Place) -> Spot | None:
+    """What an index entry points to: a batch of the segment's log."""
+    location = location_of_file(place.path)
+    structure = {Kind.OFFSET_INDEX: layout.OFFSET_INDEX_ENTRY, Kind.TIME_INDEX: layout.TIME_INDEX_ENTRY}.get(
+        place.file_kind or Kind.LOG
+    )
+    if place.kind is not PlaceKind.ENTRY or location.base_offset is None or structure is None:
+        return None
+    with FileSource(place.path) as source:
+        values = dict(
+            zip(structure.names, structure.struct.unpack(source.read_at(place.position, place.size_bytes)), strict=True)
+        )
+    log = place.path.with_name(segment_file_name(location.base_offset, layout.LOG_SUFFIX))
+    if structure is layout.OFFSET_INDEX_ENTRY:
+        return Spot(log, values["position"])
+    return spot_of_offset(place.path.parent, location.base_offset + values["relative_offset"])
+
+
+def entry_of_batch(place: Place) -> Spot | None:
+    """The last offset index entry that points to a batch or before it. Raises KafkaLogError."""
+    base_offset = location_of_file(place.path).base_offset
+    if base_offset is None:
+        return None
+    path = place.path.with_name(segment_file_name(base_offset, layout.OFFSET_INDEX_SUFFIX))
+    before = np.flatnonzero(offset_index.read(path, base_offset).positions <= place.position)
+    return Spot(path, int(before[-1]) * layout.OFFSET_INDEX_ENTRY.size_bytes) if len(before) else None
+
+
+def matches(partition: Path, pattern: Pattern, from_offset: int) -> Iterator[Spot]:
+    """The records of a partition that match, from an offset on. Raises KafkaLogError."""
+    criteria = Criteria(pattern, selection=Selection(from_offset=from_offset))
+    for item in grep(partition, criteria):
+        if isinstance(item, FoundRecords):
+            for row in range(len(item.records)):
+                batch = int(item.records.batch[row])
+                position = int(item.records.batches.position[batch])
+                yield Spot(Path(item.location.path), position, int(item.records.offset[row]))
+
+
+def damage_in(partition: Path) -> Iterator[tuple[Spot, Finding]]:
+    """The findings of a partition in order, each with its place. Raises KafkaLogError."""
+    for found in verify(partition):
+        where = found.location
+        yield Spot(Path(where.path), where.position, where.offset, found.message), found
+
+
+def partition_of(place: Place) -> Path | None:
+    """The partition directory that a place lies in; None for one above partitions."""
+    if place.kind is PlaceKind.PARTITION:
+        return place.path
+    if place.kind is PlaceKind.DIRECTORY or location_of_file(place.path).topic is None:
+        return None
+    return place.path.parent
+
+
+def is_before(spot: Spot, other: Spot) -> bool:
+    """Whether a spot comes before another one in the same partition: by file name, then by position."""
+    return (spot.path.name, spot.position or 0) < (other.path.name, other.position or 0)

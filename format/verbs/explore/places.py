@@ -1,0 +1,254 @@
+"""The tree of explore: log directories, partitions, files, batches, records and index entries, read a page at a time.
+
+Nothing is read before it is asked for: names are listed one directory at a time, of a log only the headers of a page
+of batches, and of a batch its records.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import replace
+from enum import StrEnum
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from format import layout
+from format.errors import CorruptDataError
+from format.io.source import FileSource
+from format.layout import Layout
+from format.location import Location
+from format.log.batch_table import BatchTable
+from format.log.read_records import record_tables
+from format.log.record_table import RecordTable
+from format.log.walker import batch_chunks
+from format.node.file_location import location_of_file
+from format.node.log_dir import Kind, kind_of_file, read_log_dir
+from format.node.target import Target
+from format.value_class import value_class
+
+#: How many children of a place are read at once.
+PAGE = 200
+LOG_KINDS = (Kind.LOG, Kind.KRAFT_SNAPSHOT)
+#: What the entries of an index are.
+ENTRY_LAYOUTS: dict[Kind, Layout] = {
+    Kind.OFFSET_INDEX: layout.OFFSET_INDEX_ENTRY,
+    Kind.TIME_INDEX: layout.TIME_INDEX_ENTRY,
+    Kind.TRANSACTION_INDEX: layout.ABORTED_TXN,
+}
+
+
+class PlaceKind(StrEnum):
+    """What a node of the tree is."""
+
+    DIRECTORY = "directory"
+    PARTITION = "partition"
+    FILE = "file"
+    BATCH = "batch"
+    DAMAGE = "damage"
+    RECORD = "record"
+    ENTRY = "entry"
+    MORE = "more"  # the children of the node above it from ``start`` on
+
+
+@value_class
+class Place:
+    """A node: ``position`` and ``size_bytes`` are those in the file, ``number`` that among its siblings.
+
+    ``label`` may hold anything that a file name or a record holds. ``offset`` is the first one of a batch.
+    """
+
+    kind: PlaceKind
+    path: Path
+    label: str
+    position: int = 0
+    size_bytes: int = 0
+    number: int = 0
+    offset: int | None = None
+
+    @property
+    def file_kind(self) -> Kind | None:
+        """The kind of the file."""
+        return kind_of_file(self.path.name)
+
+    @property
+    def has_children(self) -> bool:
+        """Whether it can be opened."""
+        if self.kind is PlaceKind.FILE:
+            return self.file_kind in LOG_KINDS or self.file_kind in ENTRY_LAYOUTS
+        return self.kind in (PlaceKind.DIRECTORY, PlaceKind.PARTITION, PlaceKind.BATCH)
+
+
+def root_place(path: Path, kind: Kind | None = None) -> Place:
+    """The place of a path. Raises as ``Target.kind``."""
+    found = Target(path, kind).kind
+    name = path.name or str(path)
+    if found is Kind.LOG_DIR:
+        return Place(PlaceKind.DIRECTORY, path, name)
+    if found is Kind.PARTITION:
+        return Place(PlaceKind.PARTITION, path, name)
+    return Place(PlaceKind.FILE, path, name, size_bytes=os.lstat(path).st_size)
+
+
+def children(place: Place, start: int = 0) -> list[Place]:
+    """The first children of a place from ``start`` on, a page of them; MORE at the end where there are others.
+
+    ``start`` is a number, of a log a position. Raises KafkaLogError.
+    """
+    if place.kind is PlaceKind.DIRECTORY:
+        return _page(_in_directory(place.path), start)
+    if place.kind is PlaceKind.PARTITION:
+        return _page(_files(place.path), start)
+    if place.kind is PlaceKind.BATCH:
+        return _records(place, start)
+    if place.kind is PlaceKind.FILE and place.file_kind in LOG_KINDS:
+        return _batches(place.path, start)
+    structure = None if place.file_kind is None else ENTRY_LAYOUTS.get(place.file_kind)
+    if place.kind is PlaceKind.FILE and structure is not None:
+        return _entries(place, structure, start)
+    return []
+
+
+def _more(path: Path, start: int, label: str) -> Place:
+    return Place(PlaceKind.MORE, path, label, position=start)
+
+
+def _page(places: Iterator[Place], start: int) -> list[Place]:
+    found = list(islice(places, start, start + PAGE + 1))
+    if len(found) > PAGE:
+        found[PAGE:] = [_more(found[PAGE].path.parent, start + PAGE, "more …")]
+    return found
+
+
+def _in_directory(path: Path) -> Iterator[Place]:
+    log_dirs = Target(path, Kind.LOG_DIR).log_dirs
+    if len(log_dirs) != 1 or log_dirs[0].path != path:
+        for each in log_dirs:
+            yield Place(PlaceKind.DIRECTORY, each.path, os.path.relpath(each.path, path))
+        return
+    log_dir = read_log_dir(path)
+    for partition in log_dir.partitions:
+        yield Place(PlaceKind.PARTITION, partition, partition.name)
+    for file in log_dir.files:
+        yield _file(file)
+
+
+def _files(path: Path) -> Iterator[Place]:
+    for name in sorted(os.listdir(path)):
+        yield _file(path / name)
+
+
+def _file(path: Path) -> Place:
+    try:
+        size_bytes = os.lstat(path).st_size
+    except OSError:
+        size_bytes = 0  # it went; opening it says so
+    name = path.name
+    if layout.SEGMENT_FILE.match(name):
+        digits = name.partition(".")[0].lstrip("0") or "0"
+        name = f"…{digits}{name[len(name.partition('.')[0]) :]}"
+    return Place(PlaceKind.FILE, path, f"{name}  {size_bytes:,} B", size_bytes=size_bytes)
+
+
+def _batches(path: Path, start: int) -> list[Place]:
+    found: list[Place] = []
+    with FileSource(path) as source:
+        for chunk in batch_chunks(source, start, with_bodies=False):
+            table = chunk.table
+            for row in range(min(len(table), PAGE - len(found))):
+                found.append(_batch(path, table, row))
+            if len(found) == PAGE:
+                end = found[-1].position + found[-1].size_bytes
+                if end < source.size_bytes:
+                    found.append(_more(path, end, "more batches …"))
+                return found
+            damage = chunk.damage
+            if damage is not None:
+                label = f"damage at {damage.position}: {damage.reason}"
+                found.append(Place(PlaceKind.DAMAGE, path, label, damage.position, damage.length))
+    return found
+
+
+def _batch(path: Path, table: BatchTable, row: int) -> Place:
+    first, last, count = int(table.base_offset[row]), table.last_offset_of(row), int(table.record_count[row])
+    codec = layout.CODEC_BITS_NAMES[int(table.codec[row])]
+    words = "control" if table.is_control[row] else f"{count} records" if count >= 0 else "message"
+    span = f"{first}" if first == last else f"{first}–{last}"
+    position, size_bytes = int(table.position[row]), int(table.size_bytes[row])
+    label = f"{span}  {words}{'' if codec == 'none' else '  ' + codec}"
+    return Place(PlaceKind.BATCH, path, label, position, size_bytes, offset=first)
+
+
+def _records(place: Place, start: int) -> list[Place]:
+    table = records_of(place)
+    found = []
+    for row in range(start, min(len(table), start + PAGE)):
+        key, value = table.key(row), table.value(row)
+        label = f"{int(table.offset[row])}  {_short(key)}  {_short(value)}"
+        found.append(replace(place, kind=PlaceKind.RECORD, label=label, number=row, offset=int(table.offset[row])))
+    if start + PAGE < len(table):
+        found.append(_more(place.path, start + PAGE, f"{len(table) - start - PAGE} more records …"))
+    return found
+
+
+def _short(content: bytes | None) -> str:
+    return "null" if content is None else content[:40].decode("utf-8", "surrogateescape")
+
+
+def records_of(place: Place) -> RecordTable:
+    """The records of the batch at a place, or of the batch that a record lies in. Raises KafkaLogError."""
+    state = os.stat(place.path)
+    return _records_at(place.path, place.position, place.size_bytes, state.st_ino)
+
+
+@lru_cache(maxsize=4)
+def _records_at(path: Path, position: int, size_bytes: int, inode: int) -> RecordTable:
+    with FileSource(path) as source:
+        for chunk in batch_chunks(source, position, position + size_bytes):
+            which = np.ones(len(chunk.table), bool)  # also where the CRC is wrong
+            for table in record_tables(chunk, which=which, location=location_of_file(path)):
+                if len(table) or not table.problems:
+                    return table
+                raise table.problems[0].error
+    raise CorruptDataError("no batch can be read here", location_of_file(path).at(position, size_bytes))
+
+
+def batch_at(path: Path, position: int) -> Place | None:
+    """The batch that starts at a position of a log; None where none does."""
+    found = _batches(path, position)
+    return found[0] if found and found[0].kind is PlaceKind.BATCH and found[0].position == position else None
+
+
+def _entries(place: Place, structure: Layout, start: int) -> list[Place]:
+    size = structure.size_bytes
+    found = []
+    with FileSource(place.path) as source:
+        count = source.size_bytes // size
+        stop = min(count, start + PAGE)
+        content = source.read_at(start * size, (stop - start) * size)
+    base = location_of_file(place.path).base_offset or 0
+    for number, values in enumerate(structure.struct.iter_unpack(content[: (stop - start) * size]), start):
+        found.append(
+            Place(PlaceKind.ENTRY, place.path, entry_label(structure, values, base), number * size, size, number)
+        )
+    if stop < count:
+        found.append(_more(place.path, stop, f"{count - stop:,} more entries …"))
+    return found
+
+
+def entry_label(structure: Layout, values: tuple[int, ...], base_offset: int) -> str:
+    """An index entry in a few words; its offset is absolute."""
+    named = dict(zip(structure.names, values, strict=True))
+    if structure is layout.OFFSET_INDEX_ENTRY:
+        return f"offset {base_offset + named['relative_offset']} → position {named['position']}"
+    if structure is layout.TIME_INDEX_ENTRY:
+        return f"{named['timestamp']} → offset {base_offset + named['relative_offset']}"
+    return f"producer {named['producer_id']}: {named['first_offset']}–{named['last_offset']}"
+
+
+def location_of(place: Place) -> Location:
+    """Where a place is."""
+    return location_of_file(place.path).at(place.position, place.size_bytes, place.offset)

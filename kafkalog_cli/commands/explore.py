@@ -1,0 +1,58 @@
+"""kafkalog explore: a log directory on the screen, down to the fields of each byte."""
+
+from __future__ import annotations
+
+import sys
+from typing import Annotated
+
+import typer
+
+from format.io.remote_path import is_remote
+from kafkalog_cli.exit_codes import ExitCode
+from kafkalog_cli.options.reading import AsKind, check_path, place_of
+
+EXAMPLES = (
+    ("kafkalog explore /var/kafka", "a log directory"),
+    ("kafkalog explore /var/kafka/orders-0", "one partition"),
+    ("kafkalog explore /var/kafka/orders-0/00000000000000000000.index", "one file"),
+)
+
+Path = Annotated[
+    str,
+    typer.Argument(
+        metavar="PATH",
+        help="A log directory, a partition directory (TOPIC-PARTITION), or one file of any kind.",
+        callback=check_path,
+        show_default=False,
+    ),
+]
+
+
+def explore(path: Path, as_kind: AsKind) -> None:
+    """Walk through partitions, segments, batches and records on the screen, and see which field owns each byte.
+
+    Reads only what is opened, and writes nothing. The keys are shown at the bottom of the screen. Needs a terminal and
+    the package textual: pip install 'kafkalog[explore]'.
+    """
+    from format.errors import InputError
+    from format.verbs.explore.places import root_place
+    from kafkalog_cli.render.escape import printable
+
+    if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
+        raise typer.BadParameter("explore needs a terminal; for a pipe there are dump, ls and verify")
+    if is_remote(path):
+        raise typer.BadParameter(printable(f"{path}: explore takes a path of this host"))
+    try:
+        root = root_place(place_of(path), as_kind.kind)
+    except InputError as error:
+        raise typer.BadParameter(printable(f"{path}: {error.message}")) from None
+    try:
+        from kafkalog_cli.screens.explorer import Explorer
+    except ImportError as error:
+        if error.name is None or error.name.partition(".")[0] != "textual":
+            raise
+        raise typer.BadParameter("explore needs textual: pip install 'kafkalog[explore]'") from None
+    screen = Explorer(root)
+    screen.run()
+    if screen.return_code:
+        raise typer.Exit(ExitCode.BUG)

@@ -1,0 +1,470 @@
+"""The screen of explore: a tree on the left; beside it the bytes, the fields that own them, and what they mean."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import partial
+from pathlib import Path
+from typing import Any, ClassVar
+
+from rich.text import Text
+from textual import work
+from textual.app import App, ComposeResult
+from textual.binding import Binding, BindingType
+from textual.containers import Horizontal, Vertical
+from textual.widgets import DataTable, Footer, Input, Static, Tree
+from textual.widgets.tree import TreeNode
+from textual.worker import get_current_worker
+
+from format.errors import KafkaLogError
+from format.findings import Finding
+from format.verbs.explore import look_ups
+from format.verbs.explore.byte_views import ByteView, view_of
+from format.verbs.explore.look_ups import Spot
+from format.verbs.explore.places import ENTRY_LAYOUTS, LOG_KINDS, Place, PlaceKind, children
+from kafkalog_cli.render.escape import printable
+from kafkalog_cli.render.values import CELL_WRITERS
+from kafkalog_cli.screens.hex_view import HexView
+
+Node = TreeNode[Place]
+
+_STYLES = {PlaceKind.DAMAGE: "bold red", PlaceKind.MORE: "italic", PlaceKind.PARTITION: "bold"}
+_MOST_CELL = 300
+_QUESTIONS = {
+    "offset": "Offset in this partition",
+    "time": "Time: 2026-11-08T08:43, -2h, epoch milliseconds",
+    "position": "Byte position in this log file, such as 4711 or 0x1267",
+    "search": "Text in keys, values and headers; /REGEX/ for a regular expression",
+}
+
+
+class Explorer(App[None]):
+    """Shows one root place. Reads only what is opened, and writes nothing."""
+
+    TITLE = "kafkalog explore"
+    ENABLE_COMMAND_PALETTE = False
+    CSS = """
+    #left { width: 34%; min-width: 30; border-right: solid $primary; }
+    #where { height: 1; }
+    #hex { height: 2fr; overflow-x: hidden; }
+    #fields { height: 2fr; border-top: solid $primary; }
+    #meaning { height: auto; max-height: 4; border-top: solid $primary; }
+    #ask { height: 3; display: none; }
+    #ask.shown { display: block; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("q", "quit", "Quit"),
+        Binding("o", "ask('offset')", "Offset"),
+        Binding("t", "ask('time')", "Time"),
+        Binding("p", "ask('position')", "Pos."),
+        Binding("slash", "ask('search')", "Search"),
+        Binding("n", "next_match", "Next"),
+        Binding("f", "finding(1)", "Finding"),
+        Binding("F", "finding(-1)", "Prev.", show=False),
+        Binding("i", "index", "Index"),
+        Binding("b", "return", "Back"),
+        Binding("escape", "cancel", "Cancel", show=False),
+    ]
+
+    def __init__(self, root: Place) -> None:
+        super().__init__()
+        self._root = root
+        self._view = ByteView()
+        self._question = ""
+        self._pattern: Any = None
+        self._history: list[Spot] = []
+        self._findings: dict[Path, list[tuple[Spot, Finding]]] = {}
+
+    def compose(self) -> ComposeResult:
+        """The widgets."""
+        yield Static(id="where", markup=False)
+        with Horizontal():
+            tree: Tree[Place] = Tree(_label(self._root), data=self._root, id="left")
+            yield tree
+            with Vertical():
+                yield HexView(id="hex")
+                yield DataTable(id="fields", cursor_type="row", show_header=False)
+                yield Static(id="meaning", markup=False)
+        yield Input(id="ask")
+        yield Footer()
+
+    def on_mount(self) -> None:
+        """Open the root."""
+        tree = self.places
+        tree.guide_depth = 2
+        self._fields.add_columns("field", "value")
+        tree.root.allow_expand = self._root.has_children
+        self._open(tree.root)
+        tree.root.expand()
+        tree.focus()
+        self._show(self._root)
+
+    @property
+    def places(self) -> Tree[Place]:
+        """The tree."""
+        return self.query_one("#left", Tree)
+
+    @property
+    def _fields(self) -> DataTable[Text]:
+        return self.query_one("#fields", DataTable)
+
+    # -- the tree ------------------------------------------------------------------------------------------------
+
+    def _open(self, node: Node, start: int = 0) -> None:
+        """Read the first children of a node."""
+        place = node.data
+        if place is None or not place.has_children:
+            return
+        node.remove_children()
+        try:
+            found = children(place, start)
+        except (KafkaLogError, OSError) as error:
+            self._say(str(error), is_error=True)
+            return
+        if start:
+            node.add_leaf(Text("… from the start", "italic"), Place(PlaceKind.MORE, place.path, "", 0, number=-1))
+        self._add(node, found)
+
+    def _add(self, node: Node, places: Iterable[Place]) -> None:
+        for each in places:
+            node.add(_label(each), each, allow_expand=each.has_children)
+
+    def on_tree_node_expanded(self, event: Tree.NodeExpanded[Place]) -> None:
+        """Read the children when they are seen first."""
+        if not event.node.children:
+            self._open(event.node)
+
+    def on_tree_node_selected(self, event: Tree.NodeSelected[Place]) -> None:
+        """Go on where a page ended; from an index entry to what it points to."""
+        node, place = event.node, event.node.data
+        if place is None or node.parent is None:
+            return
+        if place.kind is PlaceKind.MORE:
+            self._open_more(node, place)
+        elif place.kind is PlaceKind.ENTRY:
+            self.action_index()
+
+    def _open_more(self, node: Node, place: Place) -> None:
+        parent = node.parent
+        if parent is None or parent.data is None:
+            return
+        if place.number < 0:
+            self._open(parent)
+            return
+        try:
+            found = children(parent.data, place.position)
+        except (KafkaLogError, OSError) as error:
+            self._say(str(error), is_error=True)
+            return
+        node.remove()
+        before = len(parent.children)
+        self._add(parent, found)
+        if len(parent.children) > before:
+            self.call_after_refresh(self.places.move_cursor, parent.children[before])
+
+    def on_tree_node_highlighted(self, event: Tree.NodeHighlighted[Place]) -> None:
+        """Show the bytes of the node under the cursor."""
+        if event.node.data is not None:
+            self._show(event.node.data)
+
+    def _place(self) -> Place:
+        """The place under the cursor; of a page's end the one above."""
+        node = self.places.cursor_node
+        while node is not None:
+            if node.data is not None and node.data.kind is not PlaceKind.MORE:
+                return node.data
+            node = node.parent
+        return self._root
+
+    # -- bytes and fields ------------------------------------------------------------------------------------------
+
+    def _show(self, place: Place) -> None:
+        try:
+            self._view = view_of(place)
+            note = self._view.note
+        except (KafkaLogError, OSError) as error:
+            self._view = ByteView(decoded=(("cannot be read", str(error)),))
+            note = ""
+        where = self._name_of(place.path)
+        if place.kind in (PlaceKind.BATCH, PlaceKind.RECORD, PlaceKind.DAMAGE, PlaceKind.ENTRY):
+            position = place.position if self._view.position is None else self._view.position
+            where += f"  position {position}"
+        if place.offset is not None:
+            where += f"  offset {place.offset}"
+        self.query_one("#where", Static).update(Text(printable(f"{where}  {note}".rstrip()), "reverse"))
+        self.query_one("#hex", HexView).show(self._view)
+        fields = self._fields
+        fields.clear()
+        for number, region in enumerate(self._view.regions):
+            fields.add_row(Text(printable(region.field or "…")), _cell(region.value), key=f"r{number}")
+        for number, (name, value) in enumerate(self._view.decoded):
+            fields.add_row(Text(printable(name), "bold"), _cell(value), key=f"d{number}")
+        self.query_one("#meaning", Static).update("")
+
+    def _name_of(self, path: Path) -> str:
+        """A path without what it has in common with the root's."""
+        above = self._root.path.parent
+        return str(path.relative_to(above)) if path.is_relative_to(above) and path != self._root.path else str(path)
+
+    def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
+        """Mark the bytes of a field, and say what it means."""
+        key = event.row_key.value or ""
+        if not key.startswith("r"):
+            self.query_one("#meaning", Static).update("")
+            return
+        number = int(key[1:])
+        if number >= len(self._view.regions):
+            return
+        region = self._view.regions[number]
+        self.query_one("#hex", HexView).pick(number)
+        words = f"{region.field or 'bytes'}: bytes {region.position} to {region.end_position - 1}. "
+        self.query_one("#meaning", Static).update(Text(printable(words + self._view.meaning(region.field))))
+
+    def on_hex_view_picked(self, event: HexView.Picked) -> None:
+        """Go to the field of the byte that was clicked."""
+        self._fields.move_cursor(row=event.number)
+        self._fields.focus()
+
+    # -- going somewhere -------------------------------------------------------------------------------------------
+
+    def action_ask(self, question: str) -> None:
+        """Open the line for an answer."""
+        self._question = question
+        ask = self.query_one("#ask", Input)
+        ask.placeholder = _QUESTIONS[question]
+        ask.value = ""
+        ask.add_class("shown")
+        ask.focus()
+
+    def action_cancel(self) -> None:
+        """Close the line, and end what runs in the background."""
+        self.query_one("#ask", Input).remove_class("shown")
+        self.workers.cancel_all()
+        self.places.focus()
+
+    def on_input_submitted(self, event: Input.Submitted) -> None:
+        """Go where the answer says."""
+        self.query_one("#ask", Input).remove_class("shown")
+        self.places.focus()
+        text, place = event.value.strip(), self._place()
+        if text:
+            try:
+                self._answer(text, place)
+            except (KafkaLogError, OSError, ValueError) as error:
+                self._say(str(error), is_error=True)
+
+    def _answer(self, text: str, place: Place) -> None:
+        if self._question == "position":
+            if place.kind not in (PlaceKind.FILE, PlaceKind.BATCH, PlaceKind.RECORD, PlaceKind.DAMAGE):
+                raise ValueError("choose a log file first")
+            self.go(look_ups.spot_of_position(place.path, int(text, 0)), "no batch lies at this position")
+            return
+        partition = look_ups.partition_of(place)
+        if partition is None:
+            raise ValueError("choose a partition first")
+        if self._question == "offset":
+            self.go(look_ups.spot_of_offset(partition, int(text)), f"there is no record at or after offset {text}")
+        elif self._question == "time":
+            from kafkalog_cli.options.times import parse_time
+
+            self.go(look_ups.spot_of_time(partition, parse_time(text)), f"there is no record at or after {text}")
+        else:
+            from format.verbs.grep.pattern import regex_pattern, text_pattern
+
+            is_regex = len(text) > 2 and text[0] == text[-1] == "/"
+            self._pattern = regex_pattern(text[1:-1]) if is_regex else text_pattern(text)
+            self._search(partition, 0 if place.offset is None else place.offset)
+
+    def action_next_match(self) -> None:
+        """Go to the next record that matches what was searched for."""
+        place = self._place()
+        partition = look_ups.partition_of(place)
+        if self._pattern is None or partition is None:
+            self._say("nothing was searched for: press /")
+            return
+        self._search(partition, 0 if place.offset is None else place.offset + 1)
+
+    def action_index(self) -> None:
+        """From an index entry to its batch, and from a batch to the index entry that leads to it."""
+        place = self._place()
+        try:
+            if place.kind is PlaceKind.ENTRY:
+                self.go(look_ups.spot_of_entry(place), "this entry points to no batch")
+            elif place.kind in (PlaceKind.BATCH, PlaceKind.RECORD):
+                self.go(look_ups.entry_of_batch(place), "no index entry lies at or before this batch")
+        except (KafkaLogError, OSError) as error:
+            self._say(str(error), is_error=True)
+
+    def action_return(self) -> None:
+        """Go back to where the last jump began."""
+        if self._history:
+            self._reveal(self._history.pop())
+
+    @work(thread=True, exclusive=True, group="reading")
+    def _search(self, partition: Path, from_offset: int) -> None:
+        self._in_background(look_ups.matches(partition, self._pattern, from_offset), "no more matches")
+
+    def _in_background(self, spots: Iterator[Spot], nothing: str) -> None:
+        """Go to the first of some spots that take time to find."""
+        worker = get_current_worker()
+        try:
+            spot = next(spots, None)
+        except (KafkaLogError, OSError) as error:
+            self.call_from_thread(self._say, str(error), is_error=True)
+            return
+        if not worker.is_cancelled:
+            self.call_from_thread(self.go, spot, nothing)
+
+    def action_finding(self, direction: int) -> None:
+        """Go to the next or the previous finding of the partition."""
+        place = self._place()
+        partition = look_ups.partition_of(place)
+        if partition is None:
+            self._say("choose a partition first")
+        elif partition in self._findings:
+            self._go_to_finding(partition, direction)
+        else:
+            self._say("the partition is checked; escape ends that")
+            self._check(partition, direction)
+
+    @work(thread=True, exclusive=True, group="reading")
+    def _check(self, partition: Path, direction: int) -> None:
+        worker = get_current_worker()
+        found: list[tuple[Spot, Finding]] = []
+        try:
+            for each in look_ups.damage_in(partition):
+                if worker.is_cancelled:
+                    return
+                found.append(each)
+        except (KafkaLogError, OSError) as error:
+            self.call_from_thread(self._say, str(error), is_error=True)
+            return
+        found.sort(key=lambda each: (each[0].path.name, each[0].position or 0))
+        self._findings[partition] = found
+        self.call_from_thread(self._go_to_finding, partition, direction)
+
+    def _go_to_finding(self, partition: Path, direction: int) -> None:
+        place = self._place()
+        here = Spot(place.path, place.position)
+        if place.kind is PlaceKind.PARTITION:
+            here = Spot(Path(""), 0)
+        found = self._findings[partition]
+        if direction > 0:
+            wanted = next((each for each in found if look_ups.is_before(here, each[0])), None)
+        else:
+            wanted = next((each for each in reversed(found) if look_ups.is_before(each[0], here)), None)
+        if wanted is None:
+            self._say(f"no {'next' if direction > 0 else 'previous'} finding; the partition has {len(found)}")
+            return
+        self.go(wanted[0], "")
+        self._say(f"{wanted[1].severity.label} {wanted[1].code}: {wanted[1].message}")
+
+    def go(self, spot: Spot | None, nothing: str) -> None:
+        """Show a spot, and remember where the jump began; say so where there is none."""
+        if spot is None:
+            self._say(nothing)
+            return
+        place = self._place()
+        self._history.append(Spot(place.path, place.position, place.offset))
+        if spot.words:
+            self._say(spot.words)
+        self._reveal(spot)
+
+    def _reveal(self, spot: Spot) -> None:
+        """Open the tree down to a spot, and put the cursor there."""
+        node = self._node_of(self.places.root, spot.path)
+        if node is None or node.data is None:
+            self._say(f"{spot.path} is not in the tree", is_error=True)
+            return
+        if spot.position is not None and node.data.kind is PlaceKind.FILE and node.data.has_children:
+            node = self._child_at(node, spot.position)
+            if spot.offset is not None and node.data is not None and node.data.kind is PlaceKind.BATCH:
+                node = self._record_at(node, spot.offset)
+        above = node.parent
+        while above is not None:
+            above.expand()
+            above = above.parent
+        self.call_after_refresh(self.places.move_cursor, node)
+        self.call_after_refresh(self.places.scroll_to_node, node)
+
+    def _node_of(self, node: Node, path: Path) -> Node | None:
+        """The node of a file or a directory, read on the way down."""
+        place = node.data
+        if place is None or place.path == path:
+            return node
+        if not path.is_relative_to(place.path):
+            return None
+        if not node.children:
+            self._open(node)
+        start = 0
+        while True:
+            for child in node.children:
+                if child.data is not None and child.data.kind is not PlaceKind.MORE:
+                    found = self._node_of(child, path)
+                    if found is not None:
+                        return found
+            last = node.children[-1] if node.children else None
+            if last is None or last.data is None or last.data.kind is not PlaceKind.MORE or last.data.position <= start:
+                return None
+            start = last.data.position
+            self._open_more(last, last.data)
+
+    def _child_at(self, node: Node, position: int) -> Node:
+        """The child of a file that starts at a position."""
+        if not node.children:
+            self._open(node)
+        find: Callable[[], Node | None] = partial(_starting_at, node, position)
+        found = find()
+        if found is None and node.data is not None:
+            is_log = node.data.file_kind in LOG_KINDS
+            self._open(node, position if is_log else position // max(_entry_bytes(node.data), 1))
+            found = find()
+        return found or node
+
+    def _record_at(self, node: Node, offset: int) -> Node:
+        """The record of a batch with an offset; the batch where that is its first one or is not there."""
+        if node.data is None or node.data.offset == offset:
+            return node
+        if not node.children:
+            self._open(node)
+        for child in node.children:
+            if child.data is not None and child.data.kind is PlaceKind.RECORD and child.data.offset == offset:
+                return child
+        return node
+
+    def _say(self, words: str, *, is_error: bool = False) -> None:
+        self.notify(printable(words), severity="error" if is_error else "information", markup=False)
+
+
+def _starting_at(node: Node, position: int) -> Node | None:
+    for child in node.children:
+        place = child.data
+        if place is not None and place.kind is not PlaceKind.MORE and place.position == position:
+            return child
+    return None
+
+
+def _entry_bytes(place: Place) -> int:
+    structure = None if place.file_kind is None else ENTRY_LAYOUTS.get(place.file_kind)
+    return 0 if structure is None else structure.size_bytes
+
+
+def _label(place: Place) -> Text:
+    return Text(printable(place.label), _STYLES.get(place.kind, ""))
+
+
+def _cell(value: Any) -> Text:
+    """A decoded value on one line: bytes and text with everything unsafe as escapes."""
+    if value is None:
+        return Text("null", "dim")
+    if isinstance(value, bytes):
+        text = value[:_MOST_CELL].decode("utf-8", "surrogateescape")
+    elif isinstance(value, str):
+        text = value
+    elif isinstance(value, bool):
+        text = "true" if value else "false"
+    elif isinstance(value, int):
+        text = str(value)
+    else:
+        text = CELL_WRITERS["any"](value)
+    return Text(printable(text[:_MOST_CELL]))

@@ -1,0 +1,224 @@
+"""The screen of explore, driven by keys and the mouse as a user does, without a terminal."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import pytest
+from textual.pilot import Pilot
+from textual.widgets import DataTable, Static
+
+from format.verbs.explore.places import Place, PlaceKind, root_place
+from kafkalog_cli.screens.explorer import Explorer
+from kafkalog_cli.screens.hex_view import HexView
+from tests.building import batch, write_segment
+from tests.running import run_many
+
+Script = Callable[["Screen"], Awaitable[None]]
+
+
+class Screen:
+    """A running explorer, and what a user does with it."""
+
+    def __init__(self, app: Explorer, pilot: Pilot[None]) -> None:
+        self.app = app
+        self._pilot = pilot
+
+    async def press(self, *keys: str) -> None:
+        await self._pilot.press(*keys)
+        await self.settle()
+
+    async def settle(self) -> None:
+        await self.app.workers.wait_for_complete()
+        for _ in range(3):
+            await self._pilot.pause()
+
+    async def answer(self, key: str, text: str) -> None:
+        await self._pilot.press(key)
+        await self.press(*("slash" if each == "/" else "minus" if each == "-" else each for each in text), "enter")
+
+    async def open(self, label: str) -> None:
+        """Open the child of that name below the node under the cursor."""
+        tree = self.app.places
+        node = tree.cursor_node or tree.root
+        child = next(each for each in node.children if str(each.label).startswith(label))
+        tree.move_cursor(child)
+        await self.press("enter")
+
+    async def click(self, *, offset: tuple[int, int]) -> None:
+        await self._pilot.click("#hex", offset=offset)
+        await self.settle()
+
+    @property
+    def place(self) -> Place:
+        return self.app._place()
+
+    @property
+    def said(self) -> list[str]:
+        return [each.message for each in self.app._notifications]
+
+    @property
+    def fields(self) -> dict[str, str]:
+        table = self.app.query_one("#fields", DataTable)
+        return {str(name): str(value) for name, value in (table.get_row_at(row) for row in range(table.row_count))}
+
+    @property
+    def meaning(self) -> str:
+        return str(self.app.query_one("#meaning", Static).render())
+
+
+def explored(path: Path, script: Script, size: tuple[int, int] = (80, 24)) -> None:
+    async def run() -> None:
+        app = Explorer(root_place(path))
+        async with app.run_test(size=size) as pilot:
+            screen = Screen(app, pilot)
+            await screen.settle()
+            await script(screen)
+
+    asyncio.run(run())
+
+
+@pytest.mark.parametrize("size", [(80, 24), (200, 50)])
+def test_from_the_root_to_a_field(data_dir: Path, size: tuple[int, int]) -> None:
+    async def script(screen: Screen) -> None:
+        await screen.open("payments-0")
+        await screen.open("…0.log")
+        await screen.open("0–")
+        assert screen.place.kind is PlaceKind.BATCH
+        assert screen.fields["base_offset"] == "0"
+        await screen.press("tab", "tab", "down", "down", "down", "down")
+        assert "CRC-32C" in screen.meaning
+        await screen.press("shift+tab", "shift+tab", "down")
+        assert screen.place.kind is PlaceKind.RECORD
+
+    explored(data_dir / "kafka-4.3-single" / "node-1", script, size)
+
+
+def test_going_to_offset_time_and_position_and_back(tmp_path: Path) -> None:
+    write_segment(tmp_path / "t-0", 0, [batch(0), batch(3)])
+    second = write_segment(tmp_path / "t-0", 6, [batch(6), batch(9)])
+
+    async def script(screen: Screen) -> None:
+        await screen.answer("o", "10")
+        assert (screen.place.kind, screen.place.path, screen.place.offset) == (PlaceKind.RECORD, second, 10)
+        await screen.answer("p", "0x5")
+        assert (screen.place.kind, screen.place.position, screen.place.offset) == (PlaceKind.BATCH, 0, 6)
+        await screen.answer("t", "1700000000004")
+        assert screen.place.offset == 4
+        await screen.press("b")
+        assert (screen.place.path, screen.place.offset) == (second, 6)
+        await screen.answer("o", "99")
+        assert "there is no record" in screen.said[-1]
+        await screen.answer("o", "x")
+        assert "invalid literal" in screen.said[-1]
+
+    explored(tmp_path / "t-0", script)
+
+
+def test_between_an_index_and_its_log(data_dir: Path, tmp_path: Path) -> None:
+    partition = shutil.copytree(data_dir / "kafka-4.3-single" / "node-1" / "orders-0", tmp_path / "orders-0")
+
+    async def script(screen: Screen) -> None:
+        await screen.open("…0.index")
+        await screen.press("down", "down")
+        entry = screen.place
+        assert entry.kind is PlaceKind.ENTRY
+        await screen.press("i")
+        assert screen.place.kind is PlaceKind.BATCH
+        assert f"position {screen.place.position}" in entry.label
+        await screen.press("i")
+        assert screen.place == entry
+
+    explored(partition, script)
+
+
+def test_search_as_grep(tmp_path: Path) -> None:
+    write_segment(tmp_path / "t-0", 0, [batch(0, [b"a", b"needle", b"b"]), batch(3, [b"x", b"y", b"needle"])])
+
+    async def script(screen: Screen) -> None:
+        await screen.answer("slash", "needle")
+        assert screen.place.offset == 1
+        await screen.press("n")
+        assert screen.place.offset == 5
+        await screen.press("n")
+        assert screen.said[-1] == "no more matches"
+        await screen.press("b")
+        await screen.press("b")
+        await screen.answer("slash", "/^y$/")
+        assert screen.place.offset == 4
+
+    explored(tmp_path / "t-0", script)
+
+
+def test_next_and_previous_finding(tmp_path: Path) -> None:
+    bad = bytearray(batch(3))
+    bad[-1] ^= 1
+    write_segment(tmp_path / "t-0", 0, [batch(0), bytes(bad), batch(6), b"\xff" * 30, batch(9)])
+
+    async def script(screen: Screen) -> None:
+        await screen.press("f")
+        assert screen.place.kind is PlaceKind.FILE  # which has no index
+        await screen.press("f")
+        assert (screen.place.kind, screen.place.offset) == (PlaceKind.BATCH, 3)
+        assert "batch-crc-mismatch" in screen.said[-1]
+        await screen.press("f")
+        assert screen.place.kind is PlaceKind.DAMAGE
+        await screen.press("F")
+        assert screen.place.offset == 3
+        await screen.press("F", "F")
+        assert "no previous finding" in screen.said[-1]
+
+    explored(tmp_path / "t-0", script)
+
+
+def test_hostile_names_and_values_are_escaped(tmp_path: Path) -> None:
+    value = b"[red]\x1b[31m[/nonsense] \xe2\x80\xae"
+    write_segment(tmp_path / "t-0", 0, [batch(0, [value], key=b"[bold")])
+    (tmp_path / "t-0" / "[b]\x1b[2J\udcff").write_bytes(b"[i]\x07\n")
+
+    async def script(screen: Screen) -> None:
+        await screen.open("…0.log")
+        await screen.open("0")
+        await screen.press("down")
+        shown = "\n".join(strip.text for strip in screen.app.screen._compositor.render_strips())
+        assert "[bold" in shown
+        assert not any(each in shown for each in ("\x1b", "\x07", "\u202e"))
+        assert "[red]\\x1b[31m[/nonsense] \\u202e" in screen.fields["value"]
+        screen.app.places.move_cursor(screen.app.places.root.children[-1])
+        await screen.settle()
+
+    explored(tmp_path / "t-0", script, (160, 40))
+
+
+def test_a_click_picks_the_field_of_a_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    write_segment(tmp_path / "t-0", 0, [batch(0)])
+
+    async def script(screen: Screen) -> None:
+        await screen.open("…0.log")
+        assert screen.app.query_one(HexView).bytes_in_line == 8
+        await screen.click(offset=(10 + 3, 1))  # the tenth byte
+        assert screen.meaning.startswith("length: bytes 8 to 11.")
+
+    explored(tmp_path / "t-0", script)
+
+
+def test_a_file_that_goes_is_said_and_no_crash(tmp_path: Path) -> None:
+    log = write_segment(tmp_path / "t-0", 0, [batch(0)])
+
+    async def script(screen: Screen) -> None:
+        log.unlink()
+        await screen.open("…0.log")
+        assert any("not there" in each for each in screen.said)
+        assert "not there" in screen.fields["cannot be read"]
+
+    explored(tmp_path / "t-0", script)
+
+
+def test_without_a_terminal_it_is_refused(tmp_path: Path) -> None:
+    write_segment(tmp_path / "t-0", 0, [batch(0)])
+    (run,) = run_many([["explore", tmp_path]])
+    assert "needs a terminal" in " ".join(run.check(2).stderr.split())
