@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
-from functools import partial
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -13,7 +12,6 @@ from textual.app import App, ComposeResult
 from textual.binding import Binding, BindingType
 from textual.containers import Horizontal, Vertical
 from textual.widgets import DataTable, Footer, Input, Static, Tree
-from textual.widgets.tree import TreeNode
 from textual.worker import get_current_worker
 
 from format.errors import KafkaLogError
@@ -21,14 +19,12 @@ from format.findings import Finding
 from format.verbs.explore import look_ups
 from format.verbs.explore.byte_views import ByteView, view_of
 from format.verbs.explore.look_ups import Spot
-from format.verbs.explore.places import ENTRY_LAYOUTS, LOG_KINDS, Place, PlaceKind, children
+from format.verbs.explore.places import Place, PlaceKind
 from kafkalog_cli.render.escape import printable
 from kafkalog_cli.render.values import CELL_WRITERS
 from kafkalog_cli.screens.hex_view import HexView
+from kafkalog_cli.screens.place_tree import PlaceTree, say
 
-Node = TreeNode[Place]
-
-_STYLES = {PlaceKind.DAMAGE: "bold red", PlaceKind.MORE: "italic", PlaceKind.PARTITION: "bold"}
 _MOST_CELL = 300
 _QUESTIONS = {
     "offset": "Offset in this partition",
@@ -79,8 +75,7 @@ class Explorer(App[None]):
         """The widgets."""
         yield Static(id="where", markup=False)
         with Horizontal():
-            tree: Tree[Place] = Tree(_label(self._root), data=self._root, id="left")
-            yield tree
+            yield PlaceTree(self._root, id="left")
             with Vertical():
                 yield HexView(id="hex")
                 yield DataTable(id="fields", cursor_type="row", show_header=False)
@@ -91,18 +86,17 @@ class Explorer(App[None]):
     def on_mount(self) -> None:
         """Open the root."""
         tree = self.places
-        tree.guide_depth = 2
         self._fields.add_columns("field", "value")
         tree.root.allow_expand = self._root.has_children
-        self._open(tree.root)
+        self.places.open(tree.root)
         tree.root.expand()
         tree.focus()
         self._show(self._root)
 
     @property
-    def places(self) -> Tree[Place]:
+    def places(self) -> PlaceTree:
         """The tree."""
-        return self.query_one("#left", Tree)
+        return self.query_one("#left", PlaceTree)
 
     @property
     def _fields(self) -> DataTable[Text]:
@@ -110,29 +104,10 @@ class Explorer(App[None]):
 
     # -- the tree ------------------------------------------------------------------------------------------------
 
-    def _open(self, node: Node, start: int = 0) -> None:
-        """Read the first children of a node."""
-        place = node.data
-        if place is None or not place.has_children:
-            return
-        node.remove_children()
-        try:
-            found = children(place, start)
-        except (KafkaLogError, OSError) as error:
-            self._say(str(error), is_error=True)
-            return
-        if start:
-            node.add_leaf(Text("… from the start", "italic"), Place(PlaceKind.MORE, place.path, "", 0, number=-1))
-        self._add(node, found)
-
-    def _add(self, node: Node, places: Iterable[Place]) -> None:
-        for each in places:
-            node.add(_label(each), each, allow_expand=each.has_children)
-
     def on_tree_node_expanded(self, event: Tree.NodeExpanded[Place]) -> None:
         """Read the children when they are seen first."""
         if not event.node.children:
-            self._open(event.node)
+            self.places.open(event.node)
 
     def on_tree_node_selected(self, event: Tree.NodeSelected[Place]) -> None:
         """Go on where a page ended; from an index entry to what it points to."""
@@ -140,41 +115,14 @@ class Explorer(App[None]):
         if place is None or node.parent is None:
             return
         if place.kind is PlaceKind.MORE:
-            self._open_more(node, place)
+            self.places.open_more(node, place)
         elif place.kind is PlaceKind.ENTRY:
             self.action_index()
-
-    def _open_more(self, node: Node, place: Place) -> None:
-        parent = node.parent
-        if parent is None or parent.data is None:
-            return
-        if place.number < 0:
-            self._open(parent)
-            return
-        try:
-            found = children(parent.data, place.position)
-        except (KafkaLogError, OSError) as error:
-            self._say(str(error), is_error=True)
-            return
-        node.remove()
-        before = len(parent.children)
-        self._add(parent, found)
-        if len(parent.children) > before:
-            self.call_after_refresh(self.places.move_cursor, parent.children[before])
 
     def on_tree_node_highlighted(self, event: Tree.NodeHighlighted[Place]) -> None:
         """Show the bytes of the node under the cursor."""
         if event.node.data is not None:
             self._show(event.node.data)
-
-    def _place(self) -> Place:
-        """The place under the cursor; of a page's end the one above."""
-        node = self.places.cursor_node
-        while node is not None:
-            if node.data is not None and node.data.kind is not PlaceKind.MORE:
-                return node.data
-            node = node.parent
-        return self._root
 
     # -- bytes and fields ------------------------------------------------------------------------------------------
 
@@ -246,7 +194,7 @@ class Explorer(App[None]):
         """Go where the answer says."""
         self.query_one("#ask", Input).remove_class("shown")
         self.places.focus()
-        text, place = event.value.strip(), self._place()
+        text, place = event.value.strip(), self.places.place
         if text:
             try:
                 self._answer(text, place)
@@ -277,7 +225,7 @@ class Explorer(App[None]):
 
     def action_next_match(self) -> None:
         """Go to the next record that matches what was searched for."""
-        place = self._place()
+        place = self.places.place
         partition = look_ups.partition_of(place)
         if self._pattern is None or partition is None:
             self._say("nothing was searched for: press /")
@@ -286,7 +234,7 @@ class Explorer(App[None]):
 
     def action_index(self) -> None:
         """From an index entry to its batch, and from a batch to the index entry that leads to it."""
-        place = self._place()
+        place = self.places.place
         try:
             if place.kind is PlaceKind.ENTRY:
                 self.go(look_ups.spot_of_entry(place), "this entry points to no batch")
@@ -298,7 +246,7 @@ class Explorer(App[None]):
     def action_return(self) -> None:
         """Go back to where the last jump began."""
         if self._history:
-            self._reveal(self._history.pop())
+            self.places.reveal(self._history.pop())
 
     @work(thread=True, exclusive=True, group="reading")
     def _search(self, partition: Path, from_offset: int) -> None:
@@ -317,7 +265,7 @@ class Explorer(App[None]):
 
     def action_finding(self, direction: int) -> None:
         """Go to the next or the previous finding of the partition."""
-        place = self._place()
+        place = self.places.place
         partition = look_ups.partition_of(place)
         if partition is None:
             self._say("choose a partition first")
@@ -344,7 +292,7 @@ class Explorer(App[None]):
         self.call_from_thread(self._go_to_finding, partition, direction)
 
     def _go_to_finding(self, partition: Path, direction: int) -> None:
-        place = self._place()
+        place = self.places.place
         here = Spot(place.path, place.position)
         if place.kind is PlaceKind.PARTITION:
             here = Spot(Path(""), 0)
@@ -364,93 +312,14 @@ class Explorer(App[None]):
         if spot is None:
             self._say(nothing)
             return
-        place = self._place()
+        place = self.places.place
         self._history.append(Spot(place.path, place.position, place.offset))
         if spot.words:
             self._say(spot.words)
-        self._reveal(spot)
-
-    def _reveal(self, spot: Spot) -> None:
-        """Open the tree down to a spot, and put the cursor there."""
-        node = self._node_of(self.places.root, spot.path)
-        if node is None or node.data is None:
-            self._say(f"{spot.path} is not in the tree", is_error=True)
-            return
-        if spot.position is not None and node.data.kind is PlaceKind.FILE and node.data.has_children:
-            node = self._child_at(node, spot.position)
-            if spot.offset is not None and node.data is not None and node.data.kind is PlaceKind.BATCH:
-                node = self._record_at(node, spot.offset)
-        above = node.parent
-        while above is not None:
-            above.expand()
-            above = above.parent
-        self.call_after_refresh(self.places.move_cursor, node)
-        self.call_after_refresh(self.places.scroll_to_node, node)
-
-    def _node_of(self, node: Node, path: Path) -> Node | None:
-        """The node of a file or a directory, read on the way down."""
-        place = node.data
-        if place is None or place.path == path:
-            return node
-        if not path.is_relative_to(place.path):
-            return None
-        if not node.children:
-            self._open(node)
-        start = 0
-        while True:
-            for child in node.children:
-                if child.data is not None and child.data.kind is not PlaceKind.MORE:
-                    found = self._node_of(child, path)
-                    if found is not None:
-                        return found
-            last = node.children[-1] if node.children else None
-            if last is None or last.data is None or last.data.kind is not PlaceKind.MORE or last.data.position <= start:
-                return None
-            start = last.data.position
-            self._open_more(last, last.data)
-
-    def _child_at(self, node: Node, position: int) -> Node:
-        """The child of a file that starts at a position."""
-        if not node.children:
-            self._open(node)
-        find: Callable[[], Node | None] = partial(_starting_at, node, position)
-        found = find()
-        if found is None and node.data is not None:
-            is_log = node.data.file_kind in LOG_KINDS
-            self._open(node, position if is_log else position // max(_entry_bytes(node.data), 1))
-            found = find()
-        return found or node
-
-    def _record_at(self, node: Node, offset: int) -> Node:
-        """The record of a batch with an offset; the batch where that is its first one or is not there."""
-        if node.data is None or node.data.offset == offset:
-            return node
-        if not node.children:
-            self._open(node)
-        for child in node.children:
-            if child.data is not None and child.data.kind is PlaceKind.RECORD and child.data.offset == offset:
-                return child
-        return node
+        self.places.reveal(spot)
 
     def _say(self, words: str, *, is_error: bool = False) -> None:
-        self.notify(printable(words), severity="error" if is_error else "information", markup=False)
-
-
-def _starting_at(node: Node, position: int) -> Node | None:
-    for child in node.children:
-        place = child.data
-        if place is not None and place.kind is not PlaceKind.MORE and place.position == position:
-            return child
-    return None
-
-
-def _entry_bytes(place: Place) -> int:
-    structure = None if place.file_kind is None else ENTRY_LAYOUTS.get(place.file_kind)
-    return 0 if structure is None else structure.size_bytes
-
-
-def _label(place: Place) -> Text:
-    return Text(printable(place.label), _STYLES.get(place.kind, ""))
+        say(self, words, is_error=is_error)
 
 
 def _cell(value: Any) -> Text:

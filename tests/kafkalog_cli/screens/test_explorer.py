@@ -54,7 +54,7 @@ class Screen:
 
     @property
     def place(self) -> Place:
-        return self.app._place()
+        return self.app.places.place
 
     @property
     def said(self) -> list[str]:
