@@ -74,9 +74,8 @@ class GroupsReading:
             )
         unknown = found.overview().unknown_count
         if unknown:
-            why = "log ends of the past are not known" if self._terms.until is not None else "not at the paths"
             noun = "partition" if unknown == 1 else "partitions"
-            words.append(f"the lag on {unknown:,} committed {noun}: {why}")
+            words.append(f"the lag on {unknown:,} committed {noun}: not at the paths")
         return words
 
     def groups(self) -> GroupList:
@@ -88,7 +87,7 @@ class GroupsReading:
             list(self._partitions),
             list(self._paths),
             self.replicas,
-            with_log_ends=terms.until is None,
+            until=terms.until,
             limits=terms.limits,
         )
         return GroupList(read, terms.narrowing)

@@ -1,12 +1,16 @@
-"""The log end offset of a partition, from the batch headers behind the last entry of its last index."""
+"""The log end offset of a partition: now, from the batch headers behind the last entry of its last index, or once."""
 
 from __future__ import annotations
 
+import numpy as np
+
 from format.errors import KafkaLogError
+from format.files import time_index
 from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.walker import batch_chunks
 from format.node.partition import Partition
+from format.node.segment import Segment
 from format.scan.selection import Selection, start_position
 
 _LAST = Selection(from_offset=2**63 - 1)
@@ -31,3 +35,37 @@ def log_end_of(partition: Partition, limits: Limits = DEFAULT_LIMITS) -> int | N
     except KafkaLogError:
         return None
     return log_end
+
+
+def log_end_at(partition: Partition, at_ms: int, limits: Limits = DEFAULT_LIMITS) -> int | None:
+    """Where the log ended at a time: before the first batch with a later timestamp. None as for ``log_end_of``.
+
+    A batch is appended as a whole after its last record was made. The clocks of producers are believed.
+    """
+    wanted = Selection(from_timestamp=at_ms + 1)
+    for segment in partition.segments:
+        is_closed = partition.next_base_offset(segment) is not None
+        if segment.log is None or (is_closed and _is_before(segment, at_ms)):
+            continue
+        try:
+            with FileSource(segment.log) as source:
+                start = start_position(segment, source, wanted)
+                for chunk in batch_chunks(source, start, None, with_bodies=False, check_crc=False, limits=limits):
+                    later = np.flatnonzero(chunk.table.max_timestamp > at_ms)
+                    if len(later):
+                        return int(chunk.table.base_offset[later[0]])
+        except KafkaLogError:
+            return None
+    return log_end_of(partition, limits)
+
+
+def _is_before(segment: Segment, at_ms: int) -> bool:
+    """Whether the time index says that a segment holds no later timestamp; that of the last one is not complete."""
+    if segment.time_index is None:
+        return False
+    try:
+        with FileSource(segment.time_index) as source:
+            last = time_index.last_entry(source, segment.base_offset)
+    except KafkaLogError:
+        return False
+    return last is not None and 0 <= last.timestamp <= at_ms

@@ -135,13 +135,13 @@ class OffsetList:
             columns = (self._keys.name[block].astype(np.int64), self._keys.partition[block].astype(np.int64))
             numbers[first : first + len(block)] = pairs.numbers_of(np.stack(columns, axis=1))
         found = np.full((len(pairs), 2), UNKNOWN)
-        if self._read.with_log_ends:
-            for number, (name, partition) in enumerate(pairs.rows.tolist()):
-                end = self._read.replicas.log_end((topics[name], partition), self._read.limits)
-                if end.log_end_offset is not None:
-                    found[number, 0] = end.log_end_offset
-                if end.high_watermark is not None:
-                    found[number, 1] = end.high_watermark
+        read = self._read
+        for number, (name, partition) in enumerate(pairs.rows.tolist()):
+            end = read.replicas.log_end((topics[name], partition), read.limits, read.until)
+            if end.log_end_offset is not None:
+                found[number, 0] = end.log_end_offset
+            if end.high_watermark is not None:
+                found[number, 1] = end.high_watermark
         return numbers, found
 
     def _delivered(self, rows: NDArray[np.int32]) -> Iterator[tuple[int, int]]:

@@ -20,7 +20,7 @@ from format.scan.selected_logs import LOG_KINDS, logs_of_partition, partitions_b
 from format.scan.selection import EVERYTHING
 from format.state.group_records import COORDINATOR_TOPICS
 from format.value_class import value_class
-from format.verbs.groups.log_ends import log_end_of
+from format.verbs.groups.log_ends import log_end_at, log_end_of
 
 
 @value_class
@@ -48,10 +48,16 @@ class Replicas:
     def has_coordinators(self) -> bool:
         return any(isinstance(log, LogUnit) for log in self.logs)
 
-    def log_end(self, key: TopicPartition, limits: Limits = DEFAULT_LIMITS) -> LogEnd:
-        """Where a partition's log ends: the largest of what its replicas at the paths say."""
+    def log_end(self, key: TopicPartition, limits: Limits = DEFAULT_LIMITS, at_ms: int | None = None) -> LogEnd:
+        """Where a partition's log ends, or ended at a time: the largest of what its replicas at the paths say.
+
+        The high watermark of the past is not known.
+        """
         ends, marks = [], []
         for partition, checkpoints in self._others.get(key, ()):
+            if at_ms is not None:
+                ends.append(log_end_at(partition, at_ms, limits))
+                continue
             ends.append(log_end_of(partition, limits))
             marks.append(offsets_of(partition, checkpoints).high_watermark)
         return LogEnd(_largest(ends), _largest(marks))

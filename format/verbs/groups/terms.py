@@ -23,12 +23,12 @@ class Narrowing:
 class Read:
     """What was read: the state, the coordinators' partitions and the logs by their numbers, and what else is there.
 
-    ``with_log_ends`` is False where the state is one of the past, which present log ends say nothing about.
+    ``until`` is the time of the state, None for the present.
     """
 
     states: GroupStates
     partitions: Sequence[TopicPartition]
     paths: Sequence[str]
     replicas: Replicas
-    with_log_ends: bool = True
+    until: int | None = None
     limits: Limits = DEFAULT_LIMITS

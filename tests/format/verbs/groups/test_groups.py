@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import shutil
 import struct
 from collections.abc import Iterable
 from pathlib import Path
@@ -15,9 +16,13 @@ import pytest
 from format.columns import GROUP, GROUP_COMMIT, GROUP_OFFSET
 from format.errors import NotALogDir
 from format.findings import Finding
+from format.io.source import FileSource
+from format.log.walker import batch_chunks
+from format.node.partition import read_partition
 from format.node.target import Target
 from format.verbs.groups.groups import GroupsReading, GroupTerms
 from format.verbs.groups.history import CommitHistory
+from format.verbs.groups.log_ends import log_end_at
 from format.verbs.groups.reset_csv import ResetCsv
 from format.verbs.groups.scan import LogRecords
 from format.verbs.groups.sentence import sentences
@@ -282,7 +287,7 @@ def test_a_time_in_the_past(tmp_path: Path) -> None:
     for until, expected in ((0, {"a": {"orders-0": 5}}), (1, {"a": {"orders-0": 5}}), (2, {"a": {"orders-0": 6}})):
         answer = Answer(log, terms=GroupTerms(until=BASE_TIMESTAMP + until))
         assert answer.committed() == expected
-        assert answer.not_checked == ["the lag on 1 committed partition: log ends of the past are not known"]
+        assert answer.not_checked == ["the lag on 1 committed partition: not at the paths"]
     assert not Answer(log, terms=GroupTerms(until=BASE_TIMESTAMP - 1)).groups
 
 
@@ -309,6 +314,32 @@ def test_the_replica_with_the_highest_log_end_is_read(tmp_path: Path) -> None:
     assert row["path"] == str(tmp_path / "node-2/__consumer_offsets-0/00000000000000000000.log")
     (words,) = answer.not_checked
     assert words.startswith("2 replicas of coordinator partitions that end no later than the one that was read")
+
+
+def test_the_lag_at_a_time(tmp_path: Path) -> None:
+    """Against the first batch with a later timestamp, over closed segments with time indexes and without."""
+    node = tmp_path / "node"
+    write_segment(node / "__consumer_offsets-0", 0, batches_of((commit("a", 0, 4), None)))
+    source = DATA_DIR / "kafka-4.3-single" / "node-1" / "orders-0"
+    shutil.copytree(source, node / "orders-0")
+    partition = read_partition(node / "orders-0")
+    rows = [
+        (int(table.max_timestamp[row]), int(table.base_offset[row]), table.last_offset_of(row))
+        for segment in partition.segments
+        if segment.log is not None
+        for table in [chunk.table for chunk in batch_chunks(FileSource(segment.log))]
+        for row in range(len(table))
+    ]
+    assert len(partition.segments) > 1
+    for at_ms in sorted({stamp + delta for stamp, _, _ in rows for delta in (-1, 0, 1)}):
+        later = [base for stamp, base, _ in rows if stamp > at_ms]
+        assert log_end_at(partition, at_ms) == (later[0] if later else rows[-1][2] + 1), at_ms
+    at_ms = max(rows)[0] - 1
+    answer = Answer(node, terms=GroupTerms(until=max(at_ms, BASE_TIMESTAMP + 10)))
+    (row,) = answer.offsets
+    assert row["log_end_offset"] == log_end_at(partition, max(at_ms, BASE_TIMESTAMP + 10))
+    assert row["lag"] == row["log_end_offset"] - row["offset"]
+    assert row["high_watermark"] is None
 
 
 def test_damage_is_a_finding_and_the_rest_is_read(tmp_path: Path) -> None:
