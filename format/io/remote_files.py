@@ -27,6 +27,7 @@ from format.location import Location
 
 _S3 = ("s3", "s3a", "s3n")
 _WEB = ("http", "https")
+_PLUGIN = "aiven+"  # before the scheme of objects that the tiered-storage plugin by Aiven wrote
 #: Names that are listed at once below a given address; where there are more, directories are listed one by one.
 _MOST_LISTED = 100_000
 #: Names of a directory that are kept to answer for single files in it.
@@ -89,6 +90,14 @@ def store_of(address: str) -> tuple[Store, str]:
 
 
 def _connected(scheme: str, host: str, query: dict[str, str]) -> tuple[Store, str]:
+    if scheme.startswith(_PLUGIN):
+        from format.io.stores.aiven_store import AivenStore, LocalStore
+
+        if scheme == f"{_PLUGIN}file":
+            return AivenStore(LocalStore()), ""
+        inner = scheme.removeprefix(_PLUGIN)
+        store, root = _connected(inner, host, query or _queries.get((inner, host), {}))
+        return AivenStore(store), root
     if scheme in _S3:
         from format.io.stores.s3_store import S3Store
 
@@ -133,6 +142,8 @@ def status_of(address: str) -> os.stat_result:
 def entry_of(address: str) -> RemoteEntry:
     """The entry of a path, from a listing that is remembered where there is one; raises OSError."""
     path = address.rstrip("/")
+    if path.startswith(_PLUGIN):  # its files are not those of a listing
+        return fresh_entry_of(address)
     _list_given(path)
     parent, _, name = path.rpartition("/")
     if parent not in _remembered and _given and not parent.endswith("/"):

@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlsplit
 _REMOTE = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+://")
 _FILE = re.compile(r"file:/", re.IGNORECASE)
 #: Schemes whose addresses have no host or bucket: ``local:///mnt/copy``.
-_WITHOUT_HOST = ("local", "memory")
+_WITHOUT_HOST = ("local", "memory", "aiven+file")
 
 
 class Entry(Protocol):

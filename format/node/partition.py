@@ -13,6 +13,7 @@ from format.files.side_file import INT64_RANGE
 from format.io.remote_path import absolute, entries_of, is_remote, path_of
 from format.io.source import os_reason
 from format.location import Location
+from format.node import remote_tier
 from format.node.directory_sizes import DirectorySizes
 from format.node.segment import Segment
 from format.value_class import value_class
@@ -172,6 +173,8 @@ def read_partition(path: str | os.PathLike[str]) -> Partition:
             partition.segments.append(segment)
         elif set(segment.files) != {layout.PRODUCER_SNAPSHOT_SUFFIX}:
             partition.orphans.append(segment)
+    if remote_tier.current is not None and partition.mark is None:
+        partition.segments = remote_tier.current.joined(partition.key, partition.segments)
     return partition
 
 

@@ -23,6 +23,7 @@ class Segment:
     base_offset: int
     leftover: str | None = None
     files: dict[str, Path] = field(default_factory=dict)
+    is_remote: bool = False  # in the remote storage of a tiered log
 
     @property
     def log(self) -> Path | None:

@@ -16,6 +16,7 @@ from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.parsers import parse_positive
 from kafkalog_cli.options.reading import Following, Reading, check_followable
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Rows
+from kafkalog_cli.options.tiering import Tiering
 from kafkalog_cli.options.work import Work
 from kafkalog_cli.render.shown_columns import record_columns
 from kafkalog_cli.runner import Run
@@ -61,6 +62,7 @@ class Depth:
     isolation: Isolation = field(default_factory=Isolation)
     extra: ExtraColumns = field(default_factory=ExtraColumns)
     following: Following = field(default_factory=Following)
+    tiering: Tiering = field(default_factory=Tiering)
 
 
 def dump(
@@ -94,6 +96,7 @@ def dump(
             "--to-time": rows.range.to_time,
             "--read-committed": depth.isolation.read_committed,
             "--output": output.output_file,
+            "--remote": depth.tiering.remote,
             "--jobs": work.sharing.jobs,
         }
     )
@@ -108,7 +111,7 @@ def dump(
         last=depth.last,
         extra_columns=depth.extra.names,
     )
-    records = record_schema(depth.extra.names)
+    records, targets = record_schema(depth.extra.names), reading.targets()
     with (
         work.reading(),
         Run(
@@ -119,8 +122,9 @@ def dump(
             main_schema=records if depth.records else None,
             table_columns=_TABLE_COLUMNS | {RECORD.type: record_columns(records)},
         ) as run,
+        depth.tiering.joined(run, targets, guards.limits),
     ):
-        advance, targets = no_progress, reading.targets()
+        advance = no_progress
         if depth.following.follow:
             check_followable(targets)
             _follow(run, targets, terms, rows.limit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import field
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -13,6 +14,7 @@ from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.parsers import parse_count, parse_moment, parse_size
 from kafkalog_cli.options.reading import check_paths
+from kafkalog_cli.options.tiering import Tiering
 from kafkalog_cli.render.escape import printable
 from kafkalog_cli.render.shown_columns import ShownColumns
 
@@ -87,6 +89,7 @@ class Sought:
     explain: Annotated[
         bool, typer.Option("--explain", help="Show each step: segment, index entries, bytes scanned, match.")
     ] = False
+    tiering: Tiering = field(default_factory=Tiering)
     visibility_limit: Annotated[
         int | None,
         typer.Option(
@@ -117,12 +120,16 @@ def find(sought: Sought, output: DocumentOutput, judging: Judging, guards: Guard
     Index entries are checked before they are followed. A wrong one is a finding, and the log is scanned instead.
     """
     from format.columns import MATCH, STEP
+    from format.node.target import Target
     from kafkalog_cli.runner import Run
 
     if (sought.offset is not None) + (sought.timestamp is not None) + sought.max_timestamp != 1:
         raise typer.BadParameter("give exactly one of --offset, --timestamp and --max-timestamp")
     schema = STEP if sought.explain else MATCH
-    with Run("find", output, judging, paths=sought.paths, main_schema=schema, table_columns=_TABLE_COLUMNS) as run:
+    with (
+        Run("find", output, judging, paths=sought.paths, main_schema=schema, table_columns=_TABLE_COLUMNS) as run,
+        sought.tiering.joined(run, [Target(sought.paths[0])], guards.limits),
+    ):
         for item in _search(_opened(sought.paths[0]), sought, guards.limits):
             _show(run, item, sought.explain)
 

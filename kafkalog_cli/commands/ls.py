@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import time
+from dataclasses import field
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -15,6 +16,7 @@ from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.parsers import one_of, parse_moment
 from kafkalog_cli.options.reading import Reading
+from kafkalog_cli.options.tiering import Tiering
 from kafkalog_cli.options.work import Pacing
 
 if TYPE_CHECKING:
@@ -126,6 +128,7 @@ class Listed:
             show_default="now",
         ),
     ] = None
+    tiering: Tiering = field(default_factory=Tiering)
 
 
 def ls(
@@ -147,6 +150,8 @@ def ls(
     from format.verbs.ls.ls import ls as listings
     from kafkalog_cli.runner import Run
 
+    if listed.by is not None and listed.tiering.remote is not None:
+        raise typer.BadParameter("--by adds up what is on disks: leave --remote out")
     if listed.by is not None:
         _list_usage(listed, reading, judging, guard, output, pacing)
         return
@@ -162,6 +167,7 @@ def ls(
             main_schema=_main_schema(targets[0], listed.segments),
             table_columns={name: _fitting(columns, width) for name, columns in _TABLE_COLUMNS.items()},
         ) as run,
+        listed.tiering.joined(run, targets, guard.limits),
     ):
         if not listed.scan:
             run.not_checked("the logs and their indexes (--no-scan)")

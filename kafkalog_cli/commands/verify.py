@@ -14,6 +14,7 @@ from kafkalog_cli.options.judging import LEVELS, Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.reading import Following, Reading, check_followable
+from kafkalog_cli.options.tiering import Tiering
 from kafkalog_cli.options.work import Work
 from kafkalog_cli.runner import Run
 
@@ -44,6 +45,7 @@ class Depth:
         ),
     ] = "full"
     following: Following = field(default_factory=Following)
+    tiering: Tiering = field(default_factory=Tiering)
 
 
 @value_class
@@ -85,6 +87,7 @@ def verify(
     Damage does not end the run: reading continues at the next intact batch.
     """
     from format.node.log_dir import Kind
+    from format.state.tiered_logs import compared_with_local
     from format.verbs.verify.terms import NOT_CHECKED, Coverage, Verification
     from format.verbs.verify.verify import bytes_to_verify, verify_nodes
     from format.verbs.verify.verify import verify as verify_path
@@ -94,7 +97,9 @@ def verify(
         raise typer.BadParameter("--partitioner and --partitions go together", param_hint="--partitioner")
     if places.partitions is not None and depth.level in ("headers", "crc"):
         raise typer.BadParameter(f"no key is read at the level {depth.level}", param_hint="--partitioner")
-    depth.following.check({"--output": output.output_file, "--jobs": work.sharing.jobs})
+    remote = depth.tiering.remote
+    depth.following.check({"--output": output.output_file, "--jobs": work.sharing.jobs, "--remote": remote})
+    targets = reading.targets()
     terms = Verification(
         Level[depth.level.upper()],
         guards.limits,
@@ -105,8 +110,8 @@ def verify(
     with (
         work.reading(),
         Run("verify", output, judging, paths=reading.paths, main_schema=FINDING, shows_summary=True) as run,
+        depth.tiering.joined(run, targets, guards.limits) as tiered,
     ):
-        targets = reading.targets()
         terms.compacted_topics = _compacted_topics(targets, guards.limits)
         if depth.following.follow:
             check_followable(targets)
@@ -116,6 +121,8 @@ def verify(
             for target in targets:
                 run.findings(verify_path(target, terms))
             run.findings(verify_nodes(targets, terms))
+            if tiered is not None and terms.level is Level.FULL:
+                run.findings(compared_with_local(tiered.tier, targets))
         for name in ("partitions", "segments", "side_files", "batches", "records", "bytes"):
             run.count(name, getattr(terms.coverage, name))
         for words in NOT_CHECKED[terms.level]:

@@ -135,6 +135,9 @@ def list_partition(
                 expected=f"at most {log_end_offset}",
                 actual=offset,
             )
+    remote_count = sum(each.is_remote for each in live)
+    if remote_count:
+        notes.append(f"{remote_count} of {len(live)} segments remote")
     if offsets.is_head_remote:
         notes.append("head in remote storage")
         yield from remote_head_findings(offsets, partition.location())

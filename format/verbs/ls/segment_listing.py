@@ -104,7 +104,7 @@ def list_segment(
     stands for the segment where the log is missing.
     """
     seen = SeenCodes()
-    notes: list[str] = []
+    notes: list[str] = ["remote"] if segment.is_remote else []
     size_bytes = None
     totals = None
     if segment.log is None:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 #: Options of commands that mean nothing on a cluster: how many processes, the host's rate and cache, one document,
 #: and logs that grow.
-_LEFT_OUT = frozenset({"follow", "jobs", "max_rate", "cache_friendly", "output_file"})
+_LEFT_OUT = frozenset({"remote", "follow", "jobs", "max_rate", "cache_friendly", "output_file"})
 #: Commands that write a directory of their own, or no rows.
 _WITHOUT_TABLES = frozenset({"extract", "dump-log"})
 _WITH_BATCHES = frozenset({"ls", "inventory"})

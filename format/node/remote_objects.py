@@ -1,0 +1,114 @@
+"""The objects of remote storage by their names: those of Kafka's LocalTieredStorage, and of the plugin by Aiven.
+
+LocalTieredStorage (storage RemoteLogSegmentFileset) has ``TOPIC-PARTITION-TOPICID/OFFSET-SEGMENTID.SUFFIX``, the plugin
+(ObjectKeyFactory) ``TOPIC-TOPICID/PARTITION/OFFSET-SEGMENTID.SUFFIX`` below a prefix. Both may lie at a path or at an
+address.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from format import layout
+from format.errors import UnreadableFile
+from format.io.remote_path import entries_of, is_there, path_of
+from format.io.source import os_reason
+from format.location import Location
+from format.value_class import value_class
+
+_UUID = "[A-Za-z0-9_-]{22}"
+_LOCAL_DIRECTORY = re.compile(rf"(?P<topic>.+)-(?P<partition>[0-9]+)-(?P<topic_id>{_UUID})")
+_PLUGIN_DIRECTORY = re.compile(rf"(?P<topic>.+)-(?P<topic_id>{_UUID})")
+_OBJECT = re.compile(rf"(?P<offset>[0-9]{{20}})-(?P<segment_id>{_UUID})(?P<suffix>\.[a-z_-]+)")
+_MANIFEST = ".rsm-manifest"
+_DEPTH = 3
+_SUFFIXES = (
+    layout.LOG_SUFFIX,
+    layout.OFFSET_INDEX_SUFFIX,
+    layout.TIME_INDEX_SUFFIX,
+    layout.TRANSACTION_INDEX_SUFFIX,
+    layout.PRODUCER_SNAPSHOT_SUFFIX,
+)
+
+
+@value_class
+class RemoteObjects:
+    """The objects of one segment, as files by their suffix."""
+
+    directory: Path
+    topic: str
+    topic_id: str
+    partition: int
+    segment_id: str
+    start_offset: int
+    files: dict[str, Path]
+
+    @property
+    def key(self) -> tuple[str, int, str]:
+        """Topic id, partition and segment id."""
+        return self.topic_id, self.partition, self.segment_id
+
+    @property
+    def path(self) -> Path:
+        """The log, or any other of its files."""
+        return self.files.get(layout.LOG_SUFFIX) or next(iter(self.files.values()))
+
+
+def remote_objects(root: Path) -> Iterator[RemoteObjects]:
+    """The objects of all segments at or below a path. Raises UnreadableFile where it cannot be listed."""
+    yield from _below(root, _DEPTH)
+
+
+def _below(directory: Path, depth: int) -> Iterator[RemoteObjects]:
+    for name, is_dir in _names(directory):
+        if not is_dir:
+            continue
+        place = directory / name
+        local = _LOCAL_DIRECTORY.fullmatch(name)
+        plugin = _PLUGIN_DIRECTORY.fullmatch(name)
+        numbers = [each for each, is_below in _names(place) if is_below and each.isdigit()] if plugin else []
+        if numbers and plugin is not None:
+            for number in numbers:
+                yield from _objects(place / number, plugin["topic"], plugin["topic_id"], int(number))
+        elif local is not None:
+            yield from _objects(place, local["topic"], local["topic_id"], int(local["partition"]))
+        elif depth:
+            yield from _below(place, depth - 1)
+
+
+def _objects(directory: Path, topic: str, topic_id: str, partition: int) -> Iterator[RemoteObjects]:
+    found: dict[tuple[int, str], dict[str, Path]] = {}
+    with_manifest: set[tuple[int, str]] = set()
+    for name, _ in _names(directory):
+        match = _OBJECT.fullmatch(name)
+        if match is None:
+            continue
+        key = int(match["offset"]), match["segment_id"]
+        if match["suffix"] == _MANIFEST:
+            with_manifest.add(key)
+        files = found.setdefault(key, {})
+        if match["suffix"] in _SUFFIXES:
+            files[match["suffix"]] = directory / name
+    for (offset, segment_id), files in sorted(found.items()):
+        if (offset, segment_id) in with_manifest:
+            files = _files_of_plugin(directory, f"{offset:020d}-{segment_id}")
+        if files:
+            yield RemoteObjects(directory, topic, topic_id, partition, segment_id, offset, files)
+
+
+def _files_of_plugin(directory: Path, stem: str) -> dict[str, Path]:
+    """The files inside the plugin's objects: the log, and the indexes that the manifest names."""
+    text = str(directory)
+    address = f"aiven+{text}" if "://" in text else f"aiven+file://{directory.absolute()}"
+    paths = {suffix: path_of(f"{address}/{stem}{suffix}") for suffix in _SUFFIXES}
+    return {suffix: path for suffix, path in paths.items() if suffix == layout.LOG_SUFFIX or is_there(path)}
+
+
+def _names(directory: Path) -> list[tuple[str, bool]]:
+    try:
+        with entries_of(directory) as entries:
+            return sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
+    except OSError as error:
+        raise UnreadableFile(f"cannot list: {os_reason(error)}", Location(str(directory))) from error

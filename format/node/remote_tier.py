@@ -1,0 +1,46 @@
+"""The remote part of tiered logs: segments whose objects lie in remote storage, joined with those of a partition."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from format.node.segment import Segment
+
+TopicPartition = tuple[str, int]
+
+
+@dataclass(slots=True)
+class RemoteTier:
+    """The remote segments of each partition, by base offset and without overlaps, as segments that can be read."""
+
+    segments: Mapping[TopicPartition, Sequence[Segment]] = field(default_factory=dict)
+
+    def joined(self, key: TopicPartition | None, local: list[Segment]) -> list[Segment]:
+        """The segments of a partition as one log: those that only remote storage has come before the local ones."""
+        remote = () if key is None else self.segments.get(key, ())
+        if not remote:
+            return local
+        first_local = local[0].base_offset if local else None
+        return [each for each in remote if first_local is None or each.base_offset < first_local] + local
+
+
+current: RemoteTier | None = None
+
+
+@contextmanager
+def joined_with(tier: RemoteTier | None) -> Iterator[None]:
+    """All partitions that are listed while the context lasts have the segments of this tier, too."""
+    global current
+    before, current = current, tier
+    try:
+        yield
+    finally:
+        current = before
+
+
+def remote_segment(directory: Path, base_offset: int, files: dict[str, Path]) -> Segment:
+    """A segment whose files lie in remote storage."""
+    return replace(Segment(directory, base_offset, None, files), is_remote=True)

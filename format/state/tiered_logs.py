@@ -1,0 +1,217 @@
+"""Tiered logs: the remote segments that the metadata names, held against the objects that are there, as one tier."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from format import layout
+from format.errors import KafkaLogError
+from format.files import partition_metadata
+from format.findings import Finding, Severity, finding, finding_of
+from format.io.source import FileSource
+from format.limits import Limits
+from format.location import Location
+from format.node.log_dir import Kind, LogDir, log_dir_around
+from format.node.partition import Partition, parse_partition_dir, read_partition
+from format.node.remote_objects import RemoteObjects, remote_objects
+from format.node.remote_tier import RemoteTier, remote_segment
+from format.node.segment import Segment
+from format.node.target import Target
+from format.state.remote_segments import COPIED, DELETED, TOPIC, RemoteLogSegment, read_remote_segments
+
+_COMPARED_BYTES = 4 * 1024 * 1024
+Key = tuple[str, int]
+
+
+@dataclass(slots=True)
+class TieredLogs:
+    """The tier, findings about what of it is not there or not as the metadata says, and what was not checked."""
+
+    tier: RemoteTier
+    findings: list[Finding] = field(default_factory=list)
+    not_checked: list[str] = field(default_factory=list)
+
+
+def tiered_logs(targets: Iterable[Target], remote: Path, limits: Limits) -> TieredLogs:
+    """The remote part of the partitions at some paths. Raises UnreadableFile where the objects cannot be listed.
+
+    Without any record of __remote_log_metadata the names of the objects alone say what belongs together.
+    """
+    log_dirs = list(_log_dirs(targets))
+    known = read_remote_segments(_metadata_partitions(log_dirs), limits)
+    objects = {each.key: each for each in remote_objects(remote)}
+    found = TieredLogs(RemoteTier(), list(known.findings))
+    partitions = {key: partition for log_dir in log_dirs for key, partition in _partitions(log_dir)}
+    if not known.by_id:
+        found.not_checked.append(f"the states of remote segments: no record of {TOPIC} was found")
+    segments: dict[Key, Sequence[Segment]] = {}
+    for key, partition in partitions.items():
+        topic_id = _topic_id(partition, limits)
+        there = [each for each in objects.values() if (each.topic, each.partition) == key]
+        there = [each for each in there if topic_id in (None, each.topic_id)]
+        named = [each for each in known.by_id.values() if (each.topic, each.partition) == key]
+        named = [each for each in named if topic_id in (None, each.topic_id)]
+        if known.by_id:
+            found.findings += _missing(partition, named, objects)
+            found.findings += _orphans(there, named)
+            copied = {each.segment_id for each in named if each.state == COPIED}
+            there = [each for each in there if each.segment_id in copied]
+        segments[key] = list(_without_overlaps(there, named))
+    found.tier = RemoteTier(segments)
+    return found
+
+
+def compared_with_local(tier: RemoteTier, targets: Iterable[Target]) -> Iterator[Finding]:
+    """Findings for remote segments whose log also lies on the disk and has other bytes."""
+    for log_dir in _log_dirs(targets):
+        for key, partition in _partitions(log_dir):
+            local = {each.base_offset: each for each in partition.segments if not each.is_remote}
+            for remote in tier.segments.get(key, ()):
+                same = local.get(remote.base_offset)
+                if same is not None and same.log is not None and remote.log is not None:
+                    yield from _difference(partition, remote.log, same.log, remote.base_offset)
+
+
+def _log_dirs(targets: Iterable[Target]) -> Iterator[LogDir]:
+    seen: set[Path] = set()
+    for target in targets:
+        around = None if target.kind is Kind.LOG_DIR else log_dir_around(target.path.parent)
+        if target.kind is Kind.PARTITION:
+            around = log_dir_around(target.path)
+        for log_dir in target.log_dirs or (() if around is None else (around,)):
+            if log_dir.path not in seen:
+                seen.add(log_dir.path)
+                yield log_dir
+
+
+def _metadata_partitions(log_dirs: Iterable[LogDir]) -> Iterator[Partition]:
+    for log_dir in log_dirs:
+        for path in log_dir.partitions:
+            parsed = parse_partition_dir(path.name)
+            if parsed is not None and parsed[0] == TOPIC and parsed[2] is None:
+                yield read_partition(path)
+
+
+def _partitions(log_dir: LogDir) -> Iterator[tuple[Key, Partition]]:
+    """The live partitions, listed without the help of the log directory, which keeps what it has listed."""
+    for path in log_dir.partitions:
+        parsed = parse_partition_dir(path.name)
+        if parsed is None or parsed[2] is not None:
+            continue
+        try:
+            yield parsed[:2], read_partition(path)
+        except KafkaLogError:
+            continue  # whoever reads it reports it
+
+
+def _topic_id(partition: Partition, limits: Limits) -> str | None:
+    if partition.metadata is None:
+        return None
+    try:
+        return partition_metadata.read(partition.metadata, limits).topic_id
+    except KafkaLogError:
+        return None
+
+
+def _missing(
+    partition: Partition, named: Iterable[RemoteLogSegment], objects: dict[tuple[str, int, str], RemoteObjects]
+) -> Iterator[Finding]:
+    """Findings for segments that the metadata names, and whose objects are not there or have another size."""
+    first_local = partition.segments[0].base_offset if partition.segments else None
+    for each in sorted(named, key=lambda one: one.start_offset):
+        place = partition.location(None, each.start_offset).at(offset=each.start_offset)
+        there = objects.get((each.topic_id, each.partition, each.segment_id))
+        if each.state == DELETED:
+            continue
+        range_words = f"offsets {each.start_offset} to {each.end_offset} (segment {each.segment_id})"
+        if each.state != COPIED:
+            yield finding("remote-segment-unfinished", place, f"{range_words}: {each.state_words}")
+        elif there is None or layout.LOG_SUFFIX not in there.files:
+            is_local = first_local is not None and each.start_offset >= first_local
+            where = "which lie on the disk, too" if is_local else "which lie nowhere else here"
+            yield finding(
+                "remote-segment-missing",
+                place,
+                f"the metadata names {range_words}, {where}, and the log is not among the objects",
+                severity=Severity.WARNING if is_local else None,
+                lost_offsets=None if is_local else (each.start_offset, each.end_offset),
+            )
+        else:
+            yield from _size_mismatch(partition, each, there, range_words)
+
+
+def _size_mismatch(
+    partition: Partition, each: RemoteLogSegment, there: RemoteObjects, range_words: str
+) -> Iterator[Finding]:
+    log = there.files[layout.LOG_SUFFIX]
+    place = partition.location(log, each.start_offset)
+    try:
+        size_bytes = log.lstat().st_size
+    except OSError as error:
+        yield finding("file-unreadable", place, f"cannot look: {error}")
+        return
+    if size_bytes != each.size_bytes:
+        yield finding(
+            "remote-segment-mismatch",
+            place,
+            f"{range_words}: the log has {size_bytes} bytes, and {each.size_bytes} by the metadata",
+            expected=each.size_bytes,
+            actual=size_bytes,
+        )
+
+
+def _orphans(there: Iterable[RemoteObjects], named: Iterable[RemoteLogSegment]) -> Iterator[Finding]:
+    """Findings for objects that no record of the metadata names, or that should have been deleted."""
+    states = {each.segment_id: each.state for each in named}
+    for each in there:
+        state = states.get(each.segment_id)
+        if state is None or state == DELETED:
+            words = "the metadata says that it was deleted" if state == DELETED else "no metadata names it"
+            where = Location(str(each.path), each.topic, each.partition, each.start_offset)
+            yield finding("remote-object-orphan", where, f"objects of segment {each.segment_id}: {words}")
+
+
+def _without_overlaps(there: Iterable[RemoteObjects], named: Iterable[RemoteLogSegment]) -> Iterator[Segment]:
+    """The segments by base offset; of several with the same offsets the one that was copied last."""
+    known = {each.segment_id: each for each in named}
+    end = -1
+    latest: dict[int, RemoteObjects] = {}
+    for each in sorted(there, key=lambda one: _copied_at(known, one)):
+        latest[each.start_offset] = each
+    for offset in sorted(latest):
+        each = latest[offset]
+        segment = known.get(each.segment_id)
+        if offset <= end or layout.LOG_SUFFIX not in each.files:
+            continue
+        end = max(end, offset if segment is None else segment.end_offset)
+        yield remote_segment(each.directory, offset, each.files)
+
+
+def _copied_at(known: dict[str, RemoteLogSegment], each: RemoteObjects) -> int:
+    segment = known.get(each.segment_id)
+    return -1 if segment is None else segment.event_timestamp
+
+
+def _difference(partition: Partition, remote: Path, local: Path, base_offset: int) -> Iterator[Finding]:
+    """The finding for a remote log that is not the local one byte for byte."""
+    place = partition.location(remote, base_offset)
+    try:
+        with FileSource(remote) as theirs, FileSource(local) as ours:
+            size_bytes = min(theirs.size_bytes, ours.size_bytes)
+            for position in range(0, size_bytes, _COMPARED_BYTES):
+                length = min(_COMPARED_BYTES, size_bytes - position)
+                left, right = theirs.read_at(position, length), ours.read_at(position, length)
+                if left != right:
+                    at = position + next(
+                        n for n, pair in enumerate(zip(left, right, strict=False)) if pair[0] != pair[1]
+                    )
+                    message = f"the remote log differs from {local} from byte {at} on"
+                    yield finding("remote-segment-mismatch", place.at(position=at), message)
+                    return
+            if theirs.size_bytes != ours.size_bytes:
+                message = f"the remote log has {theirs.size_bytes} bytes, and {local} {ours.size_bytes}"
+                yield finding("remote-segment-mismatch", place, message)
+    except KafkaLogError as error:
+        yield finding_of(error, place)
