@@ -15,8 +15,7 @@ from kafkalog_cli.options.guards import DecompressionGuard
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.parsers import one_of, parse_moment
-from kafkalog_cli.options.reading import Reading
-from kafkalog_cli.options.tiering import Tiering
+from kafkalog_cli.options.reading import Reading, Tiering
 from kafkalog_cli.options.work import Pacing
 
 if TYPE_CHECKING:

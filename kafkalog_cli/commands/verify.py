@@ -13,8 +13,7 @@ from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import LEVELS, Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.parsers import one_of
-from kafkalog_cli.options.reading import Following, Reading, check_followable
-from kafkalog_cli.options.tiering import Tiering
+from kafkalog_cli.options.reading import Following, Reading, Tiering, check_followable
 from kafkalog_cli.options.work import Work
 from kafkalog_cli.runner import Run
 
@@ -87,7 +86,6 @@ def verify(
     Damage does not end the run: reading continues at the next intact batch.
     """
     from format.node.log_dir import Kind
-    from format.state.tiered_logs import compared_with_local
     from format.verbs.verify.terms import NOT_CHECKED, Coverage, Verification
     from format.verbs.verify.verify import bytes_to_verify, verify_nodes
     from format.verbs.verify.verify import verify as verify_path
@@ -122,6 +120,8 @@ def verify(
                 run.findings(verify_path(target, terms))
             run.findings(verify_nodes(targets, terms))
             if tiered is not None and terms.level is Level.FULL:
+                from format.state.tiered.tiered_logs import compared_with_local
+
                 run.findings(compared_with_local(tiered.tier, targets))
         for name in ("partitions", "segments", "side_files", "batches", "records", "bytes"):
             run.count(name, getattr(terms.coverage, name))

@@ -21,7 +21,10 @@ from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.render.escape import printable
 
 if TYPE_CHECKING:
+    from format.limits import Limits
     from format.node.target import Target
+    from format.state.tiered.tiered_logs import TieredLogs
+    from kafkalog_cli.runner import Run
 
 
 #: Whether paths are made absolute: for commands that run on a cluster.
@@ -168,3 +171,39 @@ def check_followable(targets: Sequence[Target]) -> None:
             raise typer.BadParameter(
                 printable(f"{target.path}: --follow takes log directories and partition directories, not single files")
             )
+
+
+def _check_if_given(path: str | None) -> str | None:
+    return None if path is None else check_path(path)
+
+
+@value_class
+class Tiering:
+    """Where the objects of remote storage lie."""
+
+    remote: Annotated[
+        str | None,
+        typer.Option(
+            "--remote",
+            metavar="PATH",
+            callback=_check_if_given,
+            help="Read tiered logs to their start: the objects of remote storage lie at this path or address.",
+            show_default=False,
+        ),
+    ] = None
+
+    @contextmanager
+    def joined(self, run: Run, targets: Sequence[Target], limits: Limits) -> Iterator[TieredLogs | None]:
+        """The context in which partitions have their remote segments, too; findings about these come first."""
+        if self.remote is None:
+            yield None
+            return
+        from format.node.remote_tier import joined_with
+        from format.state.tiered.tiered_logs import tiered_logs
+
+        found = tiered_logs(targets, path_of(self.remote), limits)
+        run.findings(found.findings)
+        for words in found.not_checked:
+            run.not_checked(words)
+        with joined_with(found.tier):
+            yield found

@@ -19,7 +19,7 @@ from format.node.remote_objects import RemoteObjects, remote_objects
 from format.node.remote_tier import RemoteTier, remote_segment
 from format.node.segment import Segment
 from format.node.target import Target
-from format.state.remote_segments import COPIED, DELETED, TOPIC, RemoteLogSegment, read_remote_segments
+from format.state.tiered.remote_segments import COPIED, DELETED, TOPIC, RemoteLogSegment, read_remote_segments
 
 _COMPARED_BYTES = 4 * 1024 * 1024
 Key = tuple[str, int]
