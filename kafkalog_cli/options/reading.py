@@ -156,7 +156,7 @@ class Following:
 
 
 def check_followable(targets: Sequence[Target]) -> None:
-    """Refuse what does not grow: files, and directories without logs."""
+    """Refuse what does not grow: addresses, files, and directories without logs."""
     from format.errors import InputError
     from kafkalog_cli.render.escape import printable
 

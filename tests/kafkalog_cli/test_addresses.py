@@ -139,6 +139,13 @@ def test_nothing_is_written_to_an_address(program: Program, log_dir: Path) -> No
     assert "is an address; a new directory can only be written to a file system of this host" in error
 
 
+@pytest.mark.parametrize("command", ["dump", "grep e", "verify", "txns"])
+def test_an_address_is_not_followed(program: Program, address: str, command: str) -> None:
+    code, _, error = program(*command.split(), f"{address}/orders-0", "--follow")
+    assert code == 2
+    assert "--follow takes paths of this host" in error
+
+
 def test_a_lookup_takes_few_requests(program: Program, address: str) -> None:
     code, lines, _ = program("find", f"{address}/orders-0", "--offset", 1200, "--format", "jsonl")
     assert code == 0
