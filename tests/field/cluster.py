@@ -70,6 +70,7 @@ log4j.logger.org.apache.zookeeper=WARN
 """
 _STARTED = re.compile(r"Kafka Server started|started \(kafka\.server\.KafkaServer\)")
 _START_SECONDS = 150
+_SESSION_SECONDS = 10
 _JAVA = ["-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 
 
@@ -117,6 +118,7 @@ class FieldCluster:
             self.settings |= layout.settings_of(work)
         self._extra_jars = [] if layout.extra_jars is None else layout.extra_jars(version)
         self._zookeeper: subprocess.Popen[bytes] | None = None
+        self._killed_at = -1000.0
         self.nodes = [
             FieldNode(number, [work / f"node-{number}-{each}" for each in range(layout.dirs)], ports.pop(), ports.pop(),
                       work / f"node-{number}.out")
@@ -157,6 +159,8 @@ class FieldCluster:
     def start(self, *numbers: int) -> None:
         """Start the nodes with these numbers, or all, and wait until they serve."""
         chosen = [node for node in self.nodes if not numbers or node.number in numbers]
+        if self.layout.zookeeper:  # it keeps the sessions of brokers that were killed, until they expire
+            time.sleep(max(0.0, self._killed_at + _SESSION_SECONDS - time.monotonic()))
         for node in chosen:
             self._launch(node)
         for node in chosen:
@@ -184,6 +188,7 @@ class FieldCluster:
                 node.process.kill()
                 node.process.wait()
                 node.process = None
+                self._killed_at = time.monotonic()
 
     def pause(self, *numbers: int) -> None:
         for number in numbers:
