@@ -78,7 +78,7 @@ def _numbers(version: str) -> list[int]:
 def table(cells: list[Cell]) -> str:
     """A line for each broker, as a Markdown table."""
     lines = [
-        "| broker | tried | refused | no verdict | judged | agreed | false findings | records | look-ups | files | starts |",
+        "| broker | tried | refused | open | judged | agreed | false alarms | records | look-ups | files | starts |",
         "| --- | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |",
     ]
     for broker in dict.fromkeys((each.broker, each.mode) for each in cells):
