@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import time
 from dataclasses import field
 from typing import TYPE_CHECKING, Annotated
@@ -17,6 +16,7 @@ from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.parsers import one_of, parse_moment
 from kafkalog_cli.options.reading import Reading, Tiering
 from kafkalog_cli.options.work import Pacing
+from kafkalog_cli.render.shown_columns import ShownColumns
 
 if TYPE_CHECKING:
     from format.columns import RowSchema
@@ -39,45 +39,30 @@ EXAMPLES = (
     ("kafkalog ls --format jsonl /var/kafka | jq -c 'select(.mark or .notes)'", "only what is marked or remarkable"),
 )
 
-#: The columns of a table, each with the least width of a terminal that shows it; the other formats have all columns.
+#: The columns of a table, and those that a narrow terminal drops first; the other formats have all columns.
 _TABLE_COLUMNS = {
-    "log_dir": {
-        "path": 0,
-        "cluster_id": 130,
-        "node_id": 0,
-        "partition_count": 0,
-        "size_bytes": 150,
-        "clean_shutdown": 0,
-        "lock_held": 0,
-        "notes": 0,
-    },
-    "partition": {
-        "topic": 0,
-        "partition": 0,
-        "segment_count": 130,
-        "log_size_bytes": 0,
-        "log_start_offset": 130,
-        "log_end_offset": 0,
-        "high_watermark": 0,
-        "max_timestamp": 160,
-        "leader_epoch": 200,
-        "codecs": 200,
-        "notes": 0,
-    },
-    "segment": {
-        "segment_base_offset": 0,
-        "leftover": 0,
-        "size_bytes": 0,
-        "last_offset": 0,
-        "first_timestamp": 150,
-        "max_timestamp": 0,
-        "batch_count": 120,
-        "magics": 180,
-        "codecs": 160,
-        "notes": 0,
-    },
-}
-_NO_TERMINAL_COLUMNS = 1000
+    "log_dir": ShownColumns(
+        (
+            "path", "cluster_id", "node_id", "partition_count", "size_bytes", "clean_shutdown", "lock_held", "notes",
+        ),
+        first_to_go=("cluster_id", "lock_held", "size_bytes"),
+        whole=("path", "cluster_id"),
+    ),
+    "partition": ShownColumns(
+        (
+            "topic", "partition", "segment_count", "log_size_bytes", "log_start_offset", "log_end_offset",
+            "high_watermark", "max_timestamp", "leader_epoch", "codecs", "notes",
+        ),
+        first_to_go=("leader_epoch", "codecs", "segment_count", "log_start_offset", "max_timestamp"),
+    ),
+    "segment": ShownColumns(
+        (
+            "segment_base_offset", "leftover", "size_bytes", "last_offset", "first_timestamp", "max_timestamp",
+            "batch_count", "magics", "codecs", "notes",
+        ),
+        first_to_go=("magics", "first_timestamp", "batch_count", "codecs"),
+    ),
+}  # fmt: skip
 
 
 @value_class
@@ -154,7 +139,6 @@ def ls(
     if listed.by is not None:
         _list_usage(listed, reading, judging, guard, output, pacing)
         return
-    width = shutil.get_terminal_size((_NO_TERMINAL_COLUMNS, 24)).columns
     targets = reading.targets()
     with (
         pacing.reading(),
@@ -164,7 +148,7 @@ def ls(
             judging,
             paths=reading.paths,
             main_schema=_main_schema(targets[0], listed.segments),
-            table_columns={name: _fitting(columns, width) for name, columns in _TABLE_COLUMNS.items()},
+            table_columns=_TABLE_COLUMNS,
         ) as run,
         listed.tiering.joined(run, targets, guard.limits),
     ):
@@ -229,10 +213,6 @@ def _list_usage(
         allocated_bytes = sum(each.allocated_bytes for each in usages)
         run.write(DISK_USAGE, (each.row(allocated_bytes) for each in (usages[::-1] if listed.reverse else usages)))
         run.count("allocated_bytes", allocated_bytes)
-
-
-def _fitting(columns: dict[str, int], width: int) -> tuple[str, ...]:
-    return tuple(name for name, least in columns.items() if least <= width)
 
 
 class _Shown:

@@ -6,7 +6,7 @@ A table of them would be too wide to read. The other formats have every finding 
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -152,14 +152,16 @@ class FindingList:
         return f"\x1b[{_STYLES.get(severity, '0')}m{text}\x1b[0m" if self._is_coloured else text
 
 
-def _named(cause: dict[str, Any]) -> str:
+def _named(cause: Any) -> str:
     """The cause of a finding in words."""
+    if not isinstance(cause, Mapping) or "code" not in cause:
+        return printable(str(cause))
     words = str(cause["code"])
-    if cause["offset"] is not None:
-        words += f" at offset {cause['offset']}"
-    elif cause["position"] is not None:
-        words += f" at position {cause['position']}"
-    return words
+    for name in ("offset", "position"):
+        if cause.get(name) is not None:
+            words += f" at {name} {cause[name]}"
+            break
+    return printable(words)
 
 
 def _lost_count(row: tuple[Any, ...]) -> int:

@@ -8,13 +8,20 @@ from format.columns import RECORD, RowSchema
 
 
 class ShownColumns(tuple[str, ...]):
-    """Names of columns in their order, and those that a narrow terminal drops first; after them it drops the last."""
+    """Names of columns in their order, and those that a narrow terminal drops first; after them it drops the last.
+
+    ``whole`` are names that are not folded while other columns can be dropped.
+    """
 
     first_to_go: tuple[str, ...]
+    whole: tuple[str, ...]
 
-    def __new__(cls, names: tuple[str, ...], first_to_go: tuple[str, ...] = ()) -> Self:
+    def __new__(
+        cls, names: tuple[str, ...], first_to_go: tuple[str, ...] = (), whole: tuple[str, ...] = ("topic", "group")
+    ) -> Self:
         made = super().__new__(cls, names)
         made.first_to_go = first_to_go
+        made.whole = whole
         return made
 
 

@@ -30,6 +30,9 @@ _BLOCK_ROWS = 200
 _LATEST_BLOCK_S = 0.5
 _MAX_CELL = 200
 _MIN_FOLDED_WIDTH = 12
+#: Names by which a row is found are not folded below this width: other columns are left out first.
+_WHOLE = ("topic", "group")
+_WHOLE_WIDTH = 48
 _GAP = 2
 #: Columns that say where a row is from: only shown where they are essential.
 _PLACES = ("topic", "partition", "path")
@@ -59,6 +62,7 @@ class TableRenderer:
         self._rows: list[list[str]] = []
         self._widths: list[int] = []
         self._first_to_go: tuple[str, ...] = ()
+        self._whole: tuple[str, ...] = _WHOLE
         self._has_output = False
         self._left_out: dict[str, tuple[str, ...]] = {}  # by row type
         self._essential_count = 0
@@ -133,6 +137,7 @@ class TableRenderer:
         essential = self._columns.get(schema.type) or schema.names
         names = list(essential)
         self._first_to_go = essential.first_to_go if isinstance(essential, ShownColumns) else ()
+        self._whole = essential.whole if isinstance(essential, ShownColumns) else _WHOLE
         if self._chosen is not None:
             picked = [name for name in self._chosen if name in schema.names]
             names = list(schema.names) if "all" in self._chosen else picked or names
@@ -194,15 +199,22 @@ class TableRenderer:
                 max(_width(column.name), *(_width(row[at]) for row in self._rows)) for at, column in enumerate(columns)
             ]
             least = {
-                at: min(full[at], max(_width(columns[at].name), _MIN_FOLDED_WIDTH))
+                at: min(full[at], max(_width(columns[at].name), self._least_folded(columns[at])))
                 if columns[at].type in _FOLDED
                 else full[at]
                 for at in kept
             }
             to_go = [at for name in self._first_to_go for at in kept if columns[at].name == name]
+            gone = []
             while len(least) > 1 and _total(least.values()) > self._terminal_width:
                 at = to_go.pop(0) if to_go else list(least)[-1]
-                del least[at]
+                gone.append((at, least.pop(at)))
+            for at, width in reversed(
+                gone
+            ):  # a narrow one may fit, without folding others, now that wide ones are gone
+                if _total([width, *(min(full[each], _WHOLE_WIDTH) for each in least)]) <= self._terminal_width:
+                    least[at] = width
+            least = dict(sorted(least.items()))
             is_complete = len(least) == len(kept)
             kept = list(least)
             for at in range(self._essential_count, len(columns)) if is_complete else ():
@@ -257,14 +269,20 @@ class TableRenderer:
         excess = sum(widths) + _GAP * (len(widths) - 1) - self._terminal_width
         while excess > 0:
             foldable = [
-                at for at, column in enumerate(columns) if column.type in _FOLDED and widths[at] > _MIN_FOLDED_WIDTH
-            ]
+                at
+                for at, column in enumerate(columns)
+                if column.type in _FOLDED and widths[at] > self._least_folded(column)
+            ] or [at for at, column in enumerate(columns) if column.type in _FOLDED and widths[at] > _MIN_FOLDED_WIDTH]
             if not foldable:
                 break
             widest = max(foldable, key=lambda at: widths[at])
             widths[widest] -= 1
             excess -= 1
         return widths
+
+    def _least_folded(self, column: Column) -> int:
+        """The width to which a column may be folded: names stay whole where they are not very long."""
+        return _WHOLE_WIDTH if column.name in self._whole else _MIN_FOLDED_WIDTH
 
     def _console(self, buffer: io.StringIO, width: int) -> Console:
         from rich.console import Console

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from format.columns import DISK_USAGE, PROPERTY, RECORD
 from kafkalog_cli.output import OutputStream
-from kafkalog_cli.render.shown_columns import RECORD_COLUMNS
+from kafkalog_cli.render.shown_columns import RECORD_COLUMNS, ShownColumns
 from kafkalog_cli.render.table import TableRenderer, human_size
 from kafkalog_cli.summary import Summary
 from tests.kafkalog_cli.reading import assert_screen_safe
@@ -79,6 +79,32 @@ def test_a_wide_terminal_shows_more_than_the_essential_columns(monkeypatch):
         assert head[0] == "offset"
         assert len(head) >= shown
         assert ("Not shown" in buffer.getvalue().decode()) == (len(head) < len(MATCH.names) - 2)
+
+
+def drawn(width, schema, columns, rows, monkeypatch):
+    """The lines of a table on a terminal of this width."""
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setattr("shutil.get_terminal_size", lambda: os.terminal_size((width, 24)))
+    buffer = io.BytesIO()
+    renderer = TableRenderer(OutputStream(buffer, "<test>", is_terminal=True), {schema.type: columns})
+    renderer.write(schema, rows)
+    renderer.finish(Summary("test"), shown=False)
+    return buffer.getvalue().decode().splitlines()
+
+
+def test_names_stay_whole_while_columns_can_be_dropped(monkeypatch):
+    columns = ShownColumns(("topic", "offset", "timestamp", "position", "leader_epoch"), ("timestamp",))
+    rows = [("a-topic-with-a-long-name", 0, 1, 1714564800000, 3, 4, 5)]
+    assert drawn(60, MATCH, columns, rows, monkeypatch)[0].split() == ["topic", "offset", "position", "leader_epoch"]
+    assert drawn(60, MATCH, columns, rows, monkeypatch)[1].startswith("a-topic-with-a-long-name  ")
+    long = [("t" * 70, *rows[0][1:])]
+    assert drawn(60, MATCH, columns, long, monkeypatch)[1].startswith("t" * 48)
+
+
+def test_a_narrow_column_comes_back_where_a_wide_one_is_gone(monkeypatch):
+    columns = ShownColumns(("topic", "offset", "timestamp"), ("offset", "timestamp"))
+    rows = [("orders", 0, 1, 1714564800000, 3, 4, 5)]
+    assert drawn(30, MATCH, columns, rows, monkeypatch)[0].split() == ["topic", "offset"]
 
 
 def test_table_knows_no_markup():
