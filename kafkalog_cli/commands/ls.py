@@ -54,6 +54,7 @@ _TABLE_COLUMNS = {
             "high_watermark", "max_timestamp", "leader_epoch", "codecs", "notes",
         ),
         first_to_go=("leader_epoch", "codecs", "segment_count", "log_start_offset", "max_timestamp"),
+        whole=("topic", "codecs"),
     ),
     "segment": ShownColumns(
         (
@@ -61,6 +62,7 @@ _TABLE_COLUMNS = {
             "batch_count", "magics", "codecs", "notes",
         ),
         first_to_go=("magics", "first_timestamp", "batch_count", "codecs"),
+        whole=("codecs",),
     ),
 }  # fmt: skip
 
