@@ -8,7 +8,7 @@ beside it. Then every record that was acknowledged must have been shown once, wi
 partition. A record of the compacted topic may be missing only if the cleaner had removed it before the follower came
 by; then the log must not hold it either. Prints these counts, processor time and memory, and how long a record takes
 to be shown: from the broker's append, and from the end of a write of the trial's own into one more log, which leaves
-out the broker's part.
+out the broker's part. ``tail -f`` on that log shows how much of this is the wait for a processor.
 """
 
 from __future__ import annotations
@@ -122,6 +122,20 @@ class Probe(threading.Thread):
         self.log.touch()
         self.written: list[float] = []
         self.is_over = threading.Event()
+        self.size_bytes = len(batch(0, [b"probe"]))
+        self._tail_times: list[float] = []
+        self._tail = subprocess.Popen(["tail", "-c", "+1", "-f", str(self.log)], stdout=subprocess.PIPE)
+        threading.Thread(target=self._read_tail, daemon=True).start()
+
+    def _read_tail(self) -> None:
+        assert self._tail.stdout is not None
+        while self._tail.stdout.read(self.size_bytes):
+            self._tail_times.append(time.time())
+
+    def tail_delays(self) -> list[float]:
+        self._tail.kill()
+        self._tail.wait()
+        return sorted(at - written for at, written in zip(self._tail_times, self.written, strict=False))
 
     def run(self) -> None:
         while not self.is_over.wait(1):
@@ -233,6 +247,7 @@ def run(version: str, seconds: int, rate: int, root: Path) -> bool:
     }
     is_right = judged(shown, acknowledged(writers), final, kills)
     _print_delays("from the end of a write to the line", probe.delays(shown))
+    _print_delays("the same by tail -f", probe.tail_delays())
     found = Counter(json.loads(line).get("code", "summary") for _, line in checked.lines)
     print(f"verify --follow reported {dict(found)}")
     return is_right and codes == {"dump": 0, "verify": 0} and not set(found) - {"summary"}

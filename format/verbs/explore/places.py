@@ -20,7 +20,9 @@ from format import layout
 from format.errors import CorruptDataError
 from format.io.source import FileSource
 from format.layout import Layout
+from format.limits import MIB
 from format.location import Location
+from format.log.batch_header import header_tables
 from format.log.batch_table import BatchTable
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
@@ -32,6 +34,8 @@ from format.value_class import value_class
 
 #: How many children of a place are read at once.
 PAGE = 200
+_ZEROS_BYTES = 4096
+_DAMAGE_WINDOW_BYTES = 4 * MIB
 LOG_KINDS = (Kind.LOG, Kind.KRAFT_SNAPSHOT)
 #: What the entries of an index are.
 ENTRY_LAYOUTS: dict[Kind, Layout] = {
@@ -154,22 +158,41 @@ def _file(path: Path) -> Place:
 
 
 def _batches(path: Path, start: int) -> list[Place]:
+    """A page of batches. What is no batch is looked through a few MiB at a time, however large the file is."""
     found: list[Place] = []
     with FileSource(path) as source:
-        for chunk in batch_chunks(source, start, with_bodies=False):
-            table = chunk.table
-            for row in range(min(len(table), PAGE - len(found))):
-                found.append(_batch(path, table, row))
+        position = start
+        for table in header_tables(source, start, source.size_bytes):
+            found += [_batch(path, table, row) for row in range(min(len(table), PAGE - len(found)))]
+            position = found[-1].position + found[-1].size_bytes
             if len(found) == PAGE:
-                end = found[-1].position + found[-1].size_bytes
-                if end < source.size_bytes:
-                    found.append(_more(path, end, "more batches …"))
-                return found
-            damage = chunk.damage
-            if damage is not None:
-                label = f"damage at {damage.position}: {damage.reason}"
-                found.append(Place(PlaceKind.DAMAGE, path, label, damage.position, damage.length))
+                break
+        left = source.size_bytes - position
+        if left and len(found) == PAGE:
+            found.append(_more(path, position, "more batches …"))
+        elif left and not any(source.read_at(position, _ZEROS_BYTES)):
+            found.append(Place(PlaceKind.DAMAGE, path, f"{left:,} bytes that begin with zeros", position, left))
+        elif left:
+            found += _after_damage(path, source, position)
     return found
+
+
+def _after_damage(path: Path, source: FileSource, start: int) -> Iterator[Place]:
+    """Damage, and the batches after it."""
+    position, end = start, min(start + _DAMAGE_WINDOW_BYTES, source.size_bytes)
+    for chunk in batch_chunks(source, start, end, with_bodies=False):
+        for row in range(len(chunk.table)):
+            yield _batch(path, chunk.table, row)
+            position = int(chunk.table.end_position[row])
+        damage = chunk.damage
+        if damage is not None:
+            label = f"damage at {damage.position}: {damage.reason}"
+            yield Place(PlaceKind.DAMAGE, path, label, damage.position, damage.length)
+            position = damage.position + damage.length
+            if damage.position > start:  # the next page begins with it, or after it
+                break
+    if position < source.size_bytes:
+        yield _more(path, position, "more …")
 
 
 def _batch(path: Path, table: BatchTable, row: int) -> Place:

@@ -84,6 +84,34 @@ def test_damage_is_a_place_and_reading_goes_on(tmp_path: Path) -> None:
     assert batch_at(log, 3) is None
 
 
+def test_large_damage_holds_nothing_up(tmp_path: Path) -> None:
+    log = write_segment(tmp_path / "t-0", 0, [batch(0), b"\xff" * 9 * 1024**2, batch(3)])
+    place = root_place(log)
+    page = children(place)
+    assert [each.kind for each in page] == [PlaceKind.BATCH, PlaceKind.DAMAGE, PlaceKind.MORE]
+    kinds = []
+    while page[-1].kind is PlaceKind.MORE:
+        page = children(place, page[-1].position)
+        kinds += [each.kind for each in page]
+    assert kinds[-1] is PlaceKind.BATCH
+    assert page[-1].offset == 3
+
+
+def test_zeros_at_the_end_are_one_place(tmp_path: Path) -> None:
+    log = write_segment(tmp_path / "t-0", 0, [batch(0)])
+    with log.open("r+b") as file:
+        file.truncate(100 * 1024**3)
+    started = time.process_time()
+    first, zeros = children(root_place(log))
+    assert (first.kind, zeros.kind, zeros.size_bytes) == (
+        PlaceKind.BATCH,
+        PlaceKind.DAMAGE,
+        100 * 1024**3 - first.size_bytes,
+    )
+    assert view_of(zeros).note == f"the first 262,144 of {zeros.size_bytes:,} bytes"
+    assert time.process_time() - started < 1
+
+
 def test_a_terabyte_is_opened_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = b"".join(batches(3000))
     for number in range(100):
