@@ -26,10 +26,8 @@ from format.scan.following.changes import NEVER, Changes, Stopping
 from format.scan.following.followed_partition import FollowedPartition, directory_inode
 from format.scan.following.log_ends import LogEnd, end_behind_damage, end_of_table, whole_batches
 from format.scan.processes.room import OwnRoom
-from format.scan.progress import LogProgress, no_progress
-from format.scan.protocol import LogParts, LogUnit, PartT, ResultT, Room, Scan, Walk
+from format.scan.protocol import LogParts, LogUnit, OpenedRange, PartT, ResultT, Room, Scan, Walk
 from format.scan.selection import EVERYTHING, Selection
-from format.scan.serial import read_range
 from format.value_class import value_class
 
 #: How long an end that is no whole batch may stay before it is held to be damage, if intact batches follow it.
@@ -79,7 +77,9 @@ class Grown:
     def _read(self, walk: Walk[PartT], parts: LogParts[PartT]) -> Iterator[PartT]:
         parts.state = self._source.state
         try:
-            yield from read_range(walk, self.log, self._source, self._range, self._room, LogProgress(no_progress))
+            # The file is open: that it gets another name meanwhile, as when retention deletes it, changes nothing.
+            chunks = walk.needs.chunks(self._source, self._range)
+            yield from walk.parts(OpenedRange(self.log, self._source, self._range, chunks, self._room))
         except KafkaLogError as error:
             self.error = error
 

@@ -232,6 +232,24 @@ def test_retention_before_the_follower_has_read(partition: Path, terms: FollowTe
     follow(partition, steps, terms)
 
 
+def test_a_file_that_is_renamed_while_it_is_read_is_read_once(partition: Path, terms: FollowTerms) -> None:
+    def delete() -> None:
+        write_segment(partition, 9, [batch(9)])
+        log_of(partition, 0).rename(partition / "00000000000000000000.log.deleted")
+
+    shown: list[int] = []
+    until = time.monotonic() + _MOST_S
+    stopping = Stopping(lambda: 9 in shown or time.monotonic() > until)
+    with FollowDriver([Target(partition)], replace(terms, from_start=True, stopping=stopping)) as followed:
+        for event in followed.events():
+            if isinstance(event, Grown):
+                for _, offset in Toy().fold(event.log, event.parts(Toy())):
+                    shown.append(offset)
+                    if offset == 0:
+                        delete()
+    assert shown == [0, 3, 6, 9]
+
+
 def test_compaction_of_what_is_still_to_be_read(partition: Path, terms: FollowTerms) -> None:
     def compact() -> None:
         append(log_of(partition, 0), batch(9) + batch(12))
