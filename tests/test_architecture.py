@@ -86,9 +86,7 @@ MANY_PARAMETERS = frozenset(
         "format.kernel.text._put_batch_fields",
         "format.kernel.text.put_batches",
         "format.kernel.text.put_records",
-        "format.files.producer_snapshot._snapshot",
         "format.log.walker.batch_chunks",
-        "spark_jobs.work.planning._planned",
     }
 )
 

@@ -17,6 +17,7 @@ from format.files.index_file import problems_of_entries
 from format.files.side_file import PathOrSource, Problem, check_size, opened
 from format.layout import PRODUCER_SNAPSHOT_ENTRY, PRODUCER_SNAPSHOT_HEADER
 from format.limits import DEFAULT_LIMITS, Limits
+from format.value_class import value_class
 
 CURRENT_VERSION = 1
 _CRC_FROM = PRODUCER_SNAPSHOT_HEADER.offset_of("entry_count")
@@ -86,7 +87,7 @@ def _decode(content: bytes, path: str) -> ProducerSnapshot:
 
     if len(content) < header_bytes:
         add(0, len(content), f"the file has {len(content)} bytes, fewer than the {header_bytes} of a header")
-        return _snapshot(path, content, None, None, False, None, 0, problems)
+        return _snapshot(path, content, _Header(), 0, problems)
     version, stored_crc, stored_count = PRODUCER_SNAPSHOT_HEADER.struct.unpack_from(content)
     if version != CURRENT_VERSION:
         field_bytes = PRODUCER_SNAPSHOT_HEADER.offset_of("crc")
@@ -113,18 +114,22 @@ def _decode(content: bytes, path: str) -> ProducerSnapshot:
     left = room - entry_count * entry_bytes
     if left and version == CURRENT_VERSION:
         add(len(content) - left, left, f"{left} bytes after the last entry that belong to none")
-    return _snapshot(path, content, version, stored_crc, crc == stored_crc, stored_count, entry_count, problems)
+    header = _Header(version, stored_crc, crc == stored_crc, stored_count)
+    return _snapshot(path, content, header, entry_count, problems)
+
+
+@value_class
+class _Header:
+    """The fields before the entries, and whether the CRC is right; without values where the file is too short."""
+
+    version: int | None = None
+    stored_crc: int | None = None
+    crc_valid: bool = False
+    stored_entry_count: int | None = None
 
 
 def _snapshot(
-    path: str,
-    content: bytes,
-    version: int | None,
-    stored_crc: int | None,
-    crc_valid: bool,
-    stored_entry_count: int | None,
-    entry_count: int,
-    problems: list[Problem],
+    path: str, content: bytes, header: _Header, entry_count: int, problems: list[Problem]
 ) -> ProducerSnapshot:
     entries_end = PRODUCER_SNAPSHOT_HEADER.size_bytes + entry_count * PRODUCER_SNAPSHOT_ENTRY.size_bytes
     table = np.frombuffer(
@@ -134,10 +139,10 @@ def _snapshot(
     problems += _problems_of_entries(columns)
     return ProducerSnapshot(
         path,
-        version,
-        stored_crc,
-        crc_valid,
-        stored_entry_count,
+        header.version,
+        header.stored_crc,
+        header.crc_valid,
+        header.stored_entry_count,
         columns["producer_id"],
         columns["producer_epoch"],
         columns["last_sequence"],

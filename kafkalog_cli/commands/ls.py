@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import field
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,10 +9,11 @@ import typer
 
 from format.findings import Severity
 from format.value_class import value_class
+from kafkalog_cli.options.as_of import JudgedAt
 from kafkalog_cli.options.guards import DecompressionGuard
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
-from kafkalog_cli.options.parsers import one_of, parse_moment
+from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.reading import Reading, Tiering
 from kafkalog_cli.options.work import Pacing
 from kafkalog_cli.render.shown_columns import ShownColumns
@@ -104,16 +104,7 @@ class Listed:
             **one_of(*GROUPINGS),
         ),
     ] = None
-    at: Annotated[
-        int | None,
-        typer.Option(
-            "--at",
-            metavar="T",
-            parser=parse_moment,
-            help="The time that the ages of --by age count back from.",
-            show_default="now",
-        ),
-    ] = None
+    judged_at: JudgedAt = field(default_factory=JudgedAt)
     tiering: Tiering = field(default_factory=Tiering)
 
 
@@ -202,12 +193,11 @@ def _list_usage(
     from kafkalog_cli.runner import Run
 
     by = listed.by or ""
-    now_ms = listed.at if listed.at is not None else time.time_ns() // 1_000_000
     targets = reading.targets()
     with pacing.reading(), Run("ls", output, judging, paths=reading.paths, main_schema=DISK_USAGE) as run:
         advance = run.progress(lambda: selected_bytes([] if by == "topic" else targets, EVERYTHING)).advance
         usages: list[DiskUsage] = []
-        for item in disk_usage(targets, by, now_ms, limits=guard.limits, advance=advance):
+        for item in disk_usage(targets, by, listed.judged_at.now_ms, limits=guard.limits, advance=advance):
             if isinstance(item, Finding):
                 run.finding(item)
             else:

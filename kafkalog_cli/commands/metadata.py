@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from kafkalog_cli.options.as_of import AsOf
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
@@ -42,16 +43,7 @@ _TABLE_COLUMNS = {
 class Moment:
     """The record up to which the metadata is read, and the topics and changes of interest."""
 
-    at: Annotated[
-        int | None,
-        typer.Option(
-            "--at",
-            metavar="T",
-            parser=parse_moment,
-            help="The state at this time: epoch milliseconds, ISO-8601 (UTC unless it names an offset), or relative.",
-            show_default="the end of the log",
-        ),
-    ] = None
+    as_of: AsOf = field(default_factory=AsOf)
     at_offset: Annotated[
         int | None,
         typer.Option("--at-offset", metavar="N", parser=parse_count, help="The state after the record at this offset."),
@@ -77,7 +69,7 @@ class Moment:
 
         until = Until(
             **({} if self.at_offset is None else {"offset": self.at_offset}),
-            **({} if self.at is None else {"timestamp": self.at}),
+            **({} if self.as_of.at is None else {"timestamp": self.as_of.at}),
         )
         topics = frozenset(self.topic) if self.topic else None
         return MetadataTerms(until, topics, self.history, self.from_time, limits)

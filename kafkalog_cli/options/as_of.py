@@ -67,7 +67,7 @@ def _check(path: str | None) -> str | None:
 
 @value_class
 class JudgedAt:
-    """The time at which the broker's check is supposed to run."""
+    """The time at which the broker's check is supposed to run, and from which ages count back."""
 
     at: Annotated[
         int | None,
@@ -76,7 +76,7 @@ class JudgedAt:
             "--now",
             metavar="T",
             parser=parse_moment,
-            help="Judge as if it were this time: epoch milliseconds, ISO-8601, or relative such as +2d.",
+            help="Judge, and count ages, as if it were then: epoch milliseconds, ISO-8601, or relative such as +2d.",
             show_default="now",
         ),
     ] = None

@@ -24,6 +24,7 @@ from format.node.log_dir import Kind, LogDir
 from format.node.partition import Partition, key_of_directory, read_partition
 from format.node.segment import Segment
 from format.node.target import Target
+from format.scan.protocol import LogUnit
 from format.value_class import value_class
 from spark_jobs.work.file_states import FileState, state_of_file, state_of_files, state_of_partition
 
@@ -212,15 +213,16 @@ def segments_of_partition(partition: Partition, range_bytes: int, unit: int = 0)
             next_base_offset = None if is_last else partition.segments[number + 1].base_offset
             location = partition.location(segment.log, segment.base_offset)
             state = state_of_file(str(segment.log))
-            yield _planned(unit, number, segment.log, location, segment, state, range_bytes, next_base_offset)
+            log = LogUnit(segment.log, location, segment, is_last)
+            yield planned_segment(unit, number, log, state, range_bytes, next_base_offset)
 
 
 def _planned_segments(unit: Unit, range_bytes: int) -> Iterator[PlannedSegment]:
     path = path_of(unit.path)
     if unit.kind is UnitKind.FILE:
         # By itself a log is the last one of its partition, as far as its reader knows.
-        segment = segment_of_file(path)
-        yield _planned(unit.number, 0, path, location_of_file(path), segment, unit.state, range_bytes, None)
+        log = LogUnit(path, location_of_file(path), segment_of_file(path))
+        yield planned_segment(unit.number, 0, log, unit.state, range_bytes, None)
         return
     try:
         partition = read_partition(path)
@@ -229,19 +231,13 @@ def _planned_segments(unit: Unit, range_bytes: int) -> Iterator[PlannedSegment]:
     yield from segments_of_partition(partition, range_bytes, unit.number)
 
 
-def _planned(
-    unit: int,
-    number: int,
-    path: Path,
-    location: Location,
-    segment: Segment | None,
-    state: FileState,
-    range_bytes: int,
-    next_base_offset: int | None,
+def planned_segment(
+    unit: int, number: int, log: LogUnit, state: FileState, range_bytes: int, next_base_offset: int | None
 ) -> PlannedSegment:
-    index = None if segment is None or segment.offset_index is None else str(segment.offset_index)
+    """A log that is cut into parts of about so many bytes."""
+    index = None if log.segment is None or log.segment.offset_index is None else str(log.segment.offset_index)
     part_count = part_count_of(state.size_bytes, range_bytes)
-    return PlannedSegment(unit, number, str(path), location, index, state, part_count, next_base_offset)
+    return PlannedSegment(unit, number, str(log.path), log.location, index, state, part_count, next_base_offset)
 
 
 def segment_of_file(path: Path) -> Segment | None:

@@ -20,7 +20,7 @@ from format.scan.drivers import may_be_shared
 from format.scan.protocol import LogUnit
 from format.value_class import value_class
 from spark_jobs.work.file_states import FileState, state_of_place, words_for_change
-from spark_jobs.work.planning import PlannedSegment, bundled, bytes_of_range, bytes_of_task, part_count_of
+from spark_jobs.work.planning import PlannedSegment, bundled, bytes_of_range, bytes_of_task, planned_segment
 
 
 @value_class
@@ -124,8 +124,5 @@ def _whole(scan: UnitScan[Any, Any], number: int, unit: Any) -> WholeUnit:
 
 
 def _planned(unit: int, number: int, log: LogUnit, range_bytes: int) -> PlannedSegment:
-    state = state_of_place(str(log.path))
-    index = None if log.segment is None or log.segment.offset_index is None else str(log.segment.offset_index)
-    count = part_count_of(state.size_bytes, range_bytes)
     next_base_offset = None if log.is_last_segment else -1
-    return PlannedSegment(unit, number, str(log.path), log.location, index, state, count, next_base_offset)
+    return planned_segment(unit, number, log, state_of_place(str(log.path)), range_bytes, next_base_offset)
