@@ -137,7 +137,7 @@ def _partition_at(path: Path, takes_files: bool) -> Partition:
     if kind is Kind.LOG and takes_files:
         return _of_file(path)
     wanted = "a log directory, partition directories" + (" or .log files" if takes_files else "")
-    raise InputError(f"is no source for this: give {wanted}", Location(str(path)))
+    raise InputError(f"cannot be the source: give {wanted}", Location(str(path)))
 
 
 def _of_log_dir(target: Target) -> WriteSources:
@@ -195,7 +195,9 @@ def _of_file(path: Path) -> Partition:
     """A partition of one segment, for a log file by itself; named as its directory is."""
     location = location_of_file(path)
     if location.base_offset is None:
-        raise InputError("the name tells no base offset: 20 digits and .log are needed", Location(str(path)))
+        raise InputError(
+            "a segment is called by its base offset in 20 digits and .log, and this file is not", Location(str(path))
+        )
     directory = absolute(path).parent
     partition = Partition(directory, location.topic, location.partition)
     partition.segments.append(Segment(directory, location.base_offset, None, {layout.LOG_SUFFIX: path}))

@@ -93,7 +93,7 @@ def partition_to_search(path: Path) -> Partition:
     if kind is Kind.LOG_DIR:
         raise InputError(_many_partitions(target), location)
     if kind is not Kind.LOG:
-        raise InputError("this is no segment: name a partition directory or a .log file", location)
+        raise InputError("this is not a segment: give a partition directory or a .log file", location)
     partition = read_partition(path.parent)
     if any(segment.log is not None and segment.log.name == path.name for segment in partition.segments):
         return partition
@@ -101,7 +101,7 @@ def partition_to_search(path: Path) -> Partition:
         if leftover.log is not None and leftover.log.name == path.name:
             # Its siblings and the checkpoints belong to the live log.
             return replace(partition, segments=[leftover], orphans=[], unexpected=[], mark=leftover.leftover)
-    raise InputError("the name of a segment is its base offset in 20 digits and .log", location)
+    raise InputError("a segment is called by its base offset in 20 digits and .log, and this file is not", location)
 
 
 def _many_partitions(target: Target) -> str:

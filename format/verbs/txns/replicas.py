@@ -147,11 +147,11 @@ def _partitions_at(target: Target, limits: Limits) -> Iterator[tuple[Partition, 
         return
     location = Location(str(target.path))
     if target.kind is not Kind.LOG:
-        raise NotALogDir("name a log directory, a partition directory or a .log file", location)
+        raise NotALogDir("a file of this kind holds no batches", location)
     partition = read_partition(target.path.parent)
     segments = [each for each in partition.segments if each.log is not None and each.log.name == target.path.name]
     if not segments:
-        raise NotALogDir("the name of a segment is its base offset in 20 digits and .log", location)
+        raise NotALogDir("a segment is called by its base offset in 20 digits and .log, and this file is not", location)
     try:
         checkpoints = Target(target.path.parent).checkpoints_around(limits)
     except KafkaLogError:

@@ -185,7 +185,7 @@ def test_usage(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
         (("find", partition, "--offset", "-1"), "whole number"),
         (("find", partition, "--timestamp", "noon"), "is not a time"),
         (("find", tmp_path, "--offset", "1"), "give one partition directory, such as"),
-        (("find", partition / f"{0:020d}.index", "--offset", "1"), "name a partition directory or a .log file"),
+        (("find", partition / f"{0:020d}.index", "--offset", "1"), "give a partition directory or a .log file"),
         (("find", tmp_path / "missing-0", "--offset", "1"), "no such file"),
     )
     for (_, words), run in zip(cases, run_kafkalog_many(command for command, _ in cases), strict=True):
