@@ -20,6 +20,7 @@ from urllib.parse import parse_qsl, urlencode, urlsplit
 
 from format import layout
 from format.errors import InputError
+from format.io.addresses import without_query
 from format.io.stores.http_client import traffic
 from format.io.stores.library_stores import ArrowStore, FsspecStore, connected, error_words
 from format.io.stores.store import RemoteEntry, Store
@@ -40,6 +41,7 @@ _FAILED_FOR_S = 20.0
 
 _queries: dict[tuple[str, str], dict[str, str]] = {}
 _stores: dict[tuple[str, str], tuple[Store, str]] = {}
+_hosts: dict[tuple[str, str], str] = {}  # with keys before their names
 _failures: dict[tuple[str, str], tuple[float, str]] = {}  # when a connection failed, and why
 _remembered: dict[str, dict[str, RemoteEntry]] = {}  # names in a directory, by its address
 _given: dict[str, bool] = {}  # addresses that a command was given, and whether all below them was listed
@@ -47,23 +49,29 @@ _too_large: set[str] = set()  # directories with too many names to be remembered
 
 
 def know(addresses: Iterable[str]) -> None:
-    """Remember the options in these addresses for all paths with the same scheme and host.
+    """Remember the options and keys in these addresses for all paths with the same scheme and host.
 
     Every process that reads such paths must call this. Texts that are not such addresses are ignored.
     """
     for address in addresses:
-        query = dict(parse_qsl(urlsplit(address).query)) if "://" in address else {}
-        if query:
-            key = _key(address)
-            if _queries.get(key) != query:
-                _queries[key] = query
-                _stores.pop(key, None)
-                _failures.pop(key, None)
+        if "://" not in address:
+            continue
+        query = dict(parse_qsl(urlsplit(address).query))
+        key, host = _key(without_query(address)), _key(address)[1]
+        if host != key[1]:
+            _hosts[key] = host
+        if query and _queries.get(key) != query:
+            _queries[key] = query
+            _stores.pop(key, None)
+            _failures.pop(key, None)
 
 
 def known() -> tuple[str, ...]:
-    """Addresses with options, to be passed to ``know`` in other processes."""
-    return tuple(f"{scheme}://{host}/?{urlencode(query)}" for (scheme, host), query in sorted(_queries.items()))
+    """Addresses with options and keys, to be passed to ``know`` in other processes."""
+    return tuple(
+        f"{scheme}://{_hosts.get((scheme, host), host)}/?{urlencode(_queries.get((scheme, host), {}))}"
+        for scheme, host in sorted(_queries.keys() | _hosts.keys())
+    )
 
 
 def _key(address: str) -> tuple[str, str]:
@@ -79,7 +87,7 @@ def store_of(address: str) -> tuple[Store, str]:
         if time.monotonic() - tried_at < _FAILED_FOR_S:
             raise InputError(words, Location(address))
         try:
-            _stores[key] = _connected(*key, _queries.get(key, {}))
+            _stores[key] = _connected(key[0], _hosts.get(key, key[1]), _queries.get(key, {}))
         except Exception as error:  # the libraries raise errors of their own
             words = f"cannot connect: {error_words(error)}"
             _failures[key] = time.monotonic(), words
@@ -96,7 +104,7 @@ def _connected(scheme: str, host: str, query: dict[str, str]) -> tuple[Store, st
         if scheme == f"{_PLUGIN}file":
             return AivenStore(LocalStore()), ""
         inner = scheme.removeprefix(_PLUGIN)
-        store, root = _connected(inner, host, query or _queries.get((inner, host), {}))
+        store, root = _connected(inner, _hosts.get((inner, host), host), query or _queries.get((inner, host), {}))
         return AivenStore(store), root
     if scheme in _S3:
         from format.io.stores.s3_store import S3Store
@@ -119,7 +127,8 @@ def writable_store(address: str) -> tuple[Any, str]:
         if scheme in _S3:
             from format.io.s3_connection import connected_s3
 
-            system, bucket = connected_s3(host, _queries.get((scheme, host), {}))
+            key = _key(without_query(address))
+            system, bucket = connected_s3(_hosts.get(key, host), _queries.get(key, {}))
             return system, f"{bucket}/{inner}" if inner else bucket
     except Exception as error:
         raise InputError(f"cannot connect: {error_words(error)}", Location(address)) from error
@@ -194,7 +203,7 @@ def give(addresses: Iterable[str]) -> None:
     """
     know(addresses)
     for address in addresses:
-        path = address.partition("?")[0].rstrip("/")
+        path = without_query(address).rstrip("/")
         name = path.rpartition("/")[2]
         is_file = layout.SEGMENT_FILE.match(name) is not None or name in layout.LOG_DIR_FILES
         _given.setdefault(path, is_file)
@@ -208,6 +217,7 @@ def are_given() -> bool:
 def forget() -> None:
     """Forget the addresses that a command was given, their options, what was listed, and how much was requested."""
     _queries.clear()
+    _hosts.clear()
     _stores.clear()
     traffic.reset()
     _given.clear()

@@ -16,6 +16,8 @@ from pathlib import Path, PosixPath
 from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
+from format.io.addresses import without_query
+
 _REMOTE = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+://")
 _FILE = re.compile(r"file:/", re.IGNORECASE)
 #: Schemes whose addresses have no host or bucket: ``local:///mnt/copy``.
@@ -112,7 +114,8 @@ def is_remote(path: str | os.PathLike[str]) -> bool:
 def path_of(path: str | os.PathLike[str]) -> Path:
     """The Path for a text: a RemotePath for an address, else a local Path, also for ``file:///…``.
 
-    A query after an address (``?endpoint_override=…``) is not part of the path: see ``remote_files.know``.
+    A query after an address (``?endpoint_override=…``) and keys in it are no part of the path: see
+    ``remote_files.know``.
     """
     if isinstance(path, Path):
         return path
@@ -120,11 +123,6 @@ def path_of(path: str | os.PathLike[str]) -> Path:
     if _REMOTE.match(text):
         return RemotePath(without_query(text))
     return Path(unquote(urlsplit(text).path)) if _FILE.match(text) else Path(text)
-
-
-def without_query(address: str) -> str:
-    """An address without its options."""
-    return re.sub(r"\?[A-Za-z_]+=.*$", "", address)
 
 
 def entries_of(path: str | os.PathLike[str]) -> AbstractContextManager[Iterable[Entry]]:

@@ -258,8 +258,7 @@ def _paths(files: list[str] | None, emulate: str | None) -> list[str]:
         raise UsageError("Missing option '--files'.")
     paths = [path for value in files for path in split_files(value)]
     if emulate is None:
-        for path in paths:
-            check_path(path)
+        paths = [check_path(path) for path in paths]
     return paths
 
 

@@ -46,7 +46,7 @@ _TABLE_COLUMNS = {
 
 def _one_path(paths: list[str] | None) -> list[str] | None:
     """The path in a list; more than one is refused with what to give instead."""
-    check_paths(paths)
+    paths = check_paths(paths)
     if not paths or len(paths) == 1:
         return paths
     around = {str(path_of(path).parent) for path in paths}

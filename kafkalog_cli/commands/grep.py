@@ -235,14 +235,12 @@ def _pattern_and_paths(wanted: Wanted) -> tuple[Pattern | None, list[str]]:
     if wanted.hex_bytes is not None or wanted.everything:
         if wanted.regex or wanted.ignore_case:
             raise typer.BadParameter("--regex and --ignore-case go with a PATTERN, not with --bytes or --all")
-        for word in wanted.words:
-            check_path(word)
-        return None if wanted.hex_bytes is None else bytes_pattern(wanted.hex_bytes), wanted.words
+        paths = [check_path(word) for word in wanted.words]
+        return None if wanted.hex_bytes is None else bytes_pattern(wanted.hex_bytes), paths
     text, *paths = wanted.words
     if not paths:
         raise typer.BadParameter(f"no PATH after the PATTERN '{printable(text)}'; to list all records, give --all")
-    for path in paths:
-        check_path(path)
+    paths = [check_path(path) for path in paths]
     try:
         make = regex_pattern if wanted.regex else text_pattern
         return make(text, ignore_case=wanted.ignore_case), paths

@@ -49,21 +49,20 @@ def place_of(path: str) -> Path:
 
 def check_paths(paths: list[str] | None) -> list[str] | None:
     """The paths; refused if one of them does not exist, before any work begins."""
-    for path in paths or ():
-        check_path(path)
-    return paths
+    return paths and [check_path(path) for path in paths]
 
 
 def check_path(path: str) -> str:
     """The path; refused if it does not exist. One that cannot be read is reported by the operation.
 
-    So is an address: whether there is anything is known when the store has answered.
+    So is an address: whether there is anything is known when the store has answered. It is returned without its
+    options and keys, which are not to be shown.
     """
     if is_remote(path):
         from format.io import remote_files
 
         remote_files.give([path])
-        return path
+        return str(path_of(path))
     try:
         os.lstat(path_of(path))
     except OSError as error:

@@ -224,6 +224,17 @@ def test_addresses_that_cannot_be_read(program: Program, store: str, monkeypatch
         assert (code, sentence in error) == (expected, True), error
 
 
+def test_keys_and_options_of_an_address_are_not_shown(program: Program, store: str, address: str) -> None:
+    host = store.removeprefix("http://")
+    options = f"endpoint_override={host}&scheme=http"
+    with_keys = address.replace("s3://", "s3://thekey:thesecret@")
+    for words in (("ls", f"{with_keys}/orders-0?{options}"), ("verify", f"{with_keys}/nothing?{options}")):
+        code, lines, error = program(*words, "--format", "jsonl")
+        assert code == (0 if words[0] == "ls" else 2)
+        assert "secret" not in "".join(lines) + error
+        assert "thekey" not in "".join(lines) + error
+
+
 def test_without_credentials(program: Program, address: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_PROFILE"):
         monkeypatch.delenv(name, raising=False)

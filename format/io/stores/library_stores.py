@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import urlencode
 
+from format.io.addresses import without_query
 from format.io.stores.bounded_calls import bounded
 from format.io.stores.http_client import Answer, HttpClient, Request
 from format.io.stores.store import Ranges, RemoteEntry
@@ -45,9 +46,9 @@ def connected(scheme: str, host: str, query: dict[str, str]) -> tuple[ArrowStore
     if scheme in ("abfs", "abfss"):
         _check_azure(host)
     words = f"?{urlencode(query)}" if query else ""
-    name = f"{scheme}://{host}"
+    name = without_query(f"{scheme}://{host}")
     try:
-        system, root = bounded(lambda: fs.FileSystem.from_uri(f"{name}/{words}"), name)
+        system, root = bounded(lambda: fs.FileSystem.from_uri(f"{scheme}://{host}/{words}"), name)
     except ArrowInvalid as error:
         if "nrecognized" not in str(error):
             raise

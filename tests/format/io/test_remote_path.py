@@ -15,6 +15,8 @@ from format.errors import FileChanged, UnreadableFile
 from format.io import remote_file, remote_files
 from format.io.remote_path import RemotePath, entries_of, is_remote, is_there, path_of
 from format.io.source import FileSource
+from format.io.stores.aws_credentials import Credentials
+from format.io.stores.s3_store import S3Store
 from format.node.log_dir import Kind, read_log_dir
 from format.node.target import kind_of
 from tests.building import batches, write_segment
@@ -50,6 +52,21 @@ def test_options_behind_an_address_are_no_part_of_it(monkeypatch: pytest.MonkeyP
     assert str(path_of(address)) == "s3://b/c"
     remote_files.know([address, "/local", "s3://other/d"])
     assert remote_files.known() == ("s3://b/?endpoint_override=host%3A9000&scheme=http",)
+
+
+def test_keys_in_an_address_are_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(remote_files, "_queries", {})
+    monkeypatch.setattr(remote_files, "_hosts", {})
+    monkeypatch.setattr(remote_files, "_stores", {})
+    monkeypatch.setenv("AWS_REGION", "us-east-1")
+    assert str(path_of("s3://key:a%2Fsecret@bucket/c?scheme=http")) == "s3://bucket/c"
+    assert str(path_of("abfs://box:key@account.dfs.core.windows.net/c")) == "abfs://box@account.dfs.core.windows.net/c"
+    assert str(path_of("hdfs://user@host:8020/c")) == "hdfs://user@host:8020/c"
+    remote_files.know(["s3://key:secret@bucket/c"])
+    assert remote_files.known() == ("s3://key:secret@bucket/?",)
+    store, _ = remote_files.store_of("s3://bucket/c")
+    assert isinstance(store, S3Store)
+    assert store._credentials() == Credentials("key", "secret")
 
 
 @pytest.fixture
