@@ -315,6 +315,8 @@ _CODES = (
     FindingCode("metadata-incomplete", _E, "any", "The image of the cluster lacks what a lost or damaged part of the metadata log held.",
                 "A node that has only this metadata log does not start, or knows less of the cluster.",
                 "Read the metadata of another controller or broker; do not let this node lead the quorum."),
+    FindingCode("quorum-leader-unknown", _W, "full", "The leader that quorum-state names is none of the voters that it lists.",
+                "Starts without a leader, and asks the voters who leads.", "Find out whether the file is from another node or cluster."),
     FindingCode("metadata-transaction-open", _I, "any", "A metadata transaction has no end: its records are not applied.",
                 "Does not apply them; the next controller aborts the transaction.", "Nothing."),
 )  # fmt: skip

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Protocol
 
@@ -63,6 +64,24 @@ def check_partition_files(partition: Partition, limits: Limits) -> Iterator[Find
         yield unexpected_finding(path, partition.location(path))
     yield from _problems(partition, partition.metadata, partition_metadata.read, limits)
     yield from _problems(partition, partition.quorum_state, quorum_state.read, limits)
+    yield from _leader_without_vote(partition, limits)
+
+
+def _leader_without_vote(partition: Partition, limits: Limits) -> Iterator[Finding]:
+    """The finding for a quorum-state whose leader is none of its voters: a node starts, and knows no leader then."""
+    if partition.quorum_state is None:
+        return
+    with suppress(KafkaLogError):  # reported with the file's other problems
+        state = quorum_state.read(partition.quorum_state, limits)
+        if state.leader_id >= 0 and state.current_voters and state.leader_id not in state.current_voters:
+            voters = ", ".join(map(str, state.current_voters))
+            yield finding(
+                "quorum-leader-unknown",
+                partition.location(partition.quorum_state),
+                f"the leader of the quorum is node {state.leader_id}, the voters are {voters}",
+                expected=voters,
+                actual=state.leader_id,
+            )
 
 
 def _missing(partition: Partition, segment: Segment, suffix: str) -> Finding:
