@@ -128,8 +128,13 @@ def next_step_of(code: str, location: Location | None = None) -> str:
 
 
 def finding_of(error: KafkaLogError, location: Location | None = None) -> Finding:
-    """The finding that reports an error; ``location`` serves where the error has none."""
+    """The finding that reports an error.
+
+    ``location`` serves where the error has none, and names the partition where the error has the path alone.
+    """
     where = error.location or location or Location("")
+    if location is not None and where.topic is None and where.path == location.path:
+        where = location.at(where.position, where.length, where.offset)
     return finding(error.code, where, error.message)
 
 

@@ -74,6 +74,13 @@ class Partition:
                 self._sizes.add_file(self.path / name)
         return self._sizes
 
+    @property
+    def unread_logs(self) -> list[int]:
+        """The base offsets of live logs that are there and are no regular files, in order."""
+        matches = [layout.SEGMENT_FILE.match(path.name) for path in self.unexpected]
+        logs = [each for each in matches if each and each["suffix"] == layout.LOG_SUFFIX and not each["leftover"]]
+        return [number for number in sorted(int(each["base_offset"]) for each in logs) if is_offset(number)]
+
     def location(self, path: Path | None = None, base_offset: int | None = None) -> Location:
         """A Location in this partition, of a file or of the directory itself."""
         return Location(str(path or self.path), self.topic, self.number, base_offset)

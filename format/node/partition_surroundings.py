@@ -44,7 +44,10 @@ def surroundings_findings(partition: Partition) -> Generator[Finding, None, list
             message = f"a KRaft snapshot left behind as .{snapshot.leftover}"
             yield finding("segment-leftover", partition.location(snapshot.path, snapshot.end_offset), message)
     notes += [f"{count} left as .{mark}" for mark, count in counts.items()]
+    unread_logs = partition.unread_logs
     for segment in partition.orphans:
+        if segment.base_offset in unread_logs:
+            continue
         yield _group_finding("index-orphan", partition, segment, "but there is no .log")
     if partition.orphans:
         notes.append(f"{_counted(len(partition.orphans), 'base offset')} without .log")

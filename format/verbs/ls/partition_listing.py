@@ -122,7 +122,7 @@ def list_partition(
                 segment_listings.append(result.listing)
     segment_listings.sort(key=lambda each: (each.segment_base_offset or 0, each.leftover or ""))
 
-    log_end_offset = _log_end_offset(last_segment, totals)
+    log_end_offset = _log_end_offset(partition, last_segment, totals)
     offsets = offsets_of(partition, checkpoints).with_log_end(log_end_offset)
     for name, offset in offsets.checkpointed().items():
         if log_end_offset is not None and offset > log_end_offset:
@@ -177,9 +177,11 @@ def _unlistable(error: UnreadableFile, path: Path) -> Finding:
     return finding_of(error, location_of_directory(path))
 
 
-def _log_end_offset(last_segment: SegmentListing | None, totals: LogTotals) -> int | None:
+def _log_end_offset(partition: Partition, last_segment: SegmentListing | None, totals: LogTotals) -> int | None:
     """The offset after the last batch; None where the last segment was not read."""
     if last_segment is None or last_segment.segment_base_offset is None:
+        return None
+    if any(base_offset > last_segment.segment_base_offset for base_offset in partition.unread_logs):
         return None
     if last_segment.size_bytes == 0:
         return last_segment.segment_base_offset

@@ -27,6 +27,7 @@ from format.files.time_index import TimeIndex
 from format.findings import Finding, finding, finding_of
 from format.io.live_broker import comes_true
 from format.io.remote_path import is_there
+from format.log.batch_chunk import Damage
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord
 from format.node.checkpoints import Checkpoints
@@ -87,11 +88,13 @@ class _PartitionRun:
         self.causes = CauseAccount()
         self.log_is_whole = True
         self.end_is_known = True  # whether the last log could be read to its end
+        self.unread_logs = partition.unread_logs
 
     def findings(self) -> Iterator[Finding]:
         yield from self.epochs.opening_findings()
         segments = self.partition.segments
         for number, segment in enumerate(segments):
+            self._pass_unread_logs(segment.base_offset)
             is_last = number == len(segments) - 1
             next_segment = None if is_last else segments[number + 1]
             is_told = False
@@ -102,6 +105,7 @@ class _PartitionRun:
                 elif not is_told:
                     is_told = True
                     yield _merged(each)
+        self._pass_unread_logs(None)
         if not self.is_full:
             return
         yield from self._snapshots_up_to(None)
@@ -112,6 +116,13 @@ class _PartitionRun:
         yield from self.epochs.end_findings(log_end)
         yield from check_partition_checkpoints(self.offsets.with_log_end(log_end), self.partition.location())
         yield from check_open_transactions(self.producers, self.partition.location())
+
+    def _pass_unread_logs(self, base_offset: int | None) -> None:
+        """What lies in links and pipes in place of logs below a base offset is unknown; None for the log's end."""
+        while self.unread_logs and (base_offset is None or self.unread_logs[0] < base_offset):
+            self.unread_logs.pop(0)
+            self.log_is_whole = self.end_is_known = False
+            self.chain.note_damage(Damage("file-unreadable", 0, 0, "not a regular file"))
 
     def _segment(self, segment: Segment, next_base_offset: int | None) -> Iterator[Finding]:
         log = log_of_segment(self.partition, segment)
