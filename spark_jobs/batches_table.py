@@ -12,6 +12,7 @@ from format.errors import KafkaLogError
 from format.io.remote_path import path_of
 from spark_jobs.brokers import Brokers
 from spark_jobs.schemas import BATCHES, BROKER_ID, ddl
+from spark_jobs.session import parallelism_of
 from spark_jobs.watching import watched
 from spark_jobs.work.planning import Item, Plan, plan
 from spark_jobs.work.tasks import rows_frame
@@ -27,12 +28,12 @@ def write_batches(cluster: SparkCluster, paths: Sequence[str], output: str, brok
     session = cluster.session
     made = plan(
         [path_of(path) for path in paths],
-        parallelism=session.sparkContext.defaultParallelism,
+        parallelism=parallelism_of(session),
         range_bytes=cluster.range_bytes,
         splits_small=True,
     )
     rows = batches_frame(session, made, Brokers.of(paths, broker_id))
-    writer = rows.coalesce(max(session.sparkContext.defaultParallelism, 1)).write
+    writer = rows.coalesce(parallelism_of(session)).write
     writer = writer.mode("overwrite").option("partitionOverwriteMode", "dynamic").partitionBy(BROKER_ID.name)
     watched(session, "kafkalog batches", lambda: writer.parquet(f"{output}/batches"))
 

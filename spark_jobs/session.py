@@ -3,19 +3,22 @@
 from __future__ import annotations
 
 import contextlib
+import importlib.metadata
 import importlib.util
 import logging
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import urlsplit
 
-from format.errors import InputError
+from format.errors import ClusterFailed, InputError
 from spark_jobs.class_archive import class_archive_options
 
 if TYPE_CHECKING:
@@ -25,15 +28,20 @@ _TRIES = 3  # of a task, as its worker may die
 LOCAL_MASTER = f"local[*, {_TRIES}]"
 _LOCAL = re.compile(r"local(?:\[(?P<threads>\*|[0-9]+)\])?")
 _LEAST_JAVA = 17
+_LEAST_SPARK = (4, 0)
+_CONNECT_PORT, _CONNECT_WAIT_S = 15002, 20
 _UNPACKED = "environment"  # the directory that executors unpack an archive into
 _NEEDED = ("pyspark", "pyarrow", "pandas")
+_NEEDED_BY_CONNECT = ("grpc", "grpc_status", "google.rpc")
 #: What the log of the JVM is called, in the directory for temporary files.
 _LOG_NAME = "kafkalog-spark-%d.log"
 
-_EVERYWHERE = {
-    "spark.app.name": "kafkalog",
+_FOR_RESULTS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16",  # a row may hold the tables of a 4 MiB chunk
+}
+_EVERYWHERE = _FOR_RESULTS | {
+    "spark.app.name": "kafkalog",
     "spark.ui.showConsoleProgress": "false",
 }
 _ON_ONE_MACHINE = {
@@ -54,14 +62,19 @@ class SparkMissing(InputError):
     """Spark cannot start here; the message says what to install."""
 
 
-def require_spark() -> None:
-    """Raise SparkMissing where pyspark, one of its companions or Java is missing."""
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+def require_spark(*, is_connect: bool = False) -> None:
+    """Raise SparkMissing where pyspark, one of its companions or Java is missing; a Connect client needs no Java."""
+    needed = (*_NEEDED, *_NEEDED_BY_CONNECT) if is_connect else _NEEDED
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
         raise SparkMissing(
-            f"Spark jobs need {', '.join(missing)}, not installed here; install with: pip install 'kafkalog[spark]'"
+            f"Spark jobs need {', '.join(missing)}, not installed here; install with: "
+            f"pip install 'kafkalog[{'spark-connect' if is_connect else 'spark'}]'"
         )
+    _require_version()
     java = _java()
+    if is_connect:
+        return
     if java is None:
         raise SparkMissing(
             f"Spark jobs need Java {_LEAST_JAVA} or later: there is none in JAVA_HOME or on the path; "
@@ -71,6 +84,15 @@ def require_spark() -> None:
     if version is not None and version < _LEAST_JAVA:
         raise SparkMissing(
             f"Spark jobs need Java {_LEAST_JAVA} or later; {java} is Java {version}: set JAVA_HOME to a later one"
+        )
+
+
+def _require_version() -> None:
+    version = importlib.metadata.version("pyspark")
+    if tuple(map(int, version.split(".")[:2])) < _LEAST_SPARK:
+        raise SparkMissing(
+            f"Spark jobs need Spark 4.0 or later, which has data sources in Python; this is {version}: "
+            "pip install 'kafkalog[spark]'"
         )
 
 
@@ -121,6 +143,25 @@ def _keep_root_logger_quiet() -> None:
         root.addHandler(logging.NullHandler())
 
 
+def is_connect(master: str | None) -> bool:
+    """Whether a master is the address of a Spark Connect server."""
+    return master is not None and master.startswith("sc://")
+
+
+def is_remote_session(session: SparkSession) -> bool:
+    """Whether a session speaks to a Connect server: it has no SparkContext, and nothing that is made of one."""
+    return ".connect." in type(session).__module__
+
+
+def parallelism_of(session: SparkSession) -> int:
+    """How many tasks run at once, as far as the session says."""
+    if not is_remote_session(session):
+        return int(session.sparkContext.defaultParallelism)
+    from pyspark.sql.functions import spark_partition_id
+
+    return max(int(session.range(10_000).select(spark_partition_id()).distinct().count()), 1)
+
+
 def is_elsewhere(master: str | None) -> bool:
     """Whether tasks run on other hosts, which have another working directory."""
     return is_submitted() if master is None else not master.startswith("local")
@@ -140,13 +181,15 @@ def open_session(
     ``archive`` is the packed environment of the executors. Raises SparkMissing where Spark cannot start, and says where
     the log is.
     """
-    require_spark()
+    require_spark(is_connect=is_connect(master))
     from pyspark.sql import SparkSession
 
     running = SparkSession.getActiveSession()
     if running is not None:
         return running
     _keep_root_logger_quiet()
+    if is_connect(master):
+        return _connected(str(master), conf or {})
     submitted = is_submitted()
     master = _with_retries(master) if master else (None if submitted else LOCAL_MASTER)
     settings = dict(_EVERYWHERE)
@@ -169,9 +212,27 @@ def open_session(
         with _chatter_to(log), _no_orphan():
             session = builder.getOrCreate()
     except Exception as error:
-        raise SparkMissing(f"Spark did not start: {one_line_reason(error)}; its log is {log}") from error
+        raise ClusterFailed(f"Spark did not start: {one_line_reason(error)}; its log is {log}") from error
     session.sparkContext.setLogLevel("ERROR")
     return session
+
+
+def _connected(address: str, conf: Mapping[str, str]) -> SparkSession:
+    """A session of a Connect server, whose Python and executors need this package: nothing of it travels."""
+    from pyspark.sql import SparkSession
+
+    place = urlsplit(address)
+    try:  # the client by itself would try for ten minutes
+        socket.create_connection((place.hostname or "", place.port or _CONNECT_PORT), _CONNECT_WAIT_S).close()
+    except (OSError, ValueError) as error:
+        raise ClusterFailed(f"no Spark Connect server answers at {address}: {error}") from error
+    builder = SparkSession.builder.remote(address)
+    for name, value in (_FOR_RESULTS | dict(conf)).items():
+        builder = builder.config(name, value)
+    try:
+        return builder.getOrCreate()
+    except Exception as error:
+        raise ClusterFailed(f"no session at {address}: {one_line_reason(error)}") from error
 
 
 def close_session(session: SparkSession) -> None:

@@ -15,11 +15,12 @@ from format.scan.progress import Advance
 from format.scan.serial import SerialDriver
 from format.value_class import value_class
 from spark_jobs.class_archive import want_class_archive
+from spark_jobs.executors import check_executors
 from spark_jobs.requests import Where
-from spark_jobs.session import close_session, is_elsewhere, is_session_running, open_session
+from spark_jobs.session import close_session, is_elsewhere, is_session_running, open_session, parallelism_of
 from spark_jobs.watching import watched
 from spark_jobs.work.log_parts import FINISHED, ReplayedParts, results_of_part, settled
-from spark_jobs.work.tasks import ORDER, Result, merged_frame, results_frame
+from spark_jobs.work.tasks import ORDER, Result, merged_frame, results_frame, shared_with_tasks
 from spark_jobs.work.units import Item, LogPart, UnitPlan, WholeUnit, plan_units
 
 if TYPE_CHECKING:
@@ -49,6 +50,8 @@ class SparkCluster:
             self._is_ours = not is_session_running()
             where = self._where
             self._session = open_session(where.master, where.conf, where.archive)
+            if is_elsewhere(where.master):
+                check_executors(self._session)
         return self._session
 
     @property
@@ -66,12 +69,13 @@ class SparkCluster:
         made = plan_units(
             scan,
             units,
-            parallelism=session.sparkContext.defaultParallelism,
+            parallelism=parallelism_of(session),
             range_bytes=self.range_bytes,
             is_elsewhere=is_elsewhere(self._where.master),
         )
         frame = _frame(session, scan, made)
-        yield from _fetched(session, frame, f"kafkalog {self._where.name}", _share_of(made.total_bytes, advance))
+        description = f"kafkalog {self._where.name}: {made.total_bytes} bytes in {len(made.tasks)} tasks"
+        yield from _fetched(session, frame, description, _share_of(made.total_bytes, advance))
 
     def close(self, *, is_good: bool = True) -> None:
         """End a session that was started here; after a good end its classes may be kept for the next one."""
@@ -108,7 +112,7 @@ def _share_of(total_bytes: int, advance: Advance) -> Callable[[float], None]:
 def _frame(session: SparkSession, scan: UnitScan[Any, Any], made: UnitPlan) -> DataFrame:
     """The results of the scan as rows, those of split units folded where their parts were brought together."""
     split = frozenset(made.split)
-    shared = session.sparkContext.broadcast(made.split) if split else None
+    shared = shared_with_tasks(session, made.split) if split else None
 
     def work(item: Item) -> Iterator[Result]:
         with scanned_by(None):

@@ -9,15 +9,16 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+from format.io.remote_path import path_of
 from format.scan.cluster import scanned_by
 from spark_jobs.requests import Ending, Where
-from spark_jobs.session import is_elsewhere, require_spark
+from spark_jobs.session import is_connect, is_elsewhere, require_spark
 
 if TYPE_CHECKING:
     from spark_jobs.report import Report
     from spark_jobs.spark_cluster import SparkCluster
 
-__all__ = ["Ending", "Where", "is_elsewhere", "on_spark", "open_report", "write_batches"]
+__all__ = ["Ending", "Where", "is_elsewhere", "on_spark", "open_report", "pack_environment", "write_batches"]
 
 
 @contextmanager
@@ -26,7 +27,7 @@ def on_spark(where: Where) -> Iterator[SparkCluster]:
 
     Raises SparkMissing where Spark cannot start.
     """
-    require_spark()  # the rest needs pyarrow as soon as it is imported
+    require_spark(is_connect=is_connect(where.master))  # the rest needs pyarrow as soon as it is imported
     from spark_jobs.spark_cluster import SparkCluster
 
     with SparkCluster(where) as cluster, scanned_by(cluster):
@@ -45,3 +46,10 @@ def write_batches(cluster: SparkCluster, paths: Sequence[str], output: str, brok
     from spark_jobs.batches_table import write_batches as write_table
 
     write_table(cluster, paths, output, broker_id)
+
+
+def pack_environment(target: str) -> int:
+    """Pack what executors need into a file, and return its size in bytes. Raises OutputError."""
+    from spark_jobs.pack import pack, source_of_this
+
+    return pack(path_of(target).absolute(), source_of_this())

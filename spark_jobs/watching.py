@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 import uuid
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from format.errors import ClusterFailed, KafkaLogError
-from spark_jobs.session import one_line_reason
+from spark_jobs.session import is_remote_session, one_line_reason
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -32,30 +34,28 @@ def watched(
     Runs in a thread under a job group of its own, so that an interruption of this thread stops its jobs. Raises
     JobFailed with the one line that matters where a job fails.
     """
-    from pyspark import InheritableThread
-
-    context = session.sparkContext
     group = f"kafkalog-{uuid.uuid4()}"
+    jobs: _Jobs = _ConnectJobs(session, group) if is_remote_session(session) else _ClassicJobs(session, group)
     outcome: list[_Result] = []
     failure: list[BaseException] = []
 
     def run() -> None:
         try:
-            context.setJobGroup(group, description, interruptOnCancel=True)
+            jobs.begin(description)
             outcome.append(action())
         except BaseException as error:
             failure.append(error)
 
-    thread = InheritableThread(target=run, daemon=True)
+    thread = jobs.thread(run)
     thread.start()
     try:
         while thread.is_alive():
             thread.join(_INTERVAL_S)
             if report_share is not None:
-                report_share(_share_done(context, group))
+                report_share(jobs.share_done())
     except BaseException:
         with contextlib.suppress(Exception):
-            context.cancelJobGroup(group)
+            jobs.cancel()
         thread.join(10)
         raise
     if failure:
@@ -65,15 +65,67 @@ def watched(
     return outcome[0]
 
 
-def _share_done(context: object, group: str) -> float:
-    """Tasks done of those known so far; more may become known, when a stage ends and the next begins."""
-    tracker = context.statusTracker()  # type: ignore[attr-defined]
-    done = known = 0
-    for job in tracker.getJobIdsForGroup(group):
-        info = tracker.getJobInfo(job)
-        for stage in () if info is None else info.stageIds:
-            stage_info = tracker.getStageInfo(stage)
-            if stage_info is not None:
-                done += stage_info.numCompletedTasks
-                known += stage_info.numTasks
-    return done / known if known else 0.0
+class _Jobs(Protocol):
+    """The jobs of one action."""
+
+    def begin(self, description: str) -> None:
+        """In the thread of the action: what it starts from now on are its jobs."""
+
+    def thread(self, run: Callable[[], None]) -> threading.Thread: ...
+
+    def share_done(self) -> float: ...
+
+    def cancel(self) -> None: ...
+
+
+@dataclass(slots=True)
+class _ClassicJobs:
+    """Those of a session in this process, by a job group."""
+
+    session: SparkSession
+    group: str
+
+    def begin(self, description: str) -> None:
+        self.session.sparkContext.setJobGroup(self.group, description, interruptOnCancel=True)
+
+    def thread(self, run: Callable[[], None]) -> threading.Thread:
+        from pyspark import InheritableThread
+
+        made: threading.Thread = InheritableThread(target=run, daemon=True)
+        return made
+
+    def share_done(self) -> float:
+        """Tasks done of those known so far; more may become known, when a stage ends and the next begins."""
+        tracker = self.session.sparkContext.statusTracker()
+        done = known = 0
+        for job in tracker.getJobIdsForGroup(self.group):
+            info = tracker.getJobInfo(job)
+            for stage in () if info is None else info.stageIds:
+                stage_info = tracker.getStageInfo(stage)
+                if stage_info is not None:
+                    done += stage_info.numCompletedTasks
+                    known += stage_info.numTasks
+        return done / known if known else 0.0
+
+    def cancel(self) -> None:
+        self.session.sparkContext.cancelJobGroup(self.group)
+
+
+@dataclass(slots=True)
+class _ConnectJobs:
+    """Those of a session of a Connect server, by a tag. How far they are is not known here."""
+
+    session: SparkSession
+    tag: str
+
+    def begin(self, description: str) -> None:
+        self.session.addTag(self.tag)
+
+    def thread(self, run: Callable[[], None]) -> threading.Thread:
+        return threading.Thread(target=run, daemon=True)
+
+    def share_done(self) -> float:
+        return 0.0
+
+    def cancel(self) -> None:
+        self.session.interruptTag(self.tag)

@@ -36,7 +36,7 @@ class Cluster:
         typer.Option(
             "--archive",
             metavar="FILE",
-            help="The environment that executors run in, made by python -m spark_jobs.pack FILE.",
+            help="The environment that executors run in, made by kafkalog scan --pack FILE.",
         ),
     ] = None
     range_size: Annotated[

@@ -94,6 +94,11 @@ class Unit:
     def size_bytes(self) -> int:
         return self.state.size_bytes
 
+    @property
+    def name(self) -> str:
+        """What is read, for messages."""
+        return self.path
+
 
 @value_class
 class Part:
@@ -105,6 +110,11 @@ class Part:
     @property
     def size_bytes(self) -> int:
         return self.segment.state.size_bytes // self.segment.part_count
+
+    @property
+    def name(self) -> str:
+        """What is read, for messages."""
+        return f"{self.segment.path} (part {self.part + 1} of {self.segment.part_count})"
 
 
 Item = Unit | Part

@@ -7,6 +7,7 @@ what our own workers made.
 from __future__ import annotations
 
 import pickle
+import sys
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
@@ -17,6 +18,7 @@ import pyarrow as pa
 
 from format.limits import MIB
 from format.value_class import value_class
+from spark_jobs.session import is_remote_session, parallelism_of
 from spark_jobs.work.workers import begin_task
 
 if TYPE_CHECKING:
@@ -51,6 +53,18 @@ class Result:
     value: Any
 
 
+@value_class
+class _InClosure:
+    """What tasks get with their function, where there is no broadcast."""
+
+    value: Any
+
+
+def shared_with_tasks(session: SparkSession, value: Any) -> Any:
+    """The value for all tasks, as ``value`` of the result: a broadcast; on a Connect server, which has none, a copy."""
+    return _InClosure(value) if is_remote_session(session) else session.sparkContext.broadcast(value)
+
+
 RowsOf = Callable[[ItemT], Iterator[pa.RecordBatch]]
 Work = Callable[[ItemT], Iterator[Result]]
 #: What one task makes of the results of a unit whose parts other tasks read.
@@ -65,16 +79,25 @@ def rows_frame(
     ``addresses`` are those whose options the executors have to know. A worker unpacks its own tasks only: a plan of
     many units is large.
     """
-    shared = session.sparkContext.broadcast([zlib.compress(pickle.dumps(each, protocol=5), 1) for each in tasks])
+    shared = shared_with_tasks(session, [zlib.compress(pickle.dumps(each, protocol=5), 1) for each in tasks])
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begin_task(addresses)
         for batch in batches:
             for number in batch.column(0).to_pylist():
-                for item in pickle.loads(zlib.decompress(shared.value[number])):
+                items = pickle.loads(zlib.decompress(shared.value[number]))
+                _log_items(items)
+                for item in items:
                     yield from rows_of(item)
 
     return session.range(0, len(tasks), 1, max(len(tasks), 1)).mapInArrow(run, ddl)
+
+
+def _log_items(items: list[Any]) -> None:
+    """A line in the executor's log that names what the task reads."""
+    names = [each.name for each in items]
+    more = f" to {names[-1]}: {len(names)} pieces" if len(names) > 1 else ""
+    sys.stderr.write(f"kafkalog: this task reads {names[0] if names else 'nothing'}{more}\n")
 
 
 def results_frame(
@@ -96,7 +119,7 @@ def merged_frame(
         for number, of_unit in groupby(results_in(batches), key=lambda each: each.unit):
             yield from as_batches(merge(number, of_unit) if number in split else of_unit)  # noqa: B031
 
-    mergers = min(len(split), _MERGERS_FOR_EACH_CORE * session.sparkContext.defaultParallelism)
+    mergers = min(len(split), _MERGERS_FOR_EACH_CORE * parallelism_of(session))
     return results.repartition(mergers, "unit").sortWithinPartitions(*ORDER).mapInArrow(run, RESULT_DDL)
 
 

@@ -36,6 +36,11 @@ class WholeUnit:
     def size_bytes(self) -> int:
         return self.state.size_bytes
 
+    @property
+    def name(self) -> str:
+        """What is read, for messages."""
+        return self.place or "nothing"
+
     def changes(self) -> Iterator[Finding]:
         """A finding where what lies there is not what was planned; what is gone is reported when it is opened."""
         if self.place is None:
@@ -57,6 +62,11 @@ class LogPart:
     @property
     def size_bytes(self) -> int:
         return self.segment.state.size_bytes // self.segment.part_count
+
+    @property
+    def name(self) -> str:
+        """What is read, for messages."""
+        return f"{self.segment.path} (part {self.part + 1} of {self.segment.part_count})"
 
 
 @value_class

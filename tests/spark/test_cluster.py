@@ -26,6 +26,7 @@ from tests.corpora import REPOSITORY  # noqa: E402
 pytestmark = pytest.mark.slow
 
 _BIN = Path(pyspark.__file__).parent / "bin"
+_KAFKALOG = (sys.executable, "-m", "kafkalog_cli")
 _WORKER = "org.apache.spark.deploy.worker.Worker"
 
 
@@ -170,27 +171,25 @@ def _is_below(pid: int, parents: dict[int, int], ancestor: int) -> bool:
 
 
 @pytest.mark.skipif(not os.environ.get("KAFKALOG_TEST_PACK"), reason="takes minutes: set KAFKALOG_TEST_PACK=1")
-def test_a_packed_environment_is_all_that_executors_need(
-    cluster: Cluster, damaged_copy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_packed_environment_is_all_that_executors_need(cluster: Cluster, damaged_copy: Path, tmp_path: Path) -> None:
     archive = Path(os.environ["KAFKALOG_TEST_PACK"])  # one that is there already, or 1
     if not archive.is_file():
         archive = tmp_path / "env.tar.gz"
-        subprocess.run([sys.executable, "-m", "spark_jobs.pack", str(archive)], check=True, cwd=REPOSITORY)
-    # Only the driver finds the checkout and its Python; executors have the archive.
-    environment = {name: value for name, value in cluster.environment.items() if name != "PYSPARK_PYTHON"}
-    there = Cluster(cluster.url, environment | {"PYSPARK_DRIVER_PYTHON": sys.executable}, cluster.logs)
-    process = there.submit(
-        "--archives",
-        f"{archive}#environment",
-        str(REPOSITORY / "spark_jobs" / "jobs" / "verify.py"),
+        subprocess.run([*_KAFKALOG, "scan", "--pack", str(archive)], check=True, cwd=REPOSITORY)
+    settings = ("spark.ui.enabled=false", "spark.driver.host=127.0.0.1", "spark.executor.memory=512m")
+    words = [
+        "scan",
+        "verify",
         str(damaged_copy),
-        conf={
-            "spark.pyspark.python": "./environment/bin/python",
-            "spark.pyspark.driver.python": sys.executable,
-            "spark.executorEnv.PYTHONPATH": "",
-        },
-    )
-    code, out, err = _finished(process)
-    assert code == 1 and out, err[-3000:]  # noqa: PT018
-    assert _got(out) == _expected(damaged_copy)
+        "--format",
+        "jsonl",
+        "--master",
+        cluster.url,
+        "--archive",
+        str(archive),
+    ]
+    command = [*_KAFKALOG, *words, *(f"--conf={each}" for each in settings)]
+    environment = {name: value for name, value in cluster.environment.items() if name != "PYSPARK_PYTHON"}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, cwd=REPOSITORY, timeout=500)
+    assert done.returncode == 1, done.stderr[-3000:]
+    assert _got(done.stdout) == _expected(damaged_copy)

@@ -154,3 +154,13 @@ def test_an_entry_for_spark_submit_is_the_command(
     lines = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
     assert lines[-1]["type"] == "summary"
     assert lines[-1]["exit_code"] == ended.value.code
+
+
+def test_a_partition_in_two_log_directories_of_a_broker(printed: Callable[..., Printed], tmp_path: Path) -> None:
+    places = [tmp_path / name for name in ("d1", "d2")]
+    for number, place in enumerate(places):
+        write_segment(place / "t-0", 0, batches(2 + number))
+        (place / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=abcdefghijklmnopqrstuw\n")
+    expected = printed("verify", *places, "--format", "jsonl")
+    assert "Duplicate log directories for t-0 are found" in expected[1]
+    assert printed("scan", "verify", *places, "--format", "jsonl") == expected

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Annotated, Any
+
+import typer
 
 from kafkalog_cli.command_table import SCANS
 from kafkalog_cli.commands.scan.on_spark import load_scan
@@ -17,6 +19,7 @@ EXAMPLES = (
     ("kafkalog scan recompress --estimate /var/kafka --codec zstd", "what that would save, measured by all cores"),
     ("kafkalog scan verify s3://bucket/node-1", "a copy in an object store, read by ranges"),
     ("kafkalog scan verify /mnt/store --master spark://head:7077", "on a cluster that sees the same files"),
+    ("kafkalog scan --pack env.tar.gz", "what its executors need, for --archive env.tar.gz"),
 )
 
 
@@ -47,7 +50,29 @@ class ScanGroup(LazyGroup):
 COMMAND_CLASS = ScanGroup
 
 
-def scan() -> None:
+def _pack(target: str | None) -> None:
+    if target is None:
+        return
+    from spark_jobs.submit import pack_environment
+
+    size_bytes = pack_environment(target)
+    typer.echo(f"{target}: {size_bytes / 1e6:.0f} MB")
+    raise typer.Exit
+
+
+def scan(
+    pack: Annotated[
+        str | None,
+        typer.Option(
+            "--pack",
+            metavar="FILE",
+            help="Make the environment of a cluster's executors, for --archive FILE: this version, its kernel, and "
+            "what they need. Runs pip.",
+            is_eager=True,
+            callback=_pack,
+        ),
+    ] = None,
+) -> None:
     """Run a command as a Spark job, with the same results.
 
     Paths may be addresses, such as s3://bucket/node-1. Needs Java 17 and pip install 'kafkalog[spark]'. A start takes

@@ -1,0 +1,77 @@
+"""What the executors of a cluster run, compared with this process before the first job.
+
+The function that looks travels by value: an executor that lacks this package can say so.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any
+
+from format.errors import ClusterFailed
+from format.kernel.compiled import KERNEL_IS_COMPILED
+from format.version import VERSION
+from spark_jobs.session import one_line_reason, parallelism_of
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+_REMEDY = "give executors this environment with --archive FILE, which kafkalog scan --pack FILE makes"
+_MOST_TASKS = 32
+
+
+class WrongExecutor(ClusterFailed):
+    """An executor cannot run what this process asks of it."""
+
+
+def check_executors(session: SparkSession) -> None:
+    """Raise WrongExecutor where executors lack packages or have another version; warn once of a missing kernel."""
+    from pyspark import cloudpickle
+
+    cloudpickle.register_pickle_by_value(sys.modules[__name__])
+    count = min(2 * parallelism_of(session), _MOST_TASKS)
+    try:
+        rows = session.range(0, count, 1, count).mapInArrow(_seen, "seen STRING").distinct().collect()
+    except Exception as error:
+        raise WrongExecutor(f"the executors cannot run Python as here: {one_line_reason(error)}; {_REMEDY}") from error
+    finally:
+        cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
+    check_seen([json.loads(row[0]) for row in rows])
+
+
+def check_seen(executors: list[dict[str, Any]]) -> None:
+    """The same for what was seen of them."""
+    for each in executors:
+        if each["missing"]:
+            raise WrongExecutor(f"the executor on {each['host']} lacks {', '.join(each['missing'])}: {_REMEDY}")
+        if each["version"] != VERSION:
+            raise WrongExecutor(
+                f"the executor on {each['host']} has kafkalog {each['version']}, and this is {VERSION}: {_REMEDY}"
+            )
+    plain = sorted({each["host"] for each in executors if not each["has_kernel"]})
+    if plain and KERNEL_IS_COMPILED:
+        sys.stderr.write(
+            f"kafkalog: executors without the compiled kernel, some ten times slower: {', '.join(plain)}; {_REMEDY}\n"
+        )
+
+
+def _seen(batches: Iterator[Any]) -> Iterator[Any]:
+    """What this executor has, as one row; uses nothing but what it imports itself."""
+    import importlib.util
+    import json
+    import socket
+
+    import pyarrow as pa
+
+    for _ in batches:
+        pass
+    missing = [name for name in ("numpy", "format", "spark_jobs") if importlib.util.find_spec(name) is None]
+    seen: dict[str, Any] = {"host": socket.gethostname(), "missing": missing}
+    if not missing:
+        from format.kernel.compiled import KERNEL_IS_COMPILED
+        from format.version import VERSION
+
+        seen |= {"version": VERSION, "has_kernel": KERNEL_IS_COMPILED}
+    yield pa.RecordBatch.from_pydict({"seen": [json.dumps(seen)]})
