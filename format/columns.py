@@ -790,6 +790,131 @@ CLEANER = RowSchema(
     ),
 )
 
+REPORT_PARTITION = RowSchema(
+    "report_partition",
+    (
+        *PARTITION.columns,
+        Column("node_id", "int", "node id from meta.properties, null for none"),
+        Column("record_count", "int", "records in the live segments"),
+        Column("state", "string", "fatal, error or warning: the gravest finding; marked: of a directory that a broker will delete or replace; empty; else sound"),
+        Column("finding_count", "int", "findings about it, of all severities"),
+    ),
+)
+TOPIC_USAGE = RowSchema(
+    "topic_usage",
+    (
+        _TOPIC,
+        Column("partition_count", "int", "partitions here; replicas on several nodes count once"),
+        Column("replica_count", "int", "partition directories"),
+        Column("size_bytes", "int", "bytes of all files in these directories"),
+        Column("log_size_bytes", "int", "bytes of the .log files of their segments"),
+        Column("record_count", "int", "records in their live segments"),
+        Column("batch_count", "int", "record batches, and outermost messages of v0 and v1"),
+        Column("mean_batch_bytes", "int", "bytes of batches, by their number"),
+        Column("codecs", "string", "the codecs in use, with the bytes of each"),
+        Column("first_timestamp", "timestamp", "base timestamp of the first batch"),
+        Column("max_timestamp", "timestamp", "largest timestamp"),
+        Column("age_ms", "int", "how far the largest timestamp lies back, negative in the future"),
+        Column("largest_partition", "int", "the partition with most records"),
+        Column("skew", "any", "its records by the mean of all partitions here: 1 is even; null for a single one"),
+        Column("finding_count", "int", "findings about it, of all severities"),
+        Column("next_deletable_at", "timestamp", "when retention takes the next segment by its time; null for none"),
+        Column("deletable_bytes", "int", "bytes that the broker's next check deletes"),
+    ),
+)
+FINDING_SUMMARY = RowSchema(
+    "finding_summary",
+    (
+        Column("severity", "string", "info, warning, error or fatal"),
+        Column("code", "string", "stable code, see the table of finding codes"),
+        Column("count", "int", "how often"),
+        Column("partition_count", "int", "in how many partition directories"),
+        Column("meaning", "string", "what it means"),
+        Column("broker", "string", "what a broker does on meeting it"),
+        Column("next_step", "string", "what to do about it"),
+    ),
+)
+TIMELINE_EVENT = RowSchema(
+    "timeline_event",
+    (
+        Column("timestamp", "timestamp", "when; of damage, the timestamp of the batch at or before it"),
+        Column("kind", "string", "damage, transaction, leader_epoch, metadata or segment"),
+        _TOPIC,
+        _PARTITION,
+        Column("offset", "int", "offset of the first record, null for none"),
+        Column("detail", "string", "what happened, in words"),
+        Column("severity", "string", "info, warning, error or fatal"),
+        _PATH,
+    ),
+)
+BYTES_BY_TIME = RowSchema(
+    "bytes_by_time",
+    (
+        _TOPIC,
+        Column("timestamp", "timestamp", "begin of the span"),
+        Column("duration_ms", "int", "length of the span"),
+        Column("size_bytes", "int", "bytes of the batches whose largest timestamp lies in it"),
+        Column("record_count", "int", "their records"),
+    ),
+)
+BYTES_BY_OFFSET = RowSchema(
+    "bytes_by_offset",
+    (
+        Column("path", "string", "the partition's directory"),
+        _TOPIC,
+        _PARTITION,
+        Column("first_offset", "int", "first offset of the range"),
+        Column("last_offset", "int", "last offset of the range"),
+        Column("size_bytes", "int", "bytes of the batches that begin in it"),
+    ),
+)
+DAMAGED_PLACE = RowSchema(
+    "damaged_place",
+    (
+        Column("path", "string", "the partition's directory"),
+        _TOPIC,
+        _PARTITION,
+        Column("code", "string", "the finding's code"),
+        Column("severity", "string", "warning, error or fatal"),
+        Column("first_offset", "int", "the finding's offset, or that of the batch at or before it"),
+        Column("last_offset", "int", "the last offset that is lost, else the same"),
+        Column("timestamp", "timestamp", "the timestamp of the batch at or before it"),
+    ),
+)
+BATCH_SIZES = RowSchema(
+    "batch_sizes",
+    (
+        Column("codec", "string", "none, gzip, snappy, lz4 or zstd"),
+        Column("least_bytes", "int", "the least size of the class; the next class begins at twice as much"),
+        Column("batch_count", "int", "batches"),
+        Column("size_bytes", "int", "their bytes"),
+        Column("record_count", "int", "their records"),
+    ),
+)
+TRANSACTION_TOTAL = RowSchema(
+    "transaction_total",
+    (
+        _TOPIC,
+        _PARTITION,
+        Column("open_count", "int", "open transactions"),
+        Column("hanging_count", "int", "those among them that no coordinator will end"),
+        Column("committed_count", "int", "transactions that committed"),
+        Column("aborted_count", "int", "transactions that aborted"),
+        Column("last_stable_offset", "int", "where consumers that read committed data stop"),
+        Column("log_end_offset", "int", "the offset after the last batch"),
+    ),
+)
+FILE_BYTES = RowSchema(
+    "file_bytes",
+    (
+        _PATH,
+        Column("position", "int", "first byte"),
+        Column("hex", "string", "the bytes in hexadecimal"),
+        Column("text", "string", "the same as ASCII, with a dot for each other byte"),
+        Column("code", "string", "the finding's code"),
+    ),
+)
+
 SCHEMAS = (
     LOG_DIR,
     PARTITION,
@@ -833,4 +958,14 @@ SCHEMAS = (
     GROUP_OFFSET,
     GROUP_COMMIT,
     DISK_USAGE,
+    REPORT_PARTITION,
+    TOPIC_USAGE,
+    FINDING_SUMMARY,
+    TIMELINE_EVENT,
+    BYTES_BY_TIME,
+    BYTES_BY_OFFSET,
+    DAMAGED_PLACE,
+    BATCH_SIZES,
+    TRANSACTION_TOTAL,
+    FILE_BYTES,
 )

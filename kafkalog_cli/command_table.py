@@ -98,6 +98,12 @@ COMMANDS = (
         is_scan=True,
     ),
     CommandEntry(
+        "report",
+        "kafkalog_cli.commands.report",
+        "One page of what all checks and answers say, to read and to pass on.",
+        "Check",
+    ),
+    CommandEntry(
         "recompress",
         "kafkalog_cli.commands.recompress",
         "Write the same records with another codec, in a new directory; or estimate what that saves.",

@@ -109,6 +109,10 @@ class Run:
     def finding(self, finding: Finding) -> None:
         """Write one finding as a row, count it, and add its conditions."""
         self.write(FINDING, (finding_row(finding),))
+        self.judge(finding)
+
+    def judge(self, finding: Finding) -> None:
+        """Count a finding and add its conditions, without a row for it."""
         summary = self.summary
         summary.findings[finding.severity.label] = summary.findings.get(finding.severity.label, 0) + 1
         summary.conditions |= conditions_of(finding, self._fail_on)

@@ -49,7 +49,7 @@ FOLDERS = frozenset(
         "format/rewriting/publishing",
         "format/scan/following",
         "kafkalog",
-        *("kafkalog_cli", *(f"kafkalog_cli/{room}" for room in ("commands", "options", "render", "screens"))),
+        *("kafkalog_cli", *(f"kafkalog_cli/{room}" for room in ("commands", "options", "page", "render", "screens"))),
         *("format/log/after_damage", "format/io/stores", "format/state/tiered", "format/scan/processes"),
         *("spark_jobs", *(f"spark_jobs/{room}" for room in ("jobs", "views", "work"))),
     }

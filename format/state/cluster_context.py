@@ -53,15 +53,18 @@ class ClusterContext:
 
     def node_id_of(self, partition: Partition) -> int | None:
         """The node that a partition's directory belongs to, from meta.properties."""
-        return self._node_of(partition)[0]
+        return self._node_at(directory_around(partition.path))[0]
+
+    def node_id_at(self, log_dir: Path) -> int | None:
+        """The node that a log directory belongs to, from meta.properties."""
+        return self._node_at(log_dir)[0]
 
     def is_of_another_cluster(self, partition: Partition) -> bool:
         """Whether a partition lies on a node of another cluster than that of the metadata log."""
-        cluster_id = self._node_of(partition)[1]
+        cluster_id = self._node_at(directory_around(partition.path))[1]
         return cluster_id is not None and self.cluster_id is not None and cluster_id != self.cluster_id
 
-    def _node_of(self, partition: Partition) -> tuple[int | None, str | None]:
-        log_dir = directory_around(partition.path)
+    def _node_at(self, log_dir: Path) -> tuple[int | None, str | None]:
         if log_dir not in self._nodes:
             try:
                 found = meta_properties.read(log_dir / layout.META_PROPERTIES, self.terms.limits)

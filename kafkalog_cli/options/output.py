@@ -78,6 +78,25 @@ class DocumentOutput:
         return _names(self.columns)
 
 
+@value_class
+class SummaryOutput:
+    """Nothing but the summary on standard error, for commands whose result is a document of its own."""
+
+    quiet: bool = False
+
+    @property
+    def format_name(self) -> str:
+        return "text"
+
+    @property
+    def output_file(self) -> None:
+        return None
+
+    @property
+    def chosen_columns(self) -> None:
+        return None
+
+
 def _names(columns: str | None) -> tuple[str, ...] | None:
     """The names in a list with commas."""
     return None if columns is None else tuple(columns.split(","))

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import numpy as np
 
@@ -30,8 +31,8 @@ from format.state.topic_configs import TopicConfigs
 from format.value_class import value_class
 from format.verbs.compaction.cleanable import Cleanable, CleanerLimits, CleanerLog, CleanerSegment, cleanable
 from format.verbs.compaction.cleaning import Cleaned, CleanedSegment, CleaningTerms, clean
-from format.verbs.compaction.producers import known_producers
-from format.verbs.retention.segment_times import log_bytes, read_segment_times
+from format.verbs.compaction.producers import KnownProducers, known_producers
+from format.verbs.retention.segment_times import log_bytes, modified_ms, read_segment_times
 from format.wording import counted
 
 _MAP_ENTRY_BYTES = 24
@@ -45,12 +46,19 @@ Row = tuple[object, ...]
 
 @value_class
 class CompactionTerms:
-    """The time to judge at, whether other logs than compacted ones are shown, and whether kept offsets are returned."""
+    """The time to judge at, whether other logs than compacted ones are shown, and whether kept offsets are returned.
+
+    ``reads_records`` False leaves out what a run would keep, for which the records of the dirty part are read. Then no
+    more is needed of producers than where the log ends and where the first open transaction begins: ``known`` are
+    those of partition directories that the caller has read.
+    """
 
     now_ms: int
     limits: Limits = DEFAULT_LIMITS
     every_log: bool = False
     with_offsets: bool = False
+    reads_records: bool = True
+    known: Mapping[Path, KnownProducers] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -139,7 +147,9 @@ class CompactionScan(WholeUnits[CompactionUnit | Finding, LogCompaction | Findin
     def _judged(self, unit: CompactionUnit, found: list[Finding]) -> LogCompaction:
         terms, partition, configs, offsets = self.terms, unit.partition, unit.configs, unit.offsets
         expiration = _number(configs.of_broker("producer.id.expiration.ms").value, 86_400_000)
-        producers = known_producers(partition, terms.now_ms, int(expiration), terms.limits)
+        producers = None if terms.reads_records else terms.known.get(partition.path)
+        if producers is None:
+            producers = known_producers(partition, terms.now_ms, int(expiration), terms.limits)
         end = producers.log_end_offset
         high_watermark = end if unit.is_only_replica else offsets.high_watermark
         stable = min(each for each in (producers.first_open_offset, high_watermark, end) if each is not None)
@@ -154,7 +164,7 @@ class CompactionScan(WholeUnits[CompactionUnit | Finding, LogCompaction | Findin
         segments = [self._segment(partition, each, found) for each in partition.segments]
         range_ = cleanable(segments, log, limits, terms.now_ms)
         cleaned = None
-        if range_.dirty_bytes:
+        if range_.dirty_bytes and terms.reads_records:
             cleaning = self._cleaning_terms(configs, range_, partition, producers.last_records)
             aborted = _aborted(partition, range_.first_uncleanable_offset, terms.limits, found)
             cleaned = clean(_to_clean(partition, range_), replace(cleaning, aborted=aborted))
@@ -312,10 +322,7 @@ def _first_timestamp(segment: Segment, limits: Limits) -> int | None:
 
 
 def _modified_ms(segment: Segment) -> int:
-    try:
-        return 0 if segment.log is None else segment.log.lstat().st_mtime_ns // 1_000_000
-    except OSError:
-        return 0
+    return 0 if segment.log is None else modified_ms(segment.log)
 
 
 def _number(text: str, otherwise: float) -> float:

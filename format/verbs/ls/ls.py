@@ -136,8 +136,8 @@ def _log_dir(found: LogDir, with_segments: bool, terms: ListTerms) -> Iterator[L
     # Checkpoints are read before the logs: a running broker only moves the ends of the logs past them.
     checkpoints = found.checkpoints(terms.limits)
     yield from checkpoints.findings
-    sizes = {each: _sizes(found, each) for each in found.partitions}
-    yield (yield from _log_dir_listing(found, checkpoints, sizes.values(), terms.limits))
+    sizes = {each: sizes_of(found, each) for each in found.partitions}
+    yield (yield from log_dir_listing(found, checkpoints, sizes.values(), terms.limits))
 
     partitions = found.partitions
     if terms.sort in _CHEAP_SORT_KEYS:
@@ -180,7 +180,7 @@ def _listed(
         yield known_by(terms.context, item) if isinstance(item, ListedPartition) else item
 
 
-def _sizes(log_dir: LogDir, path: Path) -> DirectorySizes:
+def sizes_of(log_dir: LogDir, path: Path) -> DirectorySizes:
     """The sizes of a partition; none if it cannot be listed, which is reported later in its place."""
     try:
         return log_dir.partition(path).sizes
@@ -211,9 +211,10 @@ def _sorted(items: Sequence[_Item], key: Callable[[_Item], int | None] | None, r
     return ordered[::-1] if reverse else ordered
 
 
-def _log_dir_listing(
+def log_dir_listing(
     found: LogDir, checkpoints: Checkpoints, sizes: Iterable[DirectorySizes], limits: Limits
 ) -> Generator[Finding, None, LogDirListing]:
+    """List a log directory itself, with the sizes of its partitions: yields findings, returns the listing."""
     location = Location(str(found.path))
     notes: list[str] = []
     cluster_id = node_id = directory_id = None

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from format.errors import InputError
 from format.findings import Finding
@@ -26,7 +27,7 @@ from format.state.topic_configs import TopicConfigs
 from format.timestamps import iso_time
 from format.value_class import value_class
 from format.verbs.retention.policy import LogFacts, SegmentFacts, Verdict, judge
-from format.verbs.retention.segment_times import SegmentTimes, log_bytes, read_segment_times
+from format.verbs.retention.segment_times import SegmentTimes, log_bytes, modified_ms, read_segment_times
 
 _SNAPSHOTS = "snapshots"
 #: The configs that decide, whose sources are shown.
@@ -37,11 +38,15 @@ _COST = Cost(batch_s=0.0, byte_s=0.005e-9, compressed_byte_s=0.005e-9)
 
 @value_class
 class RetentionTerms:
-    """The time to judge at, and whether the records that hold segments are looked up."""
+    """The time to judge at, and whether the records that hold segments are looked up.
+
+    ``header_times`` are the largest timestamp and the end offset of last logs whose headers the caller has read.
+    """
 
     now_ms: int
     limits: Limits = DEFAULT_LIMITS
     with_offsets: bool = True
+    header_times: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(slots=True)
@@ -172,6 +177,9 @@ class RetentionScan(WholeUnits[RetentionUnit | Finding, LogRetention | Finding])
         if log is None:
             return SegmentTimes(-1, 0), []
         terms = self.terms
+        known = terms.header_times.get(log.path)
+        if known is not None and log.is_last_segment and not terms.with_offsets:
+            return SegmentTimes(known[0], modified_ms(log.path), None, known[1]), []
         return read_segment_times(log, terms.limits, by_headers=log.is_last_segment, with_offset=terms.with_offsets)
 
 

@@ -7,6 +7,7 @@ segment is closed; the file's modification time where no record has a timestamp.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
@@ -115,6 +116,14 @@ def read_segment_times(
 def log_bytes(segment: Segment) -> int:
     """The size of a segment's log; 0 where there is none or it is unknown."""
     return 0 if segment.log is None else size_of(segment.log)
+
+
+def modified_ms(path: Path) -> int:
+    """When a log was modified; 0 where that is unknown."""
+    try:
+        return path.lstat().st_mtime_ns // 1_000_000
+    except OSError:
+        return 0
 
 
 def _index_timestamp(log: LogUnit) -> int | None:

@@ -58,6 +58,7 @@ def verify_log_file(
     parts = terms.parts(log)
     try:
         for walked in parts:
+            terms.watch(log, walked)
             terms.coverage.batches += len(walked.table)
             yield from walked.header_findings
             if not walked.table.crc_valid.all():

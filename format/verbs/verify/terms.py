@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from format.limits import DEFAULT_LIMITS, Limits
@@ -39,6 +40,14 @@ class Coverage:
         self.bytes += other.bytes
 
 
+#: Is shown each chunk of a log before it is checked.
+Watch = Callable[[LogUnit, WalkedChunk], None]
+
+
+def watch_nothing(log: LogUnit, walked: WalkedChunk) -> None:
+    """Nobody looks on."""
+
+
 @dataclass(slots=True)
 class Verification:
     """The terms of one run: how deep, under which limits, and what was covered so far."""
@@ -51,6 +60,7 @@ class Verification:
     compacted_topics: frozenset[str] = frozenset()  # by their configs in the metadata log
     jobs: int = 1  # processes that share the work
     advance: Advance = no_progress  # takes the bytes of the logs as they are done
+    watch: Watch = watch_nothing  # for callers that add up what verify reads anyway
 
     @property
     def walk(self) -> LogWalk:

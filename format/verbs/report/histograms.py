@@ -1,0 +1,126 @@
+"""Sums of batches by time, by offset and by size, in bounded memory."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format import layout
+from format.log.batch_table import BatchTable, Int64Column
+
+_SECOND_MS = 1_000
+#: So many pairs of topic and time are kept before times are joined to longer ones.
+_MOST_TIMES = 24_000
+_MOST_RELATIVE = layout.MAX_RELATIVE_OFFSET
+#: Ranges of offsets that the bytes of one partition are added up in.
+OFFSET_RANGES = 128
+#: Sizes of batches are added up by powers of two.
+SIZE_CLASSES = 40
+
+
+@dataclass(slots=True)
+class BytesByTime:
+    """Bytes and records by topic and time of the batches' largest timestamp.
+
+    Times that occur are kept, not the span between them, so that a few impossible timestamps cost nothing.
+    """
+
+    width_ms: int = _SECOND_MS
+    sums: dict[tuple[int, int], list[int]] = field(default_factory=dict)  # topic number, time -> bytes, records
+    without_time: int = 0  # bytes of batches that have no timestamp
+
+    def add(self, topic: int, table: BatchTable) -> None:
+        """Add the batches of one topic."""
+        times = table.max_timestamp
+        known = times >= 0
+        sizes, counts = table.size_bytes, np.maximum(table.record_count, 0)
+        if not known.all():
+            self.without_time += int(sizes[~known].sum())
+            times, sizes, counts = times[known], sizes[known], counts[known]
+        if not len(times):
+            return
+        numbers, inverse = np.unique(times // self.width_ms, return_inverse=True)
+        all_bytes = np.bincount(inverse, weights=sizes).tolist()
+        all_records = np.bincount(inverse, weights=counts).tolist()
+        for number, size_bytes, records in zip(numbers.tolist(), all_bytes, all_records, strict=True):
+            found = self.sums.setdefault((topic, number), [0, 0])
+            found[0] += int(size_bytes)
+            found[1] += int(records)
+        while len(self.sums) > _MOST_TIMES:
+            self._widen(2)
+
+    def _widen(self, factor: int) -> None:
+        self.width_ms *= factor
+        before, self.sums = self.sums, {}
+        for (topic, number), (size_bytes, records) in before.items():
+            found = self.sums.setdefault((topic, number // factor), [0, 0])
+            found[0] += size_bytes
+            found[1] += records
+
+
+@dataclass(slots=True)
+class BytesByOffset:
+    """The bytes of one log by ranges of offsets; the ranges grow with the log."""
+
+    start: int | None = None
+    width: int = 1
+    sums: NDArray[np.int64] = field(default_factory=lambda: np.zeros(OFFSET_RANGES, np.int64))
+
+    def add(self, table: BatchTable, segment_base_offset: int) -> None:
+        """Add the batches of a segment whose offsets it can hold."""
+        offsets, sizes = table.base_offset, table.size_bytes
+        sound = (offsets >= segment_base_offset) & (offsets <= segment_base_offset + _MOST_RELATIVE)
+        if self.start is not None:
+            sound &= offsets >= self.start
+        if not sound.all():
+            offsets, sizes = offsets[sound], sizes[sound]
+        if not len(offsets):
+            return
+        if self.start is None:
+            self.start = int(offsets.min())
+        relative = offsets - self.start
+        furthest = int(relative.max())
+        while furthest >= self.width * OFFSET_RANGES:
+            self.sums = np.concatenate((self.sums.reshape(-1, 2).sum(axis=1), np.zeros(OFFSET_RANGES // 2, np.int64)))
+            self.width *= 2
+        self.sums += np.bincount(relative // self.width, weights=sizes, minlength=OFFSET_RANGES).astype(np.int64)
+
+    def ranges(self) -> list[tuple[int, int, int]]:
+        """First offset, last offset and bytes of each range up to the last that has any."""
+        if self.start is None:
+            return []
+        last = int(np.flatnonzero(self.sums)[-1]) if self.sums.any() else -1
+        return [
+            (self.start + number * self.width, self.start + (number + 1) * self.width - 1, int(self.sums[number]))
+            for number in range(last + 1)
+        ]
+
+
+@dataclass(slots=True)
+class BatchSizes:
+    """The number, bytes and records of batches by codec and power of two of their size."""
+
+    sums: NDArray[np.int64] = field(
+        default_factory=lambda: np.zeros((3, len(layout.CODEC_BITS_NAMES) * SIZE_CLASSES), np.int64)
+    )
+
+    def add(self, table: BatchTable) -> None:
+        """Add batches."""
+        sizes: Int64Column = table.size_bytes
+        powers = np.clip(np.frexp(sizes.astype(np.float64))[1] - 1, 0, SIZE_CLASSES - 1)
+        cells = table.codec * SIZE_CLASSES + powers
+        length = self.sums.shape[1]
+        self.sums[0] += np.bincount(cells, minlength=length)
+        self.sums[1] += np.bincount(cells, weights=sizes, minlength=length).astype(np.int64)
+        self.sums[2] += np.bincount(cells, weights=np.maximum(table.record_count, 0), minlength=length).astype(np.int64)
+
+    def rows(self) -> list[tuple[str, int, int, int, int]]:
+        """Codec, least size, batches, bytes and records of each class that has any."""
+        found = []
+        for cell in np.flatnonzero(self.sums[0]).tolist():
+            codec, power = divmod(cell, SIZE_CLASSES)
+            counts = self.sums[:, cell].tolist()
+            found.append((layout.CODEC_BITS_NAMES[codec], 1 << power, *counts))
+        return found

@@ -1,0 +1,71 @@
+"""The findings of a run: all of them counted, the gravest ones kept."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from format.findings import FINDING_CODES, Finding, Severity
+from format.node.partition import parse_partition_dir
+from format.rows.record_rows import Row
+from format.verbs.report.terms import MOST_ROWS
+
+#: So many places are listed for one code; with more severe codes there may be no room for as many.
+_MOST_OF_CODE = 500
+_MOST_DIRECTORIES = 100_000
+
+
+@dataclass(slots=True)
+class KeptFindings:
+    """Counts by code and severity, and the findings that are shown, the gravest first."""
+
+    counts: dict[tuple[Severity, str], int] = field(default_factory=dict)
+    kept: dict[tuple[Severity, str], list[Finding]] = field(default_factory=dict)
+    places: dict[tuple[Severity, str], set[str]] = field(default_factory=dict)
+    lost_offsets: int = 0
+
+    def add(self, found: Finding) -> None:
+        """Count a finding; keep it if there are not too many of its code yet."""
+        key = found.severity, found.code
+        self.counts[key] = self.counts.get(key, 0) + 1
+        kept = self.kept.setdefault(key, [])
+        if len(kept) < _MOST_OF_CODE:
+            kept.append(found)
+        places = self.places.setdefault(key, set())
+        path = found.location.path
+        folder, _, name = path.rpartition("/")
+        if len(places) < _MOST_DIRECTORIES:
+            places.add(folder if parse_partition_dir(name) is None else path)
+        if found.lost_offsets is not None:
+            self.lost_offsets += found.lost_offsets[1] - found.lost_offsets[0] + 1
+
+    @property
+    def total(self) -> int:
+        return sum(self.counts.values())
+
+    def severities(self) -> dict[str, int]:
+        """The number of findings of each severity, the gravest first."""
+        found = {severity.label: 0 for severity in sorted(Severity, reverse=True)}
+        for (severity, _), count in self.counts.items():
+            found[severity.label] += count
+        return found
+
+    def shown(self) -> Iterator[Finding]:
+        """The findings that a report lists, the gravest first, no more than there is room for."""
+        left = MOST_ROWS
+        for key in self._order():
+            yield from self.kept[key][:left]
+            left -= min(left, len(self.kept[key]))
+
+    def summary_rows(self) -> Iterator[Row]:
+        """Rows of columns.FINDING_SUMMARY: each code once, the gravest first."""
+        for severity, code in self._order():
+            entry = FINDING_CODES[code]
+            key = severity, code
+            yield (
+                severity.label, code, self.counts[key], len(self.places[key]), entry.meaning, entry.broker,
+                entry.next_step,
+            )  # fmt: skip
+
+    def _order(self) -> list[tuple[Severity, str]]:
+        return sorted(self.counts, key=lambda key: (-key[0], key[1]))

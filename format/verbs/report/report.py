@@ -1,0 +1,280 @@
+"""report: one pass of verify over the logs, from which all tables are filled, and the answers beside them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from pathlib import Path
+from typing import TypeVar
+
+from format.columns import (
+    BATCH_SIZES,
+    BYTES_BY_OFFSET,
+    BYTES_BY_TIME,
+    DAMAGED_PLACE,
+    FILE_BYTES,
+    FINDING,
+    FINDING_SUMMARY,
+    LOG_DIR,
+    REPORT_PARTITION,
+    TIMELINE_EVENT,
+    TOPIC_USAGE,
+)
+from format.errors import InputError, KafkaLogError
+from format.findings import Finding, Severity
+from format.io.source import FileSource
+from format.location import Location
+from format.node.checkpoints import Checkpoints
+from format.node.file_location import location_of_directory
+from format.node.log_dir import Kind, LogDir
+from format.node.partition import Partition
+from format.node.target import Target
+from format.rows.finding_rows import finding_row
+from format.rows.record_rows import Row
+from format.state.cluster_context import ContextTerms, read_context
+from format.verbs.ls.ls import LogDirListing, log_dir_listing, sizes_of
+from format.verbs.ls.partition_listing import PartitionListing, list_partition
+from format.verbs.report.answers import (
+    Asked,
+    answer_boot,
+    answer_compaction,
+    answer_groups,
+    answer_metadata,
+    answer_replicas,
+    answer_retention,
+    answer_transactions,
+)
+from format.verbs.report.kept_findings import KeptFindings
+from format.verbs.report.survey import Survey, SurveyedPartition
+from format.verbs.report.terms import MOST_PARTITIONS, Report, ReportTerms
+from format.verbs.report.timeline import Timeline
+from format.verbs.report.topics import TopicTotals
+from format.verbs.txns.txns import Transactions
+from format.verbs.verify.terms import Coverage, Verification
+from format.verbs.verify.verify import verify, verify_nodes
+from format.wording import counted
+
+_SHOWN_BYTES = 64
+_MOST_SHOWN_PLACES = 200
+_Listing = TypeVar("_Listing")
+
+
+@dataclass(slots=True)
+class ReportRun:
+    """One report while it is made: ``findings`` passes on what verify found, ``finish`` returns the report."""
+
+    targets: Sequence[Target]
+    terms: ReportTerms
+    coverage: Coverage = field(default_factory=Coverage)
+    kept: KeptFindings = field(default_factory=KeptFindings)
+    _survey: Survey = field(init=False)
+
+    def __post_init__(self) -> None:
+        """Raises InputError for a path that is no log directory and no partition."""
+        for target in self.targets:
+            if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
+                message = "give a log directory or a partition directory: a report is about whole logs"
+                raise InputError(message, Location(str(target.path)))
+        self._survey = Survey(self.terms.limits, Timeline(), Transactions(tuple(self.targets)))
+
+    def findings(self) -> Iterator[Finding]:
+        """Read everything once, as verify does; its findings."""
+        verification = Verification(
+            limits=self.terms.limits,
+            coverage=self.coverage,
+            jobs=self.terms.jobs,
+            advance=self.terms.advance,
+            watch=self._survey.see,
+        )
+        for target in self.targets:
+            self._survey.begin(partial(_partition_at, target, self.terms))
+            for found in verify(target, verification):
+                self._take(found)
+                yield found
+        self._survey.finish()
+        for found in verify_nodes(self.targets, verification):
+            self._take(found)
+            yield found
+
+    def _take(self, found: Finding) -> None:
+        self.kept.add(found)
+        self._survey.find(found)
+
+    def finish(self) -> Report:
+        """The report, after the findings were consumed."""
+        terms, survey = self.terms, self._survey
+        context = read_context(self.targets, ContextTerms(limits=terms.limits))
+        report = Report(terms.now_ms, [str(target.path) for target in self.targets])
+        asked = Asked(report, self.targets, terms, context, survey)
+        log_dirs = list(self._log_dirs())
+        partitions = list(self._partitions(asked))
+        answer_boot(asked)
+        answer_replicas(asked, lambda: _has_replicas(partitions))
+        answer_transactions(asked)
+        answer_groups(asked)
+        answer_retention(asked)
+        answer_compaction(asked)
+        answer_metadata(asked)
+        report.table(LOG_DIR).extend(each.row() for each in log_dirs)
+        topics = TopicTotals(terms.now_ms)
+        table = report.table(REPORT_PARTITION, MOST_PARTITIONS)
+        for listing, node_id, seen in partitions:
+            topics.add(listing, seen)
+            table.add((*listing.row(), node_id, seen.record_count, _state(listing, seen), seen.finding_count))
+        report.table(TOPIC_USAGE).extend(topics.rows(report))
+        self._add_histograms(report, {str(listing.path): listing for listing, _, _ in partitions})
+        self._add_findings(report)
+        report.counts = {name: getattr(self.coverage, name) for name in self.coverage.__slots__}
+        report.counts["log_dirs"] = len(log_dirs)
+        report.counts["lost_offsets"] = self.kept.lost_offsets
+        report.sentences.insert(0, self._overview(report))
+        return report
+
+    def _overview(self, report: Report) -> str:
+        """What was read, and what was found, in one sentence."""
+        found = [f"{count:,} {label}" for label, count in report.severities.items() if count]
+        coverage = self.coverage
+        words = (
+            f"{counted(coverage.partitions, 'partition')} in {counted(report.counts['log_dirs'], 'log directory')}"
+        ).replace("log directorys", "log directories")
+        return (
+            f"{words}, {counted(coverage.segments, 'segment')}, {counted(coverage.records, 'record')}: "
+            f"{', '.join(found) + ' findings' if found else 'no findings'}."
+        )
+
+    def _log_dirs(self) -> Iterator[LogDirListing]:
+        for target in self.targets:
+            for log_dir in target.log_dirs:
+                yield _listing(log_dir, self.terms)
+
+    def _partitions(self, asked: Asked) -> Iterator[tuple[PartitionListing, int | None, SurveyedPartition]]:
+        """Each partition as ls lists it, with the totals that were taken while it was read."""
+        for target in self.targets:
+            if target.kind is Kind.PARTITION:
+                yield self._partition(target.partition, target.checkpoints_around(self.terms.limits), asked)
+            for log_dir in target.log_dirs:
+                checkpoints = log_dir.checkpoints(self.terms.limits)
+                for path in log_dir.partitions:
+                    try:
+                        yield self._partition(log_dir.partition(path), checkpoints, asked)
+                    except KafkaLogError:
+                        continue  # verify reports it
+
+    def _partition(
+        self, partition: Partition, checkpoints: Checkpoints, asked: Asked
+    ) -> tuple[PartitionListing, int | None, SurveyedPartition]:
+        seen = self._survey.partitions.get(partition.path) or SurveyedPartition(partition.path)
+        totals = seen.totals
+        listing = _returned(
+            list_partition(
+                partition.path,
+                checkpoints,
+                scan=False,
+                segments=False,
+                listed=lambda: partition,
+                limits=self.terms.limits,
+            )
+        ).listing
+        last_base = partition.segments[-1].base_offset if partition.segments else None
+        log_end = None if totals.last_offset is None else totals.last_offset + 1
+        ends = [each for each in (last_base, log_end) if each is not None]
+        listing = replace(
+            listing,
+            first_offset=totals.first_offset,
+            log_end_offset=max(ends, default=None),
+            first_timestamp=totals.first_timestamp,
+            max_timestamp=totals.max_timestamp,
+            batch_count=totals.batch_count,
+            magics=totals.magics_text,
+            codecs=totals.codecs_text,
+        )
+        return listing, asked.context.node_id_of(partition), seen
+
+    def _add_histograms(self, report: Report, listings: dict[str, PartitionListing]) -> None:
+        survey = self._survey
+        names = list(survey.topics)
+        width = survey.by_time.width_ms
+        by_time = report.table(BYTES_BY_TIME, most=len(survey.by_time.sums))
+        for (topic, number), (size_bytes, records) in sorted(survey.by_time.sums.items()):
+            by_time.add((names[topic], number * width, width, size_bytes, records))
+        report.table(BATCH_SIZES).extend(survey.sizes.rows())
+        by_offset = report.table(BYTES_BY_OFFSET, most=20_000)
+        places = report.table(DAMAGED_PLACE)
+        for path, seen in survey.partitions.items():
+            where = location_of_directory(path)
+            if seen.by_offset is not None:
+                by_offset.extend((str(path), where.topic, where.partition, *each) for each in seen.by_offset.ranges())
+            places.extend(
+                (str(path), where.topic, where.partition, each.code, each.severity.label, each.offset,
+                 each.last_offset, each.timestamp)
+                for each in seen.places
+            )  # fmt: skip
+        timeline = report.table(TIMELINE_EVENT, most=10_000)
+        timeline.extend(survey.timeline.rows())
+        timeline.total = survey.timeline.total
+
+    def _add_findings(self, report: Report) -> None:
+        report.severities = self.kept.severities()
+        report.table(FINDING_SUMMARY).extend(self.kept.summary_rows())
+        table = report.table(FINDING)
+        table.extend(finding_row(each) for each in self.kept.shown())
+        table.total = self.kept.total
+        if self.terms.with_bytes:
+            report.table(FILE_BYTES, _MOST_SHOWN_PLACES).extend(_bytes_at(self.kept.shown()))
+
+
+def _partition_at(target: Target, terms: ReportTerms, path: Path) -> tuple[Partition, Checkpoints]:
+    """A partition below a target, as it was listed for verify, and the checkpoints around it."""
+    if target.kind is Kind.PARTITION:
+        return target.partition, target.checkpoints_around(terms.limits)
+    for log_dir in target.log_dirs:
+        if log_dir.path == path.parent:
+            return log_dir.partition(path), log_dir.checkpoints(terms.limits)
+    raise LookupError(path)
+
+
+def _listing(log_dir: LogDir, terms: ReportTerms) -> LogDirListing:
+    checkpoints = log_dir.checkpoints(terms.limits)
+    sizes = [sizes_of(log_dir, each) for each in log_dir.partitions]
+    return _returned(log_dir_listing(log_dir, checkpoints, sizes, terms.limits))
+
+
+def _returned(listing: Generator[Finding, None, _Listing]) -> _Listing:
+    """What a listing returns; verify has reported the findings that it yields."""
+    while True:
+        try:
+            next(listing)
+        except StopIteration as end:
+            returned: _Listing = end.value
+            return returned
+
+
+def _has_replicas(partitions: Sequence[tuple[PartitionListing, int | None, SurveyedPartition]]) -> bool:
+    """Whether a live partition is here more than once."""
+    keys = [(each.topic, each.partition) for each, _, _ in partitions if each.mark is None]
+    return len(set(keys)) < len(keys)
+
+
+def _state(listing: PartitionListing, seen: SurveyedPartition) -> str:
+    if seen.worst is not None and seen.worst >= Severity.WARNING:
+        return seen.worst.label
+    if listing.mark is not None:
+        return "marked"
+    return "sound" if seen.totals.batch_count else "empty"
+
+
+def _bytes_at(findings: Iterator[Finding]) -> Iterator[Row]:
+    """The first bytes of each place that a finding names in a file."""
+    for found in findings:
+        where = found.location
+        if where.position is None or found.severity < Severity.WARNING:
+            continue
+        try:
+            with FileSource(Path(where.path)) as source:
+                length = min(_SHOWN_BYTES, max(source.size_bytes - where.position, 0))
+                content = bytes(source.read_at(where.position, length))
+        except KafkaLogError:
+            continue  # verify reports it
+        text = "".join(chr(each) if 32 <= each < 127 else "." for each in content)
+        yield where.path, where.position, content.hex(), text, found.code

@@ -1,0 +1,248 @@
+"""What a report takes from the batches while verify reads them: totals, histograms, epochs, segments, transactions.
+
+verify shows each table of batches to ``Survey.see`` before it checks it. Partitions come one after the other, so that
+what is large exists for one of them at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+
+from format.findings import Finding, Severity
+from format.layout import CLUSTER_METADATA_TOPIC, TRANSACTION_STATE_TOPIC
+from format.limits import Limits
+from format.log.batch_table import BatchTable
+from format.node.checkpoints import Checkpoints
+from format.node.partition import Partition, parse_partition_dir
+from format.scan.protocol import LogUnit
+from format.state.header_scan import Headers
+from format.state.totals import LogTotals
+from format.verbs.report.histograms import BatchSizes, BytesByOffset, BytesByTime
+from format.verbs.report.timeline import Timeline
+from format.verbs.txns.partition_transactions import ENDED_COLUMNS, PartitionTransactions, take_snapshot
+from format.verbs.txns.txns import Transactions
+from format.verbs.verify.walk import WalkedChunk, sound_batches
+
+#: Undamaged partitions whose bytes are shown by offset: the largest ones.
+_LARGEST = 4
+#: Damaged ones, and places of damage in each.
+_MOST_DAMAGED = 60
+_MOST_PLACES = 200
+_MOST_ENDED = 1_000
+_MOST_EPOCHS = 100
+_FIRST_OFFSET, _LAST_OFFSET = ENDED_COLUMNS.index("first_offset"), ENDED_COLUMNS.index("last_offset")
+_IS_ABORTED = ENDED_COLUMNS.index("is_aborted")
+
+
+@dataclass(slots=True)
+class DamagedPlace:
+    """Where a finding lies on the axis of offsets; ``last_offset`` is that of the last one that is lost."""
+
+    code: str
+    severity: Severity
+    offset: int
+    last_offset: int
+    timestamp: int | None
+
+
+@dataclass(slots=True)
+class SurveyedPartition:
+    """What was seen of one partition."""
+
+    path: Path
+    totals: LogTotals = field(default_factory=LogTotals)
+    record_count: int = 0
+    log_bytes: int = 0
+    by_offset: BytesByOffset | None = field(default_factory=BytesByOffset)
+    places: list[DamagedPlace] = field(default_factory=list)
+    worst: Severity | None = None
+    finding_count: int = 0
+    committed_count: int = 0
+    aborted_count: int = 0
+    last_log: Path | None = None
+    last_log_timestamp: int = -1  # the largest of that log
+    log_end_offset: int = 0
+    first_open_offset: int | None = None
+
+
+@dataclass(slots=True)
+class _Current:
+    """The partition that is read, and the last table that was seen of it."""
+
+    seen: SurveyedPartition
+    partition: Partition
+    transactions: PartitionTransactions | None
+    topic: int
+    log: LogUnit | None = None
+    table: BatchTable = field(default_factory=BatchTable.empty)
+    leader_epoch: int = -1
+    epoch_count: int = 0
+
+
+@dataclass(slots=True)
+class Survey:
+    """What was seen of all partitions; ``transactions`` is filled on the way."""
+
+    limits: Limits
+    timeline: Timeline
+    transactions: Transactions
+    by_time: BytesByTime = field(default_factory=BytesByTime)
+    sizes: BatchSizes = field(default_factory=BatchSizes)
+    partitions: dict[Path, SurveyedPartition] = field(default_factory=dict)
+    topics: dict[str, int] = field(default_factory=dict)  # by name, in the order in which they came
+    _find: Callable[[Path], tuple[Partition, Checkpoints]] | None = None
+    _current: _Current | None = None
+
+    def begin(self, find: Callable[[Path], tuple[Partition, Checkpoints]]) -> None:
+        """Partitions that are seen from now on are looked up by ``find``."""
+        self.finish()
+        self._find = find
+
+    def see(self, log: LogUnit, walked: WalkedChunk) -> None:
+        """Take a chunk of a segment, in log order."""
+        if log.segment is None or self._find is None:
+            return
+        current = self._current
+        if current is None or current.seen.path != log.path.parent:
+            current = self._next_partition(log, *self._find(log.path.parent))
+        is_first = current.log is not log
+        table = walked.table
+        current.log, current.table = log, table
+        if not len(table):
+            return
+        seen = current.seen
+        if is_first:
+            seen.last_log, seen.last_log_timestamp = log.path, -1
+        seen.last_log_timestamp = max(seen.last_log_timestamp, int(table.max_timestamp.max()))
+        seen.log_end_offset = table.last_offset_of(len(table) - 1) + 1
+        base_offset = log.location.base_offset or 0
+        seen.totals.add(table, log.location.base_offset)
+        seen.record_count += int(np.maximum(table.record_count, 0).sum())
+        seen.log_bytes += int(table.size_bytes.sum())
+        if seen.by_offset is not None:
+            seen.by_offset.add(table, base_offset)
+        self.by_time.add(current.topic, table)
+        self.sizes.add(table)
+        if is_first and base_offset:
+            self.timeline.segment(log.location, int(table.max_timestamp[0]))
+        sound = sound_batches(table)
+        self._see_epochs(current, sound)
+        if current.transactions is not None:
+            current.transactions.feed(Headers(sound, walked.markers), base_offset, None)
+            _forget_ended(current.transactions, seen)
+
+    def _next_partition(self, log: LogUnit, partition: Partition, checkpoints: Checkpoints) -> _Current:
+        self.finish()
+        seen = self.partitions.setdefault(partition.path, SurveyedPartition(partition.path))
+        topic = self.topics.setdefault(partition.topic or partition.path.name, len(self.topics))
+        transactions = None
+        if partition.mark is None and partition.topic not in (TRANSACTION_STATE_TOPIC, CLUSTER_METADATA_TOPIC):
+            transactions = PartitionTransactions.of_partition(partition, checkpoints)
+            list(take_snapshot(transactions, self.limits))  # verify reports what is wrong with it
+        self._current = _Current(seen, partition, transactions, topic)
+        return self._current
+
+    def _see_epochs(self, current: _Current, table: BatchTable) -> None:
+        epochs = table.leader_epoch
+        rows = np.flatnonzero(epochs > np.maximum.accumulate(np.concatenate(([current.leader_epoch], epochs[:-1]))))
+        for row in rows.tolist():
+            current.leader_epoch = int(epochs[row])
+            current.epoch_count += 1
+            if current.log is not None and current.epoch_count <= _MOST_EPOCHS:
+                place = current.log.location.at(int(table.position[row]), None, int(table.base_offset[row]))
+                self.timeline.leader_epoch(place, int(table.max_timestamp[row]), current.leader_epoch)
+
+    def find(self, found: Finding) -> None:
+        """Take a finding about what was seen last: it counts for its partition, and gets a place there."""
+        path = Path(found.location.path)
+        directory = path.parent if parse_partition_dir(path.name) is None else path
+        current = self._current
+        if current is not None and directory == current.seen.path:
+            offset, timestamp = _place_in(current, found)
+            seen = current.seen
+        else:
+            seen = self.partitions.setdefault(directory, SurveyedPartition(directory))
+            offset, timestamp = found.location.offset, None
+        seen.finding_count += 1
+        seen.worst = found.severity if seen.worst is None else max(seen.worst, found.severity)
+        if found.severity < Severity.WARNING:
+            return
+        self.timeline.damage(found, timestamp)
+        first, last = found.lost_offsets or (offset, offset)
+        if first is not None and last is not None and len(seen.places) < _MOST_PLACES:
+            seen.places.append(DamagedPlace(found.code, found.severity, first, last, timestamp))
+
+    def finish(self) -> None:
+        """The partition that was read is complete: what is not needed of it goes."""
+        current, self._current = self._current, None
+        if current is None:
+            return
+        if current.transactions is not None:
+            current.seen.first_open_offset = current.transactions.state.first_open_offset()
+            current.transactions.last_of_producer = {
+                each: current.transactions.last_of_producer[each]
+                for each in current.transactions.state.open
+                if each in current.transactions.last_of_producer
+            }
+            self.transactions.keep(current.transactions)
+        self._forget_offsets()
+
+    def _forget_offsets(self) -> None:
+        """Keep the bytes by offset of some damaged partitions, and of the largest."""
+        kept = [each for each in self.partitions.values() if each.by_offset is not None]
+        sound = sorted((each for each in kept if not each.places), key=lambda each: -each.log_bytes)
+        damaged = sorted(
+            (each for each in kept if each.places), key=lambda each: (-(each.worst or 0), -len(each.places))
+        )
+        for each in (*sound[_LARGEST:], *damaged[_MOST_DAMAGED:]):
+            each.by_offset = None
+
+    def header_times(self) -> dict[Path, tuple[int, int]]:
+        """The largest timestamp and the end offset of the last log of each partition."""
+        return {
+            each.last_log: (each.last_log_timestamp, each.log_end_offset)
+            for each in self.partitions.values()
+            if each.last_log is not None
+        }
+
+
+def _place_in(current: _Current, found: Finding) -> tuple[int | None, int | None]:
+    """The offset and the timestamp of a finding, from the batch at or before it in the table that was seen last."""
+    where, table = found.location, current.table
+    is_here = current.log is not None and where.path == str(current.log.path)
+    if not is_here or where.position is None or not len(table):
+        return where.offset, None
+    row = int(np.searchsorted(table.position, where.position, side="right")) - 1
+    if row < 0:
+        return where.offset, None
+    timestamp = int(table.max_timestamp[row])
+    offset = int(table.base_offset[row]) if where.offset is None else where.offset
+    return offset, timestamp if timestamp >= 0 else None
+
+
+def _forget_ended(found: PartitionTransactions, seen: SurveyedPartition) -> None:
+    """Count the transactions that ended, and keep the last of them, and those past the high watermark."""
+    if sum(map(len, found.ended)) <= 2 * _MOST_ENDED:
+        return
+    table = np.concatenate(found.ended)
+    high_watermark = found.offsets.high_watermark
+    keeps = np.zeros(len(table), np.bool_)
+    keeps[-_MOST_ENDED:] = True
+    if high_watermark is not None:
+        keeps |= (table[:, _LAST_OFFSET] >= high_watermark) & (table[:, _FIRST_OFFSET] >= 0)
+    gone = table[~keeps]
+    aborted = int((gone[:, _IS_ABORTED] == 1).sum())
+    seen.aborted_count += aborted
+    seen.committed_count += len(gone) - aborted
+    found.ended = [table[keeps]]
+
+
+def ended_counts(found: PartitionTransactions, seen: SurveyedPartition) -> tuple[int, int]:
+    """How many transactions committed and aborted, those that were forgotten among them."""
+    aborted = sum(int((table[:, _IS_ABORTED] == 1).sum()) for table in found.ended)
+    committed = sum(map(len, found.ended)) - aborted
+    return seen.committed_count + committed, seen.aborted_count + aborted

@@ -1,0 +1,398 @@
+"""The charts of the page, as specifications over values of ``chart_data``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from format.timestamps import iso_time
+from kafkalog_cli.page.chart_data import OTHERS, Span, Values, largest, shown, span_of, stacked, stacked_times
+from kafkalog_cli.page.svg import FONT, chart, vega_chart
+from kafkalog_cli.render.table import human_size
+
+Rows = list[dict[str, Any]]
+
+_WIDTH = 940
+_BYTES = "format(datum.value, '.3~s') + 'B'"
+_SERIES = [f"var(--s{number})" for number in range(8)]
+SEVERITIES = ("warning", "error", "fatal")
+_SEVERITY_COLOURS = [f"var(--{name})" for name in SEVERITIES]
+CODECS = ("none", "gzip", "snappy", "lz4", "zstd", "unknown-5", "unknown-6", "unknown-7")
+#: States of partitions as the map colours them.
+STATES = ("sound", "empty", "marked", "warning", "error", "fatal")
+_MOST_BARS = 20
+_SKEW_TITLE = "records of a partition by the mean of its topic: 1 is even"
+_MOST_LOGS = 12
+_KINDS = ("damage", "transaction", "leader_epoch", "metadata", "segment")
+
+
+def _colour(domain: Sequence[str], colours: Sequence[str], *, legend: bool = True) -> dict[str, Any]:
+    return {
+        "field": "series",
+        "type": "nominal",
+        "scale": {"domain": list(domain), "range": list(colours[: len(domain)])},
+        "legend": {"title": None, "columns": 8} if legend else None,
+    }
+
+
+def _time_axis(span: Span | None = None) -> dict[str, Any]:
+    scale: dict[str, Any] = {"type": "utc"}
+    if span is not None:
+        scale["domain"] = [span.start, span.end]
+    return {"type": "temporal", "scale": scale, "axis": {"title": "time (UTC)", "grid": False}}
+
+
+def _byte_axis(title: str) -> dict[str, Any]:
+    return {"type": "quantitative", "axis": {"title": title, "labelExpr": _BYTES, "tickCount": 4}}
+
+
+_TIP = {"field": "tip", "type": "nominal"}
+
+
+def bytes_by_time(rows: Rows, places: Rows) -> tuple[Markup | None, str]:
+    """Bytes by time and topic with the damage in place, and what the chart leaves out, in words."""
+    span = span_of(rows)
+    if span is None:
+        return None, ""
+    values, names, outside = stacked_times(rows, span)
+    marks = [
+        {"start": row["timestamp"], "series": row["severity"],
+         "tip": f"{shown(row['code'])} in {shown(row['topic'])}-{row['partition']} at offset {row['first_offset']:,}, "
+                f"{iso_time(row['timestamp'])}"}
+        for row in places if row["timestamp"] is not None and span.holds(row["timestamp"])
+    ]  # fmt: skip
+    spec = {
+        "width": _WIDTH,
+        "height": 190,
+        "resolve": {"scale": {"color": "independent"}},
+        "layer": [
+            {
+                "data": {"values": values},
+                "mark": {"type": "rect"},
+                "encoding": {
+                    "x": {"field": "start", **_time_axis(span)},
+                    "x2": {"field": "end"},
+                    "y": {"field": "low", **_byte_axis("bytes")},
+                    "y2": {"field": "high"},
+                    "color": _colour(names, _SERIES),
+                    "description": _TIP,
+                },
+            },
+            *_damage_rules(marks, "start", _time_axis(span)),
+        ],
+    }
+    words = f"{human_size(outside)} with timestamps outside this range are left out." if outside else ""
+    return chart(spec, "bytes by time and topic"), words
+
+
+def _damage_rules(marks: Values, field: str, axis: dict[str, Any]) -> list[dict[str, Any]]:
+    """Vertical lines at the places of damage, with a head to point at."""
+    if not marks:
+        return []
+    encoding = {
+        "x": {"field": field, **axis},
+        "color": _colour(SEVERITIES, _SEVERITY_COLOURS, legend=False),
+        "description": _TIP,
+    }
+    return [
+        {"data": {"values": marks}, "mark": {"type": "rule", "strokeWidth": 1.5, "opacity": 0.8}, "encoding": encoding},
+        {
+            "data": {"values": marks},
+            "mark": {"type": "point", "shape": "triangle-down", "filled": True, "size": 70, "opacity": 1},
+            "encoding": {**encoding, "y": {"value": 4}},
+        },
+    ]
+
+
+def bytes_by_offset(rows: Rows, places: Rows) -> list[tuple[str, Markup]]:
+    """For damaged partitions, then for large ones, bytes by offset with the damage in place."""
+    paths: dict[str, Rows] = {}
+    damaged: dict[str, Rows] = {}
+    for row in rows:
+        paths.setdefault(row["path"], []).append(row)
+    for row in places:
+        damaged.setdefault(row["path"], []).append(row)
+    order = sorted(paths, key=lambda path: (path not in damaged, -sum(row["size_bytes"] for row in paths[path])))
+    return [(path, _offsets(paths[path], damaged.get(path, []))) for path in order[:_MOST_LOGS]]
+
+
+def _offsets(rows: Rows, places: Rows) -> Markup:
+    values = [
+        {"start": row["first_offset"], "end": row["last_offset"] + 1, "low": 0, "high": row["size_bytes"],
+         "tip": f"offsets {row['first_offset']:,} to {row['last_offset']:,}: {human_size(row['size_bytes'])}"}
+        for row in rows
+    ]  # fmt: skip
+    first, last = rows[0]["first_offset"], rows[-1]["last_offset"] + 1
+    marks = [
+        {"start": row["first_offset"], "end": row["last_offset"] + 1, "series": row["severity"],
+         "tip": f"{shown(row['code'])}: {_offset_words(row)}"}
+        for row in places if first <= row["first_offset"] <= last
+    ]  # fmt: skip
+    axis = {
+        "type": "quantitative",
+        "scale": {"domain": [first, last], "nice": False},
+        "axis": {"title": "offset", "grid": False, "format": ",d"},
+    }
+    spec = {
+        "width": _WIDTH,
+        "height": 80,
+        "resolve": {"scale": {"color": "independent"}},
+        "layer": [
+            {
+                "data": {"values": values},
+                "mark": {"type": "rect", "color": "var(--s0)"},
+                "encoding": {
+                    "x": {"field": "start", **axis},
+                    "x2": {"field": "end"},
+                    "y": {"field": "low", **_byte_axis("bytes")},
+                    "y2": {"field": "high"},
+                    "description": _TIP,
+                },
+            },
+            *_lost_ranges(marks, axis),
+            *_damage_rules(marks, "start", axis),
+        ],
+    }
+    return chart(spec, "bytes by offset")
+
+
+def _lost_ranges(marks: Values, axis: dict[str, Any]) -> list[dict[str, Any]]:
+    """Shaded ranges of lost offsets."""
+    ranges = [mark for mark in marks if mark["end"] > mark["start"] + 1]
+    if not ranges:
+        return []
+    encoding = {
+        "x": {"field": "start", **axis},
+        "x2": {"field": "end"},
+        "color": _colour(SEVERITIES, _SEVERITY_COLOURS, legend=False),
+        "description": _TIP,
+    }
+    return [{"data": {"values": ranges}, "mark": {"type": "rect", "opacity": 0.3}, "encoding": encoding}]
+
+
+def _offset_words(row: dict[str, Any]) -> str:
+    if row["last_offset"] > row["first_offset"]:
+        return f"offsets {row['first_offset']:,} to {row['last_offset']:,} are lost"
+    return f"at offset {row['first_offset']:,}"
+
+
+def batch_sizes(rows: Rows) -> Markup | None:
+    """Bytes by the size of batches and by codec."""
+    if not rows:
+        return None
+    sizes = sorted({row["least_bytes"] for row in rows})
+    names = {size: human_size(size) for size in sizes}
+    cells = [
+        (names[row["least_bytes"]], row["codec"], row["size_bytes"], _size_words(row))
+        for row in sorted(rows, key=lambda row: (row["least_bytes"], CODECS.index(row["codec"])))
+    ]
+    order = [names[size] for size in sizes]
+    spec = {
+        "width": _WIDTH,
+        "height": 150,
+        "data": {"values": stacked(cells)},
+        "mark": {"type": "bar"},
+        "encoding": {
+            "x": {"field": "name", "type": "nominal", "sort": order,
+                  "axis": {"title": "size of a batch, from", "labelAngle": 0}},
+            "y": {"field": "low", **_byte_axis("bytes")},
+            "y2": {"field": "high"},
+            "color": _colour([each for each in CODECS if any(row["codec"] == each for row in rows)], _SERIES),
+            "description": _TIP,
+        },
+    }  # fmt: skip
+    return chart(spec, "bytes by the size of batches and by codec")
+
+
+def _size_words(row: dict[str, Any]) -> str:
+    sizes = f"{row['codec']}, batches of {human_size(row['least_bytes'])} to {human_size(2 * row['least_bytes'])}"
+    return f"{sizes}: {row['batch_count']:,} batches, {human_size(row['size_bytes'])}, {row['record_count']:,} records"
+
+
+def topics(rows: Rows) -> Markup | None:
+    """The largest topics by the codecs of their bytes."""
+    cells = []
+    codecs: set[str] = set()
+    for row in rows[:_MOST_BARS]:
+        for pair in (row["codecs"] or "").split(","):
+            codec, _, size = pair.partition(":")
+            if size:
+                codecs.add(codec)
+                tip = f"{shown(row['topic'])}: {human_size(int(size))} {codec}"
+                cells.append((row["topic"], codec, int(size), tip))
+    return None if not cells else _horizontal(cells, [each for each in CODECS if each in codecs], "bytes of batches")
+
+
+def _horizontal(cells: list[tuple[str, str, int, str]], series: list[str], title: str) -> Markup:
+    """Bars from the left, one for each name, in the given order."""
+    order = list(dict.fromkeys(shown(cell[0]) for cell in cells))
+    axis = _byte_axis(title) if "bytes" in title else {
+        "type": "quantitative", "axis": {"title": title, "format": ",d", "tickCount": 5, "tickMinStep": 1}
+    }  # fmt: skip
+    spec = {
+        "width": _WIDTH - 180,
+        "height": {"step": 17},
+        "data": {"values": stacked(cells)},
+        "mark": {"type": "bar"},
+        "encoding": {
+            "y": {"field": "name", "type": "nominal", "sort": order, "axis": {"title": None, "labelLimit": 220}},
+            "x": {"field": "low", **axis},
+            "x2": {"field": "high"},
+            "color": _colour(series, _SERIES, legend=len(series) > 1),
+            "description": _TIP,
+        },
+    }
+    return chart(spec, title)
+
+
+def lag(rows: Rows) -> Markup | None:
+    """The groups with the largest lag, by topic."""
+    groups: dict[str, int] = {}
+    topics: dict[str, int] = {}
+    cells: dict[tuple[str, str], int] = {}
+    for row in rows:
+        if row["lag"]:
+            groups[row["group"]] = groups.get(row["group"], 0) + row["lag"]
+            topics[row["topic"]] = topics.get(row["topic"], 0) + row["lag"]
+            cells[row["group"], row["topic"]] = cells.get((row["group"], row["topic"]), 0) + row["lag"]
+    if not groups:
+        return None
+    names = largest(topics)
+    order = sorted(groups, key=lambda name: (-groups[name], name))[:_MOST_BARS]
+    found: dict[tuple[str, str], int] = {}
+    for (group, topic), behind in cells.items():
+        key = group, topic if topic in names else OTHERS
+        found[key] = found.get(key, 0) + behind
+    bars = [
+        (group, shown(name), behind, f"{shown(group)} on {shown(name)}: {behind:,} records behind")
+        for group in order
+        for name in names
+        if (behind := found.get((group, name), 0))
+    ]
+    return _horizontal(bars, [shown(name) for name in names], "records behind")
+
+
+def skew(partitions: Rows, topic_rows: Rows) -> Markup | None:
+    """Records of each partition by the mean of its topic, for the most uneven topics."""
+    uneven = sorted((row for row in topic_rows if row["skew"]), key=lambda row: -row["skew"])[:_MOST_BARS]
+    if not uneven:
+        return None
+    means = {row["topic"]: 0.0 for row in uneven}
+    records: dict[str, dict[int, int]] = {name: {} for name in means}
+    for row in partitions:
+        if row["topic"] in means and row["mark"] is None:
+            found = records[row["topic"]]
+            found[row["partition"]] = max(found.get(row["partition"], 0), row["record_count"])
+    values: Values = []
+    for name, found in records.items():
+        mean = sum(found.values()) / max(len(found), 1)
+        for number, count in found.items():
+            times = count / mean if mean else 0
+            tip = f"{shown(name)}-{number}: {count:,} records, {times:.2f} times the mean"
+            values.append({"name": shown(name), "times": times, "tip": tip})
+    spec = {
+        "width": _WIDTH - 180,
+        "height": {"step": 17},
+        "layer": [
+            {
+                "data": {"values": values},
+                "mark": {"type": "tick", "thickness": 2, "color": "var(--s0)"},
+                "encoding": {
+                    "y": {"field": "name", "type": "nominal", "sort": [shown(row["topic"]) for row in uneven],
+                          "axis": {"title": None, "labelLimit": 220}},
+                    "x": {"field": "times", "type": "quantitative", "axis": {"title": _SKEW_TITLE, "tickCount": 8}},
+                    "description": _TIP,
+                },
+            },
+            {"mark": {"type": "rule", "color": "var(--ink)", "strokeDash": [2, 3]}, "encoding": {"x": {"datum": 1}}},
+        ],
+    }  # fmt: skip
+    return chart(spec, "records of each partition by the mean of its topic")
+
+
+def timeline(events: Rows, rows: Rows) -> Markup | None:
+    """What happened when: events by kind and bin of time."""
+    span = span_of(rows)
+    if span is None or not events:
+        return None
+    cells: dict[tuple[int, str], Rows] = {}
+    for event in events:
+        if span.holds(event["timestamp"]):
+            cells.setdefault((span.bin_of(event["timestamp"]), event["kind"]), []).append(event)
+    values = []
+    for (start, kind), found in cells.items():
+        first = found[0]
+        more = f" and {len(found) - 1:,} more" if len(found) > 1 else ""
+        place = "" if first["topic"] is None else f" in {shown(first['topic'])}-{first['partition']}"
+        values.append(
+            {"start": start + span.width // 2, "name": kind.replace("_", " "), "count": len(found), "series": kind,
+             "tip": f"{iso_time(first['timestamp'])}: {shown(first['detail'])}{place}{more}"}
+        )  # fmt: skip
+    spec = {
+        "width": _WIDTH,
+        "height": {"step": 26},
+        "data": {"values": values},
+        "mark": {"type": "circle", "opacity": 0.85},
+        "encoding": {
+            "x": {"field": "start", **_time_axis(span)},
+            "y": {"field": "name", "type": "nominal", "sort": [kind.replace("_", " ") for kind in _KINDS],
+                  "axis": {"title": None, "grid": True}},
+            "size": {"field": "count", "type": "quantitative", "legend": None, "scale": {"range": [25, 260]}},
+            "color": _colour(_KINDS, ["var(--error)", *_SERIES], legend=False),
+            "description": _TIP,
+        },
+    }  # fmt: skip
+    return chart(spec, "events by kind and time") if values else None
+
+
+def map_of(partitions: Rows, log_dir: str) -> Markup | None:
+    """A rectangle for each partition of a log directory: its area by size, its colour by state."""
+    values: Values = [{"id": "all", "parent": None}]
+    for number, row in enumerate(partitions):
+        name = f"{shown(row['topic'])}-{row['partition']}" if row["topic"] else shown(row["path"].rpartition("/")[2])
+        words = row["state"] if not row["notes"] else f"{row['state']}; {shown(row['notes'])}"
+        values.append(
+            {"id": str(number), "parent": "all", "size": max(row["size_bytes"] or 0, 1), "name": name,
+             "fill": f"var(--{row['state']})", "ink": "#fff" if row["state"] in ("error", "fatal") else "var(--label)",
+             "tip": f"{name}: {human_size(row['size_bytes'] or 0)}, {row['record_count']:,} records, {words}"}
+        )  # fmt: skip
+    if len(values) == 1:
+        return None
+    height = 120 if len(values) < 12 else 240 if len(values) < 2_000 else 420
+    width, depth = "datum.x1 - datum.x0", "datum.y1 - datum.y0"
+    box = {"x": {"field": "x0"}, "y": {"field": "y0"}, "x2": {"field": "x1"}, "y2": {"field": "y1"}}
+    spec: dict[str, Any] = {
+        "width": _WIDTH + 60,
+        "height": height,
+        "padding": 2,
+        "data": [
+            {
+                "name": "tree",
+                "values": values,
+                "transform": [
+                    {"type": "stratify", "key": "id", "parentKey": "parent"},
+                    {"type": "treemap", "field": "size", "method": "squarify", "round": False,
+                     "paddingInner": 1 if len(values) < 2_000 else 0.3, "size": [_WIDTH + 60, height]},
+                    {"type": "filter", "expr": "datum.parent !== null"},
+                ],
+            },
+            {
+                "name": "labels",
+                "source": "tree",
+                "transform": [{"type": "filter", "expr": f"{width} > 44 && {depth} > 12"}],
+            },
+        ],
+        "marks": [
+            {"type": "rect", "from": {"data": "tree"},
+             "encode": {"enter": {**box, "fill": {"field": "fill"}, "description": {"field": "tip"}}}},
+            {"type": "text", "from": {"data": "labels"}, "interactive": False, "aria": False,
+             "encode": {"enter": {
+                 "x": {"field": "x0", "offset": 4}, "y": {"field": "y0", "offset": 11},
+                 "text": {"field": "name"}, "fontSize": {"value": 10}, "fill": {"field": "ink"},
+                 "font": {"value": FONT}, "limit": {"signal": f"{width} - 6"},
+             }}},
+        ],
+    }  # fmt: skip
+    return vega_chart(spec, f"partitions of {shown(log_dir)} by size and state")

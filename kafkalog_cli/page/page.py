@@ -1,0 +1,93 @@
+"""A report as one HTML page: it loads nothing, runs no script but its own, and escapes every name and value."""
+
+from __future__ import annotations
+
+import hashlib
+from base64 import b64encode
+from importlib.resources import files
+from pathlib import PurePath
+from typing import Any
+
+from jinja2 import Environment, PackageLoader, StrictUndefined, select_autoescape
+from markupsafe import Markup
+
+from format.timestamps import iso_time
+from format.verbs.report.terms import Report
+from format.version import VERSION
+from kafkalog_cli.page import charts
+from kafkalog_cli.page.view import table_views
+from kafkalog_cli.render.escape import escape_text
+from kafkalog_cli.render.table import human_size
+
+_PACKAGE = "kafkalog_cli.page"
+
+
+def page_of(report: Report) -> str:
+    """The page. Raises ImportError where Jinja2 or vl-convert is not installed."""
+    environment = Environment(
+        loader=PackageLoader(_PACKAGE),
+        autoescape=select_autoescape(enabled_extensions=("j2",), default=True),
+        finalize=_safe,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    environment.filters.update(bytes=human_size, time=iso_time, number=lambda each: f"{each:,}")
+    script, style = _resource("page.js"), _resource("page.css")
+    digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    page = environment.get_template("page.html.j2").render(
+        script=Markup(script),
+        style=Markup(style),
+        script_digest=digest,
+        version=VERSION,
+        title=_title(report),
+        report=report,
+        tables=table_views(report),
+        findings=_rows(report, "finding_summary"),
+        maps=_maps(report),
+        states=charts.STATES,
+        **_charts(report),
+    )
+    return page.encode("utf-8", "backslashreplace").decode()
+
+
+def _safe(value: Any) -> Any:
+    """What the template writes: text without characters that hide or reorder others; Jinja2 escapes it afterwards."""
+    return escape_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
+
+
+def _resource(name: str) -> str:
+    return files(_PACKAGE).joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _title(report: Report) -> str:
+    names = [PurePath(path).name or path for path in report.paths]
+    return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
+
+
+def _rows(report: Report, name: str) -> list[dict[str, Any]]:
+    return report.tables[name].objects() if name in report.tables else []
+
+
+def _charts(report: Report) -> dict[str, Any]:
+    by_time, places = _rows(report, "bytes_by_time"), _rows(report, "damaged_place")
+    times, times_words = charts.bytes_by_time(by_time, places)
+    usage = _rows(report, "topic_usage")
+    return {
+        "times": times,
+        "times_words": times_words,
+        "offsets": charts.bytes_by_offset(_rows(report, "bytes_by_offset"), places),
+        "sizes": charts.batch_sizes(_rows(report, "batch_sizes")),
+        "topics": charts.topics(usage),
+        "lag": charts.lag(_rows(report, "group_offset")),
+        "skew": charts.skew(_rows(report, "report_partition"), usage),
+        "timeline": charts.timeline(_rows(report, "timeline_event"), by_time),
+    }
+
+
+def _maps(report: Report) -> list[tuple[str, Markup]]:
+    """A map of each log directory, of partitions without one a map of their parent directory."""
+    found: dict[str, list[dict[str, Any]]] = {}
+    for row in _rows(report, "report_partition"):
+        found.setdefault(str(PurePath(row["path"]).parent), []).append(row)
+    return [(path, drawn) for path, rows in found.items() if (drawn := charts.map_of(rows, path)) is not None]

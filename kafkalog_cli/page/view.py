@@ -1,0 +1,158 @@
+"""The tables of the page: which rows of a report it shows, under which headings, with which columns."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from markupsafe import Markup
+
+from format.columns import RowSchema
+from format.value_class import value_class
+from format.verbs.report.terms import Report, ReportTable
+from kafkalog_cli.render.escape import escape_text
+from kafkalog_cli.render.values import json_value
+
+#: How the page's script shows a value: as it is, with separators, as a size, as a time, as a duration, as yes or no.
+_KINDS = {"int": "int", "timestamp": "time", "bool": "bool", "string": "text", "bytes": "text", "headers": "text"}
+
+
+@value_class
+class Shown:
+    """A table on the page: its row type, its heading, what it says when empty, and the columns that are shown."""
+
+    type: str
+    heading: str
+    none: str
+    columns: tuple[str, ...]
+
+
+TABLES = (
+    Shown("log_dir", "Log directories", "", ("path", "node_id", "cluster_id", "partition_count", "size_bytes",
+          "clean_shutdown", "lock_held", "notes")),
+    Shown("broker", "Brokers and controllers of the metadata", "No metadata log is here.",
+          ("node_id", "role", "rack", "fenced", "in_controlled_shutdown", "leader", "endpoints")),
+    Shown("boot_step", "What a start would do", "A start would change nothing.",
+          ("action", "topic", "partition", "offset", "bytes", "lost_offsets", "reason", "broker_message", "path")),
+    Shown("finding", "All findings", "No findings.",
+          ("severity", "code", "topic", "partition", "segment_base_offset", "position", "offset", "lost_offsets",
+           "message", "next_step", "path")),
+    Shown("file_bytes", "Bytes at the findings", "", ("path", "position", "code", "text", "hex")),
+    Shown("topic_usage", "Topics", "No topics.",
+          ("topic", "partition_count", "replica_count", "size_bytes", "record_count", "batch_count", "mean_batch_bytes",
+           "codecs", "first_timestamp", "max_timestamp", "age_ms", "skew", "deletable_bytes", "next_deletable_at",
+           "finding_count")),
+    Shown("report_partition", "Partitions", "No partitions.",
+          ("state", "topic", "partition", "node_id", "mark", "segment_count", "size_bytes", "record_count",
+           "log_start_offset", "log_end_offset", "high_watermark", "max_timestamp", "leader_epoch", "codecs",
+           "finding_count", "notes", "path")),
+    Shown("timeline_event", "Events", "No events with a time.",
+          ("timestamp", "kind", "severity", "topic", "partition", "offset", "detail", "path")),
+    Shown("divergence", "Partitions whose replicas differ", "No replicas here differ.",
+          ("topic", "partition", "kind", "offset", "node_ids", "log_end_offset", "high_watermark", "lost_if_elected",
+           "damaged", "elect")),
+    Shown("replica", "Their replicas", "",
+          ("topic", "partition", "node_id", "kind", "elect", "log_end_offset", "high_watermark", "leader_epoch",
+           "unique_count", "lost_count", "lost_committed_count", "truncate_to", "path")),
+    Shown("transaction_total", "Transactions by partition", "No partition has transactions.",
+          ("topic", "partition", "open_count", "hanging_count", "committed_count", "aborted_count",
+           "last_stable_offset", "log_end_offset")),
+    Shown("transaction", "Open and aborted transactions", "No transaction is open, and none is aborted.",
+          ("state", "is_hanging", "topic", "partition", "transactional_id", "producer_id", "producer_epoch",
+           "coordinator_state", "first_offset", "last_offset", "start_timestamp", "record_count",
+           "waiting_record_count", "abort_command")),
+    Shown("group", "Groups", "No groups.",
+          ("group", "protocol", "state", "member_count", "committed_partitions", "total_lag", "pending_partitions",
+           "last_commit_timestamp", "commits_per_hour")),
+    Shown("group_offset", "Their offsets", "",
+          ("group", "topic", "partition", "offset", "log_end_offset", "lag", "commit_timestamp", "pending_offset")),
+    Shown("retention_total", "Retention", "Retention has nothing to judge.",
+          ("topic", "partition_count", "segment_count", "size_bytes", "deletable_count", "deletable_bytes",
+           "next_deletable_at", "retained")),
+    Shown("cleaner", "The cleaner", "No log here is compacted.",
+          ("topic", "partition", "blocked_by", "dirty_ratio", "dirty_bytes", "clean_bytes", "cleaner_offset",
+           "first_dirty_offset", "first_uncleanable_offset", "last_stable_offset", "config_source", "path")),
+    Shown("topic", "Topics of the metadata", "",
+          ("topic", "partition_count", "replication_factor", "internal", "marked_deleted", "configs", "topic_id")),
+    Shown("assignment", "Replicas of the metadata", "",
+          ("topic", "partition", "leader", "leader_epoch", "replicas", "isr", "adding_replicas", "removing_replicas")),
+    Shown("metadata_change", "Changes of the metadata", "",
+          ("timestamp", "record_type", "subject", "before", "after", "offset")),
+)  # fmt: skip
+
+
+@value_class
+class TableView:
+    """A table as the template shows it: ``data`` is JSON for the page's script."""
+
+    id: str
+    heading: str
+    none: str
+    row_count: int
+    total: int
+    data: Markup
+
+
+def table_views(report: Report) -> dict[str, TableView]:
+    """All tables by the type of their rows; one without rows has what it says then."""
+    return {
+        each.type: _view(each, report.tables[each.type]) if each.type in report.tables else _empty(each)
+        for each in TABLES
+    }
+
+
+def _empty(shown: Shown) -> TableView:
+    return TableView(shown.type, shown.heading, shown.none, 0, 0, Markup(""))
+
+
+def _view(shown: Shown, table: ReportTable) -> TableView:
+    numbers = [table.schema.names.index(name) for name in shown.columns]
+    columns = [_column(table.schema, number) for number in numbers]
+    rows = ([_plain(row[number]) for number in numbers] for row in table.rows)
+    data = script_json({"columns": columns, "rows": list(_without_repeats(rows, columns))})
+    return TableView(shown.type, shown.heading, shown.none, len(table.rows), table.total, data)
+
+
+def _column(schema: RowSchema, number: int) -> dict[str, Any]:
+    column = schema.columns[number]
+    kind = _KINDS.get(column.type, "any")
+    if kind == "int" and column.name.endswith("_bytes"):
+        kind = "bytes"
+    elif kind == "int" and column.name.endswith("_ms"):
+        kind = "span"
+    return {"name": column.name, "kind": kind, "meaning": column.meaning}
+
+
+def _plain(value: Any) -> Any:
+    """A value as the page keeps it: text is safe to show, and what is no scalar is JSON in one line."""
+    if value is None or isinstance(value, (bool, int, float)):
+        return value
+    if isinstance(value, str):
+        return escape_text(value)
+    return escape_text(json_value(value))
+
+
+def _without_repeats(rows: Iterable[list[Any]], columns: Sequence[dict[str, Any]]) -> Iterable[list[Any]]:
+    """Long text that occurs again and again is written once: its number in the column's ``words`` stands for it."""
+    kept = list(rows)
+    for number, column in enumerate(columns):
+        if column["kind"] not in ("text", "any"):
+            continue
+        words = {row[number]: None for row in kept if isinstance(row[number], str)}
+        if 2 * len(words) > len(kept) or len(kept) < 20:
+            continue
+        numbers = {word: index for index, word in enumerate(words)}
+        column["words"] = list(words)
+        for row in kept:
+            if isinstance(row[number], str):
+                row[number] = numbers[row[number]]
+    return kept
+
+
+def script_json(value: Any) -> Markup:
+    """JSON for a script element: no character in it can end the element or begin another."""
+    text = json.dumps(value, separators=(",", ":"), ensure_ascii=True)
+    for character in "<>&":
+        text = text.replace(character, f"\\u{ord(character):04x}")
+    return Markup(text)

@@ -1,0 +1,170 @@
+"""The tables of a report: what the verbs say of the same directories, and sums that come out even."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from format.columns import FINDING
+from format.errors import InputError
+from format.findings import Finding
+from format.node.target import Target
+from format.verbs.ls.ls import ls
+from format.verbs.ls.partition_listing import PartitionListing
+from format.verbs.report.report import ReportRun
+from format.verbs.report.terms import Report, ReportTerms
+from format.verbs.verify.verify import verify
+from tests.building import batch, batches, write_segment
+from tests.corpora import Corpus
+from tests.kafkalog_cli.page.reports import NOW_MS, damaged_node, report_of
+from tests.running import Run
+
+
+def _rows(report: Report, name: str) -> list[dict[str, Any]]:
+    return report.tables[name].objects()
+
+
+def test_partitions_and_findings_are_those_of_ls_and_verify(corpus: Corpus) -> None:
+    if corpus.is_shared:
+        pytest.skip("the corpora that ship have the same kinds of files")
+    report = report_of(*corpus.log_dirs)
+    listed = [each for path in corpus.log_dirs for each in ls(Target(path)) if isinstance(each, PartitionListing)]
+    names = [name for name in PartitionListing.__slots__ if name != "notes"]
+    rows = {row["path"]: {name: row[name] for name in names} for row in _rows(report, "report_partition")}
+    assert rows == {each.path: {name: getattr(each, name) for name in names} for each in listed}
+    found = [each for path in corpus.log_dirs for each in verify(Target(path))]
+    assert report.tables[FINDING.type].total == len(found)
+    assert sum(report.severities.values()) == len(found)
+    summary = {(row["severity"], row["code"]): row["count"] for row in _rows(report, "finding_summary")}
+    assert summary == {key: _count(found, key) for key in summary}
+
+
+def _count(found: list[Finding], key: tuple[str, str]) -> int:
+    return sum((each.severity.label, each.code) == key for each in found)
+
+
+def test_sums_come_out_even(data_dir: Path) -> None:
+    report = report_of(data_dir / "kafka-4.3-single" / "node-1")
+    partitions = _rows(report, "report_partition")
+    log_bytes = sum(row["log_size_bytes"] for row in partitions)
+    records = sum(row["record_count"] for row in partitions)
+    for name in ("bytes_by_time", "batch_sizes"):
+        assert sum(row["size_bytes"] for row in _rows(report, name)) == log_bytes, name
+        assert sum(row["record_count"] for row in _rows(report, name)) == records, name
+    batch_count = sum(row["batch_count"] for row in partitions)
+    assert sum(row["batch_count"] for row in _rows(report, "batch_sizes")) == batch_count > 0
+    usage = _rows(report, "topic_usage")
+    assert sum(row["log_size_bytes"] for row in usage) == log_bytes
+    assert sum(int(pair.split(":")[1]) for row in usage if row["codecs"] for pair in row["codecs"].split(",")) == (
+        log_bytes
+    )
+    by_path = {row["path"]: row for row in partitions}
+    for path in {row["path"] for row in _rows(report, "bytes_by_offset")}:
+        ranges = [row for row in _rows(report, "bytes_by_offset") if row["path"] == path]
+        assert sum(row["size_bytes"] for row in ranges) == by_path[path]["log_size_bytes"]
+        assert ranges[0]["first_offset"] == by_path[path]["first_offset"]
+        assert ranges[-1]["first_offset"] < by_path[path]["log_end_offset"]
+
+
+@pytest.mark.parametrize(
+    ("command", "row_type"),
+    [
+        ("txns", "transaction"),
+        ("groups", "group"),
+        ("groups", "group_offset"),
+        ("retention", "retention_total"),
+        ("diff", "replica"),
+        ("boot", "boot_step"),
+        ("metadata", "topic"),
+        ("compaction", "cleaner"),
+    ],
+)
+def test_answers_are_those_of_the_verbs(
+    run_kafkalog_many: Callable[..., list[Run]], data_dir: Path, command: str, row_type: str
+) -> None:
+    folder = {"diff": "kafka-4.3", "groups": "groups"}.get(command, "kafka-4.3-single")
+    paths = sorted((data_dir / folder).glob("node-*"))
+    wanted = run_kafkalog_many([(command, "--format", "jsonl", *paths)])[0].rows(row_type)
+    found = _rows(report_of(*paths), row_type)
+    assert wanted
+    left_out = {
+        "transaction": {"is_hanging", "duration_ms"},  # depend on the time
+        "retention_total": {"deletable_bytes", "deletable_count", "next_deletable_at", "retained"},
+        "group_offset": {"metadata"},  # never shown
+        "cleaner": {name for name in wanted[0] if name.startswith("would_")}  # would read the records
+        | {"tombstone_count", "delete_horizon", "record_count", "key_count", "is_map_full", "is_estimate"},
+    }.get(row_type, set())
+    if row_type == "transaction":
+        wanted = [row for row in wanted if row["state"] != "committed"]
+    for rows in (wanted, found):
+        for row in rows:
+            for name in {"type", *left_out}:
+                row.pop(name, None)
+    key = str
+    assert sorted(found, key=key) == sorted(wanted, key=key)
+
+
+def test_damage_has_its_place_in_time_and_offset(data_dir: Path, tmp_path: Path) -> None:
+    report = report_of(damaged_node(data_dir / "kafka-4.3-single" / "node-1", tmp_path))
+    places = {(row["topic"], row["code"]): row for row in _rows(report, "damaged_place")}
+    place = places["orders", "batch-crc-mismatch"]
+    found = next(row for row in _rows(report, "finding") if row["code"] == "batch-crc-mismatch")
+    assert [place["first_offset"], place["last_offset"]] == found["lost_offsets"]
+    orders = next(row for row in _rows(report, "report_partition") if (row["topic"], row["partition"]) == ("orders", 0))
+    assert orders["state"] == "fatal"
+    assert orders["first_timestamp"] <= place["timestamp"] <= orders["max_timestamp"]
+    events = [row for row in _rows(report, "timeline_event") if row["kind"] == "damage"]
+    assert (place["timestamp"], "orders") in {(row["timestamp"], row["topic"]) for row in events}
+    assert any(row["path"] == orders["path"] for row in _rows(report, "bytes_by_offset")), "damaged ones are kept"
+
+
+def test_several_processes_give_the_same(data_dir: Path) -> None:
+    node = data_dir / "kafka-4.3-single" / "node-1"
+    assert report_of(node, jobs=3).tables == report_of(node).tables
+
+
+def test_the_time_line_has_epochs_segments_and_metadata(data_dir: Path) -> None:
+    report = report_of(data_dir / "kafka-4.3-single" / "node-1")
+    kinds = {row["kind"] for row in _rows(report, "timeline_event")}
+    assert kinds >= {"leader_epoch", "segment", "metadata", "transaction"}
+    times = [row["timestamp"] for row in _rows(report, "timeline_event")]
+    assert times == sorted(times)
+
+
+def test_bytes_only_where_they_are_asked_for(data_dir: Path, tmp_path: Path) -> None:
+    node = damaged_node(data_dir / "kafka-4.3-single" / "node-1", tmp_path)
+    assert "file_bytes" not in report_of(node).tables
+    shown = _rows(report_of(node, with_bytes=True), "file_bytes")
+    content = Path(shown[0]["path"]).read_bytes()
+    assert bytes.fromhex(shown[0]["hex"]) == content[shown[0]["position"] :][:64]
+
+
+def test_a_partition_by_itself(data_dir: Path) -> None:
+    report = report_of(data_dir / "kafka-4.3-single" / "node-1" / "orders-0")
+    assert [row["topic"] for row in _rows(report, "report_partition")] == ["orders"]
+    assert "groups: this" not in report.not_checked
+    assert any(words.startswith("replicas against each other") for words in report.not_checked)
+
+
+def test_a_file_is_refused(data_dir: Path) -> None:
+    log = next((data_dir / "kafka-4.3-single" / "node-1" / "orders-0").glob("*.log"))
+    with pytest.raises(InputError, match="whole logs"):
+        ReportRun([Target(log)], ReportTerms(NOW_MS))
+
+
+def test_impossible_times_and_offsets(tmp_path: Path) -> None:
+    content = [*batches(50), batch(150, timestamp=2**62), batch(153, timestamp=-1, max_timestamp=-1), batch(2**60)]
+    write_segment(tmp_path / "odd-0", 0, content)
+    report = report_of(tmp_path)
+    assert max(row["timestamp"] for row in _rows(report, "bytes_by_time")) >= 2**61
+    assert max(row["last_offset"] for row in _rows(report, "bytes_by_offset")) < 2**31
+
+
+def test_skew(tmp_path: Path) -> None:
+    for number, count in enumerate((1, 1, 10)):
+        write_segment(tmp_path / f"uneven-{number}", 0, batches(count))
+    row = _rows(report_of(tmp_path), "topic_usage")[0]
+    assert (row["largest_partition"], row["skew"]) == (2, 2.5)

@@ -1,0 +1,58 @@
+"""kafkalog report as a user runs it: exit codes, the file that appears, and the document."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from tests.corpora import REPOSITORY
+from tests.kafkalog_cli.page.reports import damaged_node
+from tests.running import Run
+
+
+def test_page_and_document(
+    run_kafkalog: Callable[..., Run],
+    run_kafkalog_many: Callable[..., list[Run]],
+    data_dir: Path,
+    tmp_path: Path,
+    source_snapshot: Callable[[Path], None],
+) -> None:
+    """Pages are made in processes of their own: the renderer of charts has threads, which no fork survives."""
+    node = data_dir / "kafka-4.3-single" / "node-1"
+    damaged = damaged_node(node, tmp_path)
+    source_snapshot(damaged)
+    page = tmp_path / "page.html"
+    made = run_kafkalog("report", damaged, "--output", page).check(1)
+    assert made.stdout == ""
+    assert page.read_text().startswith("<!doctype html>")
+    assert "Exit status 1" in made.stderr
+    again, inside, document, mild, file = run_kafkalog_many(
+        [
+            ("report", node, "--output", page, "--format", "json"),
+            ("report", damaged, "--output", damaged / "page.html", "--format", "json"),
+            ("report", node, "--format", "json"),
+            ("report", damaged, "--format", "json", "--with-bytes", "--quiet"),
+            ("report", node / "orders-0" / "00000000000000000000.log", "--format", "json"),
+        ]
+    )
+    again.check(5)
+    assert "the file exists" in again.stderr
+    inside.check(5)
+    data = json.loads(document.check(0).stdout)
+    assert data["type"] == "report"
+    assert data["counts"]["partitions"] == len(data["tables"]["report_partition"]["rows"])
+    assert data["findings"]["fatal"] == 0
+    assert data["sentences"][0].endswith("info findings.")
+    assert json.loads(mild.check(1).stdout)["tables"]["file_bytes"]["rows"]
+    assert mild.stderr == ""
+    file.check(2)
+    assert "whole logs" in file.stderr
+
+
+def test_a_missing_library_is_named(run_kafkalog: Callable[..., Run], data_dir: Path, tmp_path: Path) -> None:
+    (tmp_path / "vl_convert.py").write_text("raise ImportError('none here')\n")
+    node = data_dir / "kafka-4.3-single" / "node-1"
+    run = run_kafkalog("report", node, env={"PYTHONPATH": os.pathsep.join((str(tmp_path), str(REPOSITORY)))}).check(2)
+    assert "pip install 'kafkalog[report]'" in run.stderr

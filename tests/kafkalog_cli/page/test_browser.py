@@ -1,0 +1,132 @@
+"""The page in a real browser: nothing is requested, nothing fails, and tables, charts and colours work."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from kafkalog_cli.page.page import page_of
+from tests.conftest import unavailable
+from tests.kafkalog_cli.page.browser import MISSING, Browser, open_browser
+from tests.kafkalog_cli.page.reports import damaged_node, hostile_report, report_of
+
+_HOVER = """
+const mark = document.querySelector(arguments[0]);
+mark.scrollIntoView({block: "center"});
+const box = mark.getBoundingClientRect();
+const at = {bubbles: true, clientX: box.x + box.width / 2, clientY: box.y + box.height / 2};
+mark.dispatchEvent(new MouseEvent("mousemove", at));
+return [document.getElementById("tip").hidden, document.getElementById("tip").textContent];
+"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if MISSING is not None:
+        unavailable(MISSING)
+    with open_browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def page(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("report")
+    path = folder / "report.html"
+    path.write_text(page_of(report_of(damaged_node(data_dir / "kafka-4.3-single" / "node-1", folder))))
+    return path
+
+
+@pytest.fixture
+def opened(browser: Browser, page: Path) -> Browser:
+    browser.requests()
+    browser.complaints()
+    browser.open(page)
+    return browser
+
+
+def test_nothing_is_requested_and_nothing_fails(opened: Browser, page: Path) -> None:
+    assert opened.requests() == [page.as_uri()]
+    assert opened.complaints() == []
+    assert opened.run("return performance.getEntriesByType('resource').length") == 0
+
+
+def test_filter_and_more(opened: Browser) -> None:
+    whole = opened.rows("timeline_event")
+    assert 0 < len(whole) <= 40
+    assert opened.filtered_rows("report_partition", "orders fatal") == 1
+    assert opened.rows("report_partition")[0][:3] == ["fatal", "orders", "0"]
+    opened.run("document.querySelector('#t-report_partition input').value = ''")
+
+
+def test_a_finding_lists_its_places(opened: Browser) -> None:
+    opened.run("document.querySelector('.pick[data-filter=\"batch-crc-mismatch\"]').click()")
+    rows = opened.rows("finding")
+    assert len(rows) == 1
+    assert rows[0][1] == "batch-crc-mismatch"
+
+
+def test_a_rectangle_of_the_map_lists_its_partition(opened: Browser) -> None:
+    rectangle = "document.querySelector('.map path[aria-label^=\"orders-1:\"]')"
+    opened.run(f"{rectangle}.dispatchEvent(new Event('click', {{bubbles: true}}))")
+    assert [row[1:3] for row in opened.rows("report_partition")] == [["orders", "1"]]
+
+
+def test_sort(opened: Browser) -> None:
+    headings = opened.run("return [...document.querySelectorAll('#t-topic_usage th')].map(each => each.textContent)")
+    column = headings.index("record count")
+    script = "document.querySelectorAll('#t-topic_usage th button')[arguments[0]].click()"
+    opened.run(script, column)
+    falling = [int(row[column].replace(",", "")) for row in opened.rows("topic_usage")]
+    assert falling == sorted(falling, reverse=True)
+    assert len(set(falling)) > 5
+    opened.run(script, column)
+    assert [int(row[column].replace(",", "")) for row in opened.rows("topic_usage")] == sorted(falling)
+
+
+@pytest.mark.parametrize(
+    ("mark", "words"),
+    [
+        ('.map path[aria-label^="orders-0"]', "orders-0: "),
+        ('#time svg path[aria-label*="batch-crc-mismatch"]', "batch-crc-mismatch in orders-0 at offset "),
+        ('#topics svg path[aria-label^="orders: "]', "orders: "),
+        ("#t-topic_usage th button[data-tip]", "topic, from the directory's name"),
+    ],
+)
+def test_hover(opened: Browser, mark: str, words: str) -> None:
+    is_hidden, shown = opened.run(_HOVER, mark)
+    assert not is_hidden
+    assert shown.startswith(words)
+
+
+def test_light_dark_and_print(opened: Browser) -> None:
+    ground = "return getComputedStyle(document.body).backgroundColor"
+    fill = "return getComputedStyle(document.querySelector('.map path[aria-label^=\"orders-0\"]')).fill"
+    opened.emulate(prefers_color_scheme="light")
+    light = opened.run(ground), opened.run(fill)
+    opened.emulate(prefers_color_scheme="dark")
+    dark = opened.run(ground), opened.run(fill)
+    opened.emulate()
+    assert light == ("rgb(255, 255, 255)", "rgb(163, 18, 58)")
+    assert dark == ("rgb(20, 24, 30)", "rgb(211, 58, 99)")
+    pdf = opened.driver.execute_cdp_cmd("Page.printToPDF", {})["data"]
+    assert len(pdf) > 50_000
+
+
+def test_hostile_names_execute_nothing(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "hostile.html"
+    path.write_text(page_of(hostile_report()))
+    browser.requests()
+    browser.complaints()
+    browser.open(path)
+    title = browser.run("return document.title")
+    for mark in ("td", "figure svg path[aria-label]", "th button"):
+        browser.run("for (const each of document.querySelectorAll(arguments[0])) "
+                    "for (const kind of ['mouseover', 'mousemove', 'click']) "
+                    "each.dispatchEvent(new MouseEvent(kind, {bubbles: true}))", mark)  # fmt: skip
+    assert browser.run("return document.title") == title
+    assert title.startswith("Report on ")
+    assert browser.run("return document.querySelectorAll('main img, main script:not([type])').length") == 0
+    assert browser.requests() == [path.as_uri()]
+    assert browser.complaints() == []

@@ -1,0 +1,128 @@
+"""The page as a file: what it holds, that every text in it is escaped, and that it refers to nothing outside."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+from format.columns import SCHEMAS
+from kafkalog_cli.page.document import document_of
+from kafkalog_cli.page.page import page_of
+from kafkalog_cli.page.svg import _element
+from kafkalog_cli.page.view import TABLES
+from tests.kafkalog_cli.page.reports import ATTACKS, damaged_node, hostile_report, report_of
+
+
+class _Reader(HTMLParser):
+    """The elements of a page, their attributes, and the text between them."""
+
+    def __init__(self) -> None:
+        super().__init__(convert_charrefs=True)
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.texts: list[str] = []
+        self.data: list[str] = []
+        self._in_data = False
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        self._in_data = tag == "script" and dict(attrs).get("type") == "application/json"
+
+    def handle_endtag(self, tag: str) -> None:
+        self._in_data = False
+
+    def handle_data(self, data: str) -> None:
+        (self.data if self._in_data else self.texts).append(data)
+
+
+def _read(page: str) -> _Reader:
+    reader = _Reader()
+    reader.feed(page)
+    reader.close()
+    return reader
+
+
+@pytest.fixture(scope="module")
+def hostile_page() -> str:
+    return page_of(hostile_report())
+
+
+def test_no_text_becomes_markup(hostile_page: str) -> None:
+    reader = _read(hostile_page)
+    scripts = [attributes for tag, attributes in reader.elements if tag == "script"]
+    assert [each.get("type") for each in scripts].count(None) == 1
+    assert {tag for tag, _ in reader.elements}.isdisjoint({"img", "iframe", "object", "link", "base", "form", "image"})
+    assert [tag for tag, _ in reader.elements].count("style") == 1
+    for _, attributes in reader.elements:
+        assert not [name for name in attributes if name.startswith("on") or name in ("src", "srcdoc", "xlink:href")]
+        assert (attributes.get("href") or "#").startswith("#")
+    shown = "".join(reader.texts)
+    for attack in ATTACKS:
+        if attack.isprintable() and attack.isascii():
+            assert attack in shown, "nothing is left out either"
+    assert "\u202e" not in hostile_page
+    assert "\x00" not in hostile_page
+
+
+def test_the_data_of_tables_is_whole(hostile_page: str) -> None:
+    tables = [json.loads(data) for data in _read(hostile_page).data]
+    assert len(tables) == len(TABLES)
+    for table in tables:
+        assert len(table["rows"]) == len(ATTACKS)
+        assert all(len(row) == len(table["columns"]) for row in table["rows"])
+    assert ATTACKS[1] in tables[0]["rows"][1]
+
+
+def test_only_its_own_script_may_run(hostile_page: str) -> None:
+    policy = next(
+        attributes["content"]
+        for tag, attributes in _read(hostile_page).elements
+        if tag == "meta" and attributes.get("http-equiv") == "Content-Security-Policy"
+    )
+    assert policy is not None
+    assert "default-src 'none'" in policy
+    assert re.search(r"script-src 'sha256-[\w+/]+=*';", policy)
+
+
+@pytest.mark.parametrize(
+    "svg",
+    [
+        "<svg><script>1</script></svg>",
+        '<svg><image href="http://x"/></svg>',
+        '<svg><path onclick="1"/></svg>',
+        '<svg><a href="#"><path/></a></svg>',
+        "<svg><foreignObject/></svg>",
+    ],
+)
+def test_a_chart_with_other_markup_is_refused(svg: str) -> None:
+    with pytest.raises(ValueError, match="none of its marks"):
+        _element(svg, "label")
+
+
+def test_every_column_of_a_table_is_one_of_its_rows() -> None:
+    schemas = {schema.type: schema for schema in SCHEMAS}
+    for table in TABLES:
+        assert set(table.columns) <= set(schemas[table.type].names), table.type
+
+
+def test_page_and_document_of_a_damaged_node(data_dir: Path, tmp_path: Path) -> None:
+    report = report_of(damaged_node(data_dir / "kafka-4.3-single" / "node-1", tmp_path))
+    page = page_of(report)
+    assert len(page.encode()) < 1_000_000
+    assert not re.search(r"https?://", page), "not even in text"
+    reader = _read(page)
+    words = " ".join(" ".join(reader.texts).split())
+    assert "batch-crc-mismatch" in words
+    assert "run salvage to keep what follows" in words
+    labels = [attributes.get("aria-label") or "" for tag, attributes in reader.elements if tag == "path"]
+    assert any(label.startswith("orders-0: ") and label.endswith("fatal") for label in labels), "the map"
+    assert any(label.startswith("batch-crc-mismatch in orders-0") for label in labels), "the damage in time"
+    document = json.loads(document_of(report))
+    assert document["findings"]["fatal"] == sum(
+        row["count"] for row in document["tables"]["finding_summary"]["rows"] if row["severity"] == "fatal"
+    )
+    made_where_asked = {"file_bytes", "divergence", "replica"}
+    assert set(document["tables"]) >= {table.type for table in TABLES} - made_where_asked
