@@ -13,7 +13,10 @@ from pathlib import Path
 import pytest
 
 pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
-pytest.importorskip("grpc", reason="the client of Spark Connect is not installed: pip install 'kafkalog[spark-test]'")
+if os.environ.get("KAFKALOG_REQUIRE_SPARK") != "1":
+    pytest.importorskip(
+        "grpc", reason="the client of Spark Connect is not installed: pip install 'kafkalog[spark-test]'"
+    )
 
 from tests.corpora import REPOSITORY  # noqa: E402
 from tests.oracle.broker import free_ports  # noqa: E402
