@@ -12,6 +12,7 @@ import pytest
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kafkalog[arrow]'")
 
 from format.limits import MIB
+from spark_jobs.work.planning import plan
 from spark_jobs.work.tasks import RESULT_DDL, Result, as_batches, results_in
 
 
@@ -53,3 +54,17 @@ def test_a_worker_does_without_pandas_and_sets_aside_what_stays() -> None:
     words = done.stdout.split()
     assert words[:3] == ["False", "True", "True"]
     assert all(int(each) <= 0 for each in words[3:])  # what later tasks bring can be freed
+
+
+def test_no_task_reads_twice_as_much_as_the_middle_one(tmp_path: Path) -> None:
+    """One large partition among many small ones: it is cut at batch boundaries into tasks of the same bytes."""
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\n")
+    for number in range(200):
+        (tmp_path / f"t-{number}").mkdir()
+        (tmp_path / f"t-{number}" / f"{0:020d}.log").write_bytes(b"x" * 20_000)
+    for number in range(1, 9):
+        with (tmp_path / "t-7" / f"{number * 1000:020d}.log").open("wb") as log:
+            log.truncate(1 << 30)
+    sizes = sorted(sum(item.size_bytes for item in task) for task in plan([tmp_path], parallelism=8).tasks)
+    assert len(sizes) > 100
+    assert sizes[-1] <= 2 * sizes[len(sizes) // 2]
