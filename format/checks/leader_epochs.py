@@ -25,14 +25,18 @@ class LeaderEpochCheck:
         self._opening: list[Finding] = []
         self._name = "leader-epoch-checkpoint" if path is None else str(path)
         self._location = location
-        if path is None:
-            return
+        self._path = path
+        self._limits = limits
+        if path is not None:
+            self._read(path)
+
+    def _read(self, path: Path) -> None:
         try:
-            checkpoint = leader_epoch_checkpoint.read(path, limits)
+            checkpoint = leader_epoch_checkpoint.read(path, self._limits)
         except KafkaLogError as error:
-            self._opening.append(finding_of(error, location))
+            self._opening.append(finding_of(error, self._location))
             return
-        self._opening.extend(problem_findings(checkpoint.problems, location))
+        self._opening.extend(problem_findings(checkpoint.problems, self._location))
         if not checkpoint.problems:
             self._starts = np.array([entry.start_offset for entry in checkpoint.entries], np.int64)
             self._epochs = np.array([entry.leader_epoch for entry in checkpoint.entries], np.int64)
@@ -42,9 +46,19 @@ class LeaderEpochCheck:
         return self._opening
 
     def feed(self, table: BatchTable, location: Location) -> Iterator[Finding]:
-        """Findings for one table of batches; what lies before the first entry cannot be judged."""
+        """Findings for one table of batches; what lies before the first entry cannot be judged.
+
+        Where a batch differs the checkpoint is read again: the leader may have changed since.
+        """
         if not len(self._starts) or not len(table):
             return
+        found = list(self._differences(table, location))
+        if found and self._path is not None:
+            self._read(self._path)
+            found = list(self._differences(table, location))
+        yield from found
+
+    def _differences(self, table: BatchTable, location: Location) -> Iterator[Finding]:
         entry = np.searchsorted(self._starts, table.base_offset, side="right") - 1
         expected = self._epochs[np.maximum(entry, 0)]
         judged = (entry >= 0) & (table.magic == 2) & (table.leader_epoch >= 0)
