@@ -36,7 +36,7 @@ from format.verbs.retention.segment_times import log_bytes, modified_ms, read_se
 from format.wording import counted
 
 _MAP_ENTRY_BYTES = 24
-#: What the passes over a log take, measured: seconds for each batch, byte and byte of compressed batches.
+#: What the passes over a log are assumed to take: seconds for each batch, byte and byte of compressed batches.
 _COST = Cost(batch_s=10e-6, byte_s=3e-9, compressed_byte_s=10e-9)
 #: The configs that decide, whose sources are shown.
 _DECIDING = ("cleanup.policy", "delete.retention.ms", "min.cleanable.dirty.ratio", "min.compaction.lag.ms")

@@ -36,7 +36,7 @@ class Replica(Protocol):
 
 ReplicaT = TypeVar("ReplicaT", bound=Replica)
 
-#: What reading headers takes, measured: seconds for each batch, and for each byte that is passed over.
+#: What reading headers is assumed to take: seconds for each batch, and for each byte that is passed over.
 _COST = Cost(batch_s=0.8e-6, byte_s=0.02e-9, compressed_byte_s=0.02e-9)
 
 
