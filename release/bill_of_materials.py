@@ -6,9 +6,9 @@ from release.environment import Workplace, run
 
 
 def bill_of_materials(place: Workplace) -> None:
-    """``kafkalog-VERSION.cdx.json``, of a new environment with the wheel and the extra ``fast``."""
+    """``kafkalog-VERSION.cdx.json``, of a new environment with the wheel, ``fast`` and ``follow``."""
     built = place.made("kafkalog-*.whl")
-    installed = place.environment("installed", f"{built}[fast]")
+    installed = place.environment("installed", f"{built}[fast,follow]")
     tools = place.environment("cyclonedx", "cyclonedx-bom>=5,<9")
     output = place.output / f"{'-'.join(built.name.split('-')[:2])}.cdx.json"
     run(

@@ -24,7 +24,7 @@ kafkalog, with a Python of its own. It needs Linux on {machine} with glibc {glib
     {name}/kafkalog verify /var/lib/kafka
 
 Manual pages: man -M {name}/share/man kafkalog-verify. Completion of shells: {name}/share.
-Not inside: Spark, Parquet, object stores. `pip install kafkalog` brings them.
+Not inside: Spark, Parquet, pages of report, explore. `pip install 'kafkalog[all]'` brings them.
 Licences of everything inside: the folder licences.
 """
 
@@ -32,7 +32,7 @@ Licences of everything inside: the folder licences.
 def standalone(place: Workplace) -> None:
     """``kafkalog-VERSION-linux-MACHINE.tar.gz`` from the wheel, by PyInstaller."""
     built = place.made("kafkalog-*.whl")
-    programs = place.environment("frozen", f"{built}[fast]", "pyinstaller>=6.10,<7")
+    programs = place.environment("frozen", f"{built}[fast,follow]", "pyinstaller>=6.10,<7")
     entry = place.scratch / "entry.py"
     entry.write_text(_ENTRY)
     packages = [word for name in ("format", "kafkalog_cli") for word in ("--collect-submodules", name)]
