@@ -58,8 +58,9 @@ def check_partition_files(partition: Partition, limits: Limits) -> Iterator[Find
                 )
     for segment in partition.segments:
         for suffix in (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX):
-            is_expected = suffix == layout.OFFSET_INDEX_SUFFIX or needs_time_index(segment)
-            if suffix not in segment.files and is_expected:
+            if suffix in segment.files:
+                continue
+            if suffix == layout.OFFSET_INDEX_SUFFIX or needs_time_index(segment):
                 yield _missing(partition, segment, suffix)
     for path in partition.interrupted_writes:
         yield interrupted_finding(path, partition.location(path))

@@ -48,6 +48,7 @@ RUNS = {
     "compaction": (),
     "retention": (),
     "diff": ("{source}",),
+    "report": ("--format", "json", "--output", "{}"),
 }
 #: Commands that answer from a whole log directory.
 OF_A_LOG_DIR = {"metadata", "groups"}

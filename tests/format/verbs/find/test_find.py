@@ -508,7 +508,7 @@ def test_a_leftover_is_searched_by_itself(tmp_path: Path) -> None:
 
 def test_what_is_no_partition(tmp_path: Path) -> None:
     partition = three_segments(tmp_path)
-    with pytest.raises(InputError, match=r"name a partition directory, such as .*topic-0"):
+    with pytest.raises(InputError, match=r"a log directory: give one partition directory, such as .*topic-0"):
         partition_to_search(tmp_path)
     with pytest.raises(InputError, match=r"a \.log file"):
         partition_to_search(partition / f"{10:020d}.index")

@@ -409,7 +409,7 @@ def test_strangers(log_dir: Path):
     (header,) = of_type(items, LogDirListing)
     assert header.notes == "unexpected: elsewhere-0, heap.hprof, lost+found"
     assert header.partition_count == 1
-    assert the_partition(items).log_end_offset == 90
+    assert the_partition(items).log_end_offset is None  # it may lie in what stands for the last log and is not read
     linked = next(each for each in of_type(items, Finding) if each.location.path.endswith("elsewhere-0"))
     assert "symbolic link" in linked.message
 
