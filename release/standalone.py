@@ -45,6 +45,8 @@ def standalone(place: Workplace) -> None:
     made = place.scratch / "dist/kafkalog"
     name = f"{'-'.join(built.name.split('-')[:2])}-linux-{platform.machine()}"
     folder = made.rename(made.with_name(name))
+    for record in folder.glob("_internal/*.dist-info/RECORD"):
+        record.unlink()  # it names the scratch folder of this run, by the hashes of scripts that are not inside
     shutil.copytree(programs.parent / "share", folder / "share")
     _copy_licences(programs.parent, folder / "licences")
     text = _READ_ME.format(machine=platform.machine(), glibc=needed_glibc(folder), name=name)
