@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -17,21 +17,20 @@ from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.walker import batch_chunks
 from format.node.log_dir import Kind
-from format.node.offsets import PartitionOffsets, offsets_of
 from format.node.partition import Partition
-from format.node.partition_surroundings import unread_findings
 from format.node.segment import Segment
 from format.node.target import Target
 from format.scan.progress import Advance, no_progress
-from format.scan.protocol import Cost, LogUnit
-from format.scan.selected_logs import every_log_of, log_of_segment, partitions_to_read
-from format.scan.whole_units import WholeUnits, scan_units
+from format.scan.protocol import Cost
+from format.scan.selected_logs import log_of_segment
+from format.scan.whole_units import scan_units
 from format.state.cluster_context import ClusterContext
 from format.state.topic_configs import TopicConfigs
 from format.value_class import value_class
 from format.verbs.compaction.cleanable import Cleanable, CleanerLimits, CleanerLog, CleanerSegment, cleanable
 from format.verbs.compaction.cleaning import Cleaned, CleanedSegment, CleaningTerms, clean
 from format.verbs.compaction.producers import KnownProducers, known_producers
+from format.verbs.retention.configured_logs import ConfiguredLog, ConfiguredLogScan, configured_logs
 from format.verbs.retention.segment_times import log_bytes, modified_ms, read_segment_times
 from format.wording import counted
 
@@ -110,17 +109,7 @@ class LogCompaction:
 
 
 @value_class
-class CompactionUnit:
-    """A log, its configs, and whether the metadata says that it has no other replica."""
-
-    partition: Partition
-    offsets: PartitionOffsets
-    configs: TopicConfigs
-    is_only_replica: bool
-
-
-@value_class
-class CompactionScan(WholeUnits[CompactionUnit | Finding, LogCompaction | Finding]):
+class CompactionScan(ConfiguredLogScan[LogCompaction]):
     """Judges logs one by one."""
 
     terms: CompactionTerms
@@ -129,22 +118,15 @@ class CompactionScan(WholeUnits[CompactionUnit | Finding, LogCompaction | Findin
     def cost(self) -> Cost:
         return _COST
 
-    def logs(self, unit: CompactionUnit | Finding) -> Sequence[LogUnit]:
-        """The logs of the segments."""
-        return () if isinstance(unit, Finding) else tuple(every_log_of(unit.partition))
-
-    def read(self, unit: CompactionUnit | Finding, advance: Advance) -> Iterator[LogCompaction | Finding]:
+    def judged(self, log: ConfiguredLog, advance: Advance) -> Iterator[LogCompaction | Finding]:
         """What is wrong with a log, and what the cleaner would make of it."""
-        if isinstance(unit, Finding):
-            yield unit
-            return
         found: list[Finding] = []
-        judged = self._judged(unit, found)
+        judged = self._judged(log, found)
         yield from found
         yield judged
-        advance(sum(log_bytes(each) for each in unit.partition.segments))
+        advance(sum(log_bytes(each) for each in log.partition.segments))
 
-    def _judged(self, unit: CompactionUnit, found: list[Finding]) -> LogCompaction:
+    def _judged(self, unit: ConfiguredLog, found: list[Finding]) -> LogCompaction:
         terms, partition, configs, offsets = self.terms, unit.partition, unit.configs, unit.offsets
         expiration = _number(configs.of_broker("producer.id.expiration.ms").value, 86_400_000)
         producers = None if terms.reads_records else terms.known.get(partition.path)
@@ -233,24 +215,21 @@ class Compaction:
         if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
             message = "give a log directory or a partition directory: the cleaner works on whole logs"
             raise InputError(message, Location(str(target.path)))
-        for item in scan_units(CompactionScan(self.terms), self._units(target), jobs=jobs, advance=advance):
+        logs = configured_logs(target, self.context, self.terms.limits, self._is_judged)
+        for item in scan_units(
+            CompactionScan(self.terms),
+            logs,
+            jobs=jobs,
+            advance=advance,
+        ):
             yield item
             if not isinstance(item, Finding):
                 self._count(item)
 
-    def _units(self, target: Target) -> Iterator[CompactionUnit | Finding]:
-        for found in partitions_to_read(target, self.terms.limits):
-            if isinstance(found, Finding):
-                yield found
-                continue
-            partition, checkpoints = found
-            yield from unread_findings(partition)
-            if not partition.segments or partition.mark is not None or partition.topic == CLUSTER_METADATA_TOPIC:
-                continue
-            configs = self.context.configs_of(partition)
-            if configs.is_compacted or self.terms.every_log:
-                offsets = offsets_of(partition, checkpoints)
-                yield CompactionUnit(partition, offsets, configs, self.context.is_only_replica(partition))
+    def _is_judged(self, partition: Partition, configs: TopicConfigs) -> bool:
+        if partition.mark is not None or partition.topic == CLUSTER_METADATA_TOPIC:
+            return False
+        return configs.is_compacted or self.terms.every_log
 
     def _count(self, judged: LogCompaction) -> None:
         self.logs += 1

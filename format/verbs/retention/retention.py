@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -12,20 +12,19 @@ from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.log_dir import Kind
-from format.node.offsets import PartitionOffsets, offsets_of
 from format.node.partition import Partition
-from format.node.partition_surroundings import unread_findings
 from format.node.segment import Segment
 from format.node.target import Target
 from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
-from format.scan.protocol import Cost, LogUnit
-from format.scan.selected_logs import every_log_of, log_of_segment, partitions_to_read
-from format.scan.whole_units import WholeUnits, scan_units
+from format.scan.protocol import Cost
+from format.scan.selected_logs import log_of_segment
+from format.scan.whole_units import scan_units
 from format.state.cluster_context import ClusterContext
 from format.state.topic_configs import TopicConfigs
 from format.timestamps import iso_time
 from format.value_class import value_class
+from format.verbs.retention.configured_logs import ConfiguredLog, ConfiguredLogScan, configured_logs
 from format.verbs.retention.policy import LogFacts, SegmentFacts, Verdict, judge
 from format.verbs.retention.segment_times import SegmentTimes, log_bytes, modified_ms, read_segment_times
 
@@ -76,16 +75,6 @@ class TopicTotal:
 
 
 @value_class
-class RetentionUnit:
-    """A log, its configs, and whether the metadata says that it has no other replica."""
-
-    partition: Partition
-    offsets: PartitionOffsets
-    configs: TopicConfigs
-    is_only_replica: bool
-
-
-@value_class
 class LogRetention:
     """The rows of a log, the size and verdict of each segment, and what was not known."""
 
@@ -97,7 +86,7 @@ class LogRetention:
 
 
 @value_class
-class RetentionScan(WholeUnits[RetentionUnit | Finding, LogRetention | Finding]):
+class RetentionScan(ConfiguredLogScan[LogRetention]):
     """Judges logs one by one."""
 
     terms: RetentionTerms
@@ -106,16 +95,9 @@ class RetentionScan(WholeUnits[RetentionUnit | Finding, LogRetention | Finding])
     def cost(self) -> Cost:
         return _COST
 
-    def logs(self, unit: RetentionUnit | Finding) -> Sequence[LogUnit]:
-        """The logs of the segments."""
-        return () if isinstance(unit, Finding) else tuple(every_log_of(unit.partition))
-
-    def read(self, unit: RetentionUnit | Finding, advance: Advance) -> Iterator[LogRetention | Finding]:
+    def judged(self, log: ConfiguredLog, advance: Advance) -> Iterator[LogRetention | Finding]:
         """What is wrong with a log, and its retention."""
-        if isinstance(unit, Finding):
-            yield unit
-            return
-        partition = unit.partition
+        partition = log.partition
         times: list[SegmentTimes] = []
         for segment in partition.segments:
             found, findings = self._times(partition, segment)
@@ -129,9 +111,9 @@ class RetentionScan(WholeUnits[RetentionUnit | Finding, LogRetention | Finding])
                          partition.next_base_offset(segment) is None)
             for segment, found in zip(partition.segments, times, strict=True)
         ]  # fmt: skip
-        yield self._verdicts(unit, times, facts)
+        yield self._verdicts(log, times, facts)
 
-    def _verdicts(self, unit: RetentionUnit, times: list[SegmentTimes], facts: list[SegmentFacts]) -> LogRetention:
+    def _verdicts(self, unit: ConfiguredLog, times: list[SegmentTimes], facts: list[SegmentFacts]) -> LogRetention:
         partition = unit.partition
         log = _log_facts(unit, facts)
         if partition.topic == CLUSTER_METADATA_TOPIC:
@@ -183,7 +165,7 @@ class RetentionScan(WholeUnits[RetentionUnit | Finding, LogRetention | Finding])
         return read_segment_times(log, terms.limits, by_headers=log.is_last_segment, with_offset=terms.with_offsets)
 
 
-def _log_facts(unit: RetentionUnit, facts: list[SegmentFacts]) -> LogFacts:
+def _log_facts(unit: ConfiguredLog, facts: list[SegmentFacts]) -> LogFacts:
     configs, offsets = unit.configs, unit.offsets
     is_remote = _is_remote(configs)
     retention_ms = _number(configs, "retention.ms")
@@ -202,6 +184,10 @@ def _is_remote(configs: TopicConfigs) -> bool:
     return configs.get("remote.storage.enable").value == "true"
 
 
+def _is_judged(partition: Partition, configs: TopicConfigs) -> bool:
+    return partition.mark in (None, "future")
+
+
 @dataclass(slots=True)
 class Retention:
     """One run: yields findings and rows of segments, and keeps the totals."""
@@ -217,27 +203,18 @@ class Retention:
         if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
             message = "give a log directory or a partition directory: retention is decided for whole logs"
             raise InputError(message, Location(str(target.path)))
-        for item in scan_units(RetentionScan(self.terms), self._units(target), jobs=jobs, advance=advance):
+        logs = configured_logs(target, self.context, self.terms.limits, _is_judged)
+        for item in scan_units(
+            RetentionScan(self.terms),
+            logs,
+            jobs=jobs,
+            advance=advance,
+        ):
             if isinstance(item, Finding):
                 yield item
             else:
                 self._count(item)
                 yield from item.rows
-
-    def _units(self, target: Target) -> Iterator[RetentionUnit | Finding]:
-        for found in partitions_to_read(target, self.terms.limits):
-            if isinstance(found, Finding):
-                yield found
-                continue
-            partition, checkpoints = found
-            yield from unread_findings(partition)
-            if partition.segments and partition.mark in (None, "future"):
-                yield RetentionUnit(
-                    partition,
-                    offsets_of(partition, checkpoints),
-                    self.context.configs_of(partition),
-                    self.context.is_only_replica(partition),
-                )
 
     def _count(self, found: LogRetention) -> None:
         self.unknown_watermarks += not found.knows_watermark
