@@ -14,9 +14,9 @@ from format.timestamps import EPOCH
 _MILLISECOND = timedelta(milliseconds=1)
 _DIGITS = re.compile(r"[+-]?[0-9]{1,20}")
 _WITH_UNIT = re.compile(r"(?P<number>[0-9]{1,20})(?P<unit>ms|s)")
-#: From this number on digits alone can only be milliseconds (of 1978): as seconds they would lie past the year 9999.
-_LEAST_PLAIN_MS = 253_402_300_800
+#: The years, and the seconds of 1990 to 2199, that people mean when they write a number of this size.
 _YEARS = range(1970, 2200)
+_SECONDS = range(631_152_000, 7_258_118_400)
 _RELATIVE = re.compile(r"(?P<sign>[+-])(?P<parts>(?:[0-9]{1,12}(?:ms|s|m|h|d|w))+)")
 _PART = re.compile(r"([0-9]+)(ms|s|m|h|d|w)")
 _UNIT_MS = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000, "w": 604_800_000}
@@ -26,7 +26,7 @@ _MIN, _MAX = -(2**63), 2**63 - 1
 def parse_time(text: str, now_ms: int | None = None) -> int:
     """Epoch milliseconds of a time as text: ``1714564800000``, ``2024-05-01T12:00``, ``-2h``, ``-1d12h``, ``now``.
 
-    Digits alone are epoch milliseconds, and are refused where they could mean something else. With a unit, as in
+    Digits alone are epoch milliseconds; a year, a day or seconds of today are refused as such. With a unit, as in
     ``1714564800s`` and ``5000ms``, any number is taken. ISO-8601 times are UTC unless they name an offset; fractions of
     a millisecond are cut off. Relative times count from ``now_ms``, by default the clock. Raises ValueError with a
     message for users.
@@ -57,21 +57,23 @@ def parse_time(text: str, now_ms: int | None = None) -> int:
 
 
 def _unambiguous(number: int, text: str) -> int:
-    """Milliseconds that were given without a unit; raises ValueError for a number that is rather something else."""
-    if number <= 0 or number >= _LEAST_PLAIN_MS:
-        return number
-    as_ms = f"{number}ms for milliseconds of 1970" if number < 365 * 86_400_000 else f"{number}ms for milliseconds"
-    if number in _YEARS:
-        others = f"{number}-01-01 for the year"
+    """Milliseconds that were given without a unit; raises ValueError for a year, a day, or seconds of today.
+
+    As milliseconds, all these numbers lie in the first 84 days of 1970.
+    """
+    if number in _SECONDS:
+        meant = f"{number}s for seconds"
+    elif number in _YEARS:
+        meant = f"{number}-01-01 for the year"
     else:
-        others = f"{number}s for seconds"
         try:
-            day = datetime.strptime(text, "%Y%m%d")
+            day = datetime.strptime(text, "%Y%m%d") if len(text) == 8 else None
         except ValueError:
-            pass
-        else:
-            others = f"{day:%Y-%m-%d} for the day, {others}"
-    raise ValueError(f"{text!r} can be read in several ways: write {others}, or {as_ms}")
+            day = None
+        if day is None or day.year not in _YEARS:
+            return number
+        meant = f"{day:%Y-%m-%d} for the day"
+    raise ValueError(f"{text!r} can be read in several ways: write {meant}, or {number}ms for milliseconds of 1970")
 
 
 def _now_ms() -> int:
