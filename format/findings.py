@@ -91,32 +91,42 @@ class Finding:
         return FINDING_CODES[self.code].incomplete
 
 
+@value_class
+class Judgement:
+    """What is said of one finding besides its table entry. None leaves the severity or the next step to the table."""
+
+    severity: Severity | None = None
+    certainty: Certainty = Certainty.PROVEN
+    next_step: str | None = None
+    caused_by: Cause | None = None
+
+
+AS_THE_TABLE_SAYS = Judgement()
+
+
 def finding(
     code: str,
     location: Location,
     message: str,
     *,
-    severity: Severity | None = None,
-    certainty: Certainty = Certainty.PROVEN,
     expected: Any = None,
     actual: Any = None,
-    next_step: str | None = None,
     lost_offsets: tuple[int, int] | None = None,
-    caused_by: Cause | None = None,
+    judgement: Judgement = AS_THE_TABLE_SAYS,
 ) -> Finding:
     """A Finding whose severity and next step come from the table unless given; KeyError for an unknown code."""
-    entry = FINDING_CODES[code]
+    severity, next_step = judgement.severity, judgement.next_step
     return Finding(
         code=code,
-        severity=entry.severity if severity is None else severity,
+        severity=FINDING_CODES[code].severity if severity is None else severity,
         location=location,
         message=message,
-        certainty=certainty,
+        certainty=judgement.certainty,
         expected=expected,
         actual=actual,
         next_step=next_step_of(code, location) if next_step is None else next_step,
         lost_offsets=lost_offsets,
-        caused_by=caused_by,
+        caused_by=judgement.caused_by,
     )
 
 

@@ -80,13 +80,11 @@ MOST_PARAMETERS = 7
 #: for their arguments would be taken apart again at once. The others are to shrink.
 MANY_PARAMETERS = frozenset(
     {
-        "format.findings.finding",
         "format.kernel.kafka_lines._put_record",
         "format.kernel.kafka_lines.write_dump_log",
         "format.kernel.text._put_batch_fields",
         "format.kernel.text.put_batches",
         "format.kernel.text.put_records",
-        "format.log.walker.batch_chunks",
     }
 )
 

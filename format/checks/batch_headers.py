@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
-from format.findings import Finding, Severity, finding
+from format.findings import Finding, Judgement, Severity, finding
 from format.kernel.checks import find_doubtful_header
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.location import Location
@@ -142,4 +142,4 @@ def _each(
     severity: Severity | None = None,
 ) -> Iterator[Finding]:
     for row in np.flatnonzero(wrong).tolist():
-        yield finding(code, batch_location(location, table, row), message(row), severity=severity)
+        yield finding(code, batch_location(location, table, row), message(row), judgement=Judgement(severity=severity))

@@ -9,7 +9,7 @@ from format import layout
 from format.errors import KafkaLogError
 from format.files import clean_shutdown, meta_properties
 from format.files.side_file import problem_findings
-from format.findings import Certainty, Finding, Severity, finding, finding_of
+from format.findings import Certainty, Finding, Judgement, Severity, finding, finding_of
 from format.limits import Limits
 from format.location import Location
 from format.node.checkpoints import Checkpoints
@@ -52,8 +52,8 @@ def _unclean(log_dir: LogDir, checkpoints: Checkpoints) -> Finding:
             "unclean-shutdown",
             location,
             "a broker runs on this directory (.lock is held): what is read may be changing",
-            next_step="Read the findings with that in mind, or look at a copy.",
-        )  # fmt: skip
+            judgement=Judgement(next_step="Read the findings with that in mind, or look at a copy."),
+        )
     return finding(
         "unclean-shutdown",
         location,
@@ -93,10 +93,9 @@ def check_partition_checkpoints(offsets: PartitionOffsets, location: Location) -
             location.at(offset=head[0]),
             f"the log start offset is {head[0]} ({layout.LOG_START_OFFSET_CHECKPOINT}), the log begins at "
             f"{first_base_offset}: segments were deleted since the checkpoint was written, or lie in remote storage",
-            severity=Severity.INFO,
-            certainty=Certainty.POSSIBLE,
             expected=first_base_offset,
             actual=head[0],
+            judgement=Judgement(severity=Severity.INFO, certainty=Certainty.POSSIBLE),
         )
     high_watermark = offsets.high_watermark
     if offsets.is_clean_shutdown and high_watermark is not None and high_watermark < first_base_offset:
@@ -117,9 +116,9 @@ def check_partition_checkpoints(offsets: PartitionOffsets, location: Location) -
             location.at(offset=recovery_point),
             f"the log goes on to {log_end_offset}, past the recovery point {recovery_point}, where it ended when the "
             "broker stopped",
-            certainty=Certainty.LIKELY,
             expected=recovery_point,
             actual=log_end_offset,
+            judgement=Judgement(certainty=Certainty.LIKELY),
         )
     else:
         yield finding(
@@ -150,10 +149,10 @@ def _past_the_end(
         "checkpoint-mismatch",
         location.at(offset=offset),
         message,
-        severity=Severity.ERROR if is_lost and offsets.is_clean_shutdown else None,
         expected=log_end_offset,
         actual=offset,
         lost_offsets=(log_end_offset, end - 1) if is_lost else None,
+        judgement=Judgement(severity=Severity.ERROR if is_lost and offsets.is_clean_shutdown else None),
     )
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from format import layout
-from format.findings import Certainty, Finding, Severity, finding
+from format.findings import Certainty, Finding, Judgement, Severity, finding
 from format.location import Location
 from format.log.batch_chunk import Damage
 from format.log.batch_table import BatchTable, batch_location
@@ -124,9 +124,9 @@ class OffsetChain:
                 f"leader epoch {event.leader_epoch} follows {event.highest_epoch}"
                 if event.leader_epoch >= 0
                 else f"the batch has no leader epoch and follows one of epoch {event.highest_epoch}",
-                severity=None if event.leader_epoch >= 0 else Severity.WARNING,
                 expected=event.highest_epoch,
                 actual=event.leader_epoch,
+                judgement=Judgement(severity=None if event.leader_epoch >= 0 else Severity.WARNING),
             )
         if self.first_offset is None:
             self.first_offset = int(base[0])
@@ -147,8 +147,7 @@ class OffsetChain:
                 f"the first batch starts at offset {base[0]}, the file's name says {self._base_offset}",
                 expected=self._base_offset,
                 actual=int(base[0]),
-                severity=Severity.INFO,
-                certainty=Certainty.POSSIBLE,
+                judgement=Judgement(severity=Severity.INFO, certainty=Certainty.POSSIBLE),
             )
         outside = (base < self._base_offset) | (last - self._base_offset > layout.MAX_RELATIVE_OFFSET)
         if self._next_base_offset is not None:
@@ -174,16 +173,17 @@ class OffsetChain:
                 place,
                 f"{message}: whether compaction removed them cannot be known here, as neither the checkpoint of the "
                 "cleaner nor a record without a key before them tells",
-                severity=Severity.INFO,
-                certainty=Certainty.POSSIBLE,
-                next_step="Compare with another replica, if the topic was never compacted.",
+                judgement=Judgement(
+                    severity=Severity.INFO,
+                    certainty=Certainty.POSSIBLE,
+                    next_step="Compare with another replica, if the topic was never compacted.",
+                ),
             )
             return
         yield finding(
             code,
             place,
             f"{message}, and the record without a key at offset {self._keyless_offset} shows that no cleaner was here",
-            severity=None if between_segments else Severity.WARNING,
-            certainty=Certainty.LIKELY,
             lost_offsets=(previous + 1, base - 1),
+            judgement=Judgement(severity=None if between_segments else Severity.WARNING, certainty=Certainty.LIKELY),
         )

@@ -8,7 +8,7 @@ from pathlib import Path
 from format.errors import KafkaLogError
 from format.files import producer_snapshot
 from format.files.side_file import problem_findings
-from format.findings import Certainty, Finding, finding, finding_of
+from format.findings import Certainty, Finding, Judgement, finding, finding_of
 from format.limits import Limits
 from format.location import Location
 from format.state.producers import ProducerEntry, ProducerState
@@ -102,7 +102,7 @@ def _mismatch(
         "snapshot-mismatch",
         location.at(offset=snapshot_offset),
         f"producer {producer_id} {what}",
-        certainty=Certainty.LIKELY,
         expected=expected,
         actual=actual,
+        judgement=Judgement(certainty=Certainty.LIKELY),
     )

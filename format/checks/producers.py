@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from format.checks.losses import CauseAccount
 from format.checks.offset_chain import OffsetChain
-from format.findings import Certainty, Finding, finding
+from format.findings import Certainty, Finding, Judgement, finding
 from format.location import Location
 from format.state.producer_events import MarkerOrphaned, ProducerEpochFell, ProducerEvent, SequenceBroke
 from format.state.producers import ProducerState
@@ -45,11 +45,13 @@ def check_producer_events(
                     if event.previous_sequence >= 0
                     else "is the first of this epoch, which a broker takes from 0 on only"
                 ),
-                certainty=Certainty.LIKELY,
                 expected=event.expected_sequence,
                 actual=event.base_sequence,
-                next_step=None if cause is None else "None of its own: see the damage that it follows from.",
-                caused_by=cause,
+                judgement=Judgement(
+                    certainty=Certainty.LIKELY,
+                    next_step=None if cause is None else "None of its own: see the damage that it follows from.",
+                    caused_by=cause,
+                ),
             )
         elif isinstance(event, MarkerOrphaned):
             yield finding(

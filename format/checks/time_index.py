@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 
 from format.files.time_index import TimeIndex
-from format.findings import Certainty, Finding, Severity, finding
+from format.findings import Certainty, Finding, Judgement, Severity, finding
 from format.layout import TIME_INDEX_ENTRY
 from format.location import Location
 from format.log.batch_table import BatchTable
@@ -82,11 +82,12 @@ class TimeIndexCheck:
                 )  # fmt: skip
             elif int(self._before[number]) == int(self._of_batch[number]) == timestamp:
                 yield finding(
-                    "time-index-mismatch", place,
+                    "time-index-mismatch",
+                    place,
                     f"entry {number} names offset {offset} for timestamp {timestamp}, which an earlier batch has too: "
                     "look-ups by that time begin too late",
-                    severity=Severity.WARNING, certainty=Certainty.LIKELY,
-                )  # fmt: skip
+                    judgement=Judgement(severity=Severity.WARNING, certainty=Certainty.LIKELY),
+                )
             elif int(self._of_batch[number]) != timestamp:
                 yield finding(
                     "time-index-imprecise", place,

@@ -10,7 +10,7 @@ from format import layout
 from format.errors import KafkaLogError
 from format.files import transaction_index
 from format.files.side_file import problem_findings
-from format.findings import Finding, Severity, finding, finding_of
+from format.findings import Finding, Judgement, Severity, finding, finding_of
 from format.limits import Limits
 from format.location import Location
 from format.node.segment import Segment
@@ -116,10 +116,13 @@ def check_transaction_index(
             or (first_offset is not None and stable < first_offset)
         ):
             yield finding(
-                "transaction-index-mismatch", place,
+                "transaction-index-mismatch",
+                place,
                 f"entry {number}: the last stable offset was {known.last_stable_offset}, not {stable}",
-                severity=Severity.WARNING, expected=known.last_stable_offset, actual=stable,
-            )  # fmt: skip
+                expected=known.last_stable_offset,
+                actual=stable,
+                judgement=Judgement(severity=Severity.WARNING),
+            )
     for missing in aborted.values():
         yield finding(
             "transaction-index-mismatch",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from format.findings import Finding, Severity, finding
+from format.findings import Finding, Judgement, Severity, finding
 from format.location import Location
 from format.value_class import value_class
 
@@ -24,7 +24,7 @@ class Problem:
 
     def finding(self, location: Location) -> Finding:
         """The same as a finding of the record at ``location``."""
-        return finding(self.code, location, f"{self.part}: {self.message}", severity=self.severity)
+        return finding(self.code, location, f"{self.part}: {self.message}", judgement=Judgement(severity=self.severity))
 
 
 @value_class

@@ -34,6 +34,9 @@ class BatchRange:
     read_from: int | None = None
 
 
+WHOLE_LOG = BatchRange()
+
+
 def batch_ranges(source: Source, chunk_bytes: int, *, start: int = 0) -> Iterator[BatchRange]:
     """A log from ``start`` on, a batch boundary, in the ranges that ``batch_chunks`` reads with these ``chunk_bytes``.
 

@@ -13,6 +13,7 @@ from format.errors import CorruptDataError, InvalidRecord
 from format.io.source import Source
 from format.limits import Limits
 from format.log.batch_chunk import BatchChunk
+from format.log.batch_ranges import BatchRange
 from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
 from format.value_class import value_class
@@ -119,7 +120,7 @@ def _marker(record: bytes) -> ControlRecord | None:
 def _decode_batch(chunk: BatchChunk, row: int, source: Source, limits: Limits) -> Iterator[ControlRecord]:
     """The control records of one batch, read by itself."""
     start, end = int(chunk.table.position[row]), int(chunk.table.end_position[row])
-    for whole in batch_chunks(source, start, end, check_crc=False, limits=limits):
+    for whole in batch_chunks(source, BatchRange(start, end), check_crc=False, limits=limits):
         for records in record_tables(whole, which=whole.table.is_control, limits=limits):
             for number in range(len(records)):
                 try:

@@ -19,6 +19,7 @@ from format.log.after_damage.survey import Survey
 from format.log.batch_checksums import compute_crc_valid
 from format.log.batch_chunk import BatchChunk, Damage
 from format.log.batch_header import has_right_crc, read_header
+from format.log.batch_ranges import WHOLE_LOG, BatchRange
 from format.log.batch_table import BATCH_COLUMN, BatchTable, Int64Column
 from format.log.legacy_messages import open_wrappers
 from format.log.repeated_batches import RepeatedBatches
@@ -33,28 +34,27 @@ _MAGIC_AT = layout.RECORD_BATCH.offset_of("magic")
 
 def batch_chunks(
     source: Source,
-    start: int = 0,
-    end: int | None = None,
+    batch_range: BatchRange = WHOLE_LOG,
     *,
-    after_offset: int | None = None,
     with_bodies: bool = True,
     check_crc: bool = True,
     limits: Limits = DEFAULT_LIMITS,
     chunk_bytes: int | None = None,
-    read_from: int | None = None,
     offsets: OffsetRange | None = None,
 ) -> Iterator[BatchChunk]:
-    """The batches of ``source[start:end]`` in chunks of bounded size, damage between them located.
+    """The batches of a range of a log in chunks of bounded size, damage between them located.
 
-    ``start`` must be a batch boundary; ``after_offset`` is the last offset before it, if known, and ``read_from`` where
-    the log began to be read, if that was before, so that batches between may be repeated here. Without bodies only
-    headers are read (and no CRC is checked). After damage the next batch is found by its header and CRC, and by the
-    offsets of all others; those outside ``offsets``, which the file's name tells if not given, do not count. Raises
-    only what the source raises.
+    The range must start at a batch boundary. Its ``read_from`` is where reading of the log began, None for here:
+    batches between the two may be repeated in the range. Without bodies only headers are read (and no CRC is checked).
+    After damage the next batch is found by its header and CRC, and by the offsets of all others; those outside
+    ``offsets`` do not count. If ``offsets`` is None, the file's name says which offsets are possible. Raises only what
+    the source raises.
     """
+    start, after_offset = batch_range.start, batch_range.after_offset
     offsets = possible_offsets(source.path) if offsets is None else offsets
-    repeated = RepeatedBatches(source, start if read_from is None else read_from, after_offset)
-    end = source.size_bytes if end is None else min(end, source.size_bytes)
+    read_from = start if batch_range.read_from is None else batch_range.read_from
+    repeated = RepeatedBatches(source, read_from, after_offset)
+    end = source.size_bytes if batch_range.end is None else min(batch_range.end, source.size_bytes)
     walker = _Walker(source, end, limits, offsets, repeated)
     walker.last_offset = after_offset
     if with_bodies:
@@ -324,7 +324,9 @@ class _Walker:
             return -1  # an intact batch with an offset below zero, or the file is not what it was
         if not header.is_wrapper:
             return header.base_offset
-        for chunk in batch_chunks(self.source, position, header.end_position, check_crc=False, limits=self.limits):
+        for chunk in batch_chunks(
+            self.source, BatchRange(position, header.end_position), check_crc=False, limits=self.limits
+        ):
             open_wrappers(chunk, limits=self.limits)
             if len(chunk.table):
                 return int(chunk.table.base_offset[0])

@@ -7,7 +7,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 from format import layout
-from format.findings import Finding, finding
+from format.findings import Finding, Judgement, finding
 from format.layout import MANIFEST
 from format.location import Location
 from format.node.partition import Partition, is_offset, parse_partition_dir
@@ -85,7 +85,7 @@ def unexpected_finding(path: Path, location: Location) -> Finding:
         return finding("file-unreadable", location, f"is {_type_words(mode)} under the name of a segment's file")
     if path.name == MANIFEST and stat.S_ISREG(mode):
         message = "a file of the name under which kafkalog lists what it wrote; a broker ignores it"
-        return finding("entry-unexpected", location, message, next_step="Nothing.")
+        return finding("entry-unexpected", location, message, judgement=Judgement(next_step="Nothing."))
     return finding("entry-unexpected", location, f"{_type_words(mode)} that no Kafka broker writes here")
 
 

@@ -14,6 +14,7 @@ from format.limits import Limits
 from format.log.after_damage.groups import OffsetRange
 from format.log.after_damage.longest_chain import longest_chain
 from format.log.batch_chunk import BatchChunk
+from format.log.batch_ranges import BatchRange
 from format.log.legacy_messages import open_wrappers
 from format.log.walker import batch_chunks
 from format.value_class import value_class
@@ -127,7 +128,7 @@ def salvage_chunks(
     file in which they were all right. After a look at a segment give the ``offsets`` of that look.
     """
     chunks = batch_chunks(
-        source, start, end, check_crc=check_crc, limits=limits, chunk_bytes=chunk_bytes, offsets=offsets
+        source, BatchRange(start, end), check_crc=check_crc, limits=limits, chunk_bytes=chunk_bytes, offsets=offsets
     )
     for chunk in chunks:
         open_wrappers(chunk, limits=limits)

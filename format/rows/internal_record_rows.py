@@ -9,7 +9,7 @@ from typing import Any
 
 from format.columns import RECORD
 from format.errors import KafkaLogError
-from format.findings import Finding, Severity, finding, finding_of
+from format.findings import Finding, Judgement, Severity, finding, finding_of
 from format.internal_topics import Decoded, Decoder, decode_control_value, decoder_for
 from format.layout import CHECKPOINT_SUFFIX, CLUSTER_METADATA_TOPIC
 from format.location import Location
@@ -102,7 +102,7 @@ def _control(
                 "version-unknown",
                 place,
                 f"control record type {control.type_number} is not known",
-                severity=Severity.INFO,
+                judgement=Judgement(severity=Severity.INFO),
             )
         )
         return key, value

@@ -86,10 +86,7 @@ class Needs:
         """The chunks of a range of a log."""
         return batch_chunks(
             source,
-            batch_range.start,
-            batch_range.end,
-            after_offset=batch_range.after_offset,
-            read_from=batch_range.read_from,
+            batch_range,
             with_bodies=self.reads_bodies,
             check_crc=self.reads_bodies,
             limits=self.limits,

@@ -15,6 +15,7 @@ from format.io.remote_path import is_there, path_of
 from format.limits import DEFAULT_LIMITS
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
+from format.log.batch_ranges import BatchRange
 from format.log.batch_table import BatchTable
 from format.log.legacy_messages import open_wrappers
 from format.log.read_records import record_tables
@@ -68,7 +69,7 @@ def _chunks(
             start = max(start, start_position(files_of(segment), source, selection))
         if end is not None and start >= end:
             return
-        for chunk in batch_chunks(source, start, with_bodies=reads_bodies, check_crc=reads_bodies):
+        for chunk in batch_chunks(source, BatchRange(start), with_bodies=reads_bodies, check_crc=reads_bodies):
             position = chunk.table.position
             is_inside = np.ones(len(position), bool) if end is None else position < end
             damage = chunk.damage

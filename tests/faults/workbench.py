@@ -17,6 +17,7 @@ from format import layout
 from format.files import offset_checkpoint, time_index
 from format.findings import Finding, Severity
 from format.io.source import FileSource
+from format.log.batch_ranges import BatchRange
 from format.log.batch_table import BatchTable
 from format.log.legacy_messages import open_wrappers
 from format.log.walker import batch_chunks, read_batch_table
@@ -140,7 +141,7 @@ def _legacy_slice(root: Path, magic: int, codec: int) -> Workbench:
         last = first + min(SLICE_MESSAGES, int(rows.sum()))
         start, end = int(table.position[first]), int(table.end_position[last - 1])
         opened = BatchTable.empty()
-        for chunk in batch_chunks(source, start, end):
+        for chunk in batch_chunks(source, BatchRange(start, end)):
             open_wrappers(chunk)
             opened = chunk.table
     name = f"v{magic}-codec-{codec}"

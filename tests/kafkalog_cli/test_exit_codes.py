@@ -6,7 +6,7 @@ from itertools import combinations
 
 import pytest
 
-from format.findings import Severity, finding
+from format.findings import Judgement, Severity, finding
 from format.location import Location
 from kafkalog_cli.exit_codes import MEANINGS, PRECEDENCE, Condition, ExitCode, combined, conditions_of, exit_status_rows
 
@@ -47,7 +47,7 @@ def test_a_mistyped_path_neither_hides_damage_nor_is_hidden_by_what_is_missing()
 @pytest.mark.parametrize("fail_on", list(Severity))
 @pytest.mark.parametrize("severity", list(Severity))
 def test_damage_from_the_threshold_upwards(severity, fail_on):
-    found = finding("batch-invalid", WHERE, "bad", severity=severity)
+    found = finding("batch-invalid", WHERE, "bad", judgement=Judgement(severity=severity))
     assert conditions_of(found, fail_on) == ({Condition.DAMAGE} if severity >= fail_on else set())
 
 

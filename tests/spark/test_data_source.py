@@ -16,6 +16,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'ka
 
 from format.columns import BATCH, FINDING, SEGMENT, TRANSACTION
 from format.findings import Severity
+from format.log.batch_ranges import BatchRange
 from format.log.walker import batch_chunks
 from format.node.target import Target
 from format.rows.record_rows import RowBlock
@@ -274,9 +275,9 @@ def test_what_lies_before_and_behind_the_offsets_wanted_is_not_read(
     )
     starts, ends = [], []
 
-    def watched(source: Any, start: int, **options: Any) -> Any:
-        starts.append(start)
-        for chunk in batch_chunks(source, start, chunk_bytes=1000, **options):
+    def watched(source: Any, batch_range: BatchRange, **options: Any) -> Any:
+        starts.append(batch_range.start)
+        for chunk in batch_chunks(source, batch_range, chunk_bytes=1000, **options):
             ends.append(int(chunk.table.end_position[-1]))
             yield chunk
 

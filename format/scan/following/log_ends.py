@@ -9,6 +9,7 @@ import numpy as np
 from format.io.source import Source
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.batch_header import has_right_crc, header_tables
+from format.log.batch_ranges import BatchRange
 from format.log.batch_table import BatchTable
 from format.log.walker import batch_chunks
 from format.node.segment import Segment
@@ -87,7 +88,7 @@ def end_behind_damage(source: Source, start: int, limits: Limits = DEFAULT_LIMIT
     if not any(source.read_at(start, _ZEROS_BYTES)):
         return None
     end = None
-    for chunk in batch_chunks(source, start, with_bodies=False, limits=limits):
+    for chunk in batch_chunks(source, BatchRange(start), with_bodies=False, limits=limits):
         if len(chunk.table):
             end = end_of_table(chunk.table)
     return end

@@ -174,10 +174,9 @@ def sound_chunks(
         return None
     for chunk in batch_chunks(
         source,
-        batch_range.start,
-        batch_range.end,
-        after_offset=batch_range.after_offset,
-        read_from=batch_range.start,
+        BatchRange(
+            batch_range.start, batch_range.end, after_offset=batch_range.after_offset, read_from=batch_range.start
+        ),
         limits=limits,
         chunk_bytes=chunk_bytes,
     ):

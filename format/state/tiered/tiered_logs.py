@@ -9,7 +9,7 @@ from pathlib import Path
 from format import layout
 from format.errors import KafkaLogError
 from format.files import partition_metadata
-from format.findings import Finding, Severity, finding, finding_of
+from format.findings import Finding, Judgement, Severity, finding, finding_of
 from format.io.source import FileSource
 from format.limits import Limits
 from format.location import Location
@@ -135,8 +135,8 @@ def _missing(
                 "remote-segment-missing",
                 place,
                 f"the metadata names {range_words}, {where}, and the log is not among the objects",
-                severity=Severity.WARNING if is_local else None,
                 lost_offsets=None if is_local else (each.start_offset, each.end_offset),
+                judgement=Judgement(severity=Severity.WARNING if is_local else None),
             )
         else:
             yield from _size_mismatch(partition, each, there, range_words)

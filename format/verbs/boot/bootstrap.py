@@ -16,6 +16,7 @@ from format.io.source import FileSource
 from format.layout import BOOTSTRAP_CHECKPOINT, CLUSTER_METADATA_TOPIC
 from format.limits import Limits
 from format.log.batch_chunk import BatchChunk
+from format.log.batch_ranges import BatchRange
 from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
 from format.verbs.boot.one_log.file_batches import CorruptRecords, batches_from
@@ -39,7 +40,9 @@ def check_bootstrap(metadata_dir: Path, limits: Limits) -> None:
             raise StopsStart(error.text, "FileLogInputStream.nextBatch", path=path, reason=_REASON,
                              position=error.position) from error  # fmt: skip
         for batch in batches:
-            for chunk in batch_chunks(source, batch.position, batch.position + batch.size_bytes, limits=limits):
+            for chunk in batch_chunks(
+                source, BatchRange(batch.position, batch.position + batch.size_bytes), limits=limits
+            ):
                 for value in _data_values(chunk, path, limits):
                     try:
                         decoded = None if decoder is None else decoder.decode_value(None, value)

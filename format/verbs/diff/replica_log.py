@@ -19,6 +19,7 @@ from format.io.source import FileSource, check_unchanged
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
+from format.log.batch_ranges import BatchRange
 from format.log.batch_table import BatchTable
 from format.log.walker import batch_chunks
 from format.node.segment import Segment
@@ -206,9 +207,7 @@ class ReplicaLog:
     def _walk(self, opened: _OpenSegment) -> Iterator[LogChunk | Finding]:
         chunks = batch_chunks(
             opened.source,
-            opened.position,
-            after_offset=opened.after_offset,
-            read_from=0,
+            BatchRange(opened.position, after_offset=opened.after_offset, read_from=0),
             limits=self._limits,
         )
         is_last = opened.next_base_offset is None

@@ -23,6 +23,7 @@ from format.layout import Layout
 from format.limits import MIB
 from format.location import Location
 from format.log.batch_header import header_tables
+from format.log.batch_ranges import BatchRange
 from format.log.batch_table import BatchTable
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
@@ -180,7 +181,7 @@ def _batches(path: Path, start: int) -> list[Place]:
 def _after_damage(path: Path, source: FileSource, start: int) -> Iterator[Place]:
     """Damage, and the batches after it."""
     position, end = start, min(start + _DAMAGE_WINDOW_BYTES, source.size_bytes)
-    for chunk in batch_chunks(source, start, end, with_bodies=False):
+    for chunk in batch_chunks(source, BatchRange(start, end), with_bodies=False):
         for row in range(len(chunk.table)):
             yield _batch(path, chunk.table, row)
             position = int(chunk.table.end_position[row])
@@ -230,7 +231,7 @@ def records_of(place: Place) -> RecordTable:
 @lru_cache(maxsize=4)
 def _records_at(path: Path, position: int, size_bytes: int, inode: int) -> RecordTable:
     with FileSource(path) as source:
-        for chunk in batch_chunks(source, position, position + size_bytes):
+        for chunk in batch_chunks(source, BatchRange(position, position + size_bytes)):
             which = np.ones(len(chunk.table), bool)  # also where the CRC is wrong
             for table in record_tables(chunk, which=which, location=location_of_file(path)):
                 if len(table) or not table.problems:

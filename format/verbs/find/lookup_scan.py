@@ -12,6 +12,7 @@ from format.io.source import FileSource
 from format.layout import MAX_RELATIVE_OFFSET
 from format.limits import Limits
 from format.location import Location
+from format.log.batch_ranges import BatchRange
 from format.log.batch_table import BatchTable
 from format.log.walker import HEADER_CHUNK_BYTES, batch_chunks
 from format.scan.read_log import tail_finding
@@ -114,7 +115,7 @@ class HeaderScan:
         while not is_done:
             is_done = True
             for chunk in batch_chunks(
-                self._log, position, with_bodies=False, limits=self._limits, chunk_bytes=read_bytes
+                self._log, BatchRange(position), with_bodies=False, limits=self._limits, chunk_bytes=read_bytes
             ):
                 if chunk.damage is None:
                     position = int(chunk.table.end_position[-1])

@@ -21,6 +21,7 @@ from format.io.source import FileSource
 from format.layout import OFFSET_INDEX_ENTRY
 from format.limits import Limits
 from format.location import Location
+from format.log.batch_ranges import BatchRange
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
@@ -203,7 +204,7 @@ class LookupSegment:
     ) -> Generator[Finding, None, SearchedBatch]:
         """The first record of one batch that ``is_wanted`` selects. The whole batch is read, table by table."""
         searched = SearchedBatch()
-        for chunk in batch_chunks(self.log, place.position, place.end_position, limits=self.limits):
+        for chunk in batch_chunks(self.log, BatchRange(place.position, place.end_position), limits=self.limits):
             if chunk.damage is not None:
                 yield tail_finding(self.log, chunk, self.location, False)
                 return searched

@@ -15,6 +15,7 @@ from format.files import producer_snapshot
 from format.io.source import FileSource
 from format.limits import Limits
 from format.log.batch_chunk import BatchChunk
+from format.log.batch_ranges import BatchRange
 from format.log.control_records import read_control_records
 from format.log.walker import batch_chunks
 from format.node.partition import Partition
@@ -66,7 +67,7 @@ def read_stability(partition: Partition, bounds: Bounds, limits: Limits, most_by
                 if most_bytes is not None and needed > most_bytes:
                     raise TooMuchToRead(needed)
                 for chunk in batch_chunks(
-                    source, position, with_bodies=False, limits=limits, chunk_bytes=_WINDOW_BYTES
+                    source, BatchRange(position), with_bodies=False, limits=limits, chunk_bytes=_WINDOW_BYTES
                 ):
                     log_end_offset = max(log_end_offset, _feed(state, chunk, source, start, end, limits))
                 bytes_read += source.bytes_read
@@ -185,7 +186,9 @@ def _end_markers(
         start = (match.location.position or 0) if segment.base_offset == first_segment else 0
         try:
             with FileSource(segment.log) as source:
-                for chunk in batch_chunks(source, start, with_bodies=False, limits=limits, chunk_bytes=_WINDOW_BYTES):
+                for chunk in batch_chunks(
+                    source, BatchRange(start), with_bodies=False, limits=limits, chunk_bytes=_WINDOW_BYTES
+                ):
                     table = chunk.table
                     if (table.is_control & (table.producer_id == batch.producer_id)).any():
                         for row, control in sorted(read_control_records(chunk, source, limits).items()):

@@ -8,6 +8,7 @@ from format.errors import KafkaLogError
 from format.files import time_index
 from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, Limits
+from format.log.batch_ranges import BatchRange
 from format.log.walker import batch_chunks
 from format.node.partition import Partition
 from format.node.segment import Segment
@@ -29,7 +30,9 @@ def log_end_of(partition: Partition, limits: Limits = DEFAULT_LIMITS) -> int | N
     try:
         with FileSource(path) as source:
             start = start_position(last, source, _LAST)
-            for chunk in batch_chunks(source, start, None, with_bodies=False, check_crc=False, limits=limits):
+            for chunk in batch_chunks(
+                source, BatchRange(start, None), with_bodies=False, check_crc=False, limits=limits
+            ):
                 if len(chunk.table):
                     log_end = max(log_end, int(chunk.table.last_offset[-1]) + 1)
     except KafkaLogError:
@@ -50,7 +53,9 @@ def log_end_at(partition: Partition, at_ms: int, limits: Limits = DEFAULT_LIMITS
         try:
             with FileSource(segment.log) as source:
                 start = start_position(segment, source, wanted)
-                for chunk in batch_chunks(source, start, None, with_bodies=False, check_crc=False, limits=limits):
+                for chunk in batch_chunks(
+                    source, BatchRange(start, None), with_bodies=False, check_crc=False, limits=limits
+                ):
                     later = np.flatnonzero(chunk.table.max_timestamp > at_ms)
                     if len(later):
                         return int(chunk.table.base_offset[later[0]])

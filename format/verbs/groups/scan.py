@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from format.findings import Finding, Severity, finding, finding_of
+from format.findings import Finding, Judgement, Severity, finding, finding_of
 from format.internal_topics.decoded import INVALID
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
@@ -72,5 +72,7 @@ def _unread_finding(unread: UnreadRecords, place: Location) -> Finding:
         others = f", and so it is with {unread.count - 1:,} {'record' if unread.count == 2 else 'records'} after it"
     where = place.at(position=unread.position, offset=unread.offset)
     if unread.is_unknown:
-        return finding("version-unknown", where, f"{unread.reason}{others}", severity=Severity.INFO)
+        return finding(
+            "version-unknown", where, f"{unread.reason}{others}", judgement=Judgement(severity=Severity.INFO)
+        )
     return finding(INVALID, where, f"{unread.reason}{others}")

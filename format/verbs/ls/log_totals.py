@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Generator, Iterator
 
 from format.errors import KafkaLogError
-from format.findings import Finding, finding, finding_of
+from format.findings import Finding, Judgement, finding, finding_of
 from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
+from format.log.batch_ranges import BatchRange
 from format.log.legacy_messages import wrapper_table
 from format.log.walker import batch_chunks
 from format.scan.folding import results_of, with_last_finding
@@ -100,7 +101,12 @@ class TotalsScan:
             message = (
                 f"{damage_count} places where a batch should start hold no batch; only the first ones are listed here"
             )
-            yield finding("log-framing-broken", log.location, message, next_step="Run verify, which tells them all.")
+            yield finding(
+                "log-framing-broken",
+                log.location,
+                message,
+                judgement=Judgement(next_step="Run verify, which tells them all."),
+            )
         yield totals
 
 
@@ -150,7 +156,7 @@ def _open_first_wrapper(
     start, end = int(table.position[0]), int(table.end_position[0])
     if end - start > limits.max_decompressed_bytes:
         return False
-    whole = next(batch_chunks(source, start, end, check_crc=False, limits=limits))
+    whole = next(batch_chunks(source, BatchRange(start, end), check_crc=False, limits=limits))
     inner = wrapper_table(whole, [0], limits, location)
     for problem in inner.problems:
         found.append(finding_of(problem.error, location))

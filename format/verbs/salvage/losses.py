@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from format.findings import Certainty, Finding, finding
+from format.findings import Certainty, Finding, Judgement, finding
 from format.io.unreadable_ranges import PatchedSource
 from format.location import Location
 from format.rewriting.intact_batches import BadBytes, SegmentScan
@@ -63,9 +63,8 @@ class LossTeller:
             "offset-gap",
             self.location.at(position=position, offset=first),
             f"offsets {first} to {until - 1} are in no batch, and the new indexes do not show that either",
-            certainty=Certainty.LIKELY,
             lost_offsets=(first, until - 1),
-            next_step=_LOOK_ELSEWHERE,
+            judgement=Judgement(certainty=Certainty.LIKELY, next_step=_LOOK_ELSEWHERE),
         )
 
     def _missing_before_next(self, first: int, next_base_offset: int) -> Finding:
@@ -74,8 +73,8 @@ class LossTeller:
             self.location.at(position=self.source.size_bytes, offset=first),
             f"the segment ends at offset {first}, the next one starts at {next_base_offset}: offsets {first} to "
             f"{next_base_offset - 1} are lost, unless compaction removed them",
-            certainty=Certainty.LIKELY,
             lost_offsets=(first, next_base_offset - 1),
+            judgement=Judgement(certainty=Certainty.LIKELY),
         )
 
     def _gap(self, start: int, end: int, first_lost: int, until: int | None, done: SegmentResult) -> None:
@@ -109,7 +108,9 @@ class LossTeller:
             message += f"; what offsets from {first_lost} on it held is lost"
         place = self.location.at(start, end - start, first_lost)
         next_step = "Nothing." if is_padding else _LOOK_ELSEWHERE
-        done.add(finding(code, place, message, lost_offsets=lost, next_step=next_step), not is_padding)
+        done.add(
+            finding(code, place, message, lost_offsets=lost, judgement=Judgement(next_step=next_step)), not is_padding
+        )
 
 
 def offset_range(first: int, until: int | None) -> tuple[int, int] | None:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.errors import UnreadableFile
-from format.findings import Certainty, Finding, Severity, finding, finding_of
+from format.findings import Certainty, Finding, Judgement, Severity, finding, finding_of
 from format.io.unreadable_ranges import PatchedSource
 from format.limits import Limits
 from format.location import Location
@@ -119,9 +119,8 @@ class Salvager(Rewriter):
                 partition.location(),
                 f"{what} says that the log reached offset {offset}; what is left ends at {end}: offsets {end} to "
                 f"{offset - 1} are lost",
-                severity=Severity.FATAL,
-                certainty=Certainty.LIKELY,
                 lost_offsets=(end, offset - 1),
+                judgement=Judgement(severity=Severity.FATAL, certainty=Certainty.LIKELY),
             )
 
     def topic_ids(self, sources: WriteSources) -> dict[str, str]:

@@ -12,7 +12,7 @@ from format import layout
 from format.checks.kraft_snapshot import KraftSnapshotCheck
 from format.checks.offset_chain import OffsetChain
 from format.errors import KafkaLogError, WorkerDied
-from format.findings import Finding, Severity, finding, finding_of
+from format.findings import Finding, Judgement, Severity, finding, finding_of
 from format.log.batch_chunk import Damage
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord
@@ -108,8 +108,10 @@ def _as_snapshot(found: Finding, is_newest: bool) -> Finding:
         "data-truncated",
         found.location,
         found.message,
-        severity=Severity.ERROR if is_newest else Severity.WARNING,
-        next_step="Restore the file from another node, or from a backup.",
+        judgement=Judgement(
+            severity=Severity.ERROR if is_newest else Severity.WARNING,
+            next_step="Restore the file from another node, or from a backup.",
+        ),
     )
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from format.io.source import BytesSource
 from format.log.batch_chunk import BatchChunk, Damage
+from format.log.batch_ranges import BatchRange
 from format.log.batch_table import BatchTable
 from format.log.encode_batches import encode_message
 from format.log.walker import batch_chunks
@@ -127,8 +128,8 @@ def test_start_and_end_bound_the_walk() -> None:
     parts = batches(4)
     start, end = len(parts[0]), len(b"".join(parts[:3]))
     log = b"".join(parts)
-    assert walk(log, start=start, end=end)[0] == [3, 6]
-    assert walk(log, start=start)[0] == [3, 6, 9]
+    assert walk(log, batch_range=BatchRange(start, end))[0] == [3, 6]
+    assert walk(log, batch_range=BatchRange(start))[0] == [3, 6, 9]
 
 
 def test_every_crc_flip_is_seen() -> None:

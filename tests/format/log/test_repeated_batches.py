@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from format.io.source import BytesSource
+from format.log.batch_ranges import BatchRange
 from format.log.walker import batch_chunks
 from tests.building import batch, batches
 
@@ -51,7 +52,10 @@ def test_batches_behind_damage_are_repeated_too() -> None:
 def test_a_range_knows_the_batches_before_it() -> None:
     log = b"".join([*PARTS[:10], *PARTS[4:8]])
     start = 11 * SIZE
-    assert repeated(log, start=start, after_offset=14, read_from=0) == []  # rising: whoever cuts ranges sees that
-    assert repeated(log, start=10 * SIZE, after_offset=29, read_from=0) == [SIZE * number for number in range(10, 14)]
-    assert repeated(log, start=10 * SIZE, after_offset=29, read_from=6 * SIZE) == [12 * SIZE, 13 * SIZE]
-    assert repeated(log, start=10 * SIZE, after_offset=29) == []
+    # Offsets that rise here: where ranges are cut shows that they go back.
+    assert repeated(log, batch_range=BatchRange(start, after_offset=14, read_from=0)) == []
+    from_10 = BatchRange(10 * SIZE, after_offset=29, read_from=0)
+    assert repeated(log, batch_range=from_10) == [SIZE * number for number in range(10, 14)]
+    from_10 = BatchRange(10 * SIZE, after_offset=29, read_from=6 * SIZE)
+    assert repeated(log, batch_range=from_10) == [12 * SIZE, 13 * SIZE]
+    assert repeated(log, batch_range=BatchRange(10 * SIZE, after_offset=29)) == []

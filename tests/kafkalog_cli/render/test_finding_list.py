@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from format.findings import Cause, finding
+from format.findings import Cause, Judgement, finding
 from format.location import Location
 from format.rows.finding_rows import finding_row
 from kafkalog_cli.render.finding_list import FindingList
@@ -66,9 +66,11 @@ def test_many_of_a_kind_are_gathered_by_file() -> None:
 def test_an_effect_names_its_cause_and_has_no_next_step() -> None:
     listed = FindingList(None, is_coloured=False)
     cause = Cause.of(finding("batch-crc-mismatch", PLACE.at(10, 20, 30), "bad"))
-    effect = finding("sequence-gap", PLACE.at(offset=40), "sequence 7 follows 3", caused_by=cause)
+    effect = finding("sequence-gap", PLACE.at(offset=40), "sequence 7 follows 3", judgement=Judgement(caused_by=cause))
     assert "         Follows from batch-crc-mismatch at offset 30.\n" in listed.paragraphs(finding_row(effect))
-    nowhere = finding("sequence-gap", PLACE, "x", caused_by=Cause("log-framing-broken", "/x", position=8))
+    nowhere = finding(
+        "sequence-gap", PLACE, "x", judgement=Judgement(caused_by=Cause("log-framing-broken", "/x", position=8))
+    )
     assert "Follows from log-framing-broken at position 8." in listed.paragraphs(finding_row(nowhere))
     assert listed.closing() == ""
     listed.paragraphs(finding_row(finding("sequence-gap", PLACE, "x")))
@@ -91,7 +93,9 @@ def test_colour_is_only_there_where_asked_for() -> None:
 def test_the_next_step_is_the_finding_s_own_and_told_once():
     listed = FindingList(80, is_coloured=False)
     for next_step in ("Ask a replica.", None, "Ask a replica."):
-        listed.paragraphs(finding_row(finding("batch-crc-mismatch", PLACE, "bad", next_step=next_step)))
+        listed.paragraphs(
+            finding_row(finding("batch-crc-mismatch", PLACE, "bad", judgement=Judgement(next_step=next_step)))
+        )
     lines = listed.closing().splitlines()
     assert [line.strip() for line in lines if "Next:" in line] == [
         "Next: Ask a replica.",

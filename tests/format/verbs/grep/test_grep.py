@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from format.errors import InputError, NotALogDir
 from format.findings import Finding
 from format.io.source import FileSource
+from format.log.batch_ranges import BatchRange
 from format.log.encode_batches import NewRecord, encode_message, encode_record, encode_wrapper
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
@@ -463,7 +464,7 @@ def table_of(tmp_path: Path, records: list[Fields], codec: int) -> RecordTable:
 
 def tables_of(path: Path) -> list[RecordTable]:
     with FileSource(path) as source:
-        (chunk,) = batch_chunks(source, 0, with_bodies=True, check_crc=True)
+        (chunk,) = batch_chunks(source, BatchRange(0), with_bodies=True, check_crc=True)
         return list(record_tables(chunk))
 
 
