@@ -669,6 +669,8 @@ DISK_USAGE = RowSchema(
         Column("leftover_bytes", "int", "allocated bytes of what a broker will delete: files marked .deleted, .cleaned or .swap, directories marked -delete or -stray"),
         Column("partition_count", "int", "partitions; replicas on several nodes count once"),
         Column("segment_count", "int", "segments; by codec, those with a batch of it"),
+        Column("estimated_bytes", "int", "with --estimate: what recompression would make of log_bytes; null where nothing can be recompressed"),
+        Column("saved_bytes", "int", "with --estimate: allocated bytes that this would free, negative where logs would grow"),
     ),
 )
 

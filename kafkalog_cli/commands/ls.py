@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from format.findings import Severity
+from format.layout import CODEC_NAMES
 from format.value_class import value_class
 from kafkalog_cli.options.as_of import JudgedAt
+from kafkalog_cli.options.compression import Sample, check_level
 from kafkalog_cli.options.guards import DecompressionGuard
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
@@ -24,7 +27,9 @@ if TYPE_CHECKING:
     from format.limits import Limits
     from format.node.target import Target
     from format.state.cluster_context import ClusterContext
+    from format.verbs.ls.disk_usage import DiskUsage
     from format.verbs.ls.ls import Listing
+    from format.verbs.ls.savings import EstimateTerms
     from kafkalog_cli.runner import Run
 
 SORT_KEYS = ("name", "size", "segments", "batches", "time")  # as in format.verbs.ls.ls; a test compares them
@@ -35,6 +40,7 @@ EXAMPLES = (
     ("kafkalog ls /var/kafka/orders-0", "one partition and its segments"),
     ("kafkalog ls --sort size /var/kafka", "the largest partitions first"),
     ("kafkalog ls --by topic node-1 node-2 node-3", "what takes the space on disk, over all nodes"),
+    ("kafkalog ls --by topic --estimate node-1 node-2 node-3", "and what recompressing it with zstd would free"),
     ("kafkalog ls --no-scan /var/kafka", "names, sizes and checkpoints only, for a directory of thousands"),
     ("kafkalog ls --format jsonl /var/kafka | jq -c 'select(.mark or .notes)'", "only what is marked or remarkable"),
 )
@@ -65,6 +71,47 @@ _TABLE_COLUMNS = {
         whole=("codecs",),
     ),
 }  # fmt: skip
+
+
+@value_class
+class Recompression:
+    """What recompression is tried with, for an estimate of what it would save."""
+
+    estimate: Annotated[
+        bool,
+        typer.Option("--estimate", help="With --by: measure what recompressing the logs would save; write nothing."),
+    ] = False
+    codec: Annotated[
+        str | None,
+        typer.Option("--codec", help="With --estimate: the codec to try.", show_default="zstd", **one_of(*CODEC_NAMES)),
+    ] = None
+    level: Annotated[
+        int | None,
+        typer.Option("--level", metavar="N", help="With --estimate: its level.", show_default="Kafka's"),
+    ] = None
+    sample: Sample = field(default_factory=Sample)
+
+    def check(self, by: str | None) -> None:
+        """Refuse options that do not go together."""
+        if self.estimate and by is None:
+            raise typer.BadParameter(
+                "--estimate goes with --by; to try all codecs on each topic: kafkalog recompress --estimate"
+            )
+        for name, value in (("--codec", self.codec), ("--level", self.level), ("--sample", self.sample.sample)):
+            if value is not None and not self.estimate:
+                raise typer.BadParameter(f"{name} goes with --estimate")
+        if self.sample.whole and not self.estimate:
+            raise typer.BadParameter("--whole goes with --estimate")
+        check_level(self.codec or "zstd", self.level)
+
+    def terms(self) -> EstimateTerms | None:
+        """The same as the verb takes it; None where nothing is to be estimated."""
+        if not self.estimate:
+            return None
+        from format.verbs.ls.savings import EstimateTerms
+        from format.verbs.recompress.new_batches import Target
+
+        return EstimateTerms(Target(CODEC_NAMES.index(self.codec or "zstd"), self.level), self.sample.size_bytes)
 
 
 @value_class
@@ -105,6 +152,7 @@ class Listed:
         ),
     ] = None
     judged_at: JudgedAt = field(default_factory=JudgedAt)
+    recompression: Recompression = field(default_factory=Recompression)
     tiering: Tiering = field(default_factory=Tiering)
 
 
@@ -127,6 +175,7 @@ def ls(
     from format.verbs.ls.ls import ls as listings
     from kafkalog_cli.runner import Run
 
+    listed.recompression.check(listed.by)
     if listed.by is not None and listed.tiering.remote is not None:
         raise typer.BadParameter("--by adds up what is on disks: leave --remote out")
     if listed.by is not None:
@@ -189,22 +238,60 @@ def _list_usage(
     from format.findings import Finding
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
-    from format.verbs.ls.disk_usage import DiskUsage, disk_usage
+    from format.verbs.ls.disk_usage import disk_usage
+    from format.verbs.recompress.estimate import not_measured
     from kafkalog_cli.runner import Run
 
     by = listed.by or ""
+    terms = listed.recompression.terms()
     targets = reading.targets()
-    with pacing.reading(), Run("ls", output, judging, paths=reading.paths, main_schema=DISK_USAGE) as run:
+    columns = {"disk_usage": _usage_columns(terms is not None)}
+    with (
+        pacing.reading(),
+        Run("ls", output, judging, paths=reading.paths, main_schema=DISK_USAGE, table_columns=columns) as run,
+    ):
         advance = run.progress(lambda: selected_bytes([] if by == "topic" else targets, EVERYTHING)).advance
         usages: list[DiskUsage] = []
-        for item in disk_usage(targets, by, listed.judged_at.now_ms, limits=guard.limits, advance=advance):
+        found = disk_usage(targets, by, listed.judged_at.now_ms, estimate=terms, limits=guard.limits, advance=advance)
+        for item in found:
             if isinstance(item, Finding):
                 run.finding(item)
             else:
                 usages.append(item)
         allocated_bytes = sum(each.allocated_bytes for each in usages)
+        if terms is not None:
+            run.say_now(_savings_words(usages, listed.recompression.codec or "zstd"))
+            run.count("estimated_bytes", sum(each.estimated_bytes or 0 for each in usages))
+            run.count("saved_bytes", sum(each.saved_bytes or 0 for each in usages))
+            for words in not_measured(terms.largest_topic_bytes, terms.sample_bytes):
+                run.not_checked(words)
         run.write(DISK_USAGE, (each.row(allocated_bytes) for each in (usages[::-1] if listed.reverse else usages)))
         run.count("allocated_bytes", allocated_bytes)
+
+
+def _usage_columns(has_estimate: bool) -> ShownColumns:
+    from format.columns import DISK_USAGE
+
+    estimated = ("estimated_bytes", "saved_bytes")
+    names = tuple(name for name in DISK_USAGE.names if name != "by" and (has_estimate or name not in estimated))
+    return ShownColumns(
+        names, first_to_go=("size_bytes", "leftover_bytes", "segment_count", "partition_count", "percent")
+    )
+
+
+def _savings_words(usages: Sequence[DiskUsage], codec: str) -> str:
+    """What recompression would free of the allocated bytes, and where most of it lies."""
+    from kafkalog_cli.render.table import human_size
+
+    allocated_bytes = sum(each.allocated_bytes for each in usages)
+    saved_bytes = sum(each.saved_bytes or 0 for each in usages)
+    percent = round(100 * saved_bytes / allocated_bytes) if allocated_bytes else 0
+    words = f"{codec} would free {human_size(saved_bytes)} of {human_size(allocated_bytes)} on disk ({percent} %)"
+    if saved_bytes <= 0:
+        return f"{codec} would free nothing of {human_size(allocated_bytes)} on disk."
+    most = max(usages, key=lambda each: each.saved_bytes or 0)
+    place = {"topic": "topic", "codec": "batches with codec", "age": "segments of age"}[most.by]
+    return f"{words}, most of it in {place} {most.name}: {human_size(most.saved_bytes or 0)}."
 
 
 class _Shown:

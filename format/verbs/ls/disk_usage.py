@@ -30,6 +30,7 @@ from format.scan.protocol import LogUnit
 from format.state.totals import LogTotals
 from format.value_class import value_class
 from format.verbs.ls.log_totals import read_log_totals
+from format.verbs.ls.savings import EstimateTerms, LogShare, add_savings
 
 GROUPINGS = ("topic", "codec", "age")
 #: As du counts them (POSIX st_blocks).
@@ -58,6 +59,8 @@ class DiskUsage:
     leftover_bytes: int = 0
     partitions: set[str] = field(default_factory=set)
     segment_count: int = 0
+    estimated_bytes: int | None = None
+    saved_bytes: int | None = None
 
     def row(self, allocated_bytes: int) -> Row:
         """The fields in the order of columns.DISK_USAGE; ``allocated_bytes`` are those of all rows."""
@@ -87,12 +90,14 @@ def disk_usage(
     by: str,
     now_ms: int,
     *,
+    estimate: EstimateTerms | None = None,
     limits: Limits = DEFAULT_LIMITS,
     advance: Advance = no_progress,
 ) -> Iterator[DiskUsage | Finding]:
     """The usage below log directories and partitions, the largest first, after findings on the way.
 
-    ``now_ms`` is what ages count back from. Raises InputError for a path that is neither.
+    ``now_ms`` is what ages count back from, ``estimate`` what recompression is tried with. Raises InputError for a path
+    that is neither.
     """
     for target in targets:
         if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
@@ -107,6 +112,8 @@ def disk_usage(
             totals = {} if by == "topic" else (yield from _totals(files, limits, advance))
             for each in files:
                 sums.add(each, totals)
+    if estimate is not None:
+        yield from add_savings(sums.log_shares, estimate, limits=limits, advance=advance)
     yield from sorted(
         sums.usages.values(), key=lambda each: (-each.allocated_bytes, each.name is None, each.name or "")
     )
@@ -206,6 +213,7 @@ class _Sums:
         self._by = by
         self._now_ms = now_ms
         self.usages: dict[str | None, DiskUsage] = {}
+        self.log_shares: list[LogShare] = []
 
     def add(self, each: _File, totals: dict[int, LogTotals]) -> None:
         """Add one file; ``totals`` are those of the logs of its directory."""
@@ -226,12 +234,20 @@ class _Sums:
             if codec_bytes:
                 share = min(round(each.allocated_bytes * codec_bytes / max(each.size_bytes, 1)), allocated)
                 codec_bytes = min(codec_bytes, size_bytes)
-                self._add(CODEC_BITS_NAMES[codec], each, share, codec_bytes, log)
+                self._add(CODEC_BITS_NAMES[codec], each, share, codec_bytes, log, codec)
                 allocated, size_bytes = allocated - share, size_bytes - codec_bytes
         if log is None or allocated or size_bytes:
             self._add(None, each, allocated, size_bytes, None)
 
-    def _add(self, name: str | None, each: _File, allocated: int, size_bytes: int, log: LogTotals | None) -> None:
+    def _add(
+        self,
+        name: str | None,
+        each: _File,
+        allocated: int,
+        size_bytes: int,
+        log: LogTotals | None,
+        codec: int | None = None,
+    ) -> None:
         usage = self.usages.get(name)
         if usage is None:
             usage = self.usages[name] = DiskUsage(self._by, name)
@@ -243,7 +259,11 @@ class _Sums:
             usage.partitions.add(f"{each.topic}-{each.number}")
         if each.is_log:
             usage.log_bytes += size_bytes
-            usage.segment_count += not each.is_leftover and (log is not None or self._by == "topic")
+            is_counted = not each.is_leftover and (log is not None or self._by == "topic")
+            usage.segment_count += is_counted
+            if is_counted and each.topic is not None:
+                location = Location(str(each.path), each.topic, each.number, each.base_offset)
+                self.log_shares.append(LogShare(usage, each.path, location, codec, size_bytes, allocated))
 
     def _age(self, max_timestamp: int | None) -> str:
         if max_timestamp is None:

@@ -9,6 +9,7 @@ from functools import cache
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from format import layout
 from format.codecs import compress, decompress
@@ -166,7 +167,7 @@ def estimate(
 
 
 @cache
-def _warm_up(targets: tuple[Target, ...], limits: Limits) -> None:
+def warm_up(targets: tuple[Target, ...], limits: Limits) -> None:
     """Load the codecs' libraries, so that no measurement in this process has that in it."""
     for target in targets:
         if target.codec:
@@ -188,13 +189,17 @@ def topic_pieces(sources: WriteSources, sample_bytes: int | None) -> Iterator[To
                     sized.append(Piece(partition.location(path, segment.base_offset), path, path.lstat().st_size))
                 except OSError:
                     continue  # a live broker deleted it
-        log_bytes = sum(each.end for each in sized)
-        if sample_bytes is not None and log_bytes > sample_bytes:
-            count = max(1, min(len(sized), sample_bytes // _PIECE_BYTES))
-            most = max(1, sample_bytes // count)
-            numbers = np.linspace(0, len(sized) - 1, count).round().astype(int).tolist()
-            sized = [replace(sized[number], end=min(sized[number].end, most)) for number in numbers]
-        yield TopicPieces(topic, log_bytes, sized)
+        yield TopicPieces(topic, sum(each.end for each in sized), sampled(sized, sample_bytes))
+
+
+def sampled(pieces: list[Piece], sample_bytes: int | None) -> list[Piece]:
+    """All pieces, or the beginnings of as many, evenly spread, as make up the sample."""
+    if sample_bytes is None or sum(each.end for each in pieces) <= sample_bytes:
+        return pieces
+    count = max(1, min(len(pieces), sample_bytes // _PIECE_BYTES))
+    most = max(1, sample_bytes // count)
+    numbers = np.linspace(0, len(pieces) - 1, count).round().astype(int).tolist()
+    return [replace(pieces[number], end=min(pieces[number].end, most)) for number in numbers]
 
 
 @value_class
@@ -213,10 +218,10 @@ class EstimateScan:
 
     def parts(self, opened: OpenedRange) -> Iterator[Sums]:
         """What was measured of each chunk."""
-        _warm_up(self.targets, self.limits)
+        warm_up(self.targets, self.limits)
         for chunk in opened.chunks:
             sums = Sums.of(self.targets)
-            _measure(chunk, sums, self.limits)
+            measure(chunk, np.flatnonzero(chunk.table.crc_valid == 1), sums, self.limits)
             yield sums
 
     def fold(self, log: LogUnit, parts: LogParts[Sums]) -> Iterator[Sums | Finding]:
@@ -250,9 +255,9 @@ def estimates(topic: str, log_bytes: int, sums: Sums) -> Iterator[Estimate]:
         )
 
 
-def _measure(chunk: BatchChunk, sums: Sums, limits: Limits) -> None:
+def measure(chunk: BatchChunk, rows: NDArray[np.intp], sums: Sums, limits: Limits) -> None:
+    """Add to the sums what the targets make of these batches, whose CRCs are right."""
     table = chunk.table
-    rows = np.flatnonzero(table.crc_valid == 1)
     are_fixed = table.is_control | (table.record_count == 0)
     columns = (table.size_bytes, table.codec, table.magic, table.is_wrapper, are_fixed)
     for row, size_bytes, codec, magic, is_wrapper, is_fixed in zip(

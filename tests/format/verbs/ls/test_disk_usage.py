@@ -11,14 +11,23 @@ import pytest
 
 from format.errors import NotALogDir
 from format.node.target import Target
+from format.rewriting.sources import read_measured_sources
 from format.verbs.ls.disk_usage import GROUPINGS, DiskUsage, disk_usage
+from format.verbs.ls.savings import EstimateTerms
+from format.verbs.recompress.estimate import Estimate, estimate
+from format.verbs.recompress.new_batches import Target as NewCodec
 from tests.building import BASE_TIMESTAMP, batch, write_segment
 
 HOUR_MS = 3_600_000
 
 
-def usages(by: str, *paths: Path, now_ms: int = BASE_TIMESTAMP) -> dict[str | None, DiskUsage]:
-    found = disk_usage([Target(path) for path in paths], by, now_ms)
+ZSTD = NewCodec(4)
+
+
+def usages(
+    by: str, *paths: Path, now_ms: int = BASE_TIMESTAMP, terms: EstimateTerms | None = None
+) -> dict[str | None, DiskUsage]:
+    found = disk_usage([Target(path) for path in paths], by, now_ms, estimate=terms)
     return {each.name: each for each in found if isinstance(each, DiskUsage)}
 
 
@@ -85,6 +94,42 @@ def test_what_a_broker_will_delete(tmp_path: Path) -> None:
     found = usages("topic", tmp_path)
     assert found["t"].leftover_bytes > 20000 + 9000
     assert len(found["t"].partitions) == 2
+
+
+@pytest.mark.parametrize("by", GROUPINGS)
+def test_savings_are_those_that_recompress_estimates_however_they_are_grouped(by: str, data_dir: Path) -> None:
+    nodes = [data_dir / "kafka-4.3" / name for name in ("node-1", "node-2")]
+    measured = [each for each in estimate(read_measured_sources(nodes), [ZSTD]) if isinstance(each, Estimate)]
+    new_bytes = {each.topic: each.estimated_bytes for each in measured if each.codec == "zstd"}
+    found = usages(by, *nodes, terms=EstimateTerms(ZSTD, None))
+    total = sum(each.estimated_bytes or 0 for each in found.values())
+    assert abs(total - sum(new_bytes.values())) <= len(measured) * 4  # each log is rounded
+    saved = sum(each.saved_bytes or 0 for each in found.values())
+    logs = [each for node in nodes for each in node.glob("*/*.log")]
+    log_bytes, allocated = sum(each.stat().st_size for each in logs), du_bytes(*logs)
+    assert 0.9 < saved / (allocated * (1 - total / log_bytes)) < 1.1
+    if by == "topic":
+        assert {name: found[name].estimated_bytes for name in new_bytes} == pytest.approx(new_bytes, abs=4)
+        assert found[None].saved_bytes is None
+
+
+def test_savings_of_a_sample(tmp_path: Path) -> None:
+    for base in range(0, 40, 10):
+        batches = [batch(base + number, [bytes(9000)]) for number in range(10)]
+        write_segment(tmp_path / "t-0", base, [*batches, batch(base + 10, [b"x" * 50], codec=4)][: 10 if base else 11])
+    terms = EstimateTerms(ZSTD, 40_000)
+    row = usages("codec", tmp_path, terms=terms)["none"]
+    assert row.estimated_bytes is not None
+    assert 0 < row.estimated_bytes < row.log_bytes / 20
+    assert terms.largest_topic_bytes == sum(each.stat().st_size for each in tmp_path.glob("t-0/*.log"))
+
+
+def test_nothing_is_saved_on_the_metadata_log_and_on_what_will_be_deleted(tmp_path: Path) -> None:
+    write_segment(tmp_path / "__cluster_metadata-0", 0, [batch(0, [bytes(9000)])])
+    write_segment(tmp_path / "t-0", 0, [batch(0, [bytes(9000)])])
+    (tmp_path / "t-0" / "00000000000000000000.log").rename(tmp_path / "t-0" / "00000000000000000000.log.deleted")
+    found = usages("topic", tmp_path, terms=EstimateTerms(ZSTD))
+    assert [(found[name].estimated_bytes, found[name].saved_bytes) for name in found] == [(None, None)] * len(found)
 
 
 def test_a_file_is_refused(data_dir: Path) -> None:
