@@ -46,6 +46,13 @@ class CauseAccount:
 
     def __init__(self) -> None:
         self._lost: list[tuple[int, int, Cause]] = []
+        self._marked: dict[int, int] = {}  # producer id -> offset of its last end marker
+
+    def marked(self, producer_id: int, offset: int) -> int:
+        """Remember a producer's end marker; the offset of the one before it, -1 for none."""
+        before = self._marked.get(producer_id, -1)
+        self._marked[producer_id] = offset
+        return before
 
     def note(self, found: Finding) -> None:
         """Remember a finding if offsets are lost by it."""

@@ -6,11 +6,20 @@ from collections.abc import Iterable, Iterator
 
 from format.checks.losses import CauseAccount
 from format.checks.offset_chain import OffsetChain
-from format.findings import Certainty, Finding, Judgement, finding
+from format.findings import Cause, Certainty, Finding, Judgement, finding
 from format.location import Location
-from format.state.producer_events import MarkerOrphaned, ProducerEpochFell, ProducerEvent, SequenceBroke
+from format.state.producer_events import (
+    MarkerOrphaned,
+    ProducerEpochFell,
+    ProducerEvent,
+    SequenceBroke,
+    TransactionEnded,
+)
 from format.state.producers import ProducerState
 from format.timestamps import iso_time
+
+_SEE_THE_CAUSE = "None of its own: see the damage that it follows from."
+_PAST_THE_END = 2**63
 
 
 def check_producer_events(
@@ -19,7 +28,8 @@ def check_producer_events(
     """Findings for the events of one log file, whose batches the chain of offsets has just been fed.
 
     Compaction removes batches, so a compacted log's sequences may have gaps. Where offsets have one too, that one is
-    reported. A gap of sequences where damage lost offsets since the producer's last batch names that damage.
+    reported. A gap of sequences where damage lost offsets since the producer's last batch names that damage. So does an
+    orphaned marker where damage lost offsets since the producer's marker before it.
     """
     for event in events:
         if isinstance(event, ProducerEpochFell):
@@ -47,25 +57,35 @@ def check_producer_events(
                 ),
                 expected=event.expected_sequence,
                 actual=event.base_sequence,
-                judgement=Judgement(
-                    certainty=Certainty.LIKELY,
-                    next_step=None if cause is None else "None of its own: see the damage that it follows from.",
-                    caused_by=cause,
-                ),
+                judgement=_follows_from(cause, Certainty.LIKELY),
             )
+        elif isinstance(event, TransactionEnded):
+            causes.marked(event.producer_id, event.place.offset)
         elif isinstance(event, MarkerOrphaned):
+            offset = event.place.offset
+            cause = causes.between(causes.marked(event.producer_id, offset), offset)
             yield finding(
                 "transaction-marker-orphan",
                 event.place.location(location),
                 f"a {'ABORT' if event.is_aborted else 'COMMIT'} marker of producer {event.producer_id}, which has no "
                 "open transaction in this log",
+                judgement=_follows_from(cause),
             )
 
 
-def check_open_transactions(state: ProducerState, location: Location) -> Iterator[Finding]:
-    """One finding for each transaction without an end marker at the log's end, the oldest first."""
+def _follows_from(cause: Cause | None, certainty: Certainty = Certainty.PROVEN) -> Judgement:
+    """What follows from damage has no next step of its own."""
+    return Judgement(certainty=certainty, next_step=None if cause is None else _SEE_THE_CAUSE, caused_by=cause)
+
+
+def check_open_transactions(state: ProducerState, location: Location, causes: CauseAccount) -> Iterator[Finding]:
+    """One finding for each transaction without an end marker at the log's end, the oldest first.
+
+    Where damage lost offsets behind the producer's last batch, the marker may have been among them: it is the cause.
+    """
     for producer_id, first_offset in sorted(state.open_transactions.items(), key=lambda each: each[1]):
         entry = state.entries.get(producer_id)
+        cause = causes.between(max(first_offset, entry.last_offset if entry is not None else -1), _PAST_THE_END)
         since = f", last written at {iso_time(entry.timestamp)}" if entry is not None else ""
         yield finding(
             "transaction-open",
@@ -73,4 +93,5 @@ def check_open_transactions(state: ProducerState, location: Location) -> Iterato
             f"producer {producer_id} has an open transaction since offset {first_offset}{since}: "
             "the last stable offset cannot pass it",
             actual=producer_id,
+            judgement=_follows_from(cause),
         )

@@ -110,7 +110,7 @@ def _conditions(result: BootResult) -> list[Condition]:
     conditions = []
     if result.is_refused or result.loses or result.has_unserved:
         conditions.append(Condition.DAMAGE)
-    if result.is_unknown:
+    if result.is_unknown or result.unread:
         conditions.append(Condition.INCOMPLETE)
     return conditions
 

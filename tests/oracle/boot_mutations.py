@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 import re
 import shutil
@@ -906,6 +907,13 @@ def _segment_files() -> Named:
         (node.partition("orders-0") / f"{1102:020}.log").mkdir()
 
     yield "log is a directory", log_is_a_directory
+
+    def log_is_a_pipe(node: Node) -> None:
+        log = node.segments("orders-0")[-1]
+        log.unlink()
+        os.mkfifo(log)
+
+    yield "log is a pipe", log_is_a_pipe
 
     def log_is_a_link(node: Node) -> None:
         log = node.segments("orders-0")[-1]

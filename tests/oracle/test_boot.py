@@ -27,6 +27,7 @@ SAMPLE = (
     "metadata-logs/newest snapshot zeroed",
     "metadata-logs/directory missing",
     "missing/partition users-0",
+    "segment-files/log is a pipe",
     "log-starts/1265 clean",
 )
 

@@ -53,6 +53,7 @@ def boot(log_dirs: list[Path], terms: BootTerms, node_id: int | None = None) -> 
     logs = load_logs(opened, metadata.image, node_id, terms)
     result.steps += [_refusal(error) for error in logs.stops]
     result.steps += [_unknown(error) for error in logs.unknown]
+    result.unread += logs.unread
     _offline_directories(opened, offline, result, may_be_last=not terms.is_one_of_several)
     for log_dir in opened:
         result.steps += log_dir.steps
@@ -240,6 +241,7 @@ def _not_checked(
     """What the log directories do not say."""
     notes = result.not_checked
     notes.append("the broker's configuration: listeners, log.dirs, segment.index.bytes, remote storage")
+    notes += [f"{path} is no regular file: a broker passes over it" for path in result.unread]
     if identity is None:
         notes.append("strays and missing partitions: the node's identity cannot be read")
         return

@@ -37,6 +37,7 @@ class LogsState:
     future: dict[TopicPartition, FoundLog] = field(default_factory=dict)
     stops: list[StopsStart] = field(default_factory=list)
     unknown: list[NotKnown] = field(default_factory=list)
+    unread: list[Path] = field(default_factory=list)  # pipes, folders and the like under the names of logs
     steps: list[Step] = field(default_factory=list)
 
 
@@ -91,6 +92,7 @@ def _load_one(
     )
     try:
         files = read_partition_files(path, *key)
+        state.unread += files.unread_logs
         epochs = EpochCache(files, terms.limits)
         log = load_log(files, load)
         if not load.is_deleted:

@@ -101,9 +101,13 @@ class NotKnown(Exception):
 
 @dataclass(slots=True)
 class BootResult:
-    """The outcome of a start: the steps in the order in which they are shown, and what was not checked."""
+    """The outcome of a start: the steps in the order in which they are shown, and what was not checked.
+
+    ``unread`` lies under the name of a log and is no regular file: a broker passes over it, and so does this program.
+    """
 
     steps: list[Step] = field(default_factory=list)
+    unread: list[Path] = field(default_factory=list)
     not_checked: list[str] = field(default_factory=list)
 
     def having(self, *actions: Action) -> list[Step]:

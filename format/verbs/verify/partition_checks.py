@@ -115,7 +115,7 @@ class _PartitionRun:
         log_end = segments[-1].base_offset if log_end is None else max(log_end, segments[-1].base_offset)
         yield from self.epochs.end_findings(log_end)
         yield from check_partition_checkpoints(self.offsets.with_log_end(log_end), self.partition.location())
-        yield from check_open_transactions(self.producers, self.partition.location())
+        yield from check_open_transactions(self.producers, self.partition.location(), self.causes)
 
     def _pass_unread_logs(self, base_offset: int | None) -> None:
         """What lies in links and pipes in place of logs below a base offset is unknown; None for the log's end."""

@@ -1,13 +1,17 @@
-"""Effects of damage name the damage: a gap of sequences behind a batch with a wrong CRC, and only that one."""
+"""Effects name their damage: gaps of sequences, markers without a transaction, transactions without a marker."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from format.findings import Finding
 from format.rows.finding_json import finding_as_json, finding_from_json
 from format.verbs.verify.verify import verify
 from tests.building import batch, write_segment
+from tests.faults.test_transactions import marker
+from tests.faults.test_transactions import sent as three_records
 
 
 def sent(base_offset: int, producer_id: int, base_sequence: int) -> bytes:
@@ -46,3 +50,41 @@ def test_damage_in_an_earlier_segment_is_a_cause(tmp_path: Path) -> None:
     (effect,) = gaps_of(partition)
     assert effect.caused_by is not None
     assert effect.caused_by.path == str(partition / f"{0:020d}.log")
+
+
+def damaged(content: bytes) -> bytes:
+    return content[:-1] + bytes([content[-1] ^ 1])
+
+
+def in_transaction(base_offset: int, producer_id: int, base_sequence: int) -> bytes:
+    return three_records(base_offset, base_sequence, producer_id=producer_id, transactional=True)
+
+
+def causes_of(partition: Path, code: str) -> list[tuple[int | None, int | None]]:
+    """The offset of each finding of a code, and that of its cause."""
+    return [
+        (each.location.offset, None if each.caused_by is None else each.caused_by.offset)
+        for each in verify(partition)
+        if isinstance(each, Finding) and each.code == code
+    ]
+
+
+@pytest.mark.parametrize("in_two_segments", [False, True])
+def test_a_marker_whose_transaction_was_lost_names_the_damage(tmp_path: Path, in_two_segments: bool) -> None:
+    """Producer 7 committed a transaction, and another one whose batch is damaged. Producer 8 wrote nothing there."""
+    before = [in_transaction(0, 7, 0), marker(3), marker(4, producer_id=8), damaged(in_transaction(5, 7, 3))]
+    after = [marker(8), marker(9), marker(10, producer_id=9)]
+    if in_two_segments:
+        write_segment(tmp_path / "t-0", 0, before)
+        write_segment(tmp_path / "t-0", 8, after)
+    else:
+        write_segment(tmp_path / "t-0", 0, before + after)
+    expected = [(4, None), (8, 5), (9, None), (10, 5)]  # of producer 9 nothing else is known: it may have lost records
+    assert causes_of(tmp_path / "t-0", "transaction-marker-orphan") == expected
+
+
+def test_an_open_transaction_names_the_damage_behind_its_last_batch(tmp_path: Path) -> None:
+    """The marker of producer 7 is damaged. Producer 8 went on after that, and has an open transaction of its own."""
+    content = [in_transaction(0, 7, 0), in_transaction(3, 8, 0), damaged(marker(6)), in_transaction(7, 8, 3)]
+    write_segment(tmp_path / "t-0", 0, content)
+    assert causes_of(tmp_path / "t-0", "transaction-open") == [(0, 6), (3, None)]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -62,6 +63,18 @@ def test_a_loss(kafkalog: Kafkalog, node: Node) -> None:
     [row] = [row for row in run.rows("boot_step") if row["action"] == "truncate"]
     assert row["lost_offsets"][1] == 1165
     assert "loses" in run.stderr
+
+
+def test_a_pipe_in_place_of_a_log_is_passed_over_and_the_answer_not_complete(kafkalog: Kafkalog, node: Node) -> None:
+    """As a broker does; but what the pipe stands for is not known."""
+    log = node.segments("orders-0")[-1]
+    log.unlink()
+    os.mkfifo(log)
+    run = kafkalog("--format", "jsonl", node.first).check(1)
+    assert [row["lost_offsets"] for row in run.rows("boot_step") if row["lost_offsets"]] == [[1102, 1263]]
+    assert run.summary["complete"] is False
+    assert f"{log} is no regular file: a broker passes over it" in run.summary["not_checked"]
+    assert run.summary["conditions"] == ["damage", "incomplete"]
 
 
 def test_what_cannot_be_said(kafkalog: Kafkalog, node: Node) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 from format.errors import FileChanged, UnreadableFile
 from format.io.remote_path import entries_of
 from format.io.source import os_reason
+from format.layout import LOG_SUFFIX, SEGMENT_FILE
 from format.location import Location
 from format.node.segment import segment_file_name
 from format.verbs.boot.steps import Action, Step
@@ -39,6 +40,11 @@ class PartitionFiles:
         """Note what happens to a file, by the name that it had on disk."""
         step = Step(action, self.path / name if name else self.path, self.topic, self.partition, reason=reason)
         self.steps.append(replace(step, **values))  # type: ignore[arg-type]
+
+    @property
+    def unread_logs(self) -> list[Path]:
+        """What lies under the names of logs and is no regular file: a broker passes over it, whatever it holds."""
+        return [self.path / name for name in self.folders if name.endswith(LOG_SUFFIX) and SEGMENT_FILE.match(name)]
 
     def original(self, name: str) -> str:
         """The name on disk of a file that may have been renamed since."""
