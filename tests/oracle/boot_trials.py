@@ -1,20 +1,26 @@
 """Trials of boot: a damaged copy of a node, what boot says of it, and what a real broker then does with it.
 
     python -m tests.oracle.boot_trials [--kafka 4.3.1] [--only REGEX] [--work DIR]
+    python -m tests.oracle.boot_trials --shuffle 1 --minutes 25
+    python -m tests.oracle.boot_trials --random 100 --first 1
 
-runs all of them, one broker after the other, and prints a table: agreed of tried, for each kind of damage.
+The first runs all of them, one broker after the other, and prints a table: agreed of tried, for each kind of damage.
+The second takes them in a random order, and as many as fit. The third damages each copy at random: one to three of the
+ways combined, and wounds in any files; the number of a trial decides its damage.
 """
 
 from __future__ import annotations
 
 import argparse
 import hashlib
+import random
 import re
 import signal
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -24,6 +30,7 @@ from tests.corpora import SHARED_CORPUS
 from tests.oracle.boot_mutations import Mutation, Node, copied_node, mutations
 from tests.oracle.broker import free_ports
 from tests.oracle.kafka_lab import KafkaLab
+from tests.oracle.random_damage import random_mutations
 
 _CONFIGURATION = """\
 process.roles=broker,controller
@@ -117,11 +124,21 @@ class Trials:
         outcome, text = self._run(node, [])
         return compare(mutation, node, predicted, Observed(outcome, text, before, files_of(node)))
 
-    def _run(self, node: Node, options: list[str], end: signal.Signals = signal.SIGKILL) -> tuple[str, str]:
+    def _run(
+        self,
+        node: Node,
+        options: list[str],
+        end: signal.Signals = signal.SIGKILL,
+        settings: str = "",
+        while_up: Callable[[str], None] = lambda _: None,
+    ) -> tuple[str, str]:
+        """Start a broker, call ``while_up`` with its address once it serves, and end it. Its end, and its output."""
         properties = self._work / "server.properties"
         log_dirs = ",".join(map(str, node.log_dirs))
         port, controller_port = free_ports(2)
-        properties.write_text(_CONFIGURATION.format(log_dirs=log_dirs, port=port, controller_port=controller_port))
+        properties.write_text(
+            _CONFIGURATION.format(log_dirs=log_dirs, port=port, controller_port=controller_port) + settings
+        )
         command = self._lab.java_command(self.version, [*self._options, *options], extra=self._lab.logging_jars())
         output = self._work / "broker.log"
         with output.open("wb") as file:
@@ -130,6 +147,8 @@ class Trials:
             )
         try:
             outcome = _waited(process, output)
+            if outcome == "started":
+                while_up(f"127.0.0.1:{port}")
         finally:
             process.send_signal(end)
             try:
@@ -302,10 +321,13 @@ def _comes_by_itself(name: str) -> bool:
     return name.endswith((".index", ".timeindex", "leader-epoch-checkpoint", "partition.metadata"))
 
 
-def run_all(trials: Trials, chosen: list[Mutation]) -> list[Comparison]:
-    """Run the trials in order and say on standard error how they go."""
+def run_all(trials: Trials, chosen: list[Mutation], minutes: float = 0) -> list[Comparison]:
+    """Run the trials in order, for so many minutes if any, and say on standard error how they go."""
     results = []
+    deadline = time.monotonic() + minutes * 60
     for number, mutation in enumerate(chosen, 1):
+        if minutes and time.monotonic() > deadline:
+            break
         result = trials.compared(mutation)
         results.append(result)
         if number % 25 == 0:
@@ -340,15 +362,23 @@ def main() -> int:
     parser.add_argument("--kafka", default="4.3.1")
     parser.add_argument("--only", default="")
     parser.add_argument("--first", type=int, default=1, help="the number of the first one, to go on after a break")
+    parser.add_argument("--shuffle", type=int, metavar="SEED", help="take them in a random order")
+    parser.add_argument("--random", type=int, metavar="COUNT", help="so many copies that are damaged at random")
+    parser.add_argument("--minutes", type=float, default=0, help="begin no trial after so many; 0 for all")
     parser.add_argument("--work", type=Path)
     options = parser.parse_args()
-    chosen = [each for each in mutations() if re.search(options.only, str(each))][options.first - 1 :]
+    chosen = [each for each in mutations() if re.search(options.only, str(each))]
+    if options.shuffle is not None:
+        random.Random(options.shuffle).shuffle(chosen)
+    chosen = chosen[options.first - 1 :]
+    if options.random is not None:
+        chosen = random_mutations(range(options.first, options.first + options.random))
     with tempfile.TemporaryDirectory(prefix="boot-trials-") as scratch:
         trials = Trials(
             KafkaLab(), options.kafka, SHARED_CORPUS / "kafka-4.3-single" / "node-1", options.work or Path(scratch)
         )
         trials.warm_up()
-        results = run_all(trials, chosen)
+        results = run_all(trials, chosen, options.minutes)
     print(table(results))
     return 0 if not any(each.differences for each in results) else 1
 

@@ -2,7 +2,8 @@
 
     python -m tests.oracle.salvage_trials [--count 200] [--first 0] [--kafka 4.3.1] [--work DIR]
 
-runs them, one broker after the other, and prints a table: started of tried, and whether all records are served.
+runs them, one broker after the other, and prints a table: started of tried, and whether a consumer gets all records,
+field by field, and of transactions those that are committed.
 """
 
 from __future__ import annotations
@@ -10,9 +11,9 @@ from __future__ import annotations
 import argparse
 import random
 import shutil
-import struct
 import sys
 import tempfile
+import time
 from collections import Counter
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,10 +28,20 @@ from format.rewriting.publishing.publication import Publication
 from format.rewriting.sources import read_write_sources
 from format.verbs.salvage.salvage import salvage
 from tests.corpora import SHARED_CORPUS
-from tests.oracle.boot_mutations import METADATA, Node, copied_node, flip, mutations
+from tests.oracle.boot_mutations import LOG_START, METADATA, Node, copied_node, mutations
 from tests.oracle.boot_trials import Observed, Trials, files_of, last_words
 from tests.oracle.kafka_lab import KafkaLab
+from tests.oracle.random_damage import damage
+from tests.oracle.record_reader import Kept, ReadingFailed, RecordReader, Served, differences, kept_records
 
+#: Nothing is to change while the consumer reads: no cleaner, and no end of a transaction that was open too long.
+_SETTINGS = """\
+log.cleaner.enable=false
+log.retention.ms=-1
+auto.create.topics.enable=false
+transaction.abort.timed.out.transaction.cleanup.interval.ms=3600000
+transaction.remove.expired.transaction.cleanup.interval.ms=3600000
+"""
 #: Families of mutations that keep the node in one log directory.
 _CHOSEN = [each for each in mutations() if each.kind not in ("untouched", "two-directories")]
 
@@ -46,6 +57,8 @@ class SalvageTrial:
     differences: list[str] = field(default_factory=list)
     strays: int = 0
     identity_given: bool = False  # cluster and node id were lost, and written by hand before the start
+    partitions: int = 0  # those that a consumer read
+    records: int = 0
 
     @property
     def is_right(self) -> bool:
@@ -54,14 +67,18 @@ class SalvageTrial:
 
 
 class SalvageTrials(Trials):
-    """Runs them under a working directory."""
+    """Runs them under a working directory; the records of every broker are read by ``reader``."""
+
+    def __init__(self, lab: KafkaLab, version: str, source: Path, work: Path, reader: RecordReader) -> None:
+        super().__init__(lab, version, source, work)
+        self._reader = reader
 
     def trial(self, number: int) -> SalvageTrial:
         """Damage a copy as the number says, salvage it, start a broker on the output, and compare."""
         rng = random.Random(number)
         node = copied_node(self._source, self._work / "node")
         result = SalvageTrial(number)
-        _damage(node, rng, result)
+        result.damages = damage(node, rng, _CHOSEN)
         saved = self._work / "saved" / "node-1"
         shutil.rmtree(saved.parent, ignore_errors=True)
         saved.parent.mkdir()
@@ -81,41 +98,26 @@ class SalvageTrials(Trials):
             result.identity_given = True
         before = files_of(copy)
         expected = _log_ends(saved)
-        result.outcome, text = self._run(copy, [])
+        kept = kept_records(saved)
+        starts = _log_starts(saved)
+        served: dict[str, Served] = {}
+
+        def read(address: str) -> None:
+            served.update(self._reader.read(address, sorted(expected)))
+
+        try:
+            result.outcome, text = self._run(copy, [], settings=_SETTINGS, while_up=read)
+        except ReadingFailed as error:
+            result.outcome = "started"
+            result.differences.append(f"the consumer failed: {error}")
+            return result
         if result.outcome == "started":
-            _compare(result, copy, expected, Observed(result.outcome, text, before, files_of(copy)))
+            strays = _compare(result, copy, expected, Observed(result.outcome, text, before, files_of(copy)))
+            read_places = {place: each for place, each in served.items() if place not in strays}
+            _compare_records(result, starts, kept, read_places)
         elif not result.foretold:
             result.differences.append(f"the broker did not start: {last_words(text)}")
         return result
-
-
-def _damage(node: Node, rng: random.Random, result: SalvageTrial) -> None:
-    """One to three mutations, and up to four wounds in any files."""
-    for mutation in rng.sample(_CHOSEN, rng.choice((1, 1, 2, 3))):
-        try:
-            mutation.apply(node)
-        except (OSError, LookupError, ValueError, AssertionError, struct.error):
-            continue  # another one has taken away what it needs
-        result.damages.append(str(mutation))
-    for _ in range(rng.choice((0, 1, 2, 4))):
-        files = sorted(each for each in node.first.rglob("*") if each.is_file() and each.stat().st_size)
-        if not files:
-            return
-        path = rng.choice(files)
-        size = path.stat().st_size
-        how = rng.choice(("flip", "zero", "cut", "garbage"))
-        if how == "flip":
-            flip(path, rng.randrange(size))
-        else:
-            content = bytearray(path.read_bytes())
-            at = rng.randrange(size)
-            if how == "cut":
-                del content[at:]
-            else:
-                part = bytes(200) if how == "zero" else rng.randbytes(200)
-                content[at : at + 200] = part[: size - at]
-            path.write_bytes(content)
-        result.damages.append(f"{how} {path.relative_to(node.first)}")
 
 
 def _log_ends(saved: Path) -> dict[str, int]:
@@ -132,13 +134,24 @@ def _log_ends(saved: Path) -> dict[str, int]:
     return ends
 
 
-def _compare(result: SalvageTrial, node: Node, expected: dict[str, int], observed: Observed) -> None:
-    """Every log is loaded to its end, and recovery has changed none."""
+def _log_starts(saved: Path) -> dict[str, int]:
+    """The log start offset of each partition: that of the checkpoint, if the log does not begin behind it."""
+    starts = {each.name: int(min(each.glob("*.log")).stem) for each in saved.iterdir() if any(each.glob("*.log"))}
+    if (saved / LOG_START).exists():
+        for name, offset in Node(saved.parent, [saved]).checkpoint(LOG_START).items():
+            place = name.replace(" ", "-")
+            starts[place] = max(starts.get(place, 0), offset)
+    return starts
+
+
+def _compare(result: SalvageTrial, node: Node, expected: dict[str, int], observed: Observed) -> set[str]:
+    """Every log is loaded to its end, and recovery has changed none. Returns the partitions that are strays."""
     offsets = {Path(directory).name: ends for directory, ends in observed.offsets().items()}
     strays = {name.split("/")[1] for name in observed.after if "-stray/" in name and name not in observed.before}
     result.strays = len(strays)
+    stray_names = {name for name in expected if any(each.startswith(f"{name}.") for each in strays)}
     for name, end in expected.items():
-        if any(each.startswith(f"{name}.") for each in strays):
+        if name in stray_names:
             continue
         if name not in offsets:
             result.differences.append(f"{name} was not loaded")
@@ -147,6 +160,19 @@ def _compare(result: SalvageTrial, node: Node, expected: dict[str, int], observe
         for path, size_and_hash in observed.before.items():
             if path.endswith(".log") and path.split("/")[1] == name and observed.after.get(path) != size_and_hash:
                 result.differences.append(f"{path} was changed")
+    return stray_names
+
+
+def _compare_records(
+    result: SalvageTrial, starts: dict[str, int], kept: dict[str, Kept], served: dict[str, Served]
+) -> None:
+    """A consumer gets every record that salvage kept, and no other."""
+    for place in sorted(served):
+        if not served[place].problem and served[place].start != starts[place]:
+            result.differences.append(f"{place} starts at {served[place].start}, not at {starts[place]}")
+        result.differences += differences(place, kept.get(place, Kept()), served[place])
+        result.partitions += 1
+        result.records += len(served[place].records)
 
 
 def table(trials: list[SalvageTrial]) -> str:
@@ -158,11 +184,12 @@ def table(trials: list[SalvageTrial]) -> str:
         [
             (
                 "| salvages | started | of them with ids that were written by hand | all kept records served "
-                "| not started, as salvage said | strays, by the metadata |"
+                "| partitions read | records read | not started, as salvage said | strays, by the metadata |"
             ),
-            "| --- | --- | --- | --- | --- | --- |",
+            "| --- | --- | --- | --- | --- | --- | --- | --- |",
             (
                 f"| {len(trials)} | {outcomes['started']} | {sum(each.identity_given for each in trials)} | {served} "
+                f"| {sum(each.partitions for each in trials):,} | {sum(each.records for each in trials):,} "
                 f"| {foretold} | {sum(each.strays for each in trials)} |"
             ),
         ]
@@ -174,17 +201,26 @@ def main() -> int:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--first", type=int, default=0, help="the number of the first trial, which decides its damage")
     parser.add_argument("--kafka", default="4.3.1")
+    parser.add_argument("--minutes", type=float, default=0, help="begin no trial after so many; 0 for all")
     parser.add_argument("--work", type=Path)
     options = parser.parse_args()
+    lab = KafkaLab()
     with tempfile.TemporaryDirectory(prefix="salvage-trials-") as scratch:
         source = SHARED_CORPUS / "kafka-4.3-single" / "node-1"
-        trials = SalvageTrials(KafkaLab(), options.kafka, source, options.work or Path(scratch))
-        trials.warm_up()
+        work = options.work or Path(scratch)
         done = []
-        for number in range(options.first, options.first + options.count):
-            done.append(trials.trial(number))
-            if not done[-1].is_right or done[-1].outcome != "started":
-                print(done[-1], file=sys.stderr, flush=True)
+        with RecordReader(lab, options.kafka, work) as reader:
+            trials = SalvageTrials(lab, options.kafka, source, work, reader)
+            trials.warm_up()
+            deadline = time.monotonic() + options.minutes * 60
+            for number in range(options.first, options.first + options.count):
+                if options.minutes and time.monotonic() > deadline:
+                    break
+                done.append(trials.trial(number))
+                if not done[-1].is_right or done[-1].outcome != "started":
+                    print(done[-1], file=sys.stderr, flush=True)
+                if len(done) % 10 == 0:
+                    print(f"{len(done)}/{options.count}", file=sys.stderr, flush=True)
     print(table(done))
     return 0 if all(each.is_right for each in done) else 1
 
