@@ -906,6 +906,22 @@ TRANSACTION_TOTAL = RowSchema(
         Column("log_end_offset", "int", "the offset after the last batch"),
     ),
 )
+#: A run of a command, in the table ``runs`` of a report set.
+RUN = RowSchema(
+    "run",
+    (
+        Column("command", "string", "the command"),
+        Column("version", "string", "version of kafkalog"),
+        Column("started", "timestamp", "when the run began"),
+        Column("finished", "timestamp", "when it ended"),
+        Column("exit_code", "int", "its exit status"),
+        Column("complete", "bool", "whether everything could be read"),
+        Column("conditions", "string", "why the exit status is not 0, separated by commas"),
+        Column("not_checked", "string", "what was not checked, separated by semicolons"),
+        Column("counts", "string", "the counts of the summary, as a JSON object"),
+        Column("broker_id", "int", "the broker that it was about"),
+    ),
+)
 FILE_BYTES = RowSchema(
     "file_bytes",
     (
@@ -970,4 +986,5 @@ SCHEMAS = (
     BATCH_SIZES,
     TRANSACTION_TOTAL,
     FILE_BYTES,
+    RUN,
 )

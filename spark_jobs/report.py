@@ -26,13 +26,11 @@ from format.io.remote_path import is_remote, path_of
 from format.io.source import os_reason
 from format.location import Location
 from format.rows.arrow_columns import rows_batch
+from format.rows.table_set import WRITTEN_RUN, directory_of, files_below, store_of_tables, table_name
 from format.version import VERSION
 from spark_jobs.brokers import Brokers
 from spark_jobs.requests import Ending
-from spark_jobs.schemas import RUN, table_name
 
-#: The name that Hive gives the partition of rows without a value.
-_NO_BROKER = "__HIVE_DEFAULT_PARTITION__"
 _ROWS_IN_A_BATCH = 10_000
 
 
@@ -64,7 +62,7 @@ class Report:
         counts = json.dumps(dict(ending.counts))
         for broker_id in self._brokers.ids:
             self._table(FINDING, broker_id)
-            self._table(RUN, broker_id).add(
+            self._table(WRITTEN_RUN, broker_id).add(
                 (
                     self._command,
                     VERSION,
@@ -91,13 +89,13 @@ class Report:
 
     def _empty_others(self) -> None:
         """Empty the tables of this command that it had no rows for this time."""
-        store, root = _store_of(self._output)
-        for path in _files_below(store, root):
+        store, root = store_of_tables(self._output)
+        for path in files_below(store, root):
             parts = path[len(root) :].strip("/").split("/")
             if len(parts) != 3 or parts[2] != f"{self._command}.parquet":
                 continue
             for broker_id in self._brokers.ids:
-                if parts[1] == _directory_of(broker_id) and (parts[0], broker_id) not in self._tables:
+                if parts[1] == directory_of(broker_id) and (parts[0], broker_id) not in self._tables:
                     with store.open_input_file(path) as file:
                         schema = pq.read_schema(file)
                     empty = _Table(None, self._place / f"{len(self._tables)}.parquet", schema)
@@ -105,8 +103,8 @@ class Report:
                     self._tables[parts[0], broker_id] = empty
 
     def _put(self, made: Path, name: str, broker_id: int | None) -> None:
-        store, root = _store_of(self._output)
-        directory = f"{root}/{name}/{_directory_of(broker_id)}"
+        store, root = store_of_tables(self._output)
+        directory = f"{root}/{name}/{directory_of(broker_id)}"
         store.create_dir(directory, recursive=True)
         target = f"{directory}/{self._command}.parquet"
         if is_remote(self._output):
@@ -164,28 +162,6 @@ def _plain(schema: RowSchema, row: tuple[Any, ...]) -> tuple[Any, ...]:
         else value
         for column, value in zip(schema.columns, row, strict=True)
     )
-
-
-def _directory_of(broker_id: int | None) -> str:
-    return f"broker_id={_NO_BROKER if broker_id is None else broker_id}"
-
-
-def _store_of(output: str) -> tuple[Any, str]:
-    """The file system of an output, and the path there. Raises OSError."""
-    from pyarrow import fs
-
-    from format.io.remote_files import writable_store
-
-    if is_remote(output):
-        return writable_store(output)
-    return fs.LocalFileSystem(), str(path_of(output))
-
-
-def _files_below(store: Any, root: str) -> list[str]:
-    from pyarrow import fs
-
-    selector = fs.FileSelector(root, allow_not_found=True, recursive=True)
-    return [each.path for each in store.get_file_info(selector) if each.type == fs.FileType.File]
 
 
 def open_report(output: str, command: str, paths: Sequence[str], broker_id: int | None = None) -> Report:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -20,9 +19,7 @@ from format.columns import (
     RowSchema,
 )
 from format.rows.arrow_columns import arrow_schema
-
-if TYPE_CHECKING:
-    pass
+from format.rows.table_set import WRITTEN_RUN
 
 #: Who a row of a report is from: reports of several brokers are put into one directory.
 BROKER_ID = Column("broker_id", "int", "node or broker id of the log directory that the row is from")
@@ -118,21 +115,6 @@ VIEWS: dict[str, RowSchema | None] = {
     "transactions": _of_broker(TRANSACTION),
     "findings": _of_broker(FINDING),
 }
-#: A run of a command, in a report.
-RUN = RowSchema(
-    "run",
-    (
-        Column("command", "string", "the command"),
-        Column("version", "string", "version of kafkalog"),
-        Column("started", "timestamp", "when the run began"),
-        Column("finished", "timestamp", "when it ended"),
-        Column("exit_code", "int", "its exit status"),
-        Column("complete", "bool", "whether everything could be read"),
-        Column("conditions", "string", "why the exit status is not 0, separated by commas"),
-        Column("not_checked", "string", "what was not checked, separated by semicolons"),
-        Column("counts", "string", "the counts of the summary, as a JSON object"),
-    ),
-)
 #: The tables of a report that are described, by name. Rows of any other type have a table of their own, too.
 REPORT_TABLES: dict[str, RowSchema] = {
     "log_dirs": LOG_DIR,
@@ -140,15 +122,8 @@ REPORT_TABLES: dict[str, RowSchema] = {
     "segments": SEGMENT,
     "batches": BATCHES,
     "findings": FINDING,
-    "runs": RUN,
+    "runs": WRITTEN_RUN,
 }
-
-
-def table_name(schema: RowSchema) -> str:
-    """The table that rows of a schema are in: the plural of their type."""
-    if schema.type.endswith("y"):
-        return f"{schema.type[:-1]}ies"
-    return schema.type + ("es" if schema.type.endswith(("s", "x", "ch")) else "s")
 
 
 def records_view(*, value: bool, headers: bool, details: bool) -> tuple[str, pa.Schema]:

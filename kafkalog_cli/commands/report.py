@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -19,11 +20,13 @@ from kafkalog_cli.runner import Run
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from format.verbs.report.terms import Report
+    from format.verbs.report.table_report import TableReport
+    from format.verbs.report.terms import Report, ReportTerms
 
 EXAMPLES = (
     ("kafkalog report /var/kafka --output incident.html", "one page about a node"),
     ("kafkalog report node-1 node-2 node-3 --output incident.html", "all nodes on one page, their replicas compared"),
+    ("kafkalog report /mnt/report --output incident.html", "the tables of scans of many brokers"),
     ("kafkalog report /var/kafka --format json | jq '.tables.topic_usage'", "the same as data"),
 )
 
@@ -54,27 +57,31 @@ def report(paths: Paths, document: Document, judging: Judging, guards: Guards, w
 
     The logs are read once, as verify reads them. The page loads nothing, and holds names, but no keys and no values.
     It needs Jinja2 and vl-convert: pip install 'kafkalog[report]'. The exit status is that of verify.
+
+    A path may also be a report set: the tables that kafkalog scan verify --output DIR and other scans wrote.
     """
     from format.node.target import Target
     from format.verbs.report.report import ReportRun
     from format.verbs.report.terms import ReportTerms
     from format.verbs.verify.verify import bytes_to_verify
+    from kafkalog_cli.exit_codes import Condition
     from kafkalog_cli.output import open_output
 
     render = _renderer(document.format)
+    has_tables = _has_tables(paths, document)
     with work.reading(), Run("report", SummaryOutput(document.quiet), judging, paths=paths) as run:
-        targets = [Target(place_of(path)) for path in paths]
         output = open_output(document.output, paths)
         try:
-            progress = run.progress(lambda: sum(bytes_to_verify(each) for each in targets))
             terms = ReportTerms(
-                time.time_ns() // 1_000_000,
-                guards.limits,
-                jobs=work.process_count,
-                advance=progress.advance,
-                with_bytes=document.with_bytes,
+                time.time_ns() // 1_000_000, guards.limits, jobs=work.process_count, with_bytes=document.with_bytes
             )
-            making = ReportRun(targets, terms)
+            making: ReportRun | TableReport
+            if has_tables:
+                making = _of_tables(paths, terms)
+            else:
+                targets = [Target(place_of(path)) for path in paths]
+                progress = run.progress(lambda: sum(bytes_to_verify(each) for each in targets))
+                making = ReportRun(targets, replace(terms, advance=progress.advance))
             for found in making.findings():
                 run.judge(found)
             made = making.finish()
@@ -82,10 +89,38 @@ def report(paths: Paths, document: Document, judging: Judging, guards: Guards, w
             output.publish()
         finally:
             output.discard()
+        if made.is_incomplete:
+            run.condition(Condition.INCOMPLETE)
         for name, count in made.counts.items():
             run.count(name, count)
         if made.not_checked:
             run.not_checked("what is listed at the end of the report")
+
+
+def _has_tables(paths: list[str], document: Document) -> bool:
+    """Whether the paths are report sets; a usage error if only some are, or if something is asked that tables lack."""
+    from format.rows.table_set import is_table_set
+
+    found = [path for path in paths if is_table_set(place_of(path))]
+    if not found:
+        return False
+    if len(found) < len(paths):
+        raise typer.BadParameter(f"{found[0]} is a report set, other paths are not: make a page of each kind")
+    if document.with_bytes:
+        raise typer.BadParameter("a report set has no bytes of logs", param_hint="--with-bytes")
+    return True
+
+
+def _of_tables(paths: list[str], terms: ReportTerms) -> TableReport:
+    """The report of report sets; a usage error where pyarrow is not installed."""
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError as error:
+        message = f"reading a report set needs pyarrow ({error}): pip install 'kafkalog[arrow]'"
+        raise typer.BadParameter(message) from None
+    from format.verbs.report.table_report import TableReport
+
+    return TableReport([str(place_of(path)) for path in paths], terms)
 
 
 def _renderer(name: str) -> Callable[[Report], str]:

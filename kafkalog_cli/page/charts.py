@@ -284,7 +284,7 @@ def skew(partitions: Rows, topic_rows: Rows) -> Markup | None:
     for row in partitions:
         if row["topic"] in means and row["mark"] is None:
             found = records[row["topic"]]
-            found[row["partition"]] = max(found.get(row["partition"], 0), row["record_count"])
+            found[row["partition"]] = max(found.get(row["partition"], 0), row["record_count"] or 0)
     values: Values = []
     for name, found in records.items():
         mean = sum(found.values()) / max(len(found), 1)
@@ -353,10 +353,12 @@ def map_of(partitions: Rows, log_dir: str) -> Markup | None:
     for number, row in enumerate(partitions):
         name = f"{shown(row['topic'])}-{row['partition']}" if row["topic"] else shown(row["path"].rpartition("/")[2])
         words = row["state"] if not row["notes"] else f"{row['state']}; {shown(row['notes'])}"
+        if row["record_count"] is not None:
+            words = f"{row['record_count']:,} records, {words}"
         values.append(
             {"id": str(number), "parent": "all", "size": max(row["size_bytes"] or 0, 1), "name": name,
              "fill": f"var(--{row['state']})", "ink": "#fff" if row["state"] in ("error", "fatal") else "var(--label)",
-             "tip": f"{name}: {human_size(row['size_bytes'] or 0)}, {row['record_count']:,} records, {words}"}
+             "tip": f"{name}: {human_size(row['size_bytes'] or 0)}, {words}"}
         )  # fmt: skip
     if len(values) == 1:
         return None

@@ -31,6 +31,8 @@ class Shown:
 TABLES = (
     Shown("log_dir", "Log directories", "", ("path", "node_id", "cluster_id", "partition_count", "size_bytes",
           "clean_shutdown", "lock_held", "notes")),
+    Shown("run", "Runs whose tables these are", "",
+          ("broker_id", "command", "started", "finished", "exit_code", "complete", "conditions", "version")),
     Shown("broker", "Brokers and controllers of the metadata", "No metadata log is here.",
           ("node_id", "role", "rack", "fenced", "in_controlled_shutdown", "leader", "endpoints")),
     Shown("boot_step", "What a start would do", "A start would change nothing.",
@@ -96,22 +98,23 @@ class TableView:
 
 def table_views(report: Report) -> dict[str, TableView]:
     """All tables by the type of their rows; one without rows has what it says then."""
-    return {
-        each.type: _view(each, report.tables[each.type]) if each.type in report.tables else _empty(each)
-        for each in TABLES
-    }
+    found = {}
+    for each in TABLES:
+        table, none = report.tables.get(each.type), report.missing.get(each.type, each.none)
+        found[each.type] = _empty(each, none) if table is None else _view(each, table, none)
+    return found
 
 
-def _empty(shown: Shown) -> TableView:
-    return TableView(shown.type, shown.heading, shown.none, 0, 0, Markup(""))
+def _empty(shown: Shown, none: str) -> TableView:
+    return TableView(shown.type, shown.heading, none, 0, 0, Markup(""))
 
 
-def _view(shown: Shown, table: ReportTable) -> TableView:
+def _view(shown: Shown, table: ReportTable, none: str) -> TableView:
     numbers = [table.schema.names.index(name) for name in shown.columns]
     columns = [_column(table.schema, number) for number in numbers]
     rows = ([_plain(row[number]) for number in numbers] for row in table.rows)
     data = script_json({"columns": columns, "rows": list(_without_repeats(rows, columns))})
-    return TableView(shown.type, shown.heading, shown.none, len(table.rows), table.total, data)
+    return TableView(shown.type, shown.heading, none, len(table.rows), table.total, data)
 
 
 def _column(schema: RowSchema, number: int) -> dict[str, Any]:

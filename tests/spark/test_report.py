@@ -35,7 +35,7 @@ def _table(output: Path, name: str) -> list[dict[str, Any]]:
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Path:
+def four_brokers(tmp_path: Path) -> Path:
     """Two damaged and two sound brokers below one root; their directories could be names of partitions."""
     for broker_id in (1, 2, 3, 4):
         _broker(tmp_path / "store" / f"kafka-{broker_id}", broker_id, is_damaged=broker_id in (2, 4))
@@ -43,12 +43,12 @@ def store(tmp_path: Path) -> Path:
 
 
 def test_each_finding_has_its_broker_and_each_broker_a_run(
-    store: Path,
+    four_brokers: Path,
     tmp_path: Path,
     printed: Callable[..., Printed],
 ) -> None:
     output = tmp_path / "report"
-    code, out, _ = printed("scan", "verify", store, "--output", output, "--format", "jsonl")
+    code, out, _ = printed("scan", "verify", four_brokers, "--output", output, "--format", "jsonl")
     assert code == 1
     damaged = [row for row in _table(output, "findings") if row["code"] == "batch-crc-mismatch"]
     assert [(row["broker_id"], Path(row["path"]).parts[-3]) for row in damaged] == [(2, "kafka-2"), (4, "kafka-4")]
@@ -108,3 +108,32 @@ def test_a_report_is_not_written_into_what_is_read(
     for output in (source / "report", source.parent, source):
         assert printed("scan", "verify", source, "--output", output)[0] == 5
     assert not (source / "report").exists()
+
+
+def test_a_page_of_the_tables_says_what_a_page_of_the_directory_says(
+    damaged_copy: Path, tmp_path: Path, printed: Callable[..., Printed]
+) -> None:
+    output = tmp_path / "report"
+    printed("scan", "verify", damaged_copy, "--output", output)
+    printed("scan", "ls", damaged_copy, "--output", output, "--batches", "--range-size", "2000")
+    code, out, _ = printed("report", output, "--format", "json")
+    there = json.loads(out)
+    expected_code, out, _ = printed("report", damaged_copy, "--format", "json")
+    here = json.loads(out)
+    assert code == expected_code == 1
+    assert there["findings"] == here["findings"]
+    assert there["counts"] == here["counts"]
+    assert there["sentences"][0] == here["sentences"][0]
+    for name in ("finding_summary", "finding", "bytes_by_time", "batch_sizes", "log_dir"):
+        assert there["tables"][name] == here["tables"][name], name
+    for name, left_out in (
+        ("report_partition", {"notes", "configs"}),
+        ("topic_usage", {"age_ms", "next_deletable_at", "deletable_bytes"}),
+    ):
+        mine, theirs = (
+            [{key: row[key] for key in row if key not in left_out} for row in each["tables"][name]["rows"]]
+            for each in (there, here)
+        )
+        assert mine == theirs, name
+    assert [(row["broker_id"], row["command"]) for row in there["tables"]["run"]["rows"]] == [(1, "ls"), (1, "verify")]
+    assert "groups: no run of kafkalog scan groups is here" in there["not_checked"]

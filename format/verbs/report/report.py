@@ -8,29 +8,15 @@ from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
-from format.columns import (
-    BATCH_SIZES,
-    BYTES_BY_OFFSET,
-    BYTES_BY_TIME,
-    DAMAGED_PLACE,
-    FILE_BYTES,
-    FINDING,
-    FINDING_SUMMARY,
-    LOG_DIR,
-    REPORT_PARTITION,
-    TIMELINE_EVENT,
-    TOPIC_USAGE,
-)
+from format.columns import FILE_BYTES, LOG_DIR
 from format.errors import InputError, KafkaLogError
 from format.findings import Finding, Severity
 from format.io.source import FileSource
 from format.location import Location
 from format.node.checkpoints import Checkpoints
-from format.node.file_location import location_of_directory
 from format.node.log_dir import Kind, LogDir
 from format.node.partition import Partition
 from format.node.target import Target
-from format.rows.finding_rows import finding_row
 from format.rows.record_rows import Row
 from format.state.cluster_context import ContextTerms, read_context
 from format.verbs.ls.ls import LogDirListing, log_dir_listing, sizes_of
@@ -45,15 +31,14 @@ from format.verbs.report.answers import (
     answer_retention,
     answer_transactions,
 )
+from format.verbs.report.filling import FoundPartition, add_findings, add_histograms, add_partitions, overview
 from format.verbs.report.kept_findings import KeptFindings
 from format.verbs.report.survey import Survey, SurveyedPartition
-from format.verbs.report.terms import MOST_PARTITIONS, Report, ReportTerms
+from format.verbs.report.terms import Report, ReportTerms
 from format.verbs.report.timeline import Timeline
-from format.verbs.report.topics import TopicTotals
 from format.verbs.txns.txns import Transactions
 from format.verbs.verify.terms import Coverage, Verification
 from format.verbs.verify.verify import verify, verify_nodes
-from format.wording import counted
 
 _SHOWN_BYTES = 64
 _MOST_SHOWN_PLACES = 200
@@ -117,38 +102,23 @@ class ReportRun:
         answer_compaction(asked)
         answer_metadata(asked)
         report.table(LOG_DIR).extend(each.row() for each in log_dirs)
-        topics = TopicTotals(terms.now_ms)
-        table = report.table(REPORT_PARTITION, MOST_PARTITIONS)
-        for listing, node_id, seen in partitions:
-            topics.add(listing, seen)
-            table.add((*listing.row(), node_id, seen.record_count, _state(listing, seen), seen.finding_count))
-        report.table(TOPIC_USAGE).extend(topics.rows(report))
-        self._add_histograms(report, {str(listing.path): listing for listing, _, _ in partitions})
-        self._add_findings(report)
+        add_partitions(report, terms.now_ms, partitions)
+        add_histograms(report, survey)
+        add_findings(report, self.kept)
+        if terms.with_bytes:
+            report.table(FILE_BYTES, _MOST_SHOWN_PLACES).extend(_bytes_at(self.kept.shown()))
         report.counts = {name: getattr(self.coverage, name) for name in self.coverage.__slots__}
         report.counts["log_dirs"] = len(log_dirs)
         report.counts["lost_offsets"] = self.kept.lost_offsets
-        report.sentences.insert(0, self._overview(report))
+        report.sentences.insert(0, overview(report))
         return report
-
-    def _overview(self, report: Report) -> str:
-        """What was read, and what was found, in one sentence."""
-        found = [f"{count:,} {label}" for label, count in report.severities.items() if count]
-        coverage = self.coverage
-        words = (
-            f"{counted(coverage.partitions, 'partition')} in {counted(report.counts['log_dirs'], 'log directory')}"
-        ).replace("log directorys", "log directories")
-        return (
-            f"{words}, {counted(coverage.segments, 'segment')}, {counted(coverage.records, 'record')}: "
-            f"{', '.join(found) + ' findings' if found else 'no findings'}."
-        )
 
     def _log_dirs(self) -> Iterator[LogDirListing]:
         for target in self.targets:
             for log_dir in target.log_dirs:
                 yield _listing(log_dir, self.terms)
 
-    def _partitions(self, asked: Asked) -> Iterator[tuple[PartitionListing, int | None, SurveyedPartition]]:
+    def _partitions(self, asked: Asked) -> Iterator[FoundPartition]:
         """Each partition as ls lists it, with the totals that were taken while it was read."""
         for target in self.targets:
             if target.kind is Kind.PARTITION:
@@ -191,38 +161,6 @@ class ReportRun:
         )
         return listing, asked.context.node_id_of(partition), seen
 
-    def _add_histograms(self, report: Report, listings: dict[str, PartitionListing]) -> None:
-        survey = self._survey
-        names = list(survey.topics)
-        width = survey.by_time.width_ms
-        by_time = report.table(BYTES_BY_TIME, most=len(survey.by_time.sums))
-        for (topic, number), (size_bytes, records) in sorted(survey.by_time.sums.items()):
-            by_time.add((names[topic], number * width, width, size_bytes, records))
-        report.table(BATCH_SIZES).extend(survey.sizes.rows())
-        by_offset = report.table(BYTES_BY_OFFSET, most=20_000)
-        places = report.table(DAMAGED_PLACE)
-        for path, seen in survey.partitions.items():
-            where = location_of_directory(path)
-            if seen.by_offset is not None:
-                by_offset.extend((str(path), where.topic, where.partition, *each) for each in seen.by_offset.ranges())
-            places.extend(
-                (str(path), where.topic, where.partition, each.code, each.severity.label, each.offset,
-                 each.last_offset, each.timestamp)
-                for each in seen.places
-            )  # fmt: skip
-        timeline = report.table(TIMELINE_EVENT, most=10_000)
-        timeline.extend(survey.timeline.rows())
-        timeline.total = survey.timeline.total
-
-    def _add_findings(self, report: Report) -> None:
-        report.severities = self.kept.severities()
-        report.table(FINDING_SUMMARY).extend(self.kept.summary_rows())
-        table = report.table(FINDING)
-        table.extend(finding_row(each) for each in self.kept.shown())
-        table.total = self.kept.total
-        if self.terms.with_bytes:
-            report.table(FILE_BYTES, _MOST_SHOWN_PLACES).extend(_bytes_at(self.kept.shown()))
-
 
 def _partition_at(target: Target, terms: ReportTerms, path: Path) -> tuple[Partition, Checkpoints]:
     """A partition below a target, as it was listed for verify, and the checkpoints around it."""
@@ -250,18 +188,10 @@ def _returned(listing: Generator[Finding, None, _Listing]) -> _Listing:
             return returned
 
 
-def _has_replicas(partitions: Sequence[tuple[PartitionListing, int | None, SurveyedPartition]]) -> bool:
+def _has_replicas(partitions: Sequence[FoundPartition]) -> bool:
     """Whether a live partition is here more than once."""
     keys = [(each.topic, each.partition) for each, _, _ in partitions if each.mark is None]
     return len(set(keys)) < len(keys)
-
-
-def _state(listing: PartitionListing, seen: SurveyedPartition) -> str:
-    if seen.worst is not None and seen.worst >= Severity.WARNING:
-        return seen.worst.label
-    if listing.mark is not None:
-        return "marked"
-    return "sound" if seen.totals.batch_count else "empty"
 
 
 def _bytes_at(findings: Iterator[Finding]) -> Iterator[Row]:

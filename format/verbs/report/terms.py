@@ -67,6 +67,8 @@ class Report:
     sentences: list[str] = field(default_factory=list)
     tables: dict[str, ReportTable] = field(default_factory=dict)
     not_checked: list[str] = field(default_factory=list)
+    missing: dict[str, str] = field(default_factory=dict)  # by type of rows: why there can be none
+    is_incomplete: bool = False  # a scan whose tables these are could not read everything
 
     def table(self, schema: RowSchema, most: int = MOST_ROWS) -> ReportTable:
         """The table of a schema, empty until rows are added."""

@@ -21,10 +21,12 @@ class _Topic:
     size_bytes: int = 0
     log_size_bytes: int = 0
     record_count: int = 0
+    batch_count: int = 0
     batch_bytes: int = 0
     finding_count: int = 0
     totals: LogTotals = field(default_factory=LogTotals)
     first_timestamp: int | None = None
+    max_timestamp: int | None = None
     records_of: dict[int | None, int] = field(default_factory=dict)  # of the fullest replica of each partition
 
 
@@ -33,6 +35,7 @@ class TopicTotals:
     """The topics of a report, by name."""
 
     now_ms: int
+    has_records: bool = True  # the records were counted
     topics: dict[str, _Topic] = field(default_factory=dict)
 
     def add(self, listing: PartitionListing, seen: SurveyedPartition) -> None:
@@ -46,9 +49,10 @@ class TopicTotals:
         found.batch_bytes += seen.log_bytes
         found.finding_count += seen.finding_count
         found.totals.merge(seen.totals)
-        first = seen.totals.first_timestamp
-        if first is not None and (found.first_timestamp is None or first < found.first_timestamp):
-            found.first_timestamp = first
+        found.batch_count += listing.batch_count or 0
+        first, latest = listing.first_timestamp, listing.max_timestamp
+        found.first_timestamp = min((each for each in (found.first_timestamp, first) if each is not None), default=None)
+        found.max_timestamp = max((each for each in (found.max_timestamp, latest) if each is not None), default=None)
         if listing.mark is None:
             records = found.records_of.get(listing.partition, 0)
             found.records_of[listing.partition] = max(records, seen.record_count)
@@ -57,7 +61,7 @@ class TopicTotals:
         """Rows of columns.TOPIC_USAGE, the largest first; what retention says is taken from the report."""
         retention = {row["topic"]: row for row in report.table(RETENTION_TOTAL).objects()}
         for name, each in sorted(self.topics.items(), key=lambda item: (-item[1].size_bytes, item[0])):
-            latest = each.totals.max_timestamp
+            latest = each.max_timestamp
             largest, skew = _skew(each.records_of)
             waits = retention.get(name, {})
             yield (
@@ -66,9 +70,9 @@ class TopicTotals:
                 each.replica_count,
                 each.size_bytes,
                 each.log_size_bytes,
-                each.record_count,
-                each.totals.batch_count,
-                each.batch_bytes // each.totals.batch_count if each.totals.batch_count else None,
+                each.record_count if self.has_records else None,
+                each.batch_count,
+                each.batch_bytes // each.batch_count if each.batch_count and self.has_records else None,
                 _codecs(each.totals),
                 each.first_timestamp,
                 latest,

@@ -124,5 +124,5 @@ def test_page_and_document_of_a_damaged_node(data_dir: Path, tmp_path: Path) -> 
     assert document["findings"]["fatal"] == sum(
         row["count"] for row in document["tables"]["finding_summary"]["rows"] if row["severity"] == "fatal"
     )
-    made_where_asked = {"file_bytes", "divergence", "replica"}
+    made_where_asked = {"file_bytes", "divergence", "replica", "run"}
     assert set(document["tables"]) >= {table.type for table in TABLES} - made_where_asked
