@@ -18,7 +18,6 @@ from kafkalog_cli.options.work import Work
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
-    from format.limits import Limits
     from format.node.target import Target
     from format.verbs.verify.terms import Verification
 
@@ -86,6 +85,7 @@ def verify(
     Damage does not end the run: reading continues at the next intact batch.
     """
     from format.node.log_dir import Kind
+    from format.verbs.verify.compacted_topics import compacted_topics_at
     from format.verbs.verify.terms import NOT_CHECKED, Coverage, Verification
     from format.verbs.verify.verify import bytes_to_verify, verify_nodes
     from format.verbs.verify.verify import verify as verify_path
@@ -110,7 +110,7 @@ def verify(
         Run("verify", output, judging, paths=reading.paths, main_schema=FINDING, shows_summary=True) as run,
         depth.tiering.joined(run, targets, guards.limits) as tiered,
     ):
-        terms.compacted_topics = _compacted_topics(targets, guards.limits)
+        terms.compacted_topics = compacted_topics_at(targets, guards.limits)
         if depth.following.follow:
             check_followable(targets)
             _follow(run, targets, terms)
@@ -138,23 +138,3 @@ def _follow(run: Run, targets: list[Target], terms: Verification) -> None:
 
     run.not_checked(NOT_FOLLOWED)
     run.findings(followed(run, lambda stopping: follow_verify(targets, terms, FollowTerms(stopping=stopping))))
-
-
-def _compacted_topics(targets: list[Target], limits: Limits) -> frozenset[str]:
-    """The topics in whose logs compaction leaves gaps, from the metadata log of the given log directories.
-
-    A partition that is given by itself is not worth reading the metadata log around it.
-    """
-    from format.errors import KafkaLogError
-    from format.layout import CLUSTER_METADATA_TOPIC
-    from format.node.log_dir import Kind
-
-    try:
-        log_dirs = [each for each in targets if each.kind is Kind.LOG_DIR]
-        if not any((CLUSTER_METADATA_TOPIC, 0) in each.topic_partitions for at in log_dirs for each in at.log_dirs):
-            return frozenset()
-        from format.state.cluster_context import ContextTerms, read_context  # takes longer to load than to run
-
-        return read_context(log_dirs, ContextTerms(limits=limits)).compacted_topics()
-    except KafkaLogError:
-        return frozenset()  # verifying the path reports it

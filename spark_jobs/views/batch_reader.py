@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import field, replace
 from typing import Any
 
@@ -21,7 +21,7 @@ from format.layout import TRANSACTION_STATE_TOPIC
 from format.location import Location
 from format.node.file_location import location_of_file
 from format.node.partition import key_of_directory
-from format.rows.arrow_columns import rows_batch
+from format.rows.arrow_columns import findings_batch, rows_batch
 from format.state.transactional_ids import TransactionalIds
 from format.value_class import value_class
 from spark_jobs.brokers import Brokers
@@ -40,18 +40,25 @@ class DamagedData(KafkaLogError):
 
 @value_class
 class Surroundings:
-    """What all tasks know: the brokers of the log directories, and the partitions of ``__transaction_state``."""
+    """What all tasks know: the brokers of the log directories, the partitions of ``__transaction_state``, and which
+    topics are compacted.
+    """
 
     brokers: Brokers = field(default_factory=Brokers)
     coordinators: tuple[str, ...] = ()
+    compacted_topics: frozenset[str] = frozenset()
 
 
 class Share(InputPartition):
-    """The work of one task: units and parts of a plan; nothing at all where there is nothing to read."""
+    """The work of one task: units and parts of a plan; nothing at all where there is nothing to read.
 
-    def __init__(self, items: list[Item], surroundings: Surroundings) -> None:
+    ``found`` are findings that the plan had: they are about several units together.
+    """
+
+    def __init__(self, items: list[Item], surroundings: Surroundings, found: Sequence[Finding] = ()) -> None:
         super().__init__(0)
         self.items = items
+        self.found = found
         self.surroundings = surroundings
         self.addresses = remote_files.known()
 
@@ -81,13 +88,19 @@ class KafkaLogReader(DataSourceReader):
             splits_small=by_parts,
         )
         surroundings = Surroundings()
+        found: list[Finding] = []
         if BROKER_ID.name in self._schema.names:
             places = {each.parent for each in paths} if options.recursive else paths
             brokers = Brokers.of(map(str, places), None)
             coordinators = (each.path for each in planned.units if _topic_of(each) == TRANSACTION_STATE_TOPIC)
             surroundings = Surroundings(brokers, tuple(coordinators) if options.view == "transactions" else ())
+        if options.view == "findings":
+            found, compacted_topics = scan_views.findings_together(paths)
+            found = [each for each in found if options.wants(each.location)]
+            surroundings = replace(surroundings, compacted_topics=compacted_topics)
         tasks = [[item for item in task if self._wants(item)] for task in planned.tasks]
-        return [Share(task, surroundings) for task in tasks if task] or [Share([], surroundings)]
+        shares = [Share(task, surroundings) for task in tasks if task]
+        return [*shares, Share([], surroundings, found)] if found or not shares else list(shares)
 
     def _wants(self, item: Item) -> bool:
         options = self._options
@@ -106,6 +119,10 @@ class KafkaLogReader(DataSourceReader):
             return
         remote_files.know(partition.addresses)
         yield from self.rows_of(((item, self._options) for item in partition.items), partition.surroundings)
+        for found in partition.found:
+            broker_id = partition.surroundings.brokers.of_path(found.location.path)
+            batch = findings_batch([found]).replace_schema_metadata(None)
+            yield batch.append_column(BROKER_ID.name, pa.array([broker_id], pa.int64())).cast(self._schema)
 
     def rows_of(
         self, items: Iterable[tuple[Item, ReadOptions]], surroundings: Surroundings
@@ -149,7 +166,7 @@ class KafkaLogReader(DataSourceReader):
             elif isinstance(item, Unit) and options.view == "transactions":
                 yield from _of_rows(TRANSACTION, scan_views.transactions(item, self._coordinator_records()))
             elif isinstance(item, Unit):
-                yield from scan_views.findings(item)
+                yield from scan_views.findings(item, self._surroundings.compacted_topics)
         except UnreadableFile as error:
             is_gone = error.location is not None and not is_there(error.location.path)
             if not (options.ignore_missing if is_gone else options.ignore_corrupt):

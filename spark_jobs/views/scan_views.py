@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 
 from format.errors import KafkaLogError, NotALogDir
 from format.findings import Finding
 from format.io.remote_path import path_of
+from format.limits import DEFAULT_LIMITS
 from format.node.checkpoints import Checkpoints
 from format.node.log_dir import Kind
 from format.node.partition import read_partition
@@ -28,8 +30,11 @@ from format.verbs.ls.units import ListScan, ListUnit
 from format.verbs.txns.terms import TransactionTerms
 from format.verbs.txns.transaction_rows import ended_rows, open_row, open_transactions
 from format.verbs.txns.txns import Transactions
+from format.verbs.verify.compacted_topics import compacted_topics_at
+from format.verbs.verify.terms import Verification
 from format.verbs.verify.units import LogDirFiles, LoneFile, PartitionDirectory, VerifyScan
 from format.verbs.verify.units import Unit as VerifyUnit
+from format.verbs.verify.verify import findings_of_place, verify_nodes
 from spark_jobs.schemas import OFFSETS
 from spark_jobs.work.planning import Unit, UnitKind
 
@@ -56,9 +61,17 @@ def segments(unit: Unit) -> Iterator[Row]:
         return
 
 
-def findings(unit: Unit) -> Iterator[pa.RecordBatch]:
+def findings_together(paths: Sequence[Path]) -> tuple[list[Finding], frozenset[str]]:
+    """The findings that belong to no unit of these paths, and the compacted topics, which units are verified with."""
+    targets = [Target(path) for path in paths]
+    found = [each for target in targets for each in findings_of_place(target)]
+    found += verify_nodes(targets, Verification())
+    return found, compacted_topics_at(targets, DEFAULT_LIMITS)
+
+
+def findings(unit: Unit, compacted_topics: frozenset[str]) -> Iterator[pa.RecordBatch]:
     """The findings of a unit, verified whole."""
-    scan = VerifyScan()
+    scan = VerifyScan(compacted_topics=compacted_topics)
     held: list[Finding] = []
     for item in scan.results(_verified(unit), SerialDriver(scan.walk)):
         if isinstance(item, Finding):

@@ -7,6 +7,7 @@ import json
 import shutil
 import struct
 from collections import Counter
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -33,6 +34,7 @@ from spark_jobs.views import log_views
 from spark_jobs.views.read_options import OPTIONS, BadOption, parse_options
 from tests.building import batch, batches, wrapper, write_segment
 from tests.corpora import Corpus
+from tests.spark.scanning import Printed
 
 
 @pytest.fixture(scope="module")
@@ -172,6 +174,28 @@ def test_batches_segments_and_findings_are_those_of_the_commands(kafkalog: Any, 
     assert frame.columns == [*FINDING.names, "broker_id"]
     expected = sorted((each.code, each.location.path, each.message) for each in verify(damaged_copy))
     assert sorted((row.code, row.path, row.message) for row in frame.collect()) == expected
+
+
+def test_findings_about_several_partitions_and_compacted_topics(
+    spark: Any, tmp_path: Path, data_dir: Path, printed: Callable[..., Printed]
+) -> None:
+    """A partition in two log directories of a broker, a link, and gaps that the cleaner of a topic left."""
+    places = [tmp_path / name for name in ("d1", "d2")]
+    for place in places:
+        write_segment(place / "t-0", 0, batches(2))
+        (place / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=abcdefghijklmnopqrstuw\n")
+    (places[1] / "u-0").symlink_to(places[0] / "t-0")
+    places.append(data_dir / "kafka-4.3-single" / "node-1")
+    lines = printed("verify", *places, "--format", "jsonl")[1].splitlines()[:-1]
+    expected = sorted((row["code"], row["path"], row["message"]) for row in map(json.loads, lines))
+    assert "Duplicate log directories" in repr(expected)
+    reader = (
+        spark.read.format("kafkalog").option("view", "findings").option("paths", json.dumps(list(map(str, places))))
+    )
+    assert sorted((row.code, row.path, row.message) for row in reader.load().collect()) == expected
+    narrowed = reader.option("topics", "t").load().collect()
+    assert {row.topic for row in narrowed} == {"t"}
+    assert {row.broker_id for row in narrowed} == {1}
 
 
 def test_index_entries(kafkalog: Any, data_dir: Path) -> None:

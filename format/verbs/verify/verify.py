@@ -60,6 +60,14 @@ def verify_nodes(targets: Iterable[Target], terms: Verification) -> Iterator[Fin
         yield from limited(check_duplicate_partitions(log_dirs, terms.limits))
 
 
+def findings_of_place(target: Target) -> Iterator[Finding]:
+    """Findings about a target that belong to none of its units: links, and that nothing is there to read."""
+    if target.kind is Kind.LOG_DIR:
+        yield from target.link_findings()
+    if target.kind in (Kind.LOG_DIR, Kind.PARTITION):
+        yield from _nothing_to_read(target)
+
+
 def _verify(target: Target, terms: Verification) -> Iterator[Finding]:
     kind, path = target.kind, target.path
     if kind is Kind.LOG_DIR:
