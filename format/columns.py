@@ -563,7 +563,7 @@ METADATA_CHANGE = RowSchema(
     (
         Column("offset", "int", "offset of the record"),
         Column("timestamp", "timestamp", "its time"),
-        Column("record_type", "string", "Kafka's name of the record type"),
+        Column("record_type", "string", "Kafka's name of the record type; `type` is the name of the row"),
         Column("subject", "string", "what changed: topic, partition, broker, config, ..."),
         Column("before", "any", "what differs, as it was; null for nothing"),
         Column("after", "any", "what differs, as it is since; null for nothing"),

@@ -166,10 +166,14 @@ def groups(
 
 def _show(run: Run, found: GroupList, listed: Listed) -> None:
     from format.columns import GROUP, GROUP_OFFSET
-    from format.verbs.groups.sentence import sentences
+    from format.verbs.groups.sentence import none_of, sentences
     from kafkalog_cli.exit_codes import Condition
 
-    run.say_now(sentences(found.overview()))
+    wanted = listed.narrowing.groups
+    if wanted and not len(found):
+        run.say_now(none_of(wanted, found.names()))
+    else:
+        run.say_now(sentences(found.overview()))
     run.write(GROUP, found.group_rows())
     if not listed.history:
         run.write(GROUP_OFFSET, found.offset_rows())

@@ -118,6 +118,8 @@ def metadata(
             for schema, rows in result.rows():
                 run.write(schema, rows)
         run.findings(result.state.findings)
+        if moment.history and not run.summary.counts.get(METADATA_CHANGE.type):
+            run.say_now(_unchanged_words(moment.from_time))
         for words in result.not_checked():
             run.not_checked(words)
         missing = result.missing_topics()
@@ -125,3 +127,9 @@ def metadata(
             run.say_now(f"There is no topic {topic} in the metadata.")
         if missing and not moment.history:
             run.condition(Condition.NOTHING_FOUND)
+
+
+def _unchanged_words(from_time: int | None) -> str:
+    from format.timestamps import iso_time
+
+    return "Nothing changed." if from_time is None else f"Nothing changed from {iso_time(from_time)} on."

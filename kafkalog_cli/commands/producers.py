@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any
 
+import typer
+
+from format.value_class import value_class
 from kafkalog_cli.options.as_of import Writers
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.reading import Paths, place_of
 from kafkalog_cli.options.work import Work
+from kafkalog_cli.render.escape import printable
 from kafkalog_cli.render.shown_columns import ShownColumns
 from kafkalog_cli.runner import Run
 from kafkalog_cli.summary import counted
 
 if TYPE_CHECKING:
-    pass
+    from format.limits import Limits
+    from format.node.target import Target
+    from format.verbs.producers.record_producer import RecordPlace
 
 EXAMPLES = (
     ("kafkalog producers /var/kafka/orders-0", "who wrote to a partition, with which batches and codecs"),
     ("kafkalog producers --producer-id 1004 /var/kafka", "all partitions that one producer wrote to"),
+    ("kafkalog producers --record orders-0:4711 /var/kafka", "the same of the producer that wrote one record"),
     ("kafkalog producers --transactional-id billing-3 /backup/node-1 /backup/node-2", "the same of a transactional id"),
 )
 
@@ -37,8 +44,41 @@ _TABLE_COLUMNS = {
 }  # fmt: skip
 
 
+def _record_place(text: Any) -> Any:
+    if not isinstance(text, str):
+        return text
+    from format.verbs.producers.record_producer import record_place
+
+    try:
+        return record_place(text)
+    except ValueError as error:
+        raise typer.BadParameter(printable(str(error))) from None
+
+
+@value_class
+class OfRecord:
+    """The record whose producer is wanted."""
+
+    record: Annotated[
+        Any,
+        typer.Option(
+            "--record",
+            metavar="TOPIC-PARTITION:OFFSET",
+            parser=_record_place,
+            help="Only the producer that wrote this record; all that it wrote at the paths is shown.",
+            show_default=False,
+        ),
+    ] = None
+
+
 def producers(
-    paths: Paths, wanted: Writers, output: DocumentOutput, judging: Judging, guards: Guards, work: Work
+    paths: Paths,
+    of_record: OfRecord,
+    wanted: Writers,
+    output: DocumentOutput,
+    judging: Judging,
+    guards: Guards,
+    work: Work,
 ) -> None:
     """Who wrote here: producers with their epochs, sequences, gaps, duplicates, batches and codecs.
 
@@ -51,18 +91,21 @@ def producers(
     from format.scan.selection import EVERYTHING
     from format.verbs.producers.producers import Producers, ProducerTerms, producer_rows
 
-    terms = ProducerTerms(
-        at_ms=wanted.as_of.at,
-        producer_id=wanted.producer_id,
-        transactional_id=wanted.transactional_id,
-        topics=wanted.topics,
-        limits=guards.limits,
-    )
+    if of_record.record is not None and wanted.producer_id is not None:
+        raise typer.BadParameter("--record and --producer-id exclude each other")
     with (
         work.reading(),
         Run("producers", output, judging, paths=paths, main_schema=PRODUCER, table_columns=_TABLE_COLUMNS) as run,
     ):
         targets = [Target(place_of(path)) for path in paths]
+        place = of_record.record
+        terms = ProducerTerms(
+            at_ms=wanted.as_of.at,
+            producer_id=wanted.producer_id if place is None else _producer_of(run, targets, place, guards.limits),
+            transactional_id=wanted.transactional_id,
+            topics=wanted.topics,
+            limits=guards.limits,
+        )
         advance = run.progress(lambda: selected_bytes(targets, EVERYTHING)).advance
         result = Producers(tuple(targets))
         run.findings(result.read(terms, jobs=work.process_count, advance=advance))
@@ -78,3 +121,18 @@ def producers(
             run.not_checked("transactional ids: no __transaction_state was given")
         if result.skipped:
             run.not_checked(f"{result.skipped} directories marked delete, future or stray")
+
+
+def _producer_of(run: Run, targets: list[Target], place: RecordPlace, limits: Limits) -> int:
+    """The producer of a record, said in words, as it may be none."""
+    from format.layout import NO_PRODUCER_ID
+    from format.verbs.producers.record_producer import producer_of
+
+    producer_id = producer_of(targets, place, limits)
+    if producer_id == NO_PRODUCER_ID:
+        run.say_now(
+            f"{place} was written without a producer id, as were all batches below: which client it was is not known."
+        )
+    else:
+        run.say_now(f"{place} was written by producer {producer_id}.")
+    return producer_id

@@ -104,6 +104,11 @@ class GroupList:
     def __len__(self) -> int:
         return len(self._groups)
 
+    def names(self) -> list[str]:
+        """The names of all groups that were found, listed or not, in order."""
+        names = self._states.names
+        return sorted({text_of(names[name]) for name in np.flatnonzero(self._is_group).tolist()})
+
     def group_rows(self) -> Iterator[tuple[Any, ...]]:
         """Rows of ``columns.GROUP``."""
         states, facts, sums = self._states, self._facts, self._sums

@@ -2,9 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from format.timestamps import iso_time
 from format.verbs.groups.group_list import Overview
-from format.wording import counted
+from format.wording import counted, listed
+
+_MOST_NAMED = 5
+
+
+def none_of(wanted: Iterable[str], found: list[str]) -> str:
+    """That the wanted groups are not there, and which are."""
+    asked = f"There is no group {' or '.join(sorted(wanted))}"
+    if not found:
+        return f"{asked}, nor any other."
+    more = len(found) - _MOST_NAMED
+    named = [*found[:_MOST_NAMED], f"{more:,} more"] if more > 0 else found
+    return f"{asked}; there {'is' if len(found) == 1 else 'are'} {listed(named)}."
 
 
 def sentences(overview: Overview) -> str:

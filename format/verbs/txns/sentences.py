@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from format.timestamps import iso_time
 from format.verbs.txns.terms import TransactionTerms
-from format.verbs.txns.transaction_rows import OpenTransaction
+from format.verbs.txns.transaction_rows import OpenTransaction, open_transactions
 from format.verbs.txns.txns import Transactions
+from format.wording import counted
 
 _MOST = 3
 
@@ -18,11 +20,24 @@ def sentences(result: Transactions, opened: list[OpenTransaction], terms: Transa
     for each in shown[:_MOST]:
         yield _of_one(each, terms)
     if len(shown) > _MOST:
-        yield f"{len(shown) - _MOST} more transactions hold a last stable offset, or hang; see the rows."
+        count = len(shown) - _MOST
+        words = "1 more transaction holds" if count == 1 else f"{count:,} more transactions hold"
+        yield f"{words} a last stable offset, or {'hangs' if count == 1 else 'hang'}; see the rows."
     if not opened:
-        count = len(result.partitions)
-        kind = "hanging" if terms.only_hanging else "open"
-        yield f"No {kind} transaction in {count} {'partition' if count == 1 else 'partitions'}."
+        yield _none(result, terms)
+
+
+def _none(result: Transactions, terms: TransactionTerms) -> str:
+    """That there is none; where only those that hang were asked for, what is open all the same."""
+    place = counted(len(result.partitions), "partition")
+    if not terms.only_hanging:
+        return f"No open transaction in {place}."
+    others = open_transactions(result, replace(terms, only_hanging=False))
+    if not others:
+        return f"No hanging or open transaction in {place}."
+    unknown = sum(each.is_hanging is None for each in others)
+    hanging = f"whether {unknown:,} of them hang is not known" if unknown else "none of them hangs"
+    return f"{counted(len(others), 'open transaction')} in {place}, and {hanging}; to see what is open: --open."
 
 
 def _of_one(each: OpenTransaction, terms: TransactionTerms) -> str:

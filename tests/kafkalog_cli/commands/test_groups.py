@@ -75,3 +75,14 @@ def test_state_in_the_past(run_kafkalog: RunOne) -> None:
     run = run_kafkalog("groups", "--at", "2026-11-21T08:42:13.92Z", "--format", "jsonl", NODE).check(0)
     assert {(row["topic"], row["partition"]): row["offset"] for row in run.rows("group_offset")} == {("orders", 2): 800}
     assert run.rows("group")[0]["state"] == "Stable"
+
+
+def test_a_group_that_is_not_there_is_answered_with_those_that_are(run_kafkalog: RunOne) -> None:
+    assert (
+        run_kafkalog("groups", "--group", "billing", NODE)
+        .check(1)
+        .stderr.startswith("There is no group billing; there is group-0.\n")
+    )
+    words = run_kafkalog("groups", "--group", "nobody", GROUPS).check(1).stderr
+    assert words.startswith("There is no group nobody; there are ")
+    assert " more.\n" in words

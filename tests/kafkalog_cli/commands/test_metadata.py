@@ -55,6 +55,8 @@ def test_history(kafkalog: Kafkalog, node: Path) -> None:
         kafkalog("--format", "jsonl", "--history", "--from-time", str(middle), node).check(0).rows("metadata_change")
     )
     assert later == [row for row in changes if row["timestamp"] >= middle]
+    none = kafkalog("--history", "--from-time", "2027-01-01", node).check(0)
+    assert none.stderr.splitlines()[1] == "Nothing changed from 2027-01-01T00:00:00.000Z on."
 
 
 def test_before_the_first_record(kafkalog: Kafkalog, node: Path) -> None:

@@ -25,3 +25,26 @@ def test_rows_and_sentence(run_kafkalog_many: Callable[..., list[Run]], data_dir
     assert {row["transactional_id"] for row in one.check(0).rows("producer")} == {"fenced"}
     assert [row["transactional_id"] for row in none.check(0).rows("producer")] == [None]
     assert none.summary["not_checked"] == ["transactional ids: no __transaction_state was given"]
+
+
+def test_the_producer_of_a_record(run_kafkalog_many: Callable[..., list[Run]], data_dir: Path) -> None:
+    node = data_dir / "kafka-4.3-single" / "node-1"
+    payments, no_id, absent, past, wrong, both = run_kafkalog_many(
+        [
+            ("producers", "--format", "jsonl", "--record", "payments-0:120", node),
+            ("producers", "--format", "jsonl", "--record", "clicks-gzip-0:0", node),
+            ("producers", "--record", "payments-9:120", node),
+            ("producers", "--record", "payments-0:99999", node),
+            ("producers", "--record", "payments:120", node),
+            ("producers", "--record", "payments-0:120", "--producer-id", "12", node),
+        ]
+    )
+    (row,) = payments.check(0).rows("producer")
+    assert (row["producer_id"], row["first_offset"], row["last_offset"]) == (12, 111, 135)
+    assert payments.stderr.startswith("payments-0:120 was written by producer 12.\n")
+    assert {row["producer_id"] for row in no_id.check(0).rows("producer")} == {-1}
+    assert no_id.stderr.startswith("clicks-gzip-0:0 was written without a producer id")
+    assert "there is no partition payments-9 at the paths" in absent.check(2).stderr
+    assert "no replica at the paths has a batch with this offset" in past.check(2).stderr
+    assert "give TOPIC-PARTITION:OFFSET" in wrong.check(2).stderr
+    assert "exclude each other" in both.check(2).stderr

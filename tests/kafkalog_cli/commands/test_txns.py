@@ -46,6 +46,9 @@ def test_options_narrow(kafkalog: Kafkalog, node: Path) -> None:
 
     assert offsets("--open") == [111]
     assert offsets("--hanging") == []
+    assert kafkalog("--hanging", node).stderr.startswith(
+        "1 open transaction in 20 partitions, and none of them hangs; to see what is open: --open.\n"
+    )
     assert offsets("--topic", "orders") == []
     assert offsets("--producer-id", "9") == [0, 0]
     assert offsets("--transactional-id", "payments-1") == offsets("--producer-id", "10") != []

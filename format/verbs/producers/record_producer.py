@@ -1,0 +1,57 @@
+"""The producer of one record, looked up by its partition and offset in whichever replica has it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from format.errors import InputError, KafkaLogError
+from format.layout import NO_PRODUCER_ID
+from format.limits import DEFAULT_LIMITS, Limits
+from format.node.partition import parse_partition_dir
+from format.node.target import Target
+from format.value_class import value_class
+from format.verbs.find.find import find_offset
+from format.verbs.find.trace import Match
+
+
+@value_class
+class RecordPlace:
+    """The partition and the offset of a record."""
+
+    topic: str
+    partition: int
+    offset: int
+
+    def __str__(self) -> str:
+        return f"{self.topic}-{self.partition}:{self.offset}"
+
+
+def record_place(text: str) -> RecordPlace:
+    """The place that ``orders-0:4711`` names. Raises ValueError."""
+    name, _, offset = text.rpartition(":")
+    parsed = parse_partition_dir(name)
+    if parsed is None or parsed[2] is not None or not (offset.isascii() and offset.isdigit() and len(offset) < 20):
+        raise ValueError(f"'{text}' is not a record: give TOPIC-PARTITION:OFFSET, such as orders-0:4711")
+    return RecordPlace(parsed[0], parsed[1], int(offset))
+
+
+def producer_of(targets: Iterable[Target], place: RecordPlace, limits: Limits = DEFAULT_LIMITS) -> int:
+    """The producer id of the batch with this record, -1 for a producer without one.
+
+    Raises InputError where no partition of this name is at the targets, and where none of its replicas has the offset.
+    """
+    is_there = False
+    for target in targets:
+        for partition in target.partitions():
+            if (partition.topic, partition.number) != (place.topic, place.partition) or partition.mark is not None:
+                continue
+            is_there = True
+            try:
+                for item in find_offset(partition, place.offset, visibility_limit=0, limits=limits):
+                    if isinstance(item, Match):
+                        return NO_PRODUCER_ID if item.batch is None else item.batch.producer_id
+            except KafkaLogError:
+                continue  # reading the partition reports it
+    if not is_there:
+        raise InputError(f"{place}: there is no partition {place.topic}-{place.partition} at the paths")
+    raise InputError(f"{place}: no replica at the paths has a batch with this offset")
