@@ -118,12 +118,14 @@ class FileOutput(OutputStream):
 
     def publish(self) -> None:
         """Flush to the disk, rename, flush the directory; OutputError if one of them fails."""
+        from format.io.directory_sync import sync_directory
+
         self.flush()
         try:
             os.fsync(self._fd)
             os.rename(self._partial, self._path)
             self._partial = self._path  # from here on a failure removes the published file
-            _sync_directory(self._directory)
+            sync_directory(self._directory)
         except OSError as error:
             raise OutputError(f"cannot publish: {_reason(error)}", Location(self._path)) from error
         os.close(self._fd)
@@ -225,14 +227,6 @@ def output_failure(error: OSError | ValueError, name: str = "<stdout>") -> Reade
     if isinstance(error, BrokenPipeError):
         return ReaderGone()
     return OutputError(f"cannot write: {_reason(error)}", Location(name))
-
-
-def _sync_directory(path: str) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _reason(error: OSError | ValueError) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from pathlib import Path
+from random import Random
 
 from format.log.encode_batches import (
     BatchHeader,
@@ -72,3 +73,25 @@ def write_segment(directory: Path, base_offset: int, content: Iterable[bytes]) -
     path = directory / f"{base_offset:020d}.log"
     path.write_bytes(b"".join(content))
     return path
+
+
+def mixed_log() -> bytes:
+    """400 batches of 3 records: wrapper messages among batches of every codec and of many sizes."""
+    return b"".join(
+        wrapper(1, number * 3)
+        if number % 50 < 3
+        else batch(number * 3, [b"v" * (number % 90), None, b"w"], codec=number % 5)
+        for number in range(400)
+    )
+
+
+def damaged_at_random(log: bytes, chance: Random) -> bytes:
+    """The log with up to two bytes changed, and at times cut off or zeros at its end; at times as it is."""
+    content = bytearray(log)
+    for _ in range(chance.randrange(3)):
+        content[chance.randrange(len(content))] = chance.randrange(256)
+    if chance.random() < 0.2:
+        del content[chance.randrange(len(content)) :]
+    if chance.random() < 0.2:
+        content += bytes(5000)
+    return bytes(content)

@@ -81,7 +81,12 @@ SLOW = (
         "format/scan/test_changed_files.py",
     ),
     *("format/verbs/boot", "format/verbs/find/test_find.py", "format/verbs/verify/test_walk.py"),
-    "kafkalog_cli/commands/test_extract.py",
+    *(f"kafkalog_cli/commands/test_{verb}.py" for verb in ("extract", "redact", "report")),
+    *("field", "test_shipped_data.py", "format/internal_topics/test_reader.py", "format/verbs/report"),
+    *(
+        f"kafkalog_cli/{each}"
+        for each in ("page", "screens/test_explorer.py", "test_following.py", "test_tiered_logs.py")
+    ),
 )
 #: What a skip says when something is missing that the run could have had.
 _SOMETHING_MISSING = re.compile(r"not installed|could not import|absent", re.IGNORECASE)

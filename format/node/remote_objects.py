@@ -12,10 +12,8 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from format import layout
-from format.errors import UnreadableFile
-from format.io.remote_path import entries_of, is_there, path_of
-from format.io.source import os_reason
-from format.location import Location
+from format.io.remote_path import is_there, path_of
+from format.node.log_dir import list_directory
 from format.value_class import value_class
 
 _UUID = "[A-Za-z0-9_-]{22}"
@@ -62,13 +60,13 @@ def remote_objects(root: Path) -> Iterator[RemoteObjects]:
 
 
 def _below(directory: Path, depth: int) -> Iterator[RemoteObjects]:
-    for name, is_dir in _names(directory):
+    for name, is_dir in list_directory(directory):
         if not is_dir:
             continue
         place = directory / name
         local = _LOCAL_DIRECTORY.fullmatch(name)
         plugin = _PLUGIN_DIRECTORY.fullmatch(name)
-        numbers = [each for each, is_below in _names(place) if is_below and each.isdigit()] if plugin else []
+        numbers = [each for each, is_below in list_directory(place) if is_below and each.isdigit()] if plugin else []
         if numbers and plugin is not None:
             for number in numbers:
                 yield from _objects(place / number, plugin["topic"], plugin["topic_id"], int(number))
@@ -81,7 +79,7 @@ def _below(directory: Path, depth: int) -> Iterator[RemoteObjects]:
 def _objects(directory: Path, topic: str, topic_id: str, partition: int) -> Iterator[RemoteObjects]:
     found: dict[tuple[int, str], dict[str, Path]] = {}
     with_manifest: set[tuple[int, str]] = set()
-    for name, _ in _names(directory):
+    for name, _ in list_directory(directory):
         match = _OBJECT.fullmatch(name)
         if match is None:
             continue
@@ -104,11 +102,3 @@ def _files_of_plugin(directory: Path, stem: str) -> dict[str, Path]:
     address = f"aiven+{text}" if "://" in text else f"aiven+file://{directory.absolute()}"
     paths = {suffix: path_of(f"{address}/{stem}{suffix}") for suffix in _SUFFIXES}
     return {suffix: path for suffix, path in paths.items() if suffix == layout.LOG_SUFFIX or is_there(path)}
-
-
-def _names(directory: Path) -> list[tuple[str, bool]]:
-    try:
-        with entries_of(directory) as entries:
-            return sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
-    except OSError as error:
-        raise UnreadableFile(f"cannot list: {os_reason(error)}", Location(str(directory))) from error

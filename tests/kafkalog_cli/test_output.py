@@ -8,6 +8,7 @@ import os
 import pytest
 
 from format.errors import OutputError, OutputExists, OutputInsideSource
+from format.io import directory_sync
 from kafkalog_cli import output as output_module
 from kafkalog_cli.output import OutputStream, ReaderGone, open_output
 
@@ -88,14 +89,14 @@ def test_a_discarded_file_leaves_nothing(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("call", ["fsync", "rename", "_sync_directory"])
+@pytest.mark.parametrize("call", ["fsync", "rename", "sync_directory"])
 def test_what_cannot_be_published_leaves_nothing(tmp_path, monkeypatch, call):
     def fail(*_arguments: object) -> None:
         raise OSError(errno.EIO, "no")
 
     stream = open_output(str(tmp_path / "out"))
     stream.write(b"x")
-    monkeypatch.setattr(output_module if call.startswith("_") else output_module.os, call, fail)
+    monkeypatch.setattr(directory_sync if call == "sync_directory" else output_module.os, call, fail)
     with pytest.raises(OutputError, match="cannot publish: Input/output error"):
         stream.publish()
     monkeypatch.undo()

@@ -15,21 +15,6 @@ RunMany = Callable[..., list[Run]]
 COMMANDS = {"recompress": ("--codec", "zstd"), "salvage": (), "rebuild-index": ()}
 
 
-@pytest.fixture
-def partition(tmp_path: Path) -> Path:
-    write_segment(tmp_path / "src" / "t-0", 0, batches(4, values=9))
-    return tmp_path / "src" / "t-0"
-
-
-@pytest.fixture
-def damaged(partition: Path) -> Path:
-    log = partition / f"{0:020d}.log"
-    content = bytearray(log.read_bytes())
-    content[len(content) // 2 - 1] ^= 1
-    log.write_bytes(content)
-    return partition
-
-
 @pytest.mark.parametrize("command", [*COMMANDS, "extract", "redact"])
 def test_resume_says_where_there_is_nothing_to_take_up(
     partition: Path, tmp_path: Path, run_kafkalog_many: RunMany, command: str

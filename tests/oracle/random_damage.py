@@ -6,7 +6,8 @@ import random
 import struct
 from collections.abc import Iterable, Sequence
 
-from tests.oracle.boot_mutations import Mutation, Node, flip, mutations
+from tests.oracle.boot_mutations.node import Mutation, Node, flip
+from tests.oracle.boot_mutations.table import mutations
 
 
 def random_mutations(numbers: Iterable[int]) -> list[Mutation]:

@@ -28,7 +28,8 @@ from format.rewriting.publishing.publication import Publication
 from format.rewriting.sources import read_write_sources
 from format.verbs.salvage.salvage import salvage
 from tests.corpora import SHARED_CORPUS
-from tests.oracle.boot_mutations import LOG_START, METADATA, Node, copied_node, mutations
+from tests.oracle.boot_mutations.node import LOG_START, METADATA, Node, copied_node
+from tests.oracle.boot_mutations.table import mutations
 from tests.oracle.boot_trials import Observed, Trials, files_of, last_words
 from tests.oracle.kafka_lab import KafkaLab
 from tests.oracle.random_damage import damage

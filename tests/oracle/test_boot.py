@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.oracle.boot_mutations import mutations
+from tests.oracle.boot_mutations.table import mutations
 from tests.oracle.boot_trials import Trials
 from tests.oracle.kafka_lab import KafkaLab
 

@@ -19,6 +19,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from format.errors import OutputError, OutputExists
+from format.io.directory_sync import sync_directory
 from format.layout import MANIFEST
 from format.location import Location
 from format.rewriting.publishing.journal import (
@@ -269,7 +270,7 @@ class Publication:
             with held(path):
                 os.unlink(self.path / JOURNAL)
                 for directory, _, _ in os.walk(self.path, topdown=False):
-                    _sync_directory(directory)
+                    sync_directory(directory)
                 self._rename()
         except OSError as error:
             raise output_error("cannot publish", self.target, error) from error
@@ -283,7 +284,7 @@ class Publication:
                 raise OutputExists("it appeared while the result was written", self._location()) from error
             raise
         try:
-            _sync_directory(self.target.parent)
+            sync_directory(self.target.parent)
         except OSError:
             os.rename(self.target, self.path)  # nobody knows whether the name would last: take it back
             raise
@@ -312,14 +313,6 @@ def _is_empty_directory(path: Path) -> bool:
         return stat.S_ISDIR(path.lstat().st_mode) and not os.listdir(path)
     except OSError:
         return False
-
-
-def _sync_directory(path: str | os.PathLike[str]) -> None:
-    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        os.fsync(fd)
-    finally:
-        os.close(fd)
 
 
 def _sha256_of(path: Path) -> str:

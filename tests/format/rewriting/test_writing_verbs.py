@@ -28,7 +28,7 @@ from format.verbs.recompress.terms import Recompression
 from format.verbs.redact.redact import Redaction, redact
 from format.verbs.redact.replacements import Mode, Redactor
 from format.verbs.salvage.salvage import salvage
-from tests.building import batch, batches, wrapper, write_segment
+from tests.building import batches, damaged_at_random, mixed_log, write_segment
 from tests.corpora import Corpus
 
 CHUNK_BYTES = 6000
@@ -106,32 +106,12 @@ def test_processes_write_what_one_writes(verb: str, corpus: Corpus, tmp_path: Pa
         assert found["files"]
 
 
-def mixed_log() -> bytes:
-    return b"".join(
-        wrapper(1, number * 3)
-        if number % 50 < 3
-        else batch(number * 3, [b"v" * (number % 90), None, b"w"], codec=number % 5)
-        for number in range(400)
-    )
-
-
-def damaged(log: bytes, chance: random.Random) -> bytes:
-    content = bytearray(log)
-    for _ in range(chance.randrange(3)):
-        content[chance.randrange(len(content))] = chance.randrange(256)
-    if chance.random() < 0.2:
-        del content[chance.randrange(len(content)) :]
-    if chance.random() < 0.2:
-        content += bytes(5000)
-    return bytes(content)
-
-
 @pytest.mark.parametrize("verb", ["salvage", "redact", "rebuild-index"])
 def test_processes_write_what_one_writes_of_damaged_logs(verb: str, tmp_path: Path) -> None:
     chance, log = random.Random(7), mixed_log()
     lossy = 0
     for _ in range(15):
-        content = damaged(log, chance)
+        content = damaged_at_random(log, chance)
         write_segment(tmp_path / "t-0", 0, [content])
         write_segment(tmp_path / "t-0", 1200, batches(20, 1200, values=40))
         found = assert_alike(verb, tmp_path / "t-0", tmp_path)

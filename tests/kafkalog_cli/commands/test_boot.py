@@ -10,7 +10,7 @@ import pytest
 
 from format.columns import BOOT_STEP
 from kafkalog_cli.commands.boot import KAFKA_VERSIONS
-from tests.oracle.boot_mutations import CLEAN_MARK, Node, copied_node
+from tests.oracle.boot_mutations.node import CLEAN_MARK, Node, copied_node
 from tests.running import Run
 
 Kafkalog = Callable[..., Run]

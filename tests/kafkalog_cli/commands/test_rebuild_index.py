@@ -5,18 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
-from tests.building import batches, write_segment
 from tests.running import Run
 
 RunMany = Callable[..., list[Run]]
-
-
-@pytest.fixture
-def partition(tmp_path: Path) -> Path:
-    write_segment(tmp_path / "src" / "t-0", 0, batches(4, values=9))
-    return tmp_path / "src" / "t-0"
 
 
 def test_written_bytes_are_those_of_the_files(partition: Path, tmp_path: Path, run_kafkalog_many: RunMany) -> None:

@@ -15,12 +15,6 @@ from tests.running import Run
 RunMany = Callable[..., list[Run]]
 
 
-@pytest.fixture
-def partition(tmp_path: Path) -> Path:
-    write_segment(tmp_path / "src" / "t-0", 0, batches(4, values=9))
-    return tmp_path / "src" / "t-0"
-
-
 @pytest.mark.parametrize(
     "words",
     [

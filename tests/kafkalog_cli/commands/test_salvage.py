@@ -7,27 +7,9 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
-
-from tests.building import batches, write_segment
 from tests.running import Run
 
 RunMany = Callable[..., list[Run]]
-
-
-@pytest.fixture
-def partition(tmp_path: Path) -> Path:
-    write_segment(tmp_path / "src" / "t-0", 0, batches(4, values=9))
-    return tmp_path / "src" / "t-0"
-
-
-@pytest.fixture
-def damaged(partition: Path) -> Path:
-    log = partition / f"{0:020d}.log"
-    content = bytearray(log.read_bytes())
-    content[len(content) // 2 - 1] ^= 1
-    log.write_bytes(content)
-    return partition
 
 
 def test_where_the_result_is_comes_after_all_rows(damaged: Path, tmp_path: Path) -> None:

@@ -9,26 +9,10 @@ from pathlib import Path
 
 import pytest
 
-from tests.building import batches, write_segment
 from tests.running import Run
 
 RunMany = Callable[..., list[Run]]
 COMMANDS = {"recompress": ("--codec", "zstd"), "salvage": (), "rebuild-index": ()}
-
-
-@pytest.fixture
-def partition(tmp_path: Path) -> Path:
-    write_segment(tmp_path / "src" / "t-0", 0, batches(4, values=9))
-    return tmp_path / "src" / "t-0"
-
-
-@pytest.fixture
-def damaged(partition: Path) -> Path:
-    log = partition / f"{0:020d}.log"
-    content = bytearray(log.read_bytes())
-    content[len(content) // 2 - 1] ^= 1
-    log.write_bytes(content)
-    return partition
 
 
 @pytest.mark.parametrize("command", COMMANDS)

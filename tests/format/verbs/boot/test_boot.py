@@ -11,7 +11,7 @@ import pytest
 from format.verbs.boot.boot import boot
 from format.verbs.boot.sentence import sentence
 from format.verbs.boot.steps import Action, BootResult, BootTerms, Step
-from tests.oracle.boot_mutations import (
+from tests.oracle.boot_mutations.node import (
     CLEAN_MARK,
     HIGH_WATERMARK,
     RECOVERY_POINT,
@@ -20,8 +20,8 @@ from tests.oracle.boot_mutations import (
     copied_node,
     cut,
     flip,
-    mutations,
 )
+from tests.oracle.boot_mutations.table import mutations
 from tests.oracle.boot_trials import files_of
 
 TERMS = BootTerms(every_file=True)

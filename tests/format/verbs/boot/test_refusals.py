@@ -13,7 +13,7 @@ from format.findings import Finding, Severity
 from format.limits import DEFAULT_LIMITS
 from format.verbs.boot.refusals import refusal_findings
 from format.verbs.verify.verify import verify
-from tests.oracle.boot_mutations import CLEAN_MARK, Node, copied_node
+from tests.oracle.boot_mutations.node import CLEAN_MARK, Node, copied_node
 
 
 @pytest.fixture

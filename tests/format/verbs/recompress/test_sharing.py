@@ -33,7 +33,7 @@ from format.verbs.recompress.new_batches import Target
 from format.verbs.recompress.plan import PlanTerms
 from format.verbs.recompress.recompress import Recompressor, recompress
 from format.verbs.recompress.terms import Recompression
-from tests.building import batch, batches, wrapper, write_segment
+from tests.building import batch, batches, damaged_at_random, mixed_log, write_segment
 from tests.corpora import REPOSITORY, Corpus
 
 CHUNK_BYTES = 6000
@@ -99,23 +99,10 @@ def test_other_terms(corpus: Corpus, tmp_path: Path, terms: dict[str, Any]) -> N
 
 @pytest.mark.parametrize("skip_damaged", [False, True])
 def test_damaged_logs(tmp_path: Path, skip_damaged: bool) -> None:
-    chance = random.Random(5)
-    log = b"".join(
-        wrapper(1, number * 3)
-        if number % 50 < 3
-        else batch(number * 3, [b"v" * (number % 90), None, b"w"], codec=number % 5)
-        for number in range(400)
-    )
+    chance, log = random.Random(5), mixed_log()
     refusals = 0
     for _ in range(25):
-        damaged = bytearray(log)
-        for _ in range(chance.randrange(3)):
-            damaged[chance.randrange(len(damaged))] = chance.randrange(256)
-        if chance.random() < 0.2:
-            del damaged[chance.randrange(len(damaged)) :]
-        if chance.random() < 0.2:
-            damaged += bytes(5000)
-        write_segment(tmp_path / "t-0", 0, [bytes(damaged)])
+        write_segment(tmp_path / "t-0", 0, [damaged_at_random(log, chance)])
         write_segment(tmp_path / "t-0", 1200, batches(20, 1200, values=40))
         found = assert_alike(tmp_path / "t-0", tmp_path, "snappy", skip_damaged=skip_damaged)
         refusals += found["refusal"] is not None

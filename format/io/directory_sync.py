@@ -1,0 +1,14 @@
+"""Writing a directory's entries to the disk, so that a file which was renamed into it survives a crash."""
+
+from __future__ import annotations
+
+import os
+
+
+def sync_directory(path: str | os.PathLike[str]) -> None:
+    """Wait until the entries of a directory are on the disk; raises OSError."""
+    fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(fd)
+    finally:
+        os.close(fd)

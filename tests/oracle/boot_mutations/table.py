@@ -1,0 +1,38 @@
+"""Damaged and odd copies of a single KRaft node, on which a broker is then started: each mutation makes one."""
+
+from __future__ import annotations
+
+from tests.oracle.boot_mutations import checkpoints, directories, logs, metadata, side_files
+from tests.oracle.boot_mutations.node import Mutation
+
+FAMILIES = (
+    directories.untouched,
+    directories.directory_names,
+    directories.two_directories,
+    directories.partition_metadata,
+    directories.meta_properties,
+    logs.tails,
+    logs.middles,
+    side_files.indexes,
+    side_files.transaction_indexes,
+    side_files.producer_snapshots,
+    side_files.leftovers,
+    checkpoints.offset_checkpoints,
+    checkpoints.leader_epochs,
+    metadata.quorum_states,
+    metadata.metadata_logs,
+    metadata.bootstraps,
+    directories.missing,
+    directories.marked_directories,
+    logs.segment_files,
+    logs.log_starts,
+)
+
+
+def mutations() -> list[Mutation]:
+    """All of them, in a fixed order."""
+    found = [
+        Mutation(family.__name__.replace("_", "-"), name, apply) for family in FAMILIES for name, apply in family()
+    ]
+    assert len({str(each) for each in found}) == len(found), "two mutations of one name"
+    return found
