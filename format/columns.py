@@ -17,7 +17,6 @@ the kinds that exist fits.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 from format import layout
@@ -47,7 +46,7 @@ class Column:
     fill: Fill | None = None
 
 
-@dataclass(frozen=True)
+@value_class
 class RowSchema:
     """The columns of one row type; ``type`` is the value of JSON's ``"type"`` key."""
 

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
+
+from format.value_class import state_class
 
 Range = tuple[int, int]
 Int64s = NDArray[np.int64]
@@ -60,7 +61,7 @@ def held_by_none(ranges_of: list[list[Range]]) -> list[Range]:
     return merged(common)
 
 
-@dataclass(slots=True)
+@state_class
 class Span:
     """The first and the last of some offsets, and how many there are."""
 

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
+from format.value_class import state_class
 from kafkalog_cli.exit_codes import Condition, ExitCode, combined
 
 #: Words that follow the noun in a counter's name, as in ``bytes_read``.
 _PARTICIPLES = ("read",)
 
 
-@dataclass
+@state_class
 class Summary:
     """The summary of a run: filled while a command runs, rendered at its end.
 

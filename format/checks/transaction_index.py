@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from format import layout
 from format.errors import KafkaLogError
@@ -15,9 +15,10 @@ from format.limits import Limits
 from format.location import Location
 from format.node.segment import Segment
 from format.state.producer_events import ProducerEvent, TransactionBegan, TransactionEnded
+from format.value_class import state_class
 
 
-@dataclass(slots=True)
+@state_class
 class SegmentTransactions:
     """The transactions whose marker lies in a segment, and those that began in it, both in log order."""
 

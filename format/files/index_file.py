@@ -7,7 +7,6 @@ rolls or closes the segment (storage AbstractIndex). After a crash the zeros sta
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -21,6 +20,7 @@ from format.io.source import Source
 from format.layout import Layout
 from format.limits import Limits
 from format.location import Location
+from format.value_class import value_class
 
 _SEARCH_WINDOW_BYTES = 4096
 _READ_WINDOW_BYTES = 1024 * 1024
@@ -32,12 +32,14 @@ _MOST_LOOKS = 4
 Slot = tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@value_class
 class Slots:
     """The entries of an index file as they lie on disk (a structured array), and the bytes that are none.
 
     ``padding_bytes`` are the zero slots after the last entry, ``trailing_bytes`` what is left of a slot cut short.
     """
+
+    __eq__, __hash__ = object.__eq__, object.__hash__  # arrays are not compared
 
     entries: NDArray[Any]
     padding_bytes: int

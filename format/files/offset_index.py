@@ -7,7 +7,6 @@ entry at or below the target and, without one, starts at the base offset and pos
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -28,6 +27,7 @@ from format.files.side_file import INT32_RANGE, INT64_RANGE, PathOrSource, Probl
 from format.io.source import Source
 from format.layout import MAX_RELATIVE_OFFSET, OFFSET_INDEX_ENTRY
 from format.limits import DEFAULT_LIMITS, Limits
+from format.value_class import value_class
 
 
 class OffsetPosition(NamedTuple):
@@ -38,12 +38,14 @@ class OffsetPosition(NamedTuple):
     position: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@value_class
 class OffsetIndex:
     """A whole offset index: two int64 columns of ``entry_count`` values, and what is wrong with the file.
 
     ``padding_bytes`` are the preallocated zeros of an active segment's index, ``trailing_bytes`` a slot cut short.
     """
+
+    __eq__, __hash__ = object.__eq__, object.__hash__  # arrays are not compared
 
     path: str
     base_offset: int

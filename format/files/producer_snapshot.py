@@ -6,8 +6,6 @@ A broker whose newest snapshot cannot be read deletes it and rebuilds the state 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,7 +21,7 @@ CURRENT_VERSION = 1
 _CRC_FROM = PRODUCER_SNAPSHOT_HEADER.offset_of("entry_count")
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@value_class
 class ProducerSnapshot:
     """A whole snapshot: int64 columns of ``entry_count`` values, and what is wrong with the file.
 
@@ -31,6 +29,8 @@ class ProducerSnapshot:
     ``current_txn_first_offsets``. ``stored_entry_count`` is what the header says; ``entry_count`` what could be
     decoded. ``version``, ``stored_crc`` and ``stored_entry_count`` are None in a file too short for a header.
     """
+
+    __eq__, __hash__ = object.__eq__, object.__hash__  # arrays are not compared
 
     path: str
     version: int | None

@@ -8,7 +8,6 @@ segment rolls. A look-up takes the largest entry at or below the target; without
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -29,6 +28,7 @@ from format.files.side_file import INT32_RANGE, INT64_RANGE, PathOrSource, Probl
 from format.io.source import Source
 from format.layout import MAX_RELATIVE_OFFSET, TIME_INDEX_ENTRY
 from format.limits import DEFAULT_LIMITS, Limits
+from format.value_class import value_class
 
 
 class TimestampOffset(NamedTuple):
@@ -39,13 +39,15 @@ class TimestampOffset(NamedTuple):
     offset: int
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@value_class
 class TimeIndex:
     """A whole time index: two int64 columns of ``entry_count`` values, and what is wrong with the file.
 
     ``timestamps`` are ms; ``padding_bytes`` are the preallocated zeros of an active segment's index,
     ``trailing_bytes`` a slot cut short.
     """
+
+    __eq__, __hash__ = object.__eq__, object.__hash__  # arrays are not compared
 
     path: str
     base_offset: int

@@ -7,7 +7,7 @@ is an entry. The version field has two bytes, of which brokers up to 4.3 look at
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -23,17 +23,20 @@ from format.files.index_file import (
 from format.files.side_file import PathOrSource, Problem, check_size, opened
 from format.layout import ABORTED_TXN
 from format.limits import DEFAULT_LIMITS, Limits
+from format.value_class import value_class
 
 CURRENT_VERSION = 0
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@value_class
 class TransactionIndex:
     """A whole transaction index: five int64 columns of ``entry_count`` values, and what is wrong with the file.
 
     ``versions`` are 0 in every file that is known; an entry of another version is decoded as if it were 0.
     ``trailing_bytes`` are what is left of an entry cut short.
     """
+
+    __eq__, __hash__ = object.__eq__, object.__hash__  # arrays are not compared
 
     path: str
     base_offset: int

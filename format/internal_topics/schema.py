@@ -7,7 +7,6 @@ Source: Kafka's generator module (MessageSpec, StructSpec, FieldSpec, FieldType)
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 from format.kafka_uuid import ZERO_UUID
@@ -60,13 +59,15 @@ def parse_versions(text: str) -> Versions:
     return Versions(int(lowest), int(highest or lowest))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@value_class
 class Field:
     """One field. ``tag`` is its number where it is a tagged field, None where it has a fixed place.
 
     ``default`` matters for a tagged field only: what its absence means. ``fields`` are those of a struct or of an
     array's structs.
     """
+
+    __eq__, __hash__ = object.__eq__, object.__hash__  # each is one of a kind
 
     name: str
     type: str
@@ -110,9 +111,11 @@ def _zero(type: str, fields: tuple[Field, ...]) -> Any:
     return {"string": "", "bytes": "", "records": "", "bool": False, "uuid": ZERO_UUID, "float64": 0.0}.get(type, 0)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@value_class
 class Message:
     """A message by Kafka's name: its versions, those with compact encodings and tagged fields, its fields."""
+
+    __eq__, __hash__ = object.__eq__, object.__hash__  # each is one of a kind
 
     name: str
     versions: Versions

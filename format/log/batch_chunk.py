@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from format.errors import KafkaLogError
 from format.kernel.tables import RECORD_COLUMNS
 from format.log.batch_table import BatchTable, Int64Column
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 
 _BATCH = RECORD_COLUMNS.index("batch")
 
 
-@dataclass(slots=True)
+@state_class
 class OpenedWrappers:
     """Some compressed messages of a chunk, opened: their inner messages as record columns over one buffer.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from format.kernel.records import index_headers
 from format.kernel.tables import RECORD_COLUMNS
 from format.location import Location
 from format.log.batch_table import BatchTable, Int64Column
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 
 #: The number of each column of a RecordTable, by its name.
 RECORD_COLUMN = {name: number for number, name in enumerate(RECORD_COLUMNS)}
@@ -32,7 +32,7 @@ class RecordProblem:
     records_read: int
 
 
-@dataclass(slots=True)
+@state_class
 class RecordTable:
     """Records in log order: ``columns`` is int64, one row a record (RECORD_COLUMNS).
 

@@ -5,16 +5,16 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Generator, Iterable
-from dataclasses import dataclass
 from pathlib import Path
 
 from format import layout
 from format.findings import Finding, finding
 from format.io.source import os_reason
 from format.location import Location
+from format.value_class import state_class
 
 
-@dataclass(slots=True)
+@state_class
 class DirectorySizes:
     """Bytes of the regular files right in a directory, and of the live ``.log`` among them with their number."""
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from pathlib import Path
 
@@ -20,6 +20,7 @@ from format.location import Location
 from format.node.checkpoints import Checkpoints, TopicPartition, read_checkpoints
 from format.node.partition import DIRECTORY_GONE, Partition, is_temporary, parse_partition_dir, read_partition
 from format.node.partition_surroundings import unread_finding
+from format.value_class import state_class
 
 
 class Kind(Enum):
@@ -61,7 +62,7 @@ _KIND_OF_NAME = {
 }
 
 
-@dataclass(slots=True)
+@state_class
 class LogDir:
     """A log directory as found: names alone, until it is asked for more. What was read once is kept.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from format import layout
@@ -16,7 +16,7 @@ from format.location import Location
 from format.node import remote_tier
 from format.node.directory_sizes import DirectorySizes
 from format.node.segment import Segment
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 
 DIRECTORY_GONE = "cannot list: the directory is not there, or not any more"
 
@@ -31,7 +31,7 @@ class KraftSnapshot:
     leftover: str | None = None
 
 
-@dataclass(slots=True)
+@state_class
 class Partition:
     """One partition directory as found; nothing is read but names.
 

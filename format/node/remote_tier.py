@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from format.node.segment import Segment
+from format.value_class import state_class
 
 TopicPartition = tuple[str, int]
 
 
-@dataclass(slots=True)
+@state_class
 class RemoteTier:
     """The remote segments of each partition, by base offset and without overlaps, as segments that can be read."""
 

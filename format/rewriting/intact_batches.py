@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange
 from format.log.legacy_messages import open_wrappers
 from format.log.walker import batch_chunks
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 
 Int64Column = NDArray[np.int64]
 _MAX_INT64 = 2**63 - 1
@@ -34,7 +34,7 @@ class BadBytes:
     reaches_end: bool = False
 
 
-@dataclass(slots=True)
+@state_class
 class SegmentScan:
     """The batches of a segment in file order as columns, which of them are kept, and what else there is.
 

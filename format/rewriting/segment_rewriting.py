@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,12 +26,13 @@ from format.rewriting.sound_chunks import MadeChunk, MadeDigest, NotSound, made_
 from format.rewriting.written_batches import batch_bytes
 from format.rewriting.written_segments import SegmentResult
 from format.scan.progress import SpanProgress
+from format.value_class import state_class
 
 _COPY_BYTES = 4 * 1024 * 1024
 _CHANGED = "the file changed while it was read"
 
 
-@dataclass(slots=True)
+@state_class
 class Written:
     """What each chunk became, while a segment is written: the chunks, the output's mark before each, digests."""
 

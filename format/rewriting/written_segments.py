@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, field
 from typing import Any
 
 from format import layout
@@ -11,9 +11,10 @@ from format.findings import Finding
 from format.node.segment import segment_file_name
 from format.rows.finding_json import finding_as_json, finding_from_json
 from format.rows.record_rows import Row
+from format.value_class import state_class
 
 
-@dataclass(slots=True)
+@state_class
 class WrittenSegment:
     """What was written for one segment; the columns of WRITTEN_SEGMENT under their names."""
 
@@ -48,7 +49,7 @@ def written_segment(
     return WrittenSegment(path, topic, partition, base_offset, **counts)
 
 
-@dataclass(slots=True)
+@state_class
 class SegmentResult:
     """The segments that one became, and the findings on the way.
 
@@ -93,7 +94,7 @@ class SegmentResult:
         )
 
 
-@dataclass(slots=True)
+@state_class
 class RewritingResult:
     """What came of a whole run: the segments written, the findings of the partitions, and those that are losses.
 

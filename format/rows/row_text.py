@@ -7,7 +7,6 @@ appearance of a line with a ``LineStyle``.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cache, lru_cache
 
 import numpy as np
@@ -28,7 +27,7 @@ _MOST_FIELD_BYTES = 32  # of one field of a batch
 _BARE = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./:@%+,-"
 
 
-@dataclass(frozen=True)
+@value_class
 class LineStyle:
     """What lines look like: JSON, or words of the text format.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from format.io.remote_path import entries_of, is_remote, path_of
 from format.io.source import os_reason
 from format.location import Location
 from format.rows.record_rows import Row
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -82,7 +82,7 @@ class TableFile:
     path: str
 
 
-@dataclass(slots=True)
+@state_class
 class TableSet:
     """The tables of a report set. All methods raise UnreadableFile."""
 

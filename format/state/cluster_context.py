@@ -6,7 +6,7 @@ For verbs that judge logs by the configs of their topics.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from format import layout
@@ -22,7 +22,7 @@ from format.state.cluster_image import ClusterImage
 from format.state.metadata_log import MetadataState, Until, read_metadata
 from format.state.metadata_source import metadata_source
 from format.state.topic_configs import TopicConfigs, configs_of_topic, read_broker_properties
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 
 
 @value_class
@@ -36,7 +36,7 @@ class ContextTerms:
     limits: Limits = DEFAULT_LIMITS
 
 
-@dataclass(slots=True)
+@state_class
 class ClusterContext:
     """The image of the cluster, None where there is no metadata log, and the configs around it."""
 

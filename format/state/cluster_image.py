@@ -6,10 +6,10 @@ Source: image MetadataDelta, TopicDelta, ClusterDelta, ConfigurationsDelta, meta
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 
 #: Records that change a broker which must be registered, with the field that names it.
 _BROKER_CHANGES = {
@@ -53,7 +53,7 @@ class PartitionState:
     last_known_elr: Replicas | None = None
 
 
-@dataclass(slots=True)
+@state_class
 class ClusterImage:
     """The state after the records applied so far.
 

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from format import layout
 from format.log.batch_table import BatchTable
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 
 
 @value_class
@@ -20,7 +18,7 @@ class EpochFell:
     highest_epoch: int
 
 
-@dataclass(slots=True)
+@state_class
 class LeaderEpochs:
     """``highest`` is the highest leader epoch of the batches fed so far, NO_LEADER_EPOCH before the first."""
 

@@ -6,7 +6,7 @@ Records of a metadata transaction take effect at its end (KIP-868); one that has
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +31,7 @@ from format.scan.selected_logs import log_of_segment
 from format.scan.selection import EVERYTHING
 from format.scan.serial import SerialDriver
 from format.state.cluster_image import BrokenImage, ClusterImage
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 
 _DECODER = decoder_for(CLUSTER_METADATA_TOPIC)
 _CONTROL_TYPES = ("LEADER_CHANGE", "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER", "KRAFT_VERSION", "KRAFT_VOTERS")
@@ -137,7 +137,7 @@ class Until:
 Watch = Callable[[ClusterImage, MetadataRecord], Callable[[], None] | None]
 
 
-@dataclass(slots=True)
+@state_class
 class MetadataReplay:
     """Applies records to an image in log order.
 
@@ -190,7 +190,7 @@ class MetadataReplay:
             after()
 
 
-@dataclass(slots=True)
+@state_class
 class MetadataState:
     """The image as of some offset, where it comes from, and what stood in the way."""
 

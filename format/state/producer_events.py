@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 from format import layout
 from format.location import Location
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 
 
 class BatchPlace(NamedTuple):
@@ -25,7 +25,7 @@ class BatchPlace(NamedTuple):
         return log.at(self.position, self.size_bytes, self.offset)
 
 
-@dataclass(slots=True)
+@state_class
 class Transaction:
     """What one transaction wrote so far, its end marker aside.
 

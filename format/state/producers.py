@@ -6,7 +6,7 @@ the number of producers and of aborted or open transactions, not with the log.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,13 +23,14 @@ from format.state.producer_events import (
     Transaction,
 )
 from format.state.transactions import TransactionState
+from format.value_class import state_class
 
 _SEQUENCE_MASK = 2**31 - 1
 
 Int64Column = NDArray[np.int64]
 
 
-@dataclass(slots=True)
+@state_class
 class ProducerEntry:
     """One producer, as a snapshot would hold it; ``coordinator_epoch`` is None until a marker was seen.
 
@@ -51,7 +52,7 @@ class ProducerEntry:
 _NOTHING_KNOWN = ProducerEntry(layout.NO_PRODUCER_EPOCH)
 
 
-@dataclass(slots=True)
+@state_class
 class ProducerState:
     """The state after the batches fed so far.
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from format import layout
 from format.layout import CODEC_BITS_NAMES
 from format.log.batch_table import BatchTable
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 
 _MAX_INT64 = 2**63 - 1
 
@@ -26,7 +26,7 @@ class OffsetsImpossible:
     more: int
 
 
-@dataclass(slots=True)
+@state_class
 class LogTotals:
     """Sums over batches in log order; offsets and times of batches whose offsets cannot be are left out.
 

@@ -6,13 +6,13 @@ Source: transaction-coordinator TransactionStateManager, TransactionLog.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import TYPE_CHECKING
 
 from format.errors import KafkaLogError
 from format.layout import TRANSACTION_STATE_TOPIC
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 
 if TYPE_CHECKING:
     from format.internal_topics.decoder import Decoder
@@ -35,7 +35,7 @@ class CoordinatorState:
     partitions: frozenset[tuple[str, int]]
 
 
-@dataclass(slots=True)
+@state_class
 class TransactionalIds:
     """What was fed so far. A record counts if no record of its key has a higher leader epoch, or offset in the same.
 

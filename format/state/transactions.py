@@ -7,7 +7,7 @@ to the next end marker with its producer id. The marker may have a higher epoch 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import heapify, heappop, heappush
 from itertools import repeat
 
@@ -25,10 +25,10 @@ from format.state.producer_events import (
     TransactionBegan,
     TransactionEnded,
 )
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 
 
-@dataclass(slots=True)
+@state_class
 class TransactionState:
     """The open transactions after the batches fed so far, by producer id.
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from format.value_class import value_class
 from kafkalog_cli.options.as_of import AsOf
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
@@ -39,7 +40,7 @@ _TABLE_COLUMNS = {
 }  # fmt: skip
 
 
-@dataclass(frozen=True, slots=True)
+@value_class
 class Moment:
     """The record up to which the metadata is read, and the topics and changes of interest."""
 

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import textwrap
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from format.columns import FINDING
 from format.findings import FINDING_CODES
+from format.value_class import state_class
 from kafkalog_cli.render.escape import printable
 
 _AT = {name: number for number, name in enumerate(FINDING.names)}
@@ -24,7 +25,7 @@ _IN_FULL_INFO = 1
 _MOST_FILES = 3
 
 
-@dataclass(slots=True)
+@state_class
 class _InFile:
     """The gathered findings of one code in one file."""
 
@@ -54,7 +55,7 @@ class _InFile:
         return words
 
 
-@dataclass(slots=True)
+@state_class
 class _Kind:
     """The findings of one code and severity: those in full, and the others by file."""
 

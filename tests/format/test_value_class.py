@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import copy
 import dataclasses
+import inspect
 import pickle
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 
 
 @value_class
@@ -115,3 +117,60 @@ def test_its_own_methods_are_kept() -> None:
     assert Own(1) == 2
     assert hash(Own(1)) == 1
     assert repr(Own(1)) == "own"
+
+
+@state_class
+class Counter:
+    """A class whose fields change."""
+
+    step: int = 1
+    total: int = field(init=False, default=0)
+    seen: list[int] = field(init=False, default_factory=list)
+    UNIT: ClassVar[str] = "bytes"
+
+    def __post_init__(self) -> None:
+        self.seen.append(self.step)
+
+
+def test_the_fields_of_a_state_class_change() -> None:
+    counter = Counter(2)
+    counter.total += counter.step
+    assert (counter.total, counter.seen, counter.UNIT) == (2, [2], "bytes")
+    assert counter != Counter(2)
+    assert Counter(2) == Counter(2)
+    assert Counter.__slots__ == ("step", "total", "seen")
+    with pytest.raises(TypeError):
+        hash(counter)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'total'"):
+        Counter(total=1)  # type: ignore[call-arg]
+
+
+def test_a_class_is_completed_by_whatever_asks_for_it_first() -> None:
+    def made() -> Any:
+        @value_class
+        class Fresh:
+            a: int
+            b: int = 2
+
+        return Fresh
+
+    assert made()(1).b == 2
+    assert [each.name for each in dataclasses.fields(made())] == ["a", "b"]
+    assert str(inspect.signature(made())) == "(a: 'int', b: 'int' = 2) -> None"
+    assert made().__match_args__ == ("a", "b")
+    fresh = made()
+    empty = fresh.__new__(fresh)
+    with pytest.raises(AttributeError):
+        hash(empty)
+    assert fresh(1) == fresh(1)
+
+
+def test_threads_may_use_a_class_for_the_first_time_together() -> None:
+    for _ in range(20):
+
+        @value_class
+        class Fresh:
+            a: list[int] = field(default_factory=list)
+
+        with ThreadPoolExecutor(8) as pool:
+            assert all(made.a == [] for made in pool.map(lambda _: Fresh(), range(8)))

@@ -11,11 +11,11 @@ import threading
 import time
 from base64 import b64encode
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 
 CONNECT_TIMEOUT_S = 5.0
 SILENCE_TIMEOUT_S = 8.0  # without a byte
@@ -33,7 +33,7 @@ _BUSY = frozenset((408, 425, 429, 500, 502, 503, 504))
 MOST_ANSWER_BYTES = 64 * 1024 * 1024
 
 
-@dataclass(slots=True)
+@state_class
 class Traffic:
     """What was sent and received by this process."""
 

@@ -7,7 +7,7 @@ batch of a value comes the rest of its record; behind the batches of a log comes
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from format.log.after_damage.proofs import value_end_in_message
 from format.log.batch_checksums import compute_crc_valid
 from format.log.batch_header import HEADER_BYTES, Header, headers_in, read_header
 from format.log.batch_table import BatchTable, Int64Column
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 
 _FIRST_BYTES = 4 * 1024
 _MOST_BYTES = 4 * 1024 * 1024
@@ -72,7 +72,7 @@ class Block:
     is_rising: bool
 
 
-@dataclass(slots=True)
+@state_class
 class Group:
     """Intact batches one directly behind the other, and where what lies before them starts that is none.
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_right
 from collections import deque
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +27,7 @@ from format.log.batch_chunk import BatchChunk
 from format.log.batch_header import has_right_crc, header_tables, headers_in, read_header
 from format.log.batch_table import BatchTable, Int64Column
 from format.log.legacy_messages import open_wrappers
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 
 #: Groups that may be values which are put aside before the first of them is judged without the one after them.
 _MOST_DOUBTFUL = 16
@@ -228,7 +228,7 @@ class Survey:
         return start
 
 
-@dataclass(slots=True)
+@state_class
 class _Found:
     """Groups, and the blocks of all of them as rows of numbers."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import time
 from collections import deque
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from format.errors import FileChanged, KafkaLogError
@@ -28,7 +28,7 @@ from format.scan.following.log_ends import LogEnd, end_behind_damage, end_of_tab
 from format.scan.processes.room import OwnRoom
 from format.scan.protocol import LogParts, LogUnit, OpenedRange, PartT, ResultT, Room, Scan, Walk
 from format.scan.selection import EVERYTHING, Selection
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 
 #: How long an end that is no whole batch may stay before it is held to be damage, if intact batches follow it.
 _PATIENCE_S = 3.0
@@ -53,7 +53,7 @@ class FollowTerms:
     may_watch: bool = True
 
 
-@dataclass(slots=True)
+@state_class
 class Grown:
     """Whole batches that were not read before: a range of one log, to be read before the next event is requested."""
 
@@ -106,7 +106,7 @@ class CaughtUp:
 Event = Grown | Broken | CaughtUp | Finding
 
 
-@dataclass(slots=True)
+@state_class
 class _Trouble:
     """What was reported of a partition that could not be read, so that it is reported once."""
 

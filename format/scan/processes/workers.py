@@ -14,7 +14,7 @@ import signal
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, NoReturn
 
 from format.errors import WorkerDied
@@ -36,12 +36,13 @@ from format.scan.processes.outbox import (
     write_frame,
 )
 from format.scan.processes.room import SLOT_BYTES
+from format.value_class import state_class
 
 #: Tasks that a worker is given before it is asked for their results, so that it never waits for one.
 _TASKS_AHEAD = 2
 
 
-@dataclass(slots=True)
+@state_class
 class _Work:
     """A task that was given to a worker, and the results that have come so far."""
 
@@ -50,7 +51,7 @@ class _Work:
     is_done: bool = False
 
 
-@dataclass(slots=True)
+@state_class
 class _Worker:
     pid: int
     tasks_fd: int

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,7 @@ from format.scan.read_log import selected_chunks
 from format.scan.selected_logs import every_log_of
 from format.scan.selection import EVERYTHING
 from format.scan.serial import SerialDriver
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 
 TOPIC = "__remote_log_metadata"
 _DECODER = decoder_for(TOPIC)
@@ -49,7 +49,7 @@ class RemoteLogSegment:
         return STATES.get(self.state, f"state {self.state}")
 
 
-@dataclass(slots=True)
+@state_class
 class RemoteSegments:
     """The remote segments by topic id, partition and segment id; findings are about what could not be read of them."""
 

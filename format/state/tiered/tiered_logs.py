@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from format import layout
@@ -20,12 +20,13 @@ from format.node.remote_tier import RemoteTier, remote_segment
 from format.node.segment import Segment
 from format.node.target import Target
 from format.state.tiered.remote_segments import COPIED, DELETED, TOPIC, RemoteLogSegment, read_remote_segments
+from format.value_class import state_class
 
 _COMPARED_BYTES = 4 * 1024 * 1024
 Key = tuple[str, int]
 
 
-@dataclass(slots=True)
+@state_class
 class TieredLogs:
     """The tier, findings about what of it is not there or not as the metadata says, and what was not checked."""
 

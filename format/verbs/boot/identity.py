@@ -6,7 +6,7 @@ Source: metadata MetaPropertiesEnsemble, MetaProperties; core KafkaRaftServer.in
 from __future__ import annotations
 
 import base64
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from format.errors import KafkaLogError
@@ -17,7 +17,7 @@ from format.io.source import FileSource
 from format.kafka_uuid import canonical_uuid, is_uuid
 from format.layout import CLUSTER_METADATA_TOPIC, META_PROPERTIES
 from format.limits import Limits
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 from format.verbs.boot.steps import FailsLogDir, StopsStart
 
 METADATA_PARTITION = f"{CLUSTER_METADATA_TOPIC}-0"
@@ -37,7 +37,7 @@ class DirIdentity:
     directory_id: str | None
 
 
-@dataclass(slots=True)
+@state_class
 class NodeIdentity:
     """The identity of a node, and the log directories that the broker goes on without."""
 

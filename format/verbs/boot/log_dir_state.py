@@ -5,7 +5,7 @@ Source: core LogManager, storage OffsetCheckpointFile, CheckpointFileWithFailure
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from format.io.remote_path import is_there
@@ -17,6 +17,7 @@ from format.layout import (
     REMOTE_INDEX_CACHE,
     REPLICATION_OFFSET_CHECKPOINT,
 )
+from format.value_class import state_class
 from format.verbs.boot.directory_names import LogName
 from format.verbs.boot.one_log.kafka_text import BadText, read_offsets
 from format.verbs.boot.one_log.log_load import LoadedLog
@@ -27,7 +28,7 @@ _MANAGER = "LogManager"
 TopicPartition = tuple[str, int]
 
 
-@dataclass(slots=True)
+@state_class
 class LogDirState:
     """A log directory while it is loaded: what its checkpoints say, and what became of it."""
 
@@ -55,7 +56,7 @@ class LogDirState:
             self.steps.append(Step(action, path, reason=text, broker_message=error.text, kafka_class=_MANAGER))
 
 
-@dataclass(slots=True)
+@state_class
 class FoundLog:
     """One log that was loaded, and where."""
 

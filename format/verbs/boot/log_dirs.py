@@ -5,7 +5,7 @@ Source: core LogManager, storage UnifiedLog, LocalLog.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from format.errors import KafkaLogError
@@ -15,6 +15,7 @@ from format.layout import (
     PARTITION_METADATA,
 )
 from format.state.cluster_image import ClusterImage
+from format.value_class import state_class
 from format.verbs.boot.directory_names import LogName, log_name
 from format.verbs.boot.log_dir_state import FoundLog, LogDirState, TopicPartition
 from format.verbs.boot.losses import steps_with_losses
@@ -29,7 +30,7 @@ _MOST_NAME_CHARACTERS = 255
 _UNIQUE_CHARACTERS = 32
 
 
-@dataclass(slots=True)
+@state_class
 class LogsState:
     """All logs after the load: live ones, future ones, and what stops the broker."""
 

@@ -7,7 +7,7 @@ not. Source: raft KafkaRaftLog (before 4.2 core KafkaMetadataLog), FileQuorumSta
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from format.files.side_file import INT32_RANGE, INT64_RANGE
@@ -26,6 +26,7 @@ from format.location import Location
 from format.scan.protocol import LogUnit
 from format.state.cluster_image import ClusterImage
 from format.state.metadata_log import MetadataReplay, metadata_records
+from format.value_class import state_class
 from format.verbs.boot.identity import METADATA_PARTITION
 from format.verbs.boot.one_log.file_batches import CorruptRecords, batches_from, invalid_batch
 from format.verbs.boot.one_log.kafka_text import BadText, read_lines, read_topic_id
@@ -44,7 +45,7 @@ _FIELDS = {
 }
 
 
-@dataclass(slots=True)
+@state_class
 class MetadataState:
     """What the metadata log gives the rest of a start; ``image`` is None where there is none."""
 

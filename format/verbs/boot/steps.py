@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from format.columns import BOOT_STEP
 from format.limits import DEFAULT_LIMITS, Limits
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 
 
 class Action(Enum):
@@ -99,7 +99,7 @@ class NotKnown(Exception):
         self.path = path
 
 
-@dataclass(slots=True)
+@state_class
 class BootResult:
     """The outcome of a start: the steps in the order in which they are shown, and what was not checked.
 

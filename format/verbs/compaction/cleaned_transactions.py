@@ -6,13 +6,14 @@ Source: storage CleanedTransactionMetadata.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from heapq import heappop, heappush
 
 from format.log.control_records import ControlRecord
+from format.value_class import state_class
 
 
-@dataclass(slots=True)
+@state_class
 class CleanedTransactions:
     """Fed batches in log order; ``add_aborted`` takes entries of transaction indexes before their batches."""
 

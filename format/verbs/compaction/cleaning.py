@@ -7,7 +7,7 @@ cleaner does not compare CRCs, and neither does this: a batch counts as it is as
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,7 @@ from format.scan.protocol import Depth, LogUnit, Needs, OpenedRange
 from format.scan.read_log import selected_chunks
 from format.scan.selection import EVERYTHING
 from format.scan.serial import SerialDriver
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 from format.verbs.compaction.cleaned_transactions import CleanedTransactions
 from format.verbs.compaction.key_map import KeyMap, key_hashes
 from format.verbs.compaction.rewritten_sizes import rebuilt_size
@@ -55,7 +55,7 @@ class CleaningTerms:
     with_offsets: bool = False
 
 
-@dataclass(slots=True)
+@state_class
 class Cleaned:
     """What a run would do: bytes and records before and after, tombstones left, and the earliest delete horizon.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 import numpy as np
@@ -26,7 +26,7 @@ from format.scan.selected_logs import log_of_segment
 from format.scan.whole_units import scan_units
 from format.state.cluster_context import ClusterContext
 from format.state.topic_configs import TopicConfigs
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 from format.verbs.compaction.cleanable import Cleanable, CleanerLimits, CleanerLog, CleanerSegment, cleanable
 from format.verbs.compaction.cleaning import Cleaned, CleanedSegment, CleaningTerms, clean
 from format.verbs.compaction.producers import KnownProducers, known_producers
@@ -60,7 +60,7 @@ class CompactionTerms:
     known: Mapping[Path, KnownProducers] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
+@state_class
 class LogCompaction:
     """One log: what can be cleaned, and what a run would make of it; ``cleaned`` None where nothing is dirty."""
 
@@ -196,7 +196,7 @@ class CompactionScan(ConfiguredLogScan[LogCompaction]):
         )
 
 
-@dataclass(slots=True)
+@state_class
 class Compaction:
     """One run over some targets; counts what it could not know."""
 

@@ -6,12 +6,13 @@ that its default buffer holds, two of them share a 64-bit hash with a probabilit
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from format.log.record_table import RecordTable
+from format.value_class import state_class
 
 Int64Column = NDArray[np.int64]
 
@@ -32,7 +33,7 @@ def _no_column() -> Int64Column:
     return np.empty(0, np.int64)
 
 
-@dataclass(slots=True)
+@state_class
 class _Part:
     hashes: Int64Column = field(default_factory=_no_column)
     offsets: Int64Column = field(default_factory=_no_column)
@@ -47,7 +48,7 @@ class _Part:
         self.hashes, self.offsets = hashes[is_last], offsets[is_last]
 
 
-@dataclass(slots=True)
+@state_class
 class KeyMap:
     """Filled in log order; ``latest_offset`` is the last offset that it covers, -1 for none."""
 

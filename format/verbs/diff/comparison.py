@@ -6,7 +6,7 @@ is read once, in turn, and no more than a chunk of each is held. What is alike i
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import combinations
 
 from format.findings import finding_of
@@ -23,13 +23,14 @@ from format.offset_ranges import (
     runs,
 )
 from format.scan.progress import Advance
+from format.value_class import state_class
 from format.verbs.diff.compaction import MissingRecords
 from format.verbs.diff.content import WindowDifference, compare_windows, records_of, spans_of
 from format.verbs.diff.replica_log import ReplicaLog, Window
 from format.verbs.diff.replicas import Replicas
 
 
-@dataclass(slots=True)
+@state_class
 class PairDifference:
     """What is different between two replicas.
 
@@ -59,7 +60,7 @@ class PairDifference:
         return None
 
 
-@dataclass(slots=True)
+@state_class
 class ReplicaDifference:
     """One replica against all others: the offsets that it alone has, and those of others that it lacks.
 

@@ -7,7 +7,7 @@ record, so that batches which were recompressed, merged or compacted are recogni
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,13 +19,14 @@ from format.log.read_records import record_tables
 from format.log.record_differences import differing_records
 from format.log.record_table import RecordTable
 from format.offset_ranges import Int64s, Range, clipped, merged, runs
+from format.value_class import state_class
 from format.verbs.diff.replica_log import Window
 
 #: Takes records that only one of two replicas has: its side, 0 or 1, and the records. They are not to be kept.
 TakeLone = Callable[[int, RecordTable], None]
 
 
-@dataclass(slots=True)
+@state_class
 class WindowDifference:
     """What two replicas have over some offsets; the pairs are for the one and the other.
 

@@ -7,7 +7,6 @@ neither looked for nor checked a second time.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,7 +26,7 @@ from format.offset_ranges import Int64s, Range
 from format.scan.progress import Advance
 from format.scan.read_log import LogChunk, opened_chunks
 from format.scan.selection import EVERYTHING
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 from format.verbs.diff.replicas import Replica
 
 _MAX_OFFSET = 2**63 - 1
@@ -56,7 +55,7 @@ class Window:
         return Window(self.chunk, self.rows[which], self.base_offset[which], self.last_offset[which])
 
 
-@dataclass(slots=True)
+@state_class
 class _OpenSegment:
     """The segment that is being read. ``walked`` is None as long as all its batches came from another replica."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from format import layout
@@ -19,7 +19,7 @@ from format.node.offsets import PartitionOffsets, offsets_of
 from format.node.partition import Partition
 from format.node.partition_surroundings import unread_findings
 from format.node.target import Target
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 
 
 @value_class
@@ -47,7 +47,7 @@ class Replica:
         return self.partition.sizes.log_size_bytes
 
 
-@dataclass(slots=True)
+@state_class
 class Replicas:
     """The replicas of one partition, in the order of the paths."""
 
@@ -65,7 +65,7 @@ class Replicas:
         return sum(each.size_bytes for each in self.replicas)
 
 
-@dataclass(slots=True)
+@state_class
 class Matching:
     """What lies below the paths: partitions with several replicas, and the names of those with one only."""
 

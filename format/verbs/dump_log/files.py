@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, partial
 
 from format import layout
@@ -17,6 +17,7 @@ from format.limits import DEFAULT_LIMITS, Limits
 from format.node.file_location import location_of_file
 from format.scan.drivers import scan_logs
 from format.scan.protocol import LogUnit
+from format.value_class import state_class
 from format.verbs.dump_log import offset_index_lines, time_index_lines
 from format.verbs.dump_log.contents import deprecation_lines, parser_for
 from format.verbs.dump_log.file_names import java_long, name_of, normalised, path_line, stem_of
@@ -35,7 +36,7 @@ Item = bytes | memoryview | ErrorLine | Finding
 _OFFSET_DIGITS, _EPOCH_DIGITS = 20, 10
 
 
-@dataclass(slots=True)
+@state_class
 class _Mismatches:
     """The mismatches and gaps reported at the end, by the file's absolute path."""
 

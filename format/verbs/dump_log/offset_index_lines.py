@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from format.layout import LOG_SUFFIX, OFFSET_INDEX_ENTRY
 from format.limits import Limits
 from format.log.batch_table import BatchTable
 from format.node.file_location import location_of_file
+from format.value_class import state_class
 from format.verbs.dump_log.file_names import java_long, path_line, sibling, stem_of
 from format.verbs.dump_log.kafka_walk import batch_at
 from format.verbs.dump_log.options import INT32_MAX, DumpLogOptions
@@ -22,7 +23,7 @@ from format.verbs.dump_log.segment_headers import header_tables
 from format.verbs.dump_log.stops import KafkaStops
 
 
-@dataclass(slots=True)
+@state_class
 class IndexMismatches:
     """Entries that are not the last offset of the batch they point to: (index offset, log offset), in file order."""
 

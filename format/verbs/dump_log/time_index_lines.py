@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,7 @@ from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable
 from format.log.read_records import record_tables
 from format.node.file_location import location_of_file
+from format.value_class import state_class
 from format.verbs.dump_log.batch_text import BatchFacts
 from format.verbs.dump_log.file_names import java_long, path_line, sibling, stem_of
 from format.verbs.dump_log.kafka_reader import read_records
@@ -33,7 +34,7 @@ from format.verbs.dump_log.stops import KafkaStops
 _WARM_ENTRIES = 8192 // OFFSET_INDEX_ENTRY.size_bytes
 
 
-@dataclass(slots=True)
+@state_class
 class TimeIndexMismatches:
     """The mismatches that Kafka reports at the end: lists of pairs, in file order."""
 

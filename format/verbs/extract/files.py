@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -13,7 +13,7 @@ from format.limits import MIB
 from format.location import Location
 from format.rewriting.publishing.new_file import NewFile
 from format.rows.record_rows import Row, RowBlock
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -29,7 +29,7 @@ _PLAIN_COLUMNS = (*_DELTA_COLUMNS, "value", "headers")
 _OFFSET, _SIZE = RECORD.names.index("offset"), RECORD.names.index("size_bytes")
 
 
-@dataclass(slots=True)
+@state_class
 class ExtractedFile:
     """A file of the output; the columns of EXTRACTED_FILE under their names."""
 

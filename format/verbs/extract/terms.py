@@ -7,7 +7,7 @@ a record.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from format.errors import KafkaLogError
@@ -19,7 +19,7 @@ from format.node.target import Target
 from format.scan.progress import Advance, no_progress
 from format.scan.selected_logs import selected_bytes
 from format.scan.selection import EVERYTHING, Selection
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 from format.verbs.extract.files import FileFormat
 
 #: The name that Hive gives the partition of rows without a value.
@@ -28,7 +28,7 @@ NO_PARTITION = "__HIVE_DEFAULT_PARTITION__"
 Key = tuple[str | None, int | None]
 
 
-@dataclass(slots=True)
+@state_class
 class Extraction:
     """The terms of one run.
 

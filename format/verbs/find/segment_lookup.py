@@ -7,7 +7,7 @@ scan starts at the segment's first byte, which is a batch boundary by definition
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +28,7 @@ from format.log.walker import batch_chunks
 from format.node.partition import Partition
 from format.node.segment import Segment
 from format.scan.read_log import crc_findings, tail_finding
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 from format.verbs.find.lookup_scan import BatchPlace, HeaderScan
 from format.verbs.find.trace import Match, MatchedBatch, TraceStep, counted
 
@@ -55,7 +55,7 @@ class FoundRecord:
         return int(self.records.offset[self.row])
 
 
-@dataclass(slots=True)
+@state_class
 class SearchedBatch:
     """The result of a search in one batch: the first wanted record, and whether all records could be read."""
 

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import log2
 
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 
 ByteSet = frozenset[int]
 Run = tuple[ByteSet, ...]
@@ -49,7 +49,7 @@ class Unclear(Exception):
     """The expression contains something that this reader does not understand."""
 
 
-@dataclass(slots=True)
+@state_class
 class _Sequence:
     """What is known about one branch of an alternation: its runs, and the alternations inside it."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from format.errors import KafkaLogError, NotALogDir
 from format.files import partition_metadata
@@ -19,7 +19,7 @@ from format.scan.protocol import LogUnit
 from format.scan.selected_logs import LOG_KINDS, logs_of_partition, partitions_below, selected_logs
 from format.scan.selection import EVERYTHING
 from format.state.group_records import COORDINATOR_TOPICS
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 from format.verbs.groups.log_ends import log_end_at, log_end_of
 
 
@@ -31,7 +31,7 @@ class LogEnd:
     high_watermark: int | None = None
 
 
-@dataclass(slots=True)
+@state_class
 class Replicas:
     """What lies at the paths.
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from format import layout
@@ -28,7 +28,7 @@ from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import LogUnit
 from format.state.totals import LogTotals
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 from format.verbs.ls.log_totals import read_log_totals
 from format.verbs.ls.savings import EstimateTerms, LogShare, add_savings
 
@@ -47,7 +47,7 @@ _AGES = (
 _OLDER, _FUTURE, _NO_TIMESTAMP = "older", "in the future", "no timestamp"
 
 
-@dataclass(slots=True)
+@state_class
 class DiskUsage:
     """One row of columns.DISK_USAGE, which documents the fields."""
 

@@ -7,7 +7,7 @@ under the new codec. Each log then counts with the ratio of its topic.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Protocol
 
@@ -21,12 +21,12 @@ from format.scan.drivers import scan_logs
 from format.scan.folding import with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 from format.verbs.recompress.estimate import DEFAULT_SAMPLE_BYTES, Piece, Sums, measure, sampled, warm_up
 from format.verbs.recompress.new_batches import Target
 
 
-@dataclass(slots=True)
+@state_class
 class EstimateTerms:
     """What logs are recompressed with, and how many log bytes of each topic are measured, None for all.
 
@@ -106,7 +106,7 @@ def _pieces(shares: Sequence[LogShare]) -> list[Piece]:
     return list(sizes.values())
 
 
-@dataclass(slots=True)
+@state_class
 class _Ratios:
     """The size of a topic's batches under the new codec, as a part of their size now."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from format.columns import (
     ACL,
@@ -25,7 +25,7 @@ from format.node.target import Target
 from format.state.metadata_log import MetadataState, Until, read_metadata
 from format.state.metadata_source import MetadataSource, metadata_source
 from format.timestamps import iso_time
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 from format.verbs.metadata.history import History
 from format.verbs.metadata.rows import (
     Row,
@@ -52,7 +52,7 @@ class MetadataTerms:
     limits: Limits = DEFAULT_LIMITS
 
 
-@dataclass(slots=True)
+@state_class
 class MetadataResult:
     """An image, where it was read, and the ids of topics whose directories are marked to be deleted."""
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,11 +10,12 @@ from numpy.typing import NDArray
 from format import layout
 from format.layout import CODEC_BITS_NAMES
 from format.log.batch_table import BatchTable
+from format.value_class import state_class
 
 _SEQUENCE_MASK = 2**31 - 1
 
 
-@dataclass(slots=True)
+@state_class
 class ProducerTotals:
     """The totals of one producer; ``codec_counts`` are batches by the codec's number."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import chain
 from typing import Any
 
@@ -18,7 +18,7 @@ from format.scan.serial import SerialDriver
 from format.state.header_scan import Headers, HeaderScan
 from format.state.producer_events import SequenceBroke
 from format.state.producers import ProducerState
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 from format.verbs.producers.producer_totals import ProducerTotals, add_batches
 from format.verbs.txns.replicas import Replicas, ReplicaScan, ReplicaUnit
 
@@ -34,7 +34,7 @@ class ProducerTerms:
     limits: Limits = DEFAULT_LIMITS
 
 
-@dataclass(slots=True)
+@state_class
 class PartitionProducers:
     """The producers of one replica of a partition; ``progress`` is how far it is: leader epoch and log end offset."""
 
@@ -81,7 +81,7 @@ class ProducerScan(ReplicaScan[PartitionProducers]):
         yield found
 
 
-@dataclass(slots=True)
+@state_class
 class Producers(Replicas[PartitionProducers]):
     """What was found: of each partition the replica that is furthest, and the transactional ids."""
 

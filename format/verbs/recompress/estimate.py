@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import cache
 from pathlib import Path
 
@@ -30,7 +30,7 @@ from format.scan.drivers import scan_logs
 from format.scan.folding import with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 from format.verbs.recompress.new_batches import Target
 
 DEFAULT_SAMPLE_BYTES = 16 * MIB
@@ -74,7 +74,7 @@ class Estimate:
         return tuple(values[name] if name in values else getattr(self, name) for name in ESTIMATE.names)
 
 
-@dataclass(slots=True)
+@state_class
 class _Measured:
     """Sums over batches for one target."""
 
@@ -84,7 +84,7 @@ class _Measured:
     decompress_ns: int = 0
 
 
-@dataclass(slots=True)
+@state_class
 class Sums:
     """What was measured of some of a topic's batches: sums, so that those of several readers can be added up."""
 

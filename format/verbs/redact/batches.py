@@ -6,7 +6,7 @@ their size on disk may differ. Control batches stay as they are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,7 @@ from format.log.control_records import decode_control_record
 from format.log.encode_batches import reseal
 from format.log.read_records import record_tables
 from format.log.record_table import RecordProblem, RecordTable, located
+from format.value_class import state_class
 from format.verbs.redact.records import RecordRedaction
 
 _CONTROL_INVALID = "control-record-invalid"
@@ -32,7 +33,7 @@ _LENGTH_AT = layout.LOG_ENTRY.offset_of("length")
 _OVERHEAD = layout.LOG_ENTRY.size_bytes
 
 
-@dataclass(slots=True)
+@state_class
 class RedactedChunk:
     """What a chunk became: its rows that could be redacted, in order, with the sizes of their new ``batches``.
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
 from format.log.batch_table import BatchTable, Int64Column
+from format.value_class import state_class
 
 _SECOND_MS = 1_000
 #: So many pairs of topic and time are kept before times are joined to longer ones.
@@ -20,7 +21,7 @@ OFFSET_RANGES = 128
 SIZE_CLASSES = 40
 
 
-@dataclass(slots=True)
+@state_class
 class BytesByTime:
     """Bytes and records by topic and time of the batches' largest timestamp.
 
@@ -60,7 +61,7 @@ class BytesByTime:
             found[1] += records
 
 
-@dataclass(slots=True)
+@state_class
 class BytesByOffset:
     """The bytes of one log by ranges of offsets; the ranges grow with the log."""
 
@@ -98,7 +99,7 @@ class BytesByOffset:
         ]
 
 
-@dataclass(slots=True)
+@state_class
 class BatchSizes:
     """The number, bytes and records of batches by codec and power of two of their size."""
 

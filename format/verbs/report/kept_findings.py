@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from format.findings import FINDING_CODES, Finding, Severity
 from format.node.partition import parse_partition_dir
 from format.rows.record_rows import Row
+from format.value_class import state_class
 from format.verbs.report.terms import MOST_ROWS
 
 #: So many places are listed for one code; with more severe codes there may be no room for as many.
@@ -15,7 +16,7 @@ _MOST_OF_CODE = 500
 _MOST_DIRECTORIES = 100_000
 
 
-@dataclass(slots=True)
+@state_class
 class KeptFindings:
     """Counts by code and severity, and the findings that are shown, the gravest first."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TypeVar
@@ -19,6 +19,7 @@ from format.node.partition import Partition
 from format.node.target import Target
 from format.rows.record_rows import Row
 from format.state.cluster_context import ContextTerms, read_context
+from format.value_class import state_class
 from format.verbs.ls.ls import LogDirListing, log_dir_listing, sizes_of
 from format.verbs.ls.partition_listing import PartitionListing, list_partition
 from format.verbs.report.answers import (
@@ -45,7 +46,7 @@ _MOST_SHOWN_PLACES = 200
 _Listing = TypeVar("_Listing")
 
 
-@dataclass(slots=True)
+@state_class
 class ReportRun:
     """One report while it is made: ``findings`` passes on what verify found, ``finish`` returns the report."""
 
@@ -107,7 +108,7 @@ class ReportRun:
         add_findings(report, self.kept)
         if terms.with_bytes:
             report.table(FILE_BYTES, _MOST_SHOWN_PLACES).extend(_bytes_at(self.kept.shown()))
-        report.counts = {name: getattr(self.coverage, name) for name in self.coverage.__slots__}
+        report.counts = asdict(self.coverage)
         report.counts["log_dirs"] = len(log_dirs)
         report.counts["lost_offsets"] = self.kept.lost_offsets
         report.sentences.insert(0, overview(report))

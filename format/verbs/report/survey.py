@@ -7,7 +7,7 @@ what is large exists for one of them at a time.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +21,7 @@ from format.node.partition import Partition, parse_partition_dir
 from format.scan.protocol import LogUnit
 from format.state.header_scan import Headers
 from format.state.totals import LogTotals
+from format.value_class import state_class
 from format.verbs.report.histograms import BatchSizes, BytesByOffset, BytesByTime
 from format.verbs.report.timeline import Timeline
 from format.verbs.txns.partition_transactions import ENDED_COLUMNS, PartitionTransactions, take_snapshot
@@ -38,7 +39,7 @@ _FIRST_OFFSET, _LAST_OFFSET = ENDED_COLUMNS.index("first_offset"), ENDED_COLUMNS
 _IS_ABORTED = ENDED_COLUMNS.index("is_aborted")
 
 
-@dataclass(slots=True)
+@state_class
 class DamagedPlace:
     """Where a finding lies on the axis of offsets; ``last_offset`` is that of the last one that is lost."""
 
@@ -49,7 +50,7 @@ class DamagedPlace:
     timestamp: int | None
 
 
-@dataclass(slots=True)
+@state_class
 class SurveyedPartition:
     """What was seen of one partition."""
 
@@ -69,7 +70,7 @@ class SurveyedPartition:
     first_open_offset: int | None = None
 
 
-@dataclass(slots=True)
+@state_class
 class _Current:
     """The partition that is read, and the last table that was seen of it."""
 
@@ -83,7 +84,7 @@ class _Current:
     epoch_count: int = 0
 
 
-@dataclass(slots=True)
+@state_class
 class Survey:
     """What was seen of all partitions; ``transactions`` is filled on the way."""
 

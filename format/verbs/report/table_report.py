@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, field
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -38,6 +38,7 @@ from format.rows.finding_rows import finding_of_row
 from format.rows.record_rows import Row
 from format.rows.table_set import WRITTEN_RUN, TableFile, TableSet
 from format.timestamps import iso_time
+from format.value_class import state_class
 from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.report.batch_rows import BATCH_ROWS, batch_tables
 from format.verbs.report.filling import FoundPartition, add_findings, add_histograms, add_partitions, overview
@@ -64,7 +65,7 @@ _SHOWN: dict[str, tuple[RowSchema, ...]] = {
 _LARGEST, _MOST_DAMAGED = 4, 60
 
 
-@dataclass(slots=True)
+@state_class
 class TableReport:
     """One report while it is made: ``findings`` passes on those of the tables, ``finish`` returns the report.
 
@@ -136,7 +137,7 @@ class TableReport:
     def finish(self) -> Report:
         """The report, after the findings were consumed."""
         report = Report(self.terms.now_ms, list(self.places))
-        report.counts = dict.fromkeys(Coverage.__slots__, 0)
+        report.counts = asdict(Coverage())
         self._add_runs(report)
         for schemas in _SHOWN.values():
             for schema in schemas:

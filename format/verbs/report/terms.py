@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from format.columns import RowSchema
 from format.limits import DEFAULT_LIMITS, Limits
 from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 
 #: A table keeps so many rows; the others are counted. Partitions have a bound of their own, as the page maps each.
 MOST_ROWS = 2_000
@@ -31,7 +31,7 @@ class ReportTerms:
     with_bytes: bool = False
 
 
-@dataclass(slots=True)
+@state_class
 class ReportTable:
     """Rows of one schema, the first ``most`` of them, and how many there were."""
 
@@ -56,7 +56,7 @@ class ReportTable:
         return [dict(zip(self.schema.names, row, strict=True)) for row in self.rows]
 
 
-@dataclass(slots=True)
+@state_class
 class Report:
     """Everything that a page shows: the sentences first, then tables by the type of their rows."""
 

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from format.findings import Finding, Severity
 from format.location import Location
 from format.rows.record_rows import Row
+from format.value_class import state_class
 
 KINDS = ("damage", "transaction", "leader_epoch", "metadata", "segment")
 #: So many events of each kind are kept, the latest; the others are counted.
 _MOST_EVENTS = 1_000
 
 
-@dataclass(slots=True)
+@state_class
 class Timeline:
     """Events by kind, in the order in which they were found; those without a time have no place in it."""
 

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from format.columns import RETENTION_TOTAL
 from format.layout import CODEC_BITS_NAMES
 from format.rows.record_rows import Row
 from format.state.totals import LogTotals
+from format.value_class import state_class
 from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.report.survey import SurveyedPartition
 from format.verbs.report.terms import Report
 
 
-@dataclass(slots=True)
+@state_class
 class _Topic:
     numbers: set[int | None] = field(default_factory=set)
     replica_count: int = 0
@@ -30,7 +31,7 @@ class _Topic:
     records_of: dict[int | None, int] = field(default_factory=dict)  # of the fullest replica of each partition
 
 
-@dataclass(slots=True)
+@state_class
 class TopicTotals:
     """The topics of a report, by name."""
 

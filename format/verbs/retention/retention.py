@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 from format.errors import InputError
@@ -23,7 +23,7 @@ from format.scan.whole_units import scan_units
 from format.state.cluster_context import ClusterContext
 from format.state.topic_configs import TopicConfigs
 from format.timestamps import iso_time
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 from format.verbs.retention.configured_logs import ConfiguredLog, ConfiguredLogScan, configured_logs
 from format.verbs.retention.policy import LogFacts, SegmentFacts, Verdict, judge
 from format.verbs.retention.segment_times import SegmentTimes, log_bytes, modified_ms, read_segment_times
@@ -48,7 +48,7 @@ class RetentionTerms:
     header_times: Mapping[Path, tuple[int, int]] = field(default_factory=dict)
 
 
-@dataclass(slots=True)
+@state_class
 class TopicTotal:
     """Sums over the segments of a topic."""
 
@@ -188,7 +188,7 @@ def _is_judged(partition: Partition, configs: TopicConfigs) -> bool:
     return partition.mark in (None, "future")
 
 
-@dataclass(slots=True)
+@state_class
 class Retention:
     """One run: yields findings and rows of segments, and keeps the totals."""
 

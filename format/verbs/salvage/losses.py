@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -12,11 +11,12 @@ from format.io.unreadable_ranges import PatchedSource
 from format.location import Location
 from format.rewriting.intact_batches import BadBytes, SegmentScan
 from format.rewriting.written_segments import SegmentResult
+from format.value_class import state_class
 
 _LOOK_ELSEWHERE = "Look for these offsets in another replica, a backup, or where the records came from."
 
 
-@dataclass(slots=True)
+@state_class
 class LossTeller:
     """Tells what a segment lost: every byte between kept batches, and the offsets that those bytes may have held."""
 

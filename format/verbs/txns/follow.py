@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from format.columns import TRANSACTION
@@ -17,6 +17,7 @@ from format.scan.following.driver import Broken, CaughtUp, FollowDriver, FollowT
 from format.scan.following.followed_partition import FollowedPartition
 from format.state.header_scan import Headers, HeaderScan
 from format.state.transactional_ids import TransactionalIds
+from format.value_class import state_class
 from format.verbs.txns.coordinator_records import CoordinatorRecords, CoordinatorScan
 from format.verbs.txns.partition_transactions import ENDED_COLUMNS, PartitionTransactions, take_snapshot
 from format.verbs.txns.terms import TransactionTerms
@@ -28,7 +29,7 @@ _LAST_OFFSET = ENDED_COLUMNS.index("last_offset")
 _LAST_OFFSET_OF_ROW = TRANSACTION.names.index("last_offset")
 
 
-@dataclass(slots=True)
+@state_class
 class _Followed:
     """One partition. Rows of what ended before ``shown_to`` were given before; ``shown_open`` are first offsets."""
 

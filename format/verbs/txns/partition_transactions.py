@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Self
 
 import numpy as np
@@ -26,6 +26,7 @@ from format.scan.serial import SerialDriver
 from format.state.header_scan import Headers, HeaderScan
 from format.state.producer_events import MarkerOrphaned, ProducerEvent, Transaction, TransactionEnded
 from format.state.transactions import TransactionState
+from format.value_class import state_class
 
 NONE = -1
 
@@ -36,7 +37,7 @@ ENDED_COLUMNS = (
 )  # fmt: skip
 
 
-@dataclass(slots=True)
+@state_class
 class PartitionTransactions:
     """What was found in one partition. ``ended`` are tables of ENDED_COLUMNS, in log order; NONE is for no value.
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Generic, Protocol, TypeVar
 
 from format.errors import KafkaLogError, NotALogDir
@@ -21,7 +21,7 @@ from format.scan.protocol import Cost, LogUnit
 from format.scan.selected_logs import every_log_of, partitions_to_read
 from format.scan.whole_units import WholeUnits, scan_units
 from format.state.transactional_ids import TransactionalIds
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 from format.verbs.txns.coordinator_records import CoordinatorRecords, coordinator_records
 
 
@@ -87,7 +87,7 @@ class ReplicaScan(WholeUnits[Unit, CoordinatorRecords | ReplicaT | Finding]):
             yield from self.replica(unit, advance)
 
 
-@dataclass(slots=True)
+@state_class
 class Replicas(Generic[ReplicaT]):
     """The replicas at some targets that are furthest, by topic and partition.
 

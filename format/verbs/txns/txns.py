@@ -6,13 +6,12 @@ Source: KIP-98, KIP-664, KIP-890; tools TransactionsCommand for what counts as h
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from format.findings import Finding
 from format.layout import TRANSACTION_STATE_TOPIC
 from format.limits import Limits
 from format.scan.progress import Advance, no_progress
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 from format.verbs.txns.partition_transactions import PartitionTransactions, read_partition_transactions
 from format.verbs.txns.replicas import Replicas, ReplicaScan, ReplicaUnit
 from format.verbs.txns.terms import TransactionTerms
@@ -30,7 +29,7 @@ class TransactionScan(ReplicaScan[PartitionTransactions]):
             yield found
 
 
-@dataclass(slots=True)
+@state_class
 class Transactions(Replicas[PartitionTransactions]):
     """What was found: of each partition the replica that is furthest, and what the coordinators' records say."""
 

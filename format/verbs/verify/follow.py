@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from format.checks.losses import CauseAccount
@@ -21,7 +21,7 @@ from format.scan.protocol import LogParts, LogUnit
 from format.scan.serial import SerialDriver
 from format.state.header_scan import HeaderScan
 from format.state.producers import ProducerState
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 from format.verbs.verify.log_checks import Fed, SegmentOutcome, verify_log_file
 from format.verbs.verify.terms import Coverage, Verification
 from format.verbs.verify.walk import Level, LogWalk, WalkedChunk
@@ -54,7 +54,7 @@ def follow_verify(targets: Sequence[Target], terms: Verification, follow: Follow
                 yield event
 
 
-@dataclass(slots=True)
+@state_class
 class _Checks:
     """What is carried from batch to batch of one partition. ``segment`` is the base offset of the last one read."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,12 +19,12 @@ from format.log.control_records import ControlRecord
 from format.node.file_location import location_of_file
 from format.scan.progress import no_progress
 from format.scan.protocol import LogUnit
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 from format.verbs.verify.terms import Verification
 from format.verbs.verify.walk import Level, sound_batches
 
 
-@dataclass(slots=True)
+@state_class
 class SegmentOutcome:
     """How a segment's walk went: the first damage in it, if any, and what stood before it."""
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from format.limits import DEFAULT_LIMITS, Limits
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Driver, LogParts, LogUnit
 from format.scan.serial import SerialDriver
+from format.value_class import state_class
 from format.verbs.verify.walk import Level, LogWalk, WalkedChunk
 
 #: What a run of each level does not speak about.
@@ -20,7 +21,7 @@ NOT_CHECKED = {
 }
 
 
-@dataclass(slots=True)
+@state_class
 class Coverage:
     """What was looked at; filled while verify runs."""
 
@@ -48,7 +49,7 @@ def watch_nothing(log: LogUnit, walked: WalkedChunk) -> None:
     """Nobody looks on."""
 
 
-@dataclass(slots=True)
+@state_class
 class Verification:
     """The terms of one run: how deep, under which limits, and what was covered so far."""
 

@@ -8,7 +8,6 @@ driver can make them. What goes across batches, segments and files is the fold: 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from enum import IntEnum
 
 import numpy as np
@@ -31,7 +30,7 @@ from format.log.walker import BODY_CHUNK_BYTES
 from format.scan.protocol import Cost, Depth, LogUnit, Needs, OpenedRange
 from format.scan.read_log import crc_findings, tail_finding
 from format.timestamps import DAY_MS
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 
 #: What is read of a log at once, and looked at together.
 WALK_CHUNK_BYTES = BODY_CHUNK_BYTES
@@ -52,7 +51,7 @@ class Level(IntEnum):
         return self.name.lower()
 
 
-@dataclass(slots=True)
+@state_class
 class WalkedChunk:
     """A chunk of batches, and what was found in it.
 

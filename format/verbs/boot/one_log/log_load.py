@@ -5,7 +5,6 @@ Source: storage LogLoader, UnifiedLog.rebuildProducerState. Nothing is written: 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 
 from format.io.source import FileSource
@@ -17,7 +16,7 @@ from format.layout import (
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
 )
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 from format.verbs.boot.one_log.file_batches import CorruptRecords, batches_from, first_batch_reaching
 from format.verbs.boot.one_log.index_lookups import LogEnd, OffsetIndexView, log_end, read_index
 from format.verbs.boot.one_log.leftovers import settle_leftovers
@@ -48,7 +47,7 @@ class LoadTerms:
     why_recovered: str = "there was no clean shutdown"
 
 
-@dataclass(slots=True)
+@state_class
 class LoadedSegment:
     """A segment in the broker's memory: where its bytes lie, how many count, and its offset index."""
 

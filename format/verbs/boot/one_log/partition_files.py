@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 
 from format.errors import FileChanged, UnreadableFile
@@ -12,13 +12,14 @@ from format.io.source import os_reason
 from format.layout import LOG_SUFFIX, SEGMENT_FILE
 from format.location import Location
 from format.node.segment import segment_file_name
+from format.value_class import state_class
 from format.verbs.boot.steps import Action, Step
 
 _STAYS = "the file stays as it is"
 _WRITTEN = (Action.REBUILD_SNAPSHOT, Action.REBUILD_INDEX, Action.CREATE)
 
 
-@dataclass(slots=True)
+@state_class
 class PartitionFiles:
     """Names and what is done to them. Nothing is written: the start only happens in here.
 

@@ -6,7 +6,7 @@ Source: storage LogSegment.recover, OffsetIndex.append, TimeIndex.maybeAppend.
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +15,7 @@ from format.io.source import FileSource
 from format.layout import MAX_RELATIVE_OFFSET, OFFSET_INDEX_ENTRY
 from format.log.batch_table import BatchTable
 from format.log.walker import batch_chunks
+from format.value_class import state_class
 from format.verbs.boot.one_log.file_batches import CorruptRecords, batches_from, invalid_batch
 from format.verbs.boot.one_log.index_lookups import OffsetIndexView, log_end
 from format.verbs.boot.steps import BootTerms, NotKnown, StopsStart
@@ -22,7 +23,7 @@ from format.verbs.boot.steps import BootTerms, NotKnown, StopsStart
 _INDEX_ENTRY = struct.Struct(">iI")
 
 
-@dataclass(slots=True)
+@state_class
 class Recovered:
     """A segment after recovery: how far it is valid, where it ends, and why it was cut, in the broker's words.
 
