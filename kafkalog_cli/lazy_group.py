@@ -5,8 +5,9 @@ Names and one-line helps come from a table, so that the help of the group and sh
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from importlib import import_module
+from types import MappingProxyType
 from typing import Any
 
 import typer
@@ -41,6 +42,18 @@ class HelpfulCommand(TyperCommand):
 
     examples: Sequence[tuple[str, str]] = ()
     function: Callable[..., Any] | None = None
+    #: Options that a user may expect here, and what to say instead of "no such option".
+    refused: Mapping[str, str] = MappingProxyType({})
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the words; an option that is refused on purpose is answered with the reason."""
+        try:
+            return list(super().parse_args(ctx, args))
+        except Exception as error:  # NoSuchOption, of click or of typer's own copy of it
+            reason = self.refused.get(getattr(error, "option_name", ""))
+            if reason is None:
+                raise
+            raise typer.BadParameter(reason) from None
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The parameters with --help, and with the fast conversion of their values."""

@@ -13,7 +13,7 @@ from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import RowOutput
 from kafkalog_cli.options.parsers import one_of, parse_positive, parse_size
-from kafkalog_cli.options.reading import Paths, place_of
+from kafkalog_cli.options.reading import Paths, Tiering, place_of
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Range
 from kafkalog_cli.options.work import Pacing
 from kafkalog_cli.options.writing import OutputDirectory, Resumption
@@ -50,6 +50,7 @@ class Extracted:
     range: Range = field(default_factory=Range)
     isolation: Isolation = field(default_factory=Isolation)
     extra: ExtraColumns = field(default_factory=ExtraColumns)
+    tiering: Tiering = field(default_factory=Tiering)
     records_per_file: Annotated[
         int | None,
         typer.Option(
@@ -89,6 +90,8 @@ def extract(
 
     from format.columns import EXTRACTED_FILE, record_schema
     from format.findings import Finding
+    from format.node.target import Target
+    from format.verbs.dump.empty_range import empty_range_words
     from format.verbs.extract.extract import Extraction, extract_job, extract_sources
     from format.verbs.extract.extract import extract as extract_records
 
@@ -106,13 +109,15 @@ def extract(
         extracted.bytes_per_file,
         extracted.extra.names,
     )
+    sources = [place_of(each) for each in extracted.paths]
+    targets = [Target(each) for each in sources]
     with (
         pacing.reading(),
         Run("extract", output, judging, main_schema=EXTRACTED_FILE, shows_summary=True) as run,
+        extracted.tiering.joined(run, targets, guards.limits),
     ):
         if extracted.to is None and to != "parquet":
             run.say_now("pyarrow is not installed: writing JSON lines; for Parquet: pip install 'kafkalog[arrow]'")
-        sources = [place_of(each) for each in extracted.paths]
         found = extract_sources(sources, terms)
         job = extract_job(
             sources,
@@ -121,6 +126,7 @@ def extract(
             **asdict(extracted.range),
             **({"read_committed": True} if extracted.isolation.read_committed else {}),
             **({"from_log_start": True} if extracted.isolation.from_log_start else {}),
+            **({} if extracted.tiering.remote is None else {"remote": extracted.tiering.remote}),
             **({"with": sorted(extracted.extra.names)} if extracted.extra.names else {}),
             records_per_file=extracted.records_per_file,
             bytes_per_file=extracted.bytes_per_file,
@@ -137,6 +143,8 @@ def extract(
                     run.write(EXTRACTED_FILE, (item.row(),))
                     run.count("records", item.record_count)
                     run.count("written_bytes", item.size_bytes)
+        if not run.summary.counts["records"]:
+            run.say_at_end(empty_range_words(targets, terms.selection, guards.limits))
         for words in terms.left_out:
             run.not_checked(words)
         say_published(run, publication.target)

@@ -14,7 +14,7 @@ from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
 from kafkalog_cli.options.parsers import one_of, parse_count, parse_hex
-from kafkalog_cli.options.reading import AsKind, Following, check_followable, check_path, place_of
+from kafkalog_cli.options.reading import AsKind, Following, Tiering, check_followable, check_path, place_of
 from kafkalog_cli.options.selection import ExtraColumns, Isolation, Rows
 from kafkalog_cli.options.work import Work
 from kafkalog_cli.render.shown_columns import record_columns
@@ -123,6 +123,7 @@ class Wanted:
     isolation: Isolation = field(default_factory=Isolation)
     around: Around = field(default_factory=Around)
     following: Following = field(default_factory=Following)
+    tiering: Tiering = field(default_factory=Tiering)
 
 
 @value_class
@@ -176,6 +177,7 @@ def grep(
             "--to-time": wanted.rows.range.to_time,
             "--read-committed": wanted.isolation.read_committed,
             "--output": output.output_file,
+            "--remote": wanted.tiering.remote,
             "--jobs": work.sharing.jobs,
             "-A, -B, -C": around.is_wanted,
         }
@@ -203,6 +205,7 @@ def grep(
     with (
         work.reading(),
         Run("grep", output, judging, paths=paths, main_schema=schema, table_columns=shown) as run,
+        wanted.tiering.joined(run, targets, guards.limits),
     ):
         if wanted.following.follow:
             check_followable(targets)

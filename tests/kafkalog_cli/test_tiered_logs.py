@@ -71,6 +71,24 @@ def test_records_of_both_parts_are_what_a_consumer_got(
     assert [[row["offset"], row["timestamp"], row["value"]] for row in rows[:-1]] == truth["records"]
 
 
+def test_a_search_goes_through_both_parts(program: Program, tiered: Path, remote: str, truth: dict[str, Any]) -> None:
+    code, rows, _ = program("grep", "--all", tiered / "node-1" / "orders-0", "--remote", remote)
+    assert code == 0
+    assert [[row["offset"], row["timestamp"], row["value"]] for row in rows[:-1]] == truth["records"]
+
+
+def test_an_extract_has_the_records_of_both_parts(
+    program: Program, tiered: Path, remote: str, truth: dict[str, Any], tmp_path: Path
+) -> None:
+    output = tmp_path / "records"
+    words = (tiered / "node-1" / "orders-0", "--output", output, "--to", "jsonl", "--remote", remote)
+    code, rows, _ = program("extract", *words)
+    assert (code, rows[-1]["counts"]["records"]) == (0, len(truth["records"]))
+    lines = (output / "topic=orders/partition=0/part-00000.jsonl").read_text().splitlines()
+    found = [row for row in map(json.loads, lines) if row["type"] == "record"]
+    assert [[row["offset"], row["timestamp"], row["value"]] for row in found] == truth["records"]
+
+
 def test_lookups_cross_over(program: Program, tiered: Path, remote: str, truth: dict[str, Any]) -> None:
     partition = tiered / "node-1" / "orders-0"
     for timestamp, offset in truth["lookups"].items():

@@ -23,6 +23,15 @@ if TYPE_CHECKING:
 #: Options of commands that mean nothing on a cluster: how many processes, the host's rate and cache, one document,
 #: and logs that grow.
 _LEFT_OUT = frozenset({"remote", "follow", "jobs", "max_rate", "cache_friendly", "output_file"})
+#: What to say of these, where they are given all the same.
+_REFUSED = {
+    "--remote": "--remote does not go with scan, which reads what lies at the paths of a tiered log: leave scan out",
+    "--follow": "--follow does not go with scan: leave scan out",
+    "-f": "--follow does not go with scan: leave scan out",
+    "--jobs": "--jobs does not go with scan: Spark decides how many tasks run at a time",
+    "--max-rate": "--max-rate does not go with scan: it is a limit for one host",
+    "--cache-friendly": "--cache-friendly does not go with scan: it is about the memory of one host",
+}
 #: Commands that write a directory of their own, or no rows.
 _WITHOUT_TABLES = frozenset({"extract", "dump-log"})
 _WITH_BATCHES = frozenset({"ls", "inventory"})
@@ -35,7 +44,11 @@ def load_scan(entry: CommandEntry) -> Any:
     verb = _on_spark(entry.name, function, has_tables=entry.name not in _WITHOUT_TABLES)
     command_class: Any = getattr(module, "COMMAND_CLASS", HelpfulCommand)
     examples = getattr(module, "SCAN_EXAMPLES", None) or _examples(entry.name, getattr(module, "EXAMPLES", ()))
-    return made_command(entry.name, as_command(verb, _LEFT_OUT & option_names(verb)), command_class, examples)
+    left_out = _LEFT_OUT & option_names(verb)
+    command = made_command(entry.name, as_command(verb, left_out), command_class, examples)
+    names = {f"--{each.replace('_', '-')}" for each in left_out} | ({"-f"} if "follow" in left_out else set())
+    command.refused = {name: words for name, words in _REFUSED.items() if name in names}
+    return command
 
 
 def _examples(name: str, examples: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:

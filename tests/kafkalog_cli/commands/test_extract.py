@@ -14,7 +14,7 @@ import pytest
 from format.columns import RECORD
 from format.findings import Finding
 from format.verbs.dump.dump import dump
-from tests.building import batch, batches
+from tests.building import batch, batches, write_segment
 from tests.corpora import Corpus
 from tests.running import Run, Word
 
@@ -363,3 +363,13 @@ def test_a_record_too_long_for_the_kernel(tmp_path: Path, run_kafkalog_many: Run
     (shown,) = run_kafkalog_many([words])
     (written,) = files_in(tmp_path / "out", "jsonl")
     assert written.read_text(encoding="utf-8").splitlines() == shown.stdout.splitlines()[:-1]
+
+
+def test_a_range_in_which_nothing_lies_is_said(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    partition = write_segment(tmp_path / "t-0", 0, batches(4)).parent
+    past, held = run_kafkalog_many(
+        ("extract", partition, "--to", "jsonl", "--output", tmp_path / offset, "--from-offset", offset)
+        for offset in ("12", "11")
+    )
+    assert "Nothing lies in the range: t-0 has offsets 0 to 11.\n" in past.check(0).stderr
+    assert "Nothing lies" not in held.check(0).stderr

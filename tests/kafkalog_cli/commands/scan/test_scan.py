@@ -37,6 +37,14 @@ def test_wrong_words_are_usage_errors(run_kafkalog: Callable[..., Run], tmp_path
         assert result.code == 2, words
 
 
+def test_options_of_one_host_are_refused_with_the_reason(run_kafkalog: Callable[..., Run], data_dir: Path) -> None:
+    log_dir = data_dir / "kafka-4.3-single" / "node-1"
+    for option in (["--remote", log_dir], ["--jobs", "2"], ["--follow"]):
+        run = run_kafkalog("scan", "grep", *option, "x", log_dir).check(2)
+        assert run.stderr.startswith(f"kafkalog: {option[0]} does not go with scan")
+    assert "no such option: --remote" in run_kafkalog("scan", "groups", "--remote", log_dir, log_dir).check(2).stderr
+
+
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     found = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pyspark" else found(name))
