@@ -14,7 +14,7 @@ import tempfile
 import venv
 from pathlib import Path
 
-from format.errors import OutputError
+from format.errors import OutputError, OutputExists
 from format.io.source import os_reason
 from format.location import Location
 from format.version import VERSION
@@ -27,8 +27,10 @@ _VENV_PACK = "venv-pack"
 def pack(target: Path, source: str) -> int:
     """Make the archive and return its size in bytes; ``source`` is what pip installs: a checkout, wheel or requirement.
 
-    The file appears when it is complete. Raises OutputError.
+    The file appears when it is complete. Raises OutputExists and OutputError.
     """
+    if target.exists():
+        raise OutputExists("the file exists", Location(str(target)))
     made = target.with_name(f".{target.name}.{os.getpid()}.tar.gz")
     try:
         made.touch(exist_ok=False)  # a place that cannot be written to is found before minutes of work

@@ -21,12 +21,12 @@ import pyarrow.parquet as pq
 
 from format import layout
 from format.columns import FINDING, RowSchema
-from format.errors import OutputError, OutputInsideSource
-from format.io.remote_path import is_remote, path_of
+from format.errors import KafkaLogError, OutputError, OutputExists, OutputInsideSource
+from format.io.remote_path import entries_of, is_remote, path_of
 from format.io.source import os_reason
 from format.location import Location
 from format.rows.arrow_columns import rows_batch
-from format.rows.table_set import WRITTEN_RUN, directory_of, files_below, store_of_tables, table_name
+from format.rows.table_set import WRITTEN_RUN, directory_of, files_below, is_table_set, store_of_tables, table_name
 from format.version import VERSION
 from spark_jobs.brokers import Brokers
 from spark_jobs.requests import Ending
@@ -56,8 +56,11 @@ class Report:
             self._tables[key] = _Table(schema, self._place / f"{len(self._tables)}.parquet")
         return self._tables[key]
 
-    def finish(self, ending: Ending) -> None:
-        """Put the tables into their places, in place of those of the command's last run. Raises OutputError."""
+    def finish(self, ending: Ending, *, has_batches: bool = False) -> None:
+        """Put the tables into their places, in place of those of the command's last run. Raises OutputError.
+
+        ``has_batches``: the run wrote the table of batches; without it, that of an earlier listing goes.
+        """
         finished_ms = time.time_ns() // 1_000_000
         counts = json.dumps(dict(ending.counts))
         for broker_id in self._brokers.ids:
@@ -79,6 +82,8 @@ class Report:
             for table in self._tables.values():
                 table.close()
             self._empty_others()
+            if self._command == "ls" and not has_batches:
+                self._remove_batches()
             for (name, broker_id), table in self._tables.items():
                 self._put(table.path, name, broker_id)
         except (OSError, pa.ArrowException) as error:
@@ -101,6 +106,14 @@ class Report:
                     empty = _Table(None, self._place / f"{len(self._tables)}.parquet", schema)
                     empty.close()
                     self._tables[parts[0], broker_id] = empty
+
+    def _remove_batches(self) -> None:
+        """Remove the batches of these brokers: they would stand beside the segments of a later run."""
+        store, root = store_of_tables(self._output)
+        directories = [f"{root}/batches/{directory_of(broker_id)}/" for broker_id in self._brokers.ids]
+        for path in files_below(store, f"{root}/batches"):
+            if path.startswith(tuple(directories)):
+                store.delete_file(path)
 
     def _put(self, made: Path, name: str, broker_id: int | None) -> None:
         store, root = store_of_tables(self._output)
@@ -165,8 +178,9 @@ def _plain(schema: RowSchema, row: tuple[Any, ...]) -> tuple[Any, ...]:
 
 
 def open_report(output: str, command: str, paths: Sequence[str], broker_id: int | None = None) -> Report:
-    """A report of a command about some paths. Raises OutputInsideSource, and OutputError."""
+    """A report of a command about some paths. Raises OutputInsideSource, OutputExists and OutputError."""
     check_output(output, [path_of(path) for path in paths])
+    check_set(output)
     try:
         if is_remote(output):
             place = Path(tempfile.mkdtemp(prefix="kafkalog-report-"))
@@ -176,6 +190,21 @@ def open_report(output: str, command: str, paths: Sequence[str], broker_id: int 
     except OSError as error:
         raise OutputError(f"cannot create: {os_reason(error)}", Location(output)) from error
     return Report(output, command, Brokers.of(paths, broker_id), place)
+
+
+def check_set(output: str) -> None:
+    """Raise OutputExists where something lies at the output that is no report set: tables would mix with it."""
+    place = path_of(output)
+    try:
+        with entries_of(place) as entries:
+            names = [each.name for each in entries if not each.name.startswith(".")]
+    except (OSError, KafkaLogError):
+        return  # nothing is there, or writing reports why it cannot be read
+    if names and not is_table_set(place):
+        raise OutputExists(
+            f"the directory holds {names[0]} and no tables of earlier runs: give a new directory, or a report set",
+            Location(output),
+        )
 
 
 def check_output(output: str, sources: Sequence[Path]) -> None:

@@ -35,7 +35,7 @@ def on_spark(where: Where) -> Iterator[SparkCluster]:
 
 
 def open_report(output: str, command: str, paths: Sequence[str], broker_id: int | None = None) -> Report:
-    """A report of a command about some paths. Raises OutputInsideSource, and OutputError."""
+    """A report of a command about some paths. Raises OutputInsideSource, OutputExists and OutputError."""
     from spark_jobs.report import open_report as open_tables
 
     return open_tables(output, command, paths, broker_id)

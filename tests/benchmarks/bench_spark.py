@@ -3,7 +3,8 @@
 ``python -m tests.benchmarks.bench_spark PATH [--rounds N] [--cores N]`` runs them in turn (A B A B …) and prints the
 median ratio of their rates, the start of the session, and the memory of the driver, the JVM and the workers.
 ``--plan N`` instead plans for N synthetic segments, and says how long that took; ``--starts N`` starts N sessions, each
-in a process of its own, and says how long it took until a first task had run.
+in a process of its own, and says how long it took until a first task had run and until a first scan was done;
+``--small N`` scans N partitions of ``--segments`` tiny segments each, and says what a segment costs.
 """
 
 from __future__ import annotations
@@ -20,11 +21,13 @@ import time
 from pathlib import Path
 
 from format.scan.cluster import scanned_by
+from format.verbs.verify.terms import Verification
 from format.verbs.verify.verify import verify
 from spark_jobs.requests import Where
 from spark_jobs.session import close_session, open_session
 from spark_jobs.spark_cluster import SparkCluster
 from spark_jobs.work.planning import plan
+from tests.building import batches, write_segment
 
 
 def _children_rss_bytes() -> dict[str, int]:
@@ -78,6 +81,68 @@ def _plan_synthetic(count: int) -> None:
         print(f"{count} segments of 1 GiB: planned in {seconds:.1f} s, {len(made.tasks)} tasks, driver {peak:.0f} MiB")
 
 
+def _cpu_s() -> float:
+    """Processor time of this process and of all its descendants that live."""
+    children: dict[int, list[int]] = {}
+    times: dict[int, float] = {}
+    for each in Path("/proc").iterdir():
+        if each.name.isdigit():
+            try:
+                fields = (each / "stat").read_text().rsplit(") ", 1)[1].split()
+            except OSError:
+                continue
+            children.setdefault(int(fields[1]), []).append(int(each.name))
+            times[int(each.name)] = sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+    total, waiting = 0.0, [os.getpid()]
+    while waiting:
+        pid = waiting.pop()
+        total += times.get(pid, 0.0)
+        waiting += children.get(pid, ())
+    return total
+
+
+def _small_partitions(root: Path, count: int, segments: int) -> None:
+    """Partitions of tiny segments with their indexes; the files are links to those of the first one."""
+    first = root / "source" / "topic-0"
+    for number in range(segments):
+        write_segment(first, number * 30, batches(10, number * 30))
+    command = [sys.executable, "-m", "kafkalog_cli", "rebuild-index", str(first), "--with-log", "--quiet"]
+    subprocess.run([*command, "--output", str(root / "made")], check=True, stdout=subprocess.DEVNULL)
+    files = sorted((root / "made" / "topic-0").iterdir())
+    node = root / "node"
+    for number in range(count):
+        directory = node / f"topic-{number}"
+        directory.mkdir(parents=True)
+        for file in files:
+            os.link(file, directory / file.name)
+    (node / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=abcdefghijklmnopqrstuw\n")
+
+
+def _scan_small(count: int, segments: int, cores: int, rounds: int) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        _small_partitions(Path(place), count, segments)
+        node = Path(place) / "node"
+        session = open_session(f"local[{cores}]")
+        for number in range(rounds + 1):
+            before, started = _cpu_s(), time.perf_counter()
+            terms = Verification()
+            with SparkCluster(Where("verify")) as cluster, scanned_by(cluster):
+                results = sum(1 for _ in verify(node, terms))
+            seconds, cpu_s = time.perf_counter() - started, _cpu_s() - before
+            each = terms.coverage.segments
+            print(
+                f"scan {number + 1}: {each} segments in {count} partitions, {results} findings: {seconds:.1f} s, "
+                f"{cpu_s:.1f} s of processor time, {1000 * cpu_s / each:.2f} ms a segment, driver "
+                f"{resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB"
+            )
+        before, started = time.process_time(), time.perf_counter()
+        for _ in verify(node):
+            pass
+        cpu_s = time.process_time() - before
+        print(f"verify in this process: {time.perf_counter() - started:.1f} s, {cpu_s:.1f} s of processor time")
+        close_session(session)
+
+
 _START = """
 import time
 started = time.perf_counter()
@@ -86,20 +151,35 @@ session = open_session("local[2]")
 opened = time.perf_counter()
 assert session.range(0, 2, 1, 2).mapInArrow(lambda batches: batches, "id BIGINT").count() == 2
 ended = time.perf_counter()
-print(opened - started, ended - started)
+from pathlib import Path
+from format.scan.cluster import scanned_by
+from format.verbs.verify.verify import verify
+from spark_jobs.requests import Where
+from spark_jobs.spark_cluster import SparkCluster
+scanning = time.perf_counter()
+with SparkCluster(Where("verify")) as cluster, scanned_by(cluster):
+    assert list(verify(Path("tests/_data/kafka-4.3-single/node-1")))
+print(opened - started, ended - started, time.perf_counter() - scanning)
 close_session(session)
 """
 
 
 def _start_sessions(count: int) -> None:
-    opened, first = [], []
+    opened, first, scans = [], [], []
     for number in range(count):
         done = subprocess.run([sys.executable, "-c", _START], capture_output=True, text=True, check=True)
-        seconds = list(map(float, done.stdout.split()[-2:]))
+        seconds = list(map(float, done.stdout.split()[-3:]))
         opened.append(seconds[0])
         first.append(seconds[1])
-        print(f"start {number + 1}: session {seconds[0]:.1f} s, first task done after {seconds[1]:.1f} s")
-    print(f"median: session {statistics.median(opened):.1f} s, first task {statistics.median(first):.1f} s")
+        scans.append(seconds[2])
+        print(
+            f"start {number + 1}: session {seconds[0]:.1f} s, first task done after {seconds[1]:.1f} s, "
+            f"first scan {seconds[2]:.1f} s more"
+        )
+    print(
+        f"median: session {statistics.median(opened):.1f} s, first task {statistics.median(first):.1f} s, "
+        f"first scan {statistics.median(scans):.1f} s"
+    )
 
 
 def main() -> None:
@@ -109,9 +189,14 @@ def main() -> None:
     parser.add_argument("--cores", type=int, default=2)
     parser.add_argument("--plan", type=int)
     parser.add_argument("--starts", type=int)
+    parser.add_argument("--small", type=int)
+    parser.add_argument("--segments", type=int, default=1)
     given = parser.parse_args()
     if given.plan:
         _plan_synthetic(given.plan)
+        return
+    if given.small:
+        _scan_small(given.small, given.segments, given.cores, given.rounds)
         return
     if given.starts:
         _start_sessions(given.starts)

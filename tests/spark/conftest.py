@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 from collections.abc import Callable, Iterator
 from importlib.util import find_spec
 from pathlib import Path
@@ -13,7 +12,7 @@ import pytest
 
 from kafkalog_cli.main import main
 from spark_jobs.session import SparkMissing, close_session, open_session, require_spark
-from tests.spark.scanning import Printed
+from tests.spark.scanning import Printed, damaged_copy_of
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -59,30 +58,7 @@ def spark_and_store(store: str, spark: Any) -> Any:
 def damaged_copy(tmp_path_factory: pytest.TempPathFactory, data_dir: Path) -> Path:
     """A log directory with damage of every sort in it: bits, cuts, holes, lost files, wrong indexes."""
     target = tmp_path_factory.mktemp("damaged") / "node-1"
-    shutil.copytree(data_dir / "kafka-4.3-single" / "node-1", target)
-    logs = sorted((each for each in target.rglob("*.log") if each.stat().st_size > 2000), key=str)
-    for number, path in enumerate(logs):
-        content = bytearray(path.read_bytes())
-        middle = len(content) // 2
-        how = number % 7
-        if how == 0:
-            content[middle] ^= 1
-        elif how == 1:
-            del content[-7:]
-        elif how == 2:
-            content[middle : middle + 300] = b"\0" * 300
-        elif how == 3:
-            content[8:12] = b"\x7f\xff\xff\xff"
-        elif how == 4:
-            del content[middle : middle + 100]
-        elif how == 5:
-            content += b"\0" * 5000
-        path.write_bytes(content)
-        index = path.with_suffix(".index")
-        if how == 6 and index.exists():
-            index.write_bytes(b"\0\0\0\1\0\0\0\5" * 3)
-    (target / "replication-offset-checkpoint").write_text("0\n1\nnothing 0 5\n")
-    return target
+    return damaged_copy_of(data_dir / "kafka-4.3-single" / "node-1", target)
 
 
 @pytest.fixture

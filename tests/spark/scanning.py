@@ -1,13 +1,16 @@
-"""Running verbs on the session of these tests, from Python and as commands."""
+"""Running verbs on the session of these tests, from Python and as commands, and small brokers to run them on."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TypeVar
 
 from format.scan.cluster import scanned_by
 from spark_jobs.requests import Where
 from spark_jobs.spark_cluster import SparkCluster
+from tests.building import batches, write_segment
 
 ItemT = TypeVar("ItemT")
 
@@ -19,3 +22,48 @@ def scanned(verb: Callable[[], Iterable[ItemT]], range_bytes: int | None = None)
     """What a verb yields on Spark, with logs cut into ranges of this size."""
     with SparkCluster(Where("test", range_bytes=range_bytes)) as cluster, scanned_by(cluster):
         return list(verb())
+
+
+def broker_at(place: Path, broker_id: int, *, is_damaged: bool) -> Path:
+    """A log directory with the id of a broker, and one partition."""
+    contents = batches(20)
+    if is_damaged:
+        contents[7] = contents[7][:-3] + b"xyz"
+    write_segment(place / "t-0", 0, contents)
+    (place / "meta.properties").write_text(f"version=1\nnode.id={broker_id}\ncluster.id=abcdefghijklmnopqrstuw\n")
+    return place
+
+
+def store_of_four(place: Path) -> Path:
+    """Two damaged and two sound brokers below one root; their directories could be names of partitions."""
+    for broker_id in (1, 2, 3, 4):
+        broker_at(place / f"kafka-{broker_id}", broker_id, is_damaged=broker_id in (2, 4))
+    return place
+
+
+def damaged_copy_of(source: Path, target: Path) -> Path:
+    """A copy of a log directory with damage of every sort in it."""
+    shutil.copytree(source, target)
+    logs = sorted((each for each in target.rglob("*.log") if each.stat().st_size > 2000), key=str)
+    for number, path in enumerate(logs):
+        content = bytearray(path.read_bytes())
+        middle = len(content) // 2
+        how = number % 7
+        if how == 0:
+            content[middle] ^= 1
+        elif how == 1:
+            del content[-7:]
+        elif how == 2:
+            content[middle : middle + 300] = b"\0" * 300
+        elif how == 3:
+            content[8:12] = b"\x7f\xff\xff\xff"
+        elif how == 4:
+            del content[middle : middle + 100]
+        elif how == 5:
+            content += b"\0" * 5000
+        path.write_bytes(content)
+        index = path.with_suffix(".index")
+        if how == 6 and index.exists():
+            index.write_bytes(b"\0\0\0\1\0\0\0\5" * 3)
+    (target / "replication-offset-checkpoint").write_text("0\n1\nnothing 0 5\n")
+    return target

@@ -6,95 +6,31 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
-pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
 
-from format.rows.arrow_columns import finding_row  # noqa: E402
-from format.verbs.verify.verify import verify  # noqa: E402
-from tests.building import batches, write_segment  # noqa: E402
-from tests.corpora import REPOSITORY  # noqa: E402
+from format.rows.arrow_columns import finding_row
+from format.verbs.verify.verify import verify
+from tests.building import batches, write_segment
+from tests.corpora import REPOSITORY
+from tests.spark.clusters import Cluster, standalone_cluster
 
 pytestmark = pytest.mark.slow
 
-_BIN = Path(pyspark.__file__).parent / "bin"
 _KAFKALOG = (sys.executable, "-m", "kafkalog_cli")
-_WORKER = "org.apache.spark.deploy.worker.Worker"
-
-
-@dataclass
-class Cluster:
-    url: str
-    environment: dict[str, str]
-    logs: Path
-
-    def submit(self, *words: str, conf: dict[str, str] | None = None) -> subprocess.Popen[str]:
-        settings = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.task.maxFailures": "4"}
-        options = [f"--conf={name}={value}" for name, value in (settings | (conf or {})).items()]
-        return subprocess.Popen(
-            [str(_BIN / "spark-submit"), "--master", self.url, "--executor-memory", "512m", *options, *words],
-            env=self.environment,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-            cwd=self.logs,
-        )
 
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    place = tmp_path_factory.mktemp("cluster")
-    environment = {
-        **os.environ,
-        "SPARK_LOCAL_IP": "127.0.0.1",
-        "SPARK_NO_DAEMONIZE": "1",
-        "SPARK_DAEMON_MEMORY": "256m",
-        "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": str(REPOSITORY),
-    }
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    url = f"spark://127.0.0.1:{port}"
-    master = ["org.apache.spark.deploy.master.Master", "--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]
-    worker = [_WORKER, "--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "1g"]
-    commands = [master, *([*worker, "--work-dir", str(place / f"worker-{number}"), url] for number in (1, 2))]
-    started: list[subprocess.Popen[bytes]] = []
-    try:
-        for number, command in enumerate(commands):
-            with (place / f"daemon-{number}.log").open("wb") as log:
-                process = subprocess.Popen(
-                    [str(_BIN / "spark-class"), *command],
-                    env=environment,
-                    stdout=log,
-                    stderr=log,
-                    start_new_session=True,
-                )
-            started.append(process)
-        deadline = time.monotonic() + 90
-        while (place / "daemon-0.log").read_text(errors="replace").count("Registering worker") < 2:
-            if time.monotonic() > deadline:
-                pytest.fail(
-                    "the workers did not register: " + (place / "daemon-1.log").read_text(errors="replace")[-2000:]
-                )
-            time.sleep(0.2)
-        yield Cluster(url, environment, place)
-    finally:
-        for process in reversed(started):
-            process.send_signal(signal.SIGTERM)
-        for process in started:
-            try:
-                process.wait(20)
-            except subprocess.TimeoutExpired:
-                process.kill()
+    with standalone_cluster(tmp_path_factory.mktemp("cluster")) as started:
+        yield started
 
 
 def _expected(path: Path) -> list[list[object]]:
@@ -109,7 +45,7 @@ def _got(output: str) -> list[list[object]]:
 
 
 def _finished(process: subprocess.Popen[str]) -> tuple[int, str, str]:
-    out, err = process.communicate(timeout=240)
+    out, err = process.communicate(timeout=500)
     return process.returncode, out, err
 
 
@@ -120,7 +56,9 @@ def test_findings_through_spark_submit(cluster: Cluster, damaged_copy: Path) -> 
     assert _got(out) == _expected(damaged_copy)
 
 
-def test_an_executor_that_is_killed_in_the_middle_changes_nothing(cluster: Cluster, tmp_path: Path) -> None:
+@pytest.mark.parametrize("lost", ["executor", "worker"])
+def test_what_is_lost_in_the_middle_changes_nothing(cluster: Cluster, tmp_path: Path, lost: str) -> None:
+    """An executor is killed, or a whole worker with its executors; its tasks run again where there is one left."""
     log_dir = tmp_path / "kafka"
     for number in range(6):
         contents = batches(3000, values=20)
@@ -129,12 +67,17 @@ def test_an_executor_that_is_killed_in_the_middle_changes_nothing(cluster: Clust
     job = str(REPOSITORY / "spark_jobs" / "jobs" / "verify.py")
     process = cluster.submit(job, str(log_dir), "--range-size", "100000")
     killed = None
-    deadline = time.monotonic() + 90
+    deadline = time.monotonic() + 240
     while killed is None and process.poll() is None and time.monotonic() < deadline:
         killed = _an_executor_with_a_worker(cluster)
         time.sleep(0.05)
     assert killed is not None, "no executor was seen"
-    os.kill(killed, signal.SIGKILL)
+    if lost == "executor":
+        os.kill(killed, signal.SIGKILL)
+    else:
+        (worker,) = (each for each in cluster.workers if each.pid == os.getpgid(killed))
+        os.killpg(worker.pid, signal.SIGKILL)
+        worker.wait(20)
     code, out, err = _finished(process)
     assert code == 1 and out, err[-3000:]  # noqa: PT018
     assert _got(out) == _expected(log_dir)

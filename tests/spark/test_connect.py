@@ -3,27 +3,25 @@
 from __future__ import annotations
 
 import os
-import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-pyspark = pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
+pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
 if os.environ.get("KAFKALOG_REQUIRE_SPARK") != "1":
     pytest.importorskip(
         "grpc", reason="the client of Spark Connect is not installed: pip install 'kafkalog[spark-test]'"
     )
 
-from tests.corpora import REPOSITORY  # noqa: E402
-from tests.oracle.broker import free_ports  # noqa: E402
+from tests.corpora import REPOSITORY
+from tests.oracle.broker import free_ports
+from tests.spark.clusters import connect_server
 
 pytestmark = pytest.mark.slow
 
-_SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
 _SOURCE = """
 import sys
 from pyspark.sql import SparkSession
@@ -38,32 +36,8 @@ print(session.sql("SELECT sum(record_count) FROM b WHERE NOT is_control").first(
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
-    place = tmp_path_factory.mktemp("connect")
-    (port,) = free_ports(1)
-    command = [str(Path(pyspark.__file__).parent / "bin" / "spark-submit"), "--master", "local[2]", "--class", _SERVER]
-    settings = {"spark.ui.enabled": "false", "spark.connect.grpc.binding.port": port, "spark.driver.memory": "1g"}
-    command += [f"--conf={name}={value}" for name, value in settings.items()]
-    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(REPOSITORY)}
-    environment.pop("SPARK_CONNECT_MODE_ENABLED", None)
-    log = place / "server.log"
-    with log.open("wb") as output:
-        process = subprocess.Popen(
-            [*command, "spark-internal"],
-            env=environment,
-            stdout=output,
-            stderr=output,
-            cwd=place,
-            start_new_session=True,
-        )
-    deadline = time.monotonic() + 240
-    while "Spark Connect server started" not in log.read_text(errors="replace"):
-        if process.poll() is not None or time.monotonic() > deadline:
-            os.killpg(process.pid, signal.SIGKILL)
-            pytest.fail("the server did not start: " + log.read_text(errors="replace")[-3000:])
-        time.sleep(0.3)
-    yield f"sc://127.0.0.1:{port}"
-    os.killpg(process.pid, signal.SIGTERM)
-    process.wait(60)
+    with connect_server(tmp_path_factory.mktemp("connect")) as address:
+        yield address
 
 
 def _run(*words: str) -> tuple[int, str, str]:

@@ -34,7 +34,7 @@ from spark_jobs.work.planning import plan
 from spark_jobs.work.units import plan_units
 from tests.building import batches, write_segment
 from tests.corpora import REPOSITORY
-from tests.spark.scanning import Printed, scanned
+from tests.spark.scanning import Printed, scanned, store_of_four
 
 Upload = Callable[[Path, str], str]
 
@@ -163,25 +163,36 @@ def test_options_behind_an_address_reach_the_workers(
     assert got == _moved(verify(some_damaged / "users-0"), some_damaged, "s3a://logs/node-1")
 
 
-def test_a_file_written_anew_since_it_was_planned(
-    spark_and_store: Any, upload: Upload, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_files_written_anew_and_gone_since_they_were_planned(
+    spark_and_store: Any,
+    upload: Upload,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    printed: Callable[..., Printed],
 ) -> None:
-    write_segment(tmp_path / "t-0", 0, batches(20))
-    write_segment(tmp_path / "u-0", 0, batches(20))
+    for name in ("t-0", "u-0", "v-0"):
+        write_segment(tmp_path / name, 0, batches(20))
     address = upload(tmp_path, "anew")
 
     def plan_and_change(*args: Any, **kwargs: Any) -> Any:
         made = plan_units(*args, **kwargs)
         time.sleep(1.1)  # a store tells times in seconds
         upload(tmp_path / "t-0", "anew/t-0")
+        system, root = remote_files.writable_store(f"{address}/v-0")
+        system.delete_file(f"{root}/{0:020d}.log")
         return made
 
     monkeypatch.setattr(spark_cluster, "plan_units", plan_and_change)
-    got = scanned(lambda: verify(path_of(address)))
-    changed = [each for each in got if each.code == "file-changed"]
-    assert [(each.location.path, each.message) for each in changed] == [
-        (f"{address}/t-0", "it was written anew after the work was planned")
-    ]
+    tables = ("--output", tmp_path / "report", "--broker-id", "1")
+    code, out, _ = printed("scan", "verify", address, "--format", "jsonl", *tables)
+    *found, summary = map(json.loads, out.splitlines())
+    changed = {each["path"]: each["message"] for each in found if each["code"] == "file-changed"}
+    assert changed.pop(f"{address}/t-0") == "it was written anew after the work was planned"
+    assert [path for path in changed if path.startswith(f"{address}/v-0")]
+    assert not [path for path in changed if "/u-0" in path]
+    assert (code, summary["complete"]) == (3, False)
+    runs = pq.read_table(tmp_path / "report" / "runs").to_pylist()
+    assert [(row["exit_code"], row["complete"]) for row in runs] == [(3, False)]
 
 
 def test_what_cannot_be_had_is_said(store: str) -> None:
@@ -209,6 +220,30 @@ def test_a_report_in_a_store(
     system, root = remote_files.writable_store("s3://logs/report")
     table = pq.read_table(f"{root}/findings/broker_id=1/verify.parquet", filesystem=system)
     assert table.num_rows == len(findings)
+
+
+def test_two_damaged_and_two_sound_brokers_below_one_root(
+    spark_and_store: Any, upload: Upload, tmp_path: Path, printed: Callable[..., Printed]
+) -> None:
+    """Here and in a store, by the plain command and by the scan: the same findings, each below its broker."""
+    root = store_of_four(tmp_path / "store")
+    address = upload(root, "four")
+    code, out, err = printed("verify", root, "--format", "jsonl")
+    *rows, summary = map(json.loads, out.splitlines())
+    assert (code, summary["complete"], summary["counts"]["partitions"]) == (1, True, 4)
+    damaged = [row["path"] for row in rows if row["code"] == "batch-crc-mismatch"]
+    assert [Path(path).parts[-3] for path in damaged] == ["kafka-2", "kafka-4"]
+    assert printed("scan", "verify", root, "--format", "jsonl") == (code, out, err)
+    for words in (("verify",), ("scan", "verify")):
+        there = printed(*words, address, "--format", "jsonl")
+        *found, last = there[1].replace(address, str(root)).splitlines()
+        assert (there[0], found) == (code, out.splitlines()[:-1])
+        assert json.loads(last)["complete"]
+    for number in (2, 4):  # without the damaged ones nothing is left to report
+        shutil.rmtree(root / f"kafka-{number}")
+    address = upload(root, "two")
+    for words in (("verify", root), ("verify", address), ("scan", "verify", root), ("scan", "verify", address)):
+        assert printed(*words)[0] == 0
 
 
 def test_the_command(address: str, some_damaged: Path) -> None:

@@ -17,17 +17,7 @@ from format.columns import BATCH, FINDING, SEGMENT
 from format.rows.record_rows import RowBlock
 from format.verbs.dump.dump import dump
 from tests.building import batches, write_segment
-from tests.spark.scanning import Printed
-
-
-def _broker(place: Path, broker_id: int, *, is_damaged: bool) -> Path:
-    """A log directory with the id of a broker, and one partition."""
-    contents = batches(20)
-    if is_damaged:
-        contents[7] = contents[7][:-3] + b"xyz"
-    write_segment(place / "t-0", 0, contents)
-    (place / "meta.properties").write_text(f"version=1\nnode.id={broker_id}\ncluster.id=abcdefghijklmnopqrstuw\n")
-    return place
+from tests.spark.scanning import Printed, broker_at, store_of_four
 
 
 def _table(output: Path, name: str) -> list[dict[str, Any]]:
@@ -37,9 +27,7 @@ def _table(output: Path, name: str) -> list[dict[str, Any]]:
 @pytest.fixture
 def four_brokers(tmp_path: Path) -> Path:
     """Two damaged and two sound brokers below one root; their directories could be names of partitions."""
-    for broker_id in (1, 2, 3, 4):
-        _broker(tmp_path / "store" / f"kafka-{broker_id}", broker_id, is_damaged=broker_id in (2, 4))
-    return tmp_path / "store"
+    return store_of_four(tmp_path / "store")
 
 
 def test_each_finding_has_its_broker_and_each_broker_a_run(
@@ -65,8 +53,8 @@ def test_a_later_run_replaces_findings_by_none(
     printed: Callable[..., Printed],
 ) -> None:
     output = tmp_path / "report"
-    damaged = _broker(tmp_path / "node", 7, is_damaged=True)
-    other = _broker(tmp_path / "other", 8, is_damaged=True)
+    damaged = broker_at(tmp_path / "node", 7, is_damaged=True)
+    other = broker_at(tmp_path / "other", 8, is_damaged=True)
     for place in (damaged, other):
         assert printed("scan", "verify", place, "--output", output)[0] == 1
         assert printed("scan", "ls", place, "--output", output)[0] == 0
@@ -98,6 +86,74 @@ def test_a_table_of_batches(
         len(list(block.rows)) for block in dump(damaged_copy) if isinstance(block, RowBlock) and block.schema is BATCH
     )
     assert in_batches.count() == in_batches.where("broker_id = 1").count() == expected
+
+
+def test_a_listing_without_batches_leaves_no_older_ones(tmp_path: Path, printed: Callable[..., Printed]) -> None:
+    output = tmp_path / "report"
+    places = [broker_at(tmp_path / f"node-{broker_id}", broker_id, is_damaged=False) for broker_id in (1, 2)]
+    for place in places:
+        assert printed("scan", "ls", place, "--output", output, "--batches")[0] == 0
+    assert printed("scan", "verify", places[0], "--output", output)[0] == 0
+    assert {row["broker_id"] for row in _table(output, "batches")} == {1, 2}
+    assert printed("scan", "ls", places[0], "--output", output)[0] == 0
+    assert {row["broker_id"] for row in _table(output, "batches")} == {2}
+
+
+def test_tables_do_not_mix_with_what_is_no_report_set(tmp_path: Path, printed: Callable[..., Printed]) -> None:
+    output = tmp_path / "records"
+    place = broker_at(tmp_path / "node", 1, is_damaged=False)
+    assert printed("scan", "extract", place, "--output", output)[0] == 0
+    before = sorted(output.rglob("*"))
+    code, _, err = printed("scan", "verify", place, "--output", output)
+    assert code == 5
+    assert "no tables of earlier runs" in err
+    code, _, err = printed("scan", "extract", place, "--output", output)  # a second run is refused, too
+    assert code == 5
+    assert sorted(output.rglob("*")) == before
+
+
+def test_tables_are_read_by_other_programs(four_brokers: Path, tmp_path: Path, printed: Callable[..., Printed]) -> None:
+    """DuckDB, Polars and pandas find the column of the directory names, in tables of one broker and of several."""
+    duckdb, pandas, polars = (pytest.importorskip(name) for name in ("duckdb", "pandas", "polars"))
+    output, records = tmp_path / "report", tmp_path / "records"
+    assert printed("scan", "verify", four_brokers, "--output", output)[0] == 1
+    assert printed("scan", "ls", four_brokers, "--output", output, "--batches")[0] == 0
+    assert printed("scan", "extract", four_brokers, "--output", records)[0] == 1
+    expected = {
+        "runs/*/*": [1, 1, 2, 2, 3, 3, 4, 4],
+        "segments/*/*": [1, 2, 3, 4],
+        "batches/*/*": [broker_id for broker_id in (1, 2, 3, 4) for _ in range(20)],
+    }
+    for name, brokers in expected.items():
+        files, table = f"{output}/{name}.parquet", output / name.partition("/")[0]
+        rows = duckdb.sql(f"SELECT broker_id FROM read_parquet('{files}') ORDER BY 1").fetchall()
+        assert [int(row[0]) for row in rows] == brokers, name
+        frame = polars.read_parquet(files, hive_partitioning=True)
+        assert sorted(frame["broker_id"].to_list()) == brokers, name
+        in_pandas = pandas.read_parquet(table)
+        assert sorted(map(int, in_pandas["broker_id"])) == brokers, name
+        assert set(frame.columns) == set(in_pandas.columns)
+    files = f"{output}/findings/*/verify.parquet"
+    wrong = "code = 'batch-crc-mismatch'"
+    rows = duckdb.sql(f"SELECT broker_id FROM read_parquet('{files}') WHERE {wrong} ORDER BY 1").fetchall()
+    assert [int(row[0]) for row in rows] == [2, 4]
+    frame = polars.read_parquet(files, hive_partitioning=True).filter(polars.col("code") == "batch-crc-mismatch")
+    assert sorted(frame["broker_id"].to_list()) == [2, 4]
+    files = f"{records}/*/*/*/*.parquet"
+    counts = duckdb.sql(
+        f"SELECT broker_id, topic, count(*) FROM read_parquet('{files}', hive_partitioning=true) "
+        "GROUP BY ALL ORDER BY 1"
+    ).fetchall()
+    assert [(int(broker_id), topic, count) for broker_id, topic, count in counts] == [
+        (1, "t", 60),
+        (2, "t", 57),
+        (3, "t", 60),
+        (4, "t", 57),
+    ]
+    frame = polars.read_parquet(files, hive_partitioning=True)
+    assert frame.group_by("broker_id").len().sort("broker_id").rows() == [(1, 60), (2, 57), (3, 60), (4, 57)]
+    in_pandas = pandas.read_parquet(sorted(map(str, records.rglob("*.parquet"))))
+    assert in_pandas.groupby("broker_id", observed=True).size().tolist() == [60, 57, 60, 57]
 
 
 def test_a_report_is_not_written_into_what_is_read(

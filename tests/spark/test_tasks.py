@@ -12,8 +12,12 @@ import pytest
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kafkalog[arrow]'")
 
 from format.limits import MIB
+from format.verbs.verify.verify import verify
+from spark_jobs.session import spark_log_path
 from spark_jobs.work.planning import plan
 from spark_jobs.work.tasks import RESULT_DDL, Result, as_batches, results_in
+from tests.building import batches, write_segment
+from tests.spark.scanning import scanned
 
 
 def test_results_are_the_same_after_they_travelled() -> None:
@@ -68,3 +72,20 @@ def test_no_task_reads_twice_as_much_as_the_middle_one(tmp_path: Path) -> None:
     sizes = sorted(sum(item.size_bytes for item in task) for task in plan([tmp_path], parallelism=8).tasks)
     assert len(sizes) > 100
     assert sizes[-1] <= 2 * sizes[len(sizes) // 2]
+
+
+def test_jobs_and_tasks_say_what_they_do(spark: Any, tmp_path: Path) -> None:
+    """In Spark's UI a job is called after its command and its size; a task names what it reads in its worker's log."""
+    write_segment(tmp_path / "t-0", 0, batches(300))
+    log = spark_log_path()
+    before = log.stat().st_size
+    size_bytes = (tmp_path / "t-0" / f"{0:020d}.log").stat().st_size
+    assert scanned(lambda: verify(tmp_path / "t-0"), size_bytes // 4)
+    jobs = spark.sparkContext._jsc.sc().statusStore().jobsList(None)
+    descriptions = {jobs.apply(number).description().toString() for number in range(jobs.size())}
+    assert f"Some(kafkalog test: {size_bytes} bytes in 1 tasks)" in descriptions
+    with log.open("rb") as lines:
+        lines.seek(before)
+        said = lines.read().decode()
+    first = f"{tmp_path / 't-0' / f'{0:020d}.log'} (part 1 of 4)"
+    assert f"kafkalog: this task reads {first} to {first.replace('part 1', 'part 4')}: 4 pieces" in said

@@ -136,7 +136,7 @@ class _Tables:
         ending = Ending(
             int(summary.exit_code), summary.complete, summary.condition_names, summary.all_not_checked, summary.counts
         )
-        self._report.finish(ending)
+        self._report.finish(ending, has_batches=self._has_batches)
 
     def discard(self) -> None:
         """Remove what was not put into its place."""

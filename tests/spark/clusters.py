@@ -1,0 +1,135 @@
+"""Masters on this machine: a standalone master with two workers, and a Spark Connect server."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyspark
+
+from tests.corpora import REPOSITORY
+from tests.oracle.broker import free_ports
+
+BIN = Path(pyspark.__file__).parent / "bin"
+_MASTER = "org.apache.spark.deploy.master.Master"
+_WORKER = "org.apache.spark.deploy.worker.Worker"
+_CONNECT_SERVER = "org.apache.spark.sql.connect.service.SparkConnectServer"
+_START_S = 240
+
+
+@dataclass
+class Cluster:
+    """A standalone cluster: its address, the environment of its programs, its directory, and its daemons."""
+
+    url: str
+    environment: dict[str, str]
+    place: Path
+    workers: list[subprocess.Popen[bytes]]
+
+    def submit(self, *words: str, conf: dict[str, str] | None = None) -> subprocess.Popen[str]:
+        """Start spark-submit."""
+        settings = {"spark.ui.enabled": "false", "spark.driver.host": "127.0.0.1", "spark.task.maxFailures": "4"}
+        options = [f"--conf={name}={value}" for name, value in (settings | (conf or {})).items()]
+        return subprocess.Popen(
+            [str(BIN / "spark-submit"), "--master", self.url, "--executor-memory", "512m", *options, *words],
+            env=self.environment,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            cwd=self.place,
+        )
+
+    def start_worker(self) -> subprocess.Popen[bytes]:
+        """Start one more worker, with one core."""
+        number = len(self.workers) + 1
+        options = ["--host", "127.0.0.1", "--webui-port", "0", "--cores", "1", "--memory", "1g"]
+        started = _daemon(
+            [_WORKER, *options, "--work-dir", str(self.place / f"worker-{number}"), self.url],
+            self.environment,
+            self.place / f"daemon-{number}.log",
+        )
+        self.workers.append(started)
+        return started
+
+    def wait_for_workers(self) -> None:
+        """Wait until all workers that were started are known to the master. Raises TimeoutError."""
+        _wait_for(self.place / "daemon-0.log", "Registering worker", len(self.workers))
+
+
+def _daemon(words: list[str], environment: dict[str, str], log: Path) -> subprocess.Popen[bytes]:
+    with log.open("wb") as output:
+        return subprocess.Popen(
+            [str(BIN / "spark-class"), *words], env=environment, stdout=output, stderr=output, start_new_session=True
+        )
+
+
+def _wait_for(log: Path, words: str, count: int = 1) -> None:
+    deadline = time.monotonic() + _START_S
+    while log.read_text(errors="replace").count(words) < count:
+        if time.monotonic() > deadline:
+            raise TimeoutError(log.read_text(errors="replace")[-2000:])
+        time.sleep(0.2)
+
+
+@contextmanager
+def standalone_cluster(place: Path) -> Iterator[Cluster]:
+    """A master and two workers, whose executors run this Python with this checkout."""
+    environment = {
+        **os.environ,
+        "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_NO_DAEMONIZE": "1",
+        "SPARK_DAEMON_MEMORY": "256m",
+        "PYSPARK_PYTHON": sys.executable,
+        "PYTHONPATH": str(REPOSITORY),
+    }
+    (port,) = free_ports(1)
+    options = ["--host", "127.0.0.1", "--port", str(port), "--webui-port", "0"]
+    master = _daemon([_MASTER, *options], environment, place / "daemon-0.log")
+    cluster = Cluster(f"spark://127.0.0.1:{port}", environment, place, [])
+    try:
+        cluster.start_worker()
+        cluster.start_worker()
+        cluster.wait_for_workers()
+        yield cluster
+    finally:
+        for process in (*cluster.workers, master):
+            process.send_signal(signal.SIGTERM)
+        for process in (*cluster.workers, master):
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+
+
+@contextmanager
+def connect_server(place: Path) -> Iterator[str]:
+    """A Spark Connect server on two cores of this machine; its address."""
+    (port,) = free_ports(1)
+    settings = {"spark.ui.enabled": "false", "spark.connect.grpc.binding.port": port, "spark.driver.memory": "1g"}
+    command = [str(BIN / "spark-submit"), "--master", "local[2]", "--class", _CONNECT_SERVER]
+    command += [f"--conf={name}={value}" for name, value in settings.items()]
+    environment = {**os.environ, "PYSPARK_PYTHON": sys.executable, "PYTHONPATH": str(REPOSITORY)}
+    environment.pop("SPARK_CONNECT_MODE_ENABLED", None)
+    log = place / "server.log"
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            [*command, "spark-internal"],
+            env=environment,
+            stdout=output,
+            stderr=output,
+            cwd=place,
+            start_new_session=True,
+        )
+    try:
+        _wait_for(log, "Spark Connect server started")
+        yield f"sc://127.0.0.1:{port}"
+    finally:
+        os.killpg(process.pid, signal.SIGTERM)
+        process.wait(60)
