@@ -7,17 +7,71 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
+from format import layout
+from format.codecs import decompress
 from format.codecs.checksums import crc_tables
-from format.errors import CorruptDataError
+from format.errors import CorruptDataError, KafkaLogError
 from format.findings import Finding, finding, finding_of
-from format.kernel.checks import find_bad_header_key, find_doubtful_record
+from format.kernel.checks import count_sound_batches, find_bad_header_key, find_doubtful_record
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.limits import Limits
 from format.location import Location
+from format.log.batch_chunk import BatchChunk
+from format.log.batch_groups import BatchGroup, BatchKind
 from format.log.batch_table import batch_location
 from format.log.control_records import decode_control_record
 from format.log.legacy_messages import wrong_inner_checksums
 from format.log.record_table import RecordTable
+from format.value_class import value_class
+
+_HEADER_BYTES = layout.RECORD_BATCH.size_bytes
+
+
+@value_class
+class SoundRecords:
+    """The records of a group in which nothing is wrong: how many, and the first offset of one without a key."""
+
+    count: int
+    keyless_offset: int | None
+
+
+def sound_records(chunk: BatchChunk, group: BatchGroup, limits: Limits) -> SoundRecords | None:
+    """What the kernel finds in a group of batches; None where it needs the closer look of ``RecordCheck``.
+
+    Compressed batches are checked one by one, as soon as they are decompressed, while the bytes are in the cache.
+    """
+    if chunk.buffer is None:
+        raise ValueError("the chunk was read without bodies")
+    if group.kind is not BatchKind.V2:
+        return None
+    table, rows = chunk.table, group.rows
+    columns = memoryview(np.ascontiguousarray(table.columns))
+    spans = np.empty((len(rows), 3), np.int64)
+    spans[:, 0] = rows
+    spans[:, 1] = table.position[rows] - (chunk.buffer_position - _HEADER_BYTES)
+    spans[:, 2] = table.end_position[rows] - chunk.buffer_position
+    found = np.array((0, -1), np.int64)
+    codecs = table.codec[rows]
+    if not codecs.any():
+        sound = count_sound_batches(
+            chunk.buffer, memoryview(spans), columns, limits.max_record_bytes, memoryview(found)
+        )
+        if sound < len(rows):
+            return None
+    else:
+        span, view = memoryview(np.empty((1, 3), np.int64)), memoryview(found)
+        for codec, (row, start, end) in zip(codecs.tolist(), spans.tolist(), strict=True):
+            content: bytes | memoryview = chunk.buffer[start:end]
+            if codec:
+                try:
+                    content = decompress(codec, content, magic=2, limits=limits)
+                except KafkaLogError:
+                    return None  # the closer look meets it again, and reports it
+            span[0, 0], span[0, 1], span[0, 2] = row, 0, len(content)
+            if not count_sound_batches(content, span, columns, limits.max_record_bytes, view):
+                return None
+    count, keyless_offset = found.tolist()
+    return SoundRecords(count, None if keyless_offset < 0 else keyless_offset)
 
 
 class RecordCheck:
@@ -26,14 +80,29 @@ class RecordCheck:
     def __init__(self, location: Location, limits: Limits) -> None:
         self._location = location
         self._limits = limits
+        self._is_sound_so_far = True  # no group of batches needed a closer look, or the last one did not
         self._last_offset = 0  # of the batch that the last table was cut in, and its largest timestamp so far
         self._largest_timestamp = 0
+
+    def sound_records(self, chunk: BatchChunk, group: BatchGroup) -> SoundRecords | None:
+        """The records of a group that needs no table; None where the tables of the group are to be checked.
+
+        After a group that needed its tables the next one gets them at once, so that a log in which every group is odd
+        is not decompressed twice.
+        """
+        if not self._is_sound_so_far:
+            self._is_sound_so_far = True
+            return None
+        sound = sound_records(chunk, group, self._limits)
+        self._is_sound_so_far = sound is not None
+        return sound
 
     def findings(self, table: RecordTable) -> Iterator[Finding]:
         """Findings for one table of records; what its reader could not decode comes first."""
         for problem in table.problems:
             yield finding_of(problem.error, self._location)
         if len(table) and not self._is_plainly_sound(table):
+            self._is_sound_so_far = False
             yield from self._closer_look(table)
 
     def _is_plainly_sound(self, table: RecordTable) -> bool:

@@ -15,6 +15,8 @@ if not __file__.endswith(".so"):  # a compiled module has these names from its .
 _CONTROL_KEY_BYTES = layout.CONTROL_KEY.size_bytes
 _CONTROL_TYPE_AT = layout.CONTROL_KEY.offset_of("type")
 _END_MARKER_BYTES = layout.END_TRANSACTION_MARKER.size_bytes
+_NEAR_BYTES = 2048  # so far ahead are the records that are brought into the cache
+_MANY_HEADERS = 1000  # a record with more is left to the closer look, which knows the limit
 _LAST_END_MARKER_TYPE = layout.CONTROL_TYPES.index("COMMIT")  # ABORT, the other one, is 0
 
 
@@ -119,7 +121,13 @@ def find_doubtful_record(buffer: Bytes, records: Table, batches: Table, max_reco
                     source, records[row, R_HEADERS_START], end, records[row, R_HEADER_COUNT]
                 ):
                     return row
-                if is_control and not _is_control_record(source, records, row):
+                if is_control and not _is_control_record(
+                    source,
+                    records[row, R_KEY_START],
+                    records[row, R_KEY_LENGTH],
+                    records[row, R_VALUE_START],
+                    records[row, R_VALUE_LENGTH],
+                ):
                     return row
             elif is_inner:
                 at = records[row, R_START]
@@ -134,15 +142,114 @@ def find_doubtful_record(buffer: Bytes, records: Table, batches: Table, max_reco
     return -1
 
 
-def _is_control_record(source: Bytes, records: Table, row: int) -> bool:
-    """Whether the key, and the value of an end transaction marker, are long enough and of a known version."""
-    at = records[row, R_KEY_START]
-    if records[row, R_KEY_LENGTH] < _CONTROL_KEY_BYTES or source[at] & 0x80:
+def count_sound_batches(buffer: Bytes, spans: Table, batches: Table, max_record_bytes: int, found: Row) -> int:
+    """How many of the first v2 batches are sound: their records can be decoded, and the closer look finds nothing.
+
+    Each row of ``spans`` is a batch: its row in the batch table ``batches``, and from where to where in ``buffer`` its
+    decompressed records are. Counting ends at the first batch that needs a record table. ``found[0]`` grows by the
+    records of the sound batches; ``found[1]`` gets the first offset of one without a key, unless it has one already.
+    It is strict: the closer look, ``index_records`` and then ``RecordCheck``, may find nothing in a batch that fails.
+    """
+    source = bytes_at(buffer)
+    for span in range(len(spans)):
+        row = spans[span, S_BATCH]
+        at = spans[span, S_START]
+        end = spans[span, S_END]
+        attributes = batches[row, B_ATTRIBUTES]
+        base_offset = batches[row, B_BASE_OFFSET]
+        base_timestamp = batches[row, B_BASE_TIMESTAMP]
+        last_delta = batches[row, B_LAST_DELTA]
+        count = batches[row, B_COUNT]
+        if count < 0 or last_delta < 0 or base_offset < 0 or base_offset > MAX_I64 - last_delta:
+            return span
+        is_control = attributes & CONTROL_BIT
+        previous = -1
+        keyless = -1
+        largest = MIN_I64
+        smallest = MAX_I64
+        left = count
+        while left > 0:
+            left -= 1
+            start = at
+            length, at = read_varint(source, at, end)
+            if at < 0 or length < 1 or length > end - at:
+                return span
+            stop = at + length
+            bring_near(source, start + _NEAR_BYTES, stop + _NEAR_BYTES)
+            if stop - start > max_record_bytes or source[at]:
+                return span
+            timestamp, at = read_varint(source, at + 1, stop)
+            if at < 0:
+                return span
+            if timestamp > largest:
+                largest = timestamp
+            if timestamp < smallest:
+                smallest = timestamp
+            delta, at = read_varint(source, at, stop)
+            if at < 0 or delta <= previous or delta > last_delta:
+                return span
+            previous = delta
+            key_length, at = read_varint(source, at, stop)
+            if at < 0 or key_length < -1 or key_length > stop - at:
+                return span
+            key_at = at
+            if key_length >= 0:
+                at += key_length
+            elif keyless < 0:
+                keyless = delta
+            value_length, at = read_varint(source, at, stop)
+            if at < 0 or value_length < -1 or value_length > stop - at:
+                return span
+            if is_control and not _is_control_record(source, key_at, key_length, at, value_length):
+                return span
+            if value_length > 0:
+                at += value_length
+            # A record without headers ends here with a single zero byte.
+            if (at + 1 != stop or source[at]) and not _are_headers_sound(source, at, stop):
+                return span
+            at = stop
+        if at != end:
+            return span
+        if count > 0 and not attributes & TIMESTAMP_TYPE_BIT:
+            if largest > 0 and base_timestamp > MAX_I64 - largest:
+                return span
+            if smallest < 0 and base_timestamp < MIN_I64 - smallest:
+                return span
+            if base_timestamp + largest != batches[row, B_MAX_TIMESTAMP]:
+                return span
+        found[0] += count
+        if keyless >= 0 and found[1] < 0:
+            found[1] = base_offset + keyless
+    return len(spans)
+
+
+def _are_headers_sound(source: Bytes, at: int, stop: int) -> bool:
+    """Whether the headers of a record end where it does, are not very many, and have keys in UTF-8."""
+    count, at = read_varint(source, at, stop)
+    if at < 0 or count < 0 or count > _MANY_HEADERS:
         return False
-    if read_i16(source, at + _CONTROL_TYPE_AT) < 0 or read_i16(source, at + _CONTROL_TYPE_AT) > _LAST_END_MARKER_TYPE:
+    header = 0
+    while header < count:
+        length, at = read_varint(source, at, stop)
+        if at < 0 or length < 0 or length > stop - at or not is_utf8(source, at, at + length):
+            return False
+        length, at = read_varint(source, at + length, stop)
+        if at < 0 or length < -1 or length > stop - at:
+            return False
+        if length > 0:
+            at += length
+        header += 1
+    return at == stop
+
+
+def _is_control_record(source: Bytes, key_at: int, key_length: int, value_at: int, value_length: int) -> bool:
+    """Whether the key, and the value of an end transaction marker, are long enough and of a known version."""
+    if key_length < _CONTROL_KEY_BYTES or source[key_at] & 0x80:
+        return False
+    kind = read_i16(source, key_at + _CONTROL_TYPE_AT)
+    if kind < 0 or kind > _LAST_END_MARKER_TYPE:
         return True
-    at = records[row, R_VALUE_START]
-    return records[row, R_VALUE_LENGTH] >= _END_MARKER_BYTES and not source[at] & 0x80
+    return value_length >= _END_MARKER_BYTES and not source[value_at] & 0x80
 
 
 def find_bad_header_key(buffer: Bytes, table: Table, first: int) -> int:

@@ -37,12 +37,24 @@ cdef extern from *:
         return 0;
     #endif
     }
+    /* Starts to bring bytes into the cache; reads none, so that they may lie behind the end of a buffer. */
+    #if defined(__GNUC__) || defined(__clang__)
+    #define kafkalog_prefetch(address) __builtin_prefetch(address)
+    #else
+    #define kafkalog_prefetch(address) ((void)(address))
+    #endif
     """
+    void kafkalog_prefetch(const void* address) noexcept nogil
     int kafkalog_copy_word(unsigned char* out, const unsigned char* source) noexcept nogil
     void* memmem(const void* source, size_t source_bytes, const void* wanted, size_t wanted_bytes) noexcept nogil
 
 cdef enum:
     PIECE_BYTES = 16
+
+cdef inline void bring_near(const unsigned char* source, Py_ssize_t start, Py_ssize_t end) noexcept nogil:
+    while start < end:
+        kafkalog_prefetch(source + start)
+        start += 64
 
 cdef inline const unsigned char* bytes_at(const unsigned char[::1] view) noexcept nogil:
     return &view[0] if view.shape[0] else NULL

@@ -15,6 +15,7 @@ __all__ = (
     "Row",
     "Table",
     "Words",
+    "bring_near",
     "bytes_at",
     "copy_bytes",
     "copy_escaped",
@@ -51,6 +52,10 @@ def room_at(view: Room) -> Room:
 def words_at(view: Words) -> Words:
     """The unsigned 32-bit words of a view, to read."""
     return view
+
+
+def bring_near(source: Bytes, start: int, end: int) -> None:
+    """Bring bytes that are wanted soon into the processor's cache, where C can; they may lie behind the end."""
 
 
 def copy_bytes(out: Room, at: int, source: Bytes, start: int, end: int) -> int:

@@ -38,6 +38,13 @@ cdef inline (long long, Py_ssize_t) read_varint(const unsigned char* source, Py_
     cdef long long value = 0
     cdef long long half
     cdef long long byte
+    if end - at > 1:  # nearly all have one byte or two
+        byte = source[at]
+        if byte < 0x80:
+            return (byte >> 1) ^ -(byte & 1), at + 1
+        if source[at + 1] < 0x80:
+            value = (byte & 0x7F) | (<long long> source[at + 1] << 7)
+            return (value >> 1) ^ -(value & 1), at + 2
     while at < end:
         byte = source[at]
         at += 1

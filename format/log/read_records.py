@@ -47,16 +47,20 @@ def record_tables(
     ``which`` picks batches by row; without it every batch is read except those whose CRC is known to be wrong.
     What cannot be read is in the tables' problems. The chunk must have been read with bodies.
     """
+    for group in batch_groups(chunk.table, chunk.table.crc_valid != 0 if which is None else which):
+        yield from group_tables(chunk, group, limits, location or Location(""))
+
+
+def group_tables(chunk: BatchChunk, group: BatchGroup, limits: Limits, where: Location) -> Iterator[RecordTable]:
+    """The records of one group of a chunk's batches, as ``record_tables`` returns them."""
     if chunk.buffer is None:
         raise ValueError("the chunk was read without bodies")
-    where = location or Location("")
-    for group in batch_groups(chunk.table, chunk.table.crc_valid != 0 if which is None else which):
-        if group.kind is BatchKind.V2:
-            yield from _v2_tables(chunk, chunk.buffer, group, limits, where)
-        elif group.kind is BatchKind.MESSAGE:
-            yield message_table(chunk, group.rows.tolist(), limits, where)
-        else:
-            yield from wrapper_tables(chunk, group.rows, limits, where)
+    if group.kind is BatchKind.V2:
+        yield from _v2_tables(chunk, chunk.buffer, group, limits, where)
+    elif group.kind is BatchKind.MESSAGE:
+        yield message_table(chunk, group.rows.tolist(), limits, where)
+    else:
+        yield from wrapper_tables(chunk, group.rows, limits, where)
 
 
 def _v2_tables(

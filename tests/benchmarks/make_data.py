@@ -190,7 +190,7 @@ SEGMENTS: dict[str, Callable[[float], Batches]] = {
     "v1-lz4": lambda share: wrappers(_codec("lz4"), int(RECORD_COUNT * share)),
 }
 #: Partitions of many segments, by the segment that they repeat: 2 GB as it is, 0.6 GB compressed.
-REPEATED = {"many": "none", "many-zstd": "zstd"}
+REPEATED = {"many": "none", **{f"many-{name}": name for name in ("zstd", "lz4", "snappy", "gzip")}}
 NAMES = (*SEGMENTS, *REPEATED)
 
 

@@ -21,10 +21,11 @@ from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk, Damage
+from format.log.batch_groups import batch_groups
 from format.log.batch_table import BatchTable, Int64Column
 from format.log.control_records import ControlRecord, decode_control_record
 from format.log.legacy_messages import open_wrappers
-from format.log.read_records import record_tables
+from format.log.read_records import group_tables, record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import BODY_CHUNK_BYTES
 from format.scan.protocol import Cost, Depth, LogUnit, Needs, OpenedRange
@@ -159,13 +160,21 @@ def _header_findings(
 def _record_findings(
     chunk: BatchChunk, location: Location, walk: LogWalk, record_check: RecordCheck, walked: WalkedChunk
 ) -> Iterator[Finding]:
-    for table in record_tables(chunk, limits=walk.limits, location=location):
-        walked.record_count += len(table)
-        if walked.keyless_offset is None:
-            walked.keyless_offset = _first_keyless_offset(table)
-        yield from record_check.findings(table)
-        if walk.partition_count is not None and is_placed_by_key(location):
-            yield from check_key_placement(table, location, walk.partition_count)
+    partition_count = walk.partition_count if is_placed_by_key(location) else None
+    for group in batch_groups(chunk.table, chunk.table.crc_valid != 0):
+        sound = record_check.sound_records(chunk, group) if partition_count is None else None
+        if sound is not None:
+            walked.record_count += sound.count
+            if walked.keyless_offset is None:
+                walked.keyless_offset = sound.keyless_offset
+            continue
+        for table in group_tables(chunk, group, walk.limits, location):
+            walked.record_count += len(table)
+            if walked.keyless_offset is None:
+                walked.keyless_offset = _first_keyless_offset(table)
+            yield from record_check.findings(table)
+            if partition_count is not None:
+                yield from check_key_placement(table, location, partition_count)
 
 
 def _first_keyless_offset(table: RecordTable) -> int | None:
