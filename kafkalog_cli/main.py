@@ -5,7 +5,6 @@ Nothing here imports numpy, rich, a codec or pyspark; a command's module is impo
 
 from __future__ import annotations
 
-import gc
 import os
 import signal
 import sys
@@ -21,8 +20,6 @@ from kafkalog_cli.exit_codes import ExitCode
 from kafkalog_cli.lazy_group import CONTEXT_SETTINGS, LazyGroup
 
 PROGRAM = "kafkalog"
-#: A start makes tens of thousands of objects that stay; Python's 700 would search them for garbage again and again.
-_OBJECTS_BETWEEN_COLLECTIONS = 50_000
 _COMPLETION = "_KAFKALOG_COMPLETE"  # the variable by which the shell asks for completions
 
 
@@ -76,12 +73,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except BaseException as error:
         code = _code_of(error)
     _end_abandoned(code)
-    gc.freeze()  # a last collection at exit would take an eighth of the time of a short run
     return _closed(code)
 
 
 def _run(arguments: Sequence[str] | None) -> int:
-    gc.set_threshold(_OBJECTS_BETWEEN_COLLECTIONS)
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")  # numpy's threads for linear algebra are not used
     _listen_for_termination()
     command: Any = get_command(app)

@@ -16,7 +16,7 @@ from release.environment import Workplace, commit_time, run
 _LEFT_OUT = ("pyspark", "tkinter", "pydantic", "setuptools", "pytest", "hypothesis", "IPython", "fsspec", "pandas")
 #: Packages of the environment that only build. The licence of PyInstaller is of its loader, which is inside.
 _ONLY_BUILDS = ("pip", "setuptools", "altgraph", "packaging", "pyinstaller-hooks-contrib")
-_ENTRY = "from kafkalog_cli.main import main\n\nraise SystemExit(main())\n"
+_ENTRY = "from kafkalog_cli.__main__ import start\n\nstart()\n"
 _READ_ME = """\
 kafkalog, with a Python of its own. It needs Linux on {machine} with glibc {glibc} or later, and nothing else.
 

@@ -8,25 +8,17 @@ an unsigned varint, and the message (AbstractApiMessageSerde).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import cache
+from importlib import import_module
 from typing import Any, Protocol
 
 from format.errors import CorruptDataError, LimitExceeded, TruncatedData
 from format.findings import Severity
-from format.internal_topics.consumer_protocol import with_decoded_members
 from format.internal_topics.cursor import Cursor
 from format.internal_topics.decoded import INVALID, Decoded, Problem
 from format.internal_topics.reader import reader_for
 from format.internal_topics.schema import Message, RecordType
-from format.internal_topics.schemas import (
-    classic_groups,
-    cluster_metadata,
-    consumer_groups,
-    remote_log_metadata,
-    share_group_state,
-    share_groups,
-    streams_groups,
-    transaction_state,
-)
 
 _FRAME_VERSION = 1  # 0: the preview of KRaft in Kafka 2.8, whose records were others under the same numbers
 
@@ -87,7 +79,9 @@ class CoordinatorDecoder:
             cursor.warn("version-unknown", f"{what} is not known", Severity.INFO)
             return Decoded(self.topic, "value", value_name, name, type_id, version, None, tuple(cursor.problems), raw)
         fields = read_message(cursor, value, version)
-        if value is classic_groups.GROUP_METADATA_VALUE:
+        if value.name == "GroupMetadataValue":
+            from format.internal_topics.consumer_protocol import with_decoded_members
+
             fields = with_decoded_members(fields, cursor)
         return Decoded(self.topic, "value", value.name, name, type_id, version, fields, tuple(cursor.problems))
 
@@ -155,26 +149,23 @@ def _guarded(cursor: Cursor, name: str | None, read: Any) -> Any:
         raise kind(message, code=INVALID) from None
 
 
-_DECODERS: dict[str, Decoder] = {
-    each.topic: each
-    for each in (
-        CoordinatorDecoder(
-            "__consumer_offsets",
-            classic_groups.RECORD_TYPES
-            + consumer_groups.RECORD_TYPES
-            + share_groups.RECORD_TYPES
-            + streams_groups.RECORD_TYPES,
-        ),
-        CoordinatorDecoder("__transaction_state", transaction_state.RECORD_TYPES),
-        CoordinatorDecoder("__share_group_state", share_group_state.RECORD_TYPES),
-        FramedDecoder("__cluster_metadata", cluster_metadata.RECORD_TYPES),
-        FramedDecoder("__remote_log_metadata", remote_log_metadata.RECORD_TYPES),
-    )
+#: The framing of each topic, and the modules of ``schemas`` with its messages; they are imported when it is asked for.
+_TABLES: dict[str, tuple[Callable[[str, tuple[RecordType, ...]], Decoder], tuple[str, ...]]] = {
+    "__consumer_offsets": (CoordinatorDecoder, ("classic_groups", "consumer_groups", "share_groups", "streams_groups")),
+    "__transaction_state": (CoordinatorDecoder, ("transaction_state",)),
+    "__share_group_state": (CoordinatorDecoder, ("share_group_state",)),
+    "__cluster_metadata": (FramedDecoder, ("cluster_metadata",)),
+    "__remote_log_metadata": (FramedDecoder, ("remote_log_metadata",)),
 }
 #: The topics that have a decoder.
-INTERNAL_TOPICS = tuple(_DECODERS)
+INTERNAL_TOPICS = tuple(_TABLES)
 
 
+@cache
 def decoder_for(topic: str) -> Decoder | None:
     """The decoder of an internal topic's records, None for any other topic."""
-    return _DECODERS.get(topic)
+    if topic not in _TABLES:
+        return None
+    framing, names = _TABLES[topic]
+    modules = (import_module(f"format.internal_topics.schemas.{name}") for name in names)
+    return framing(topic, tuple(record_type for module in modules for record_type in module.RECORD_TYPES))

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,10 +14,7 @@ from format.errors import CorruptDataError
 from format.io.source import Source
 from format.kernel.headers import HOP_STOPS, find_candidate, hop
 from format.limits import DEFAULT_LIMITS, Limits
-from format.log.after_damage.candidates import CandidateSearch
-from format.log.after_damage.chain_trust import ChainTrust, Trust
-from format.log.after_damage.groups import OffsetRange, possible_offsets
-from format.log.after_damage.survey import Survey
+from format.log.after_damage.offset_range import OffsetRange, possible_offsets
 from format.log.batch_checksums import compute_crc_valid
 from format.log.batch_chunk import BatchChunk, Damage
 from format.log.batch_header import has_right_crc, read_header
@@ -23,6 +22,10 @@ from format.log.batch_ranges import WHOLE_LOG, BatchRange
 from format.log.batch_table import BATCH_COLUMN, BatchTable, Int64Column
 from format.log.legacy_messages import open_wrappers
 from format.log.repeated_batches import RepeatedBatches
+
+if TYPE_CHECKING:
+    from format.log.after_damage.chain_trust import ChainTrust
+    from format.log.after_damage.survey import Survey
 
 _COLUMN = BATCH_COLUMN
 #: What is read at once where whole batches are wanted, and where only headers are.
@@ -74,11 +77,20 @@ class _Walker:
         self.last_offset: int | None = None
         self._repeated = repeated
         self._lost_to = -1  # the last offset that was reported as lost
-        search = CandidateSearch(source, end, limits)
-        self._trust = ChainTrust(source, end, search)
-        self._survey = Survey(source, end, limits, search, offsets)
+        self._offsets = offsets
         self._status = np.zeros(3, np.int64)
         self._scratch = np.empty((_TABLE_ROWS, len(_COLUMN)), np.int64)
+
+    @cached_property
+    def _after_damage(self) -> tuple[ChainTrust, Survey]:
+        """What finds the way where a batch is damaged; its modules are imported when one is."""
+        from format.log.after_damage.candidates import CandidateSearch
+        from format.log.after_damage.chain_trust import ChainTrust
+        from format.log.after_damage.survey import Survey
+
+        search = CandidateSearch(self.source, self.end, self.limits)
+        trust = ChainTrust(self.source, self.end, search)
+        return trust, Survey(self.source, self.end, self.limits, search, self._offsets)
 
     def _hop(self, buffer: memoryview, position: int) -> tuple[Int64Column, str, int]:
         """Rows of the headers in the buffer, why it stopped, and the file position of the next header."""
@@ -244,11 +256,14 @@ class _Walker:
 
     def _is_trusted(self, position: int) -> bool:
         """Whether the length of a batch with a wrong CRC is right: it leads on, and covers no batches of the log."""
-        trust = self._trust.trust_in(position)
+        from format.log.after_damage.chain_trust import Trust
+
+        chain_trust, survey = self._after_damage
+        trust = chain_trust.trust_in(position)
         if trust is not Trust.OPEN:
             return trust is Trust.YES
         header = read_header(self.source, position)
-        found = self._survey.next_after(position, self.last_offset)
+        found = survey.next_after(position, self.last_offset)
         return header is None or found is None or found.position >= header.end_position
 
     def _remember(self, columns: Int64Column, crc_valid: NDArray[np.int8] | None = None) -> None:
@@ -264,7 +279,7 @@ class _Walker:
     def _too_large(self, position: int, reason: str) -> Damage | None:
         """A batch over the limit that the log goes on after: left out, not damaged; None where it does not."""
         header = read_header(self.source, position)
-        if header is None or not self._trust.leads_on(header):
+        if header is None or not self._after_damage[0].leads_on(header):
             return None
         after, self.last_offset = self.last_offset, header.last_offset
         return Damage("limit-exceeded", position, header.size_bytes, f"{reason}; it was left out", after)
@@ -272,7 +287,7 @@ class _Walker:
     def _damage(self, position: int, reason: str) -> Damage:
         """Look for the next intact batch after ``position`` and describe what lies between."""
         after = self.last_offset
-        found = self._survey.next_after(position, after)
+        found = self._after_damage[1].next_after(position, after)
         if found is not None:
             if found.proof:
                 reason = f"{reason}; {found.proof}"
@@ -291,7 +306,7 @@ class _Walker:
         No offset is returned twice, as batches between two damages may not be part of the chain.
         """
         before, until = self.last_offset, next_offset
-        chain = self._survey.chain_around(position)
+        chain = self._after_damage[1].chain_around(position)
         if chain is not None:
             before, next_position = chain
             if next_position is None:

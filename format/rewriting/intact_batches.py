@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from format.io.source import Source
 from format.layout import LOG_ENTRY, MAX_RELATIVE_OFFSET
 from format.limits import Limits
-from format.log.after_damage.groups import OffsetRange
 from format.log.after_damage.longest_chain import longest_chain
+from format.log.after_damage.offset_range import OffsetRange
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange
 from format.log.legacy_messages import open_wrappers

@@ -10,7 +10,9 @@ from typing import Any
 from format.columns import RECORD
 from format.errors import KafkaLogError
 from format.findings import Finding, Judgement, Severity, finding, finding_of
-from format.internal_topics import Decoded, Decoder, decode_control_value, decoder_for
+from format.internal_topics.control_values import decode_control_value
+from format.internal_topics.decoded import Decoded
+from format.internal_topics.decoder import Decoder, decoder_for
 from format.layout import CHECKPOINT_SUFFIX, CLUSTER_METADATA_TOPIC
 from format.location import Location
 from format.log.control_records import decode_control_record

@@ -4,17 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Generic
+from typing import TYPE_CHECKING, Generic
 
 from format.findings import Finding
 from format.scan.cluster import current_cluster
 from format.scan.cost import is_worth_sharing
 from format.scan.folding import results_of
-from format.scan.forked import ForkedDriver
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Driver, LogUnit, PartT, ResultT, Scan, Walk
 from format.scan.serial import SerialDriver
 from format.value_class import value_class
+
+if TYPE_CHECKING:
+    from format.scan.forked import ForkedDriver
 
 
 def scan_logs(
@@ -83,6 +85,8 @@ def open_driver(
         return SerialDriver(walk, advance)
     if not is_worth_sharing([log.path for log in logs], cost):
         return SerialDriver(walk, advance)
+    from format.scan.forked import ForkedDriver  # it is not imported where one process reads
+
     return ForkedDriver(walk, logs, jobs, advance)
 
 

@@ -7,16 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import field
+from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from format.errors import KafkaLogError
 from format.files import quorum_state
 from format.findings import Finding, Severity, finding, finding_of
-from format.internal_topics.control_values import decode_control_value
-from format.internal_topics.decoder import decoder_for
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
@@ -33,7 +32,9 @@ from format.scan.serial import SerialDriver
 from format.state.cluster_image import BrokenImage, ClusterImage
 from format.value_class import state_class, value_class
 
-_DECODER = decoder_for(CLUSTER_METADATA_TOPIC)
+if TYPE_CHECKING:
+    from format.internal_topics.decoder import Decoder
+
 _CONTROL_TYPES = ("LEADER_CHANGE", "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER", "KRAFT_VERSION", "KRAFT_VOTERS")
 _NEVER = 2**63 - 1
 
@@ -87,6 +88,13 @@ class MetadataRecords:
                         yield _with_leader_epoch(found, int(table.leader_epoch[records.batch[row]]))
 
 
+@cache
+def _decoder() -> Decoder | None:
+    from format.internal_topics.decoder import decoder_for  # not imported where no metadata log lies
+
+    return decoder_for(CLUSTER_METADATA_TOPIC)
+
+
 def _decoded(records: RecordTable, row: int, place: Location, *, is_control: bool) -> MetadataRecord | Finding | None:
     """A record, None for a control record of no interest, or a finding for one that is newer than this program."""
     offset, timestamp = int(records.offset[row]), int(records.timestamp[row])
@@ -95,11 +103,14 @@ def _decoded(records: RecordTable, row: int, place: Location, *, is_control: boo
         control = decode_control_record(records.key(row), value)
         if control.type_name not in _CONTROL_TYPES:
             return None
+        from format.internal_topics.control_values import decode_control_value
+
         decoded = decode_control_value(control.type_number, value)
         return MetadataRecord(offset, timestamp, control.type_name, decoded.data or {}, is_control=True)
-    if _DECODER is None:
+    decoder = _decoder()
+    if decoder is None:
         return None
-    decoded = _DECODER.decode_value(None, value)
+    decoded = decoder.decode_value(None, value)
     if decoded.data is None or decoded.record_type is None:
         message = f"a metadata record of type {decoded.type_id} is newer than this program"
         return finding("version-unknown", place, message)

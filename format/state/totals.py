@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from format import layout
 from format.layout import CODEC_BITS_NAMES
 from format.log.batch_table import BatchTable
+from format.state.distinct import distinct_values
 from format.value_class import state_class, value_class
 
 _MAX_INT64 = 2**63 - 1
@@ -54,7 +55,7 @@ class LogTotals:
 
     def _add(self, table: BatchTable, is_sound: NDArray[np.bool_]) -> None:
         self.batch_count += len(table)
-        self.magics.update(np.unique(table.magic).tolist())
+        self.magics.update(distinct_values(table.magic).tolist())
         for codec, count in enumerate(np.bincount(table.codec, minlength=len(CODEC_BITS_NAMES)).tolist()):
             self.codec_counts[codec] += count
             if count:

@@ -36,7 +36,7 @@ import numpy as np
 
 from format.errors import KafkaLogError
 from format.findings import Finding
-from format.internal_topics import decoder_for
+from format.internal_topics.decoder import decoder_for
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.limits import MIB, Limits
 from format.node.partition import Partition, read_partition

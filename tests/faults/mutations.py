@@ -16,7 +16,7 @@ from random import Random
 from format import layout
 from format.codecs import compress
 from format.files import offset_index, time_index, transaction_index
-from format.internal_topics import INTERNAL_TOPICS
+from format.internal_topics.decoder import INTERNAL_TOPICS
 from format.io.source import FileSource
 from format.log.encode_batches import (
     BatchHeader,

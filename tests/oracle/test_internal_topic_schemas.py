@@ -19,9 +19,10 @@ from typing import Any
 import pytest
 from crc32c import crc32c
 
-from format.internal_topics import decode_control_value, decoder_for, dump_log_contents, dump_log_json
+from format.internal_topics.control_values import decode_control_value
 from format.internal_topics.cursor import Cursor
-from format.internal_topics.dump_log import to_json_text
+from format.internal_topics.decoder import decoder_for
+from format.internal_topics.dump_log import dump_log_contents, dump_log_json, to_json_text
 from format.internal_topics.reader import reader_for
 from format.internal_topics.schema import Field, Message
 from format.layout import CONTROL_KEY, RECORD_BATCH

@@ -10,16 +10,16 @@ from collections.abc import Iterator
 from dataclasses import field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from format import layout
 from format.io.source import Source
 from format.log.after_damage.candidates import CandidateSearch
 from format.log.after_damage.chain_trust import ChainTrust, Trust
+from format.log.after_damage.offset_range import OffsetRange
 from format.log.after_damage.proofs import value_end_in_message
 from format.log.batch_checksums import compute_crc_valid
 from format.log.batch_header import HEADER_BYTES, Header, headers_in, read_header
-from format.log.batch_table import BatchTable, Int64Column
+from format.log.batch_table import BatchTable
 from format.value_class import state_class, value_class
 
 _FIRST_BYTES = 4 * 1024
@@ -30,34 +30,6 @@ _ZERO_BYTES = 4096
 _CERTAIN_BYTES = 64 * 1024 * 1024
 _OFFSET_BYTES = layout.LOG_ENTRY.offset_of("length")
 _MAX_OFFSET = 2**63 - 1
-
-
-@value_class
-class OffsetRange:
-    """The offsets that batches of a log can have: one outside is intact, but its base offset is not."""
-
-    first: int = 0
-    last: int = _MAX_OFFSET - 1
-
-    def possible(self, table: BatchTable) -> BatchTable:
-        """The batches whose offsets lie in the range."""
-        is_possible = self.holds(table.base_offset, table.last_offset_delta)
-        return table if is_possible.all() else table.rows(is_possible)
-
-    def holds(self, base_offset: Int64Column, last_offset_delta: Int64Column) -> NDArray[np.bool_]:
-        """Which of these offsets lie in the range. No sum leaves 64 bits: the delta is compared with what is left."""
-        is_held: NDArray[np.bool_] = (base_offset >= self.first) & (base_offset <= self.last) & (last_offset_delta >= 0)
-        is_held &= last_offset_delta <= self.last - np.clip(base_offset, self.first, max(self.first, self.last))
-        return is_held
-
-
-def possible_offsets(path: str) -> OffsetRange:
-    """The offsets that the batches of a file can have: a segment's name is its first, and its index limits the last."""
-    match = layout.SEGMENT_FILE.match(path.rpartition("/")[2])
-    first = 0 if match is None else int(match["base_offset"])
-    if match is None or first >= _MAX_OFFSET:
-        return OffsetRange()
-    return OffsetRange(first, min(first + layout.MAX_RELATIVE_OFFSET, _MAX_OFFSET - 1))
 
 
 @value_class

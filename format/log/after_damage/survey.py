@@ -19,8 +19,9 @@ from numpy.typing import NDArray
 from format.io.source import Source
 from format.limits import Limits
 from format.log.after_damage.candidates import CandidateSearch
-from format.log.after_damage.groups import Block, Group, GroupSearch, OffsetRange, block_of
+from format.log.after_damage.groups import Block, Group, GroupSearch, block_of
 from format.log.after_damage.longest_chain import longest_chain
+from format.log.after_damage.offset_range import OffsetRange
 from format.log.after_damage.proofs import DamagedBatch
 from format.log.batch_checksums import compute_crc_valid
 from format.log.batch_chunk import BatchChunk

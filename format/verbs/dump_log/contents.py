@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from format.internal_topics import Decoder, decoder_for, dump_log_contents
+from format.internal_topics.decoder import Decoder, decoder_for
+from format.internal_topics.dump_log import dump_log_contents
 from format.verbs.dump_log.java_text import java_utf8
 from format.verbs.dump_log.options import Contents, DumpLogOptions, Release
 from format.verbs.dump_log.stops import KafkaStops

@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from format.errors import KafkaLogError
-from format.internal_topics import Decoder, decoder_for, dump_log_contents, dump_log_json
+from format.internal_topics.decoder import Decoder, decoder_for
+from format.internal_topics.dump_log import dump_log_contents, dump_log_json
 from format.verbs.dump_log.java_text import scala_places, string_hash
 from format.verbs.dump_log.options import Contents
 from format.verbs.dump_log.stops import KafkaStops

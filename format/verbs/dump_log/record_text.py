@@ -7,7 +7,9 @@ from dataclasses import replace
 
 from format import layout
 from format.errors import KafkaLogError
-from format.internal_topics import Decoded, decode_control_value, dump_log_json
+from format.internal_topics.control_values import decode_control_value
+from format.internal_topics.decoded import Decoded
+from format.internal_topics.dump_log import dump_log_json
 from format.verbs.dump_log.batch_text import BatchFacts, java_boolean
 from format.verbs.dump_log.contents import Parser
 from format.verbs.dump_log.java_text import java_utf8

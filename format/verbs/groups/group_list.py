@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format.log.batch_table import Int64Column
+from format.state.distinct import distinct_values
 from format.state.group_records import TOTAL_COLUMNS
 from format.value_class import value_class
 from format.verbs.groups.group_facts import CLASSIC, PROTOCOLS, SHARE, Keys, group_facts
@@ -93,7 +94,7 @@ class GroupList:
         """The names of the listed groups, in order."""
         names, partitions = self._states.names, self._states.partition_of_name
         wanted = self._narrowing.groups
-        listed = np.unique(self._owner[self._is_group]).tolist()
+        listed = distinct_values(self._owner[self._is_group]).tolist()
         if wanted:
             listed = [name for name in listed if text_of(names[name]) in wanted]
         if self._narrowing.topics:

@@ -10,17 +10,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from format.internal_topics.decoder import CoordinatorDecoder
-from format.internal_topics.schemas import share_groups
 from format.log.batch_table import Int64Column
-from format.state.distinct import DistinctRows
+from format.state.distinct import DistinctRows, distinct_values
 from format.state.group_records import OFFSET_COMMIT, SHARE_DELIVERED, SHARE_START
 from format.state.groups import LATEST, PendingCommit
 from format.value_class import value_class
 from format.verbs.groups.group_facts import Keys
 from format.verbs.groups.terms import Narrowing, Read
 
-_DECODER = CoordinatorDecoder("__consumer_offsets", share_groups.RECORD_TYPES)
 _SHARE_TOPICS = 15  # the record type with the names of the topics of a share group
 #: In columns: a number that is not known.
 UNKNOWN = -1
@@ -70,10 +67,12 @@ class OffsetList:
         is_listed[list(self.pending)] = True
         rows = np.flatnonzero(is_listed).astype(np.int32)
         owner = self._owner_of[keys.group[rows]].astype(np.int32)
-        topics = self.topics(np.unique(keys.name[rows]))
+        topics = self.topics(distinct_values(keys.name[rows]))
         if self._narrowing.groups:
             wanted = {
-                name for name in np.unique(owner).tolist() if text_of(states.names[name]) in self._narrowing.groups
+                name
+                for name in distinct_values(owner).tolist()
+                if text_of(states.names[name]) in self._narrowing.groups
             }
             is_wanted = np.isin(owner, list(wanted))
             rows, owner = rows[is_wanted], owner[is_wanted]
@@ -116,9 +115,15 @@ class OffsetList:
 
     def _share_topics(self) -> dict[str, str]:
         """The topics of share groups by their ids, as the groups themselves note them."""
+        keys = np.flatnonzero(self._keys.is_live & (self._keys.type == _SHARE_TOPICS)).tolist()
+        if not keys:
+            return {}
+        from format.internal_topics.decoder import CoordinatorDecoder
+        from format.internal_topics.schemas import share_groups
+
         found = {}
-        decoder = _DECODER
-        for key in np.flatnonzero(self._keys.is_live & (self._keys.type == _SHARE_TOPICS)).tolist():
+        decoder = CoordinatorDecoder("__consumer_offsets", share_groups.RECORD_TYPES)
+        for key in keys:
             group = self._states.names[int(self._keys.group[key])]
             record_key = decoder.decode_key(_SHARE_TOPICS.to_bytes(2, "big") + len(group).to_bytes(2, "big") + group)
             data = decoder.decode_value(record_key, self._states.texts.get(key)).data or {}
@@ -160,7 +165,7 @@ class OffsetList:
     def rows(self) -> Iterator[tuple[Any, ...]]:
         """Rows of ``columns.GROUP_OFFSET``."""
         offsets, keys, states = self.columns, self._keys, self._states
-        topics = self.topics(np.unique(keys.name[offsets.key]))
+        topics = self.topics(distinct_values(keys.name[offsets.key]))
         group, text = -1, ""
         for first in range(0, len(offsets.key), _BLOCK_ROWS):
             block = slice(first, first + _BLOCK_ROWS)
@@ -215,7 +220,7 @@ def _known(value: int) -> int | None:
 
 def _ranks(names: NDArray[np.int32], order_of: Any, count: int) -> NDArray[np.int32]:
     """The rank of each name by what ``order_of`` says of it."""
-    distinct = sorted(np.unique(names).tolist(), key=order_of)
+    distinct = sorted(distinct_values(names).tolist(), key=order_of)
     ranks = np.zeros(count, np.int32)
     ranks[distinct] = np.arange(len(distinct))
     found: NDArray[np.int32] = ranks[names]

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from format import layout
 from format.layout import CODEC_BITS_NAMES
 from format.log.batch_table import BatchTable
+from format.state.distinct import distinct_values
 from format.value_class import state_class
 
 _SEQUENCE_MASK = 2**31 - 1
@@ -47,8 +48,8 @@ class ProducerTotals:
         self.transactional_batch_count += int(np.count_nonzero(table.is_transactional))
         self.record_count += int(np.maximum(table.record_count, 0).sum())
         self.size_bytes += int(table.size_bytes.sum())
-        self.epochs.update(np.unique(table.producer_epoch).tolist())
-        self.magics.update(np.unique(table.magic).tolist())
+        self.epochs.update(distinct_values(table.producer_epoch).tolist())
+        self.magics.update(distinct_values(table.magic).tolist())
         counts = np.bincount(table.codec, minlength=len(self.codec_counts)).tolist()
         self.codec_counts = [mine + more for mine, more in zip(self.codec_counts, counts, strict=True)]
 

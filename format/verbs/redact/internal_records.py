@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from format.errors import KafkaLogError
-from format.internal_topics import decoder_for
 from format.internal_topics.cursor import Cursor
+from format.internal_topics.decoder import decoder_for
 from format.internal_topics.schema import FIXED_WIDTH_TYPES, NO_VERSIONS, Field, Message
 from format.internal_topics.schemas.consumer_protocol import (
     CONSUMER_PROTOCOL_ASSIGNMENT,

@@ -14,7 +14,6 @@ from format.node.checkpoints import Checkpoints
 from format.node.file_location import location_of_directory
 from format.node.log_dir import Kind, LogDir
 from format.node.partition import Partition
-from format.rows.side_file_rows import side_file_blocks
 from format.verbs.verify.log_checks import verify_kraft_snapshot, verify_lone_segment
 from format.verbs.verify.partition_checks import verify_partition
 from format.verbs.verify.terms import Verification
@@ -61,6 +60,8 @@ def verify_file(path: Path, kind: Kind, terms: Verification) -> Iterator[Finding
     elif kind is Kind.KRAFT_SNAPSHOT:
         yield from limited(verify_kraft_snapshot(path, terms))
     else:
+        from format.rows.side_file_rows import side_file_blocks
+
         terms.coverage.side_files += 1
         for item in side_file_blocks(path, kind, limits=terms.limits):
             if isinstance(item, Finding):

@@ -6,8 +6,8 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from format.internal_topics import INTERNAL_TOPICS, decoder_for
 from format.internal_topics.control_values import CONTROL_MESSAGES
+from format.internal_topics.decoder import INTERNAL_TOPICS, decoder_for
 from format.internal_topics.schema import Message, RecordType
 from format.internal_topics.schemas.consumer_protocol import (
     CONSUMER_PROTOCOL_ASSIGNMENT,

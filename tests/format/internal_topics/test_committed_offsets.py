@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from format.internal_topics import decoder_for
+from format.internal_topics.decoder import decoder_for
 from tests.corpora import Corpus
 from tests.format.internal_topics.segment_records import records_of
 

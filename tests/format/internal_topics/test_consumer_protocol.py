@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from format.internal_topics import decoder_for
 from format.internal_topics.decoded import INVALID
+from format.internal_topics.decoder import decoder_for
 from format.internal_topics.schemas.classic_groups import GROUP_METADATA_VALUE
 from format.internal_topics.schemas.consumer_protocol import (
     CONSUMER_PROTOCOL_ASSIGNMENT,

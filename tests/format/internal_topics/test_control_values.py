@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from format.errors import CorruptDataError, TruncatedData
-from format.internal_topics import decode_control_value, dump_log_json
-from format.internal_topics.control_values import CONTROL_MESSAGES
+from format.internal_topics.control_values import CONTROL_MESSAGES, decode_control_value
+from format.internal_topics.dump_log import dump_log_json
 from format.layout import CONTROL_TYPES
 from tests.format.internal_topics.known_messages import shipped
 

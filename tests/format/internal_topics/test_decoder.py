@@ -10,8 +10,8 @@ import pytest
 
 from format.errors import CorruptDataError, TruncatedData
 from format.findings import FINDING_CODES, Severity
-from format.internal_topics import Decoded, Decoder, decoder_for
-from format.internal_topics.decoded import INVALID
+from format.internal_topics.decoded import INVALID, Decoded
+from format.internal_topics.decoder import Decoder, decoder_for
 from format.location import Location
 from tests.format.internal_topics.known_messages import bytes_of, record_types, shipped
 from tests.format.internal_topics.message_encoder import encode, uvarint

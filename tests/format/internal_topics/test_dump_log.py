@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from format.internal_topics import decoder_for, dump_log_contents, dump_log_json
-from format.internal_topics.dump_log import java_double, to_json_text
+from format.internal_topics.decoder import decoder_for
+from format.internal_topics.dump_log import dump_log_contents, dump_log_json, java_double, to_json_text
 from format.internal_topics.schemas.remote_log_metadata import (
     REMOTE_LOG_SEGMENT_METADATA_RECORD,
     REMOTE_LOG_SEGMENT_METADATA_SNAPSHOT_RECORD,

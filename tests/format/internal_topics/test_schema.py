@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from format.internal_topics import INTERNAL_TOPICS, decoder_for
+from format.internal_topics.decoder import INTERNAL_TOPICS, decoder_for
 from format.internal_topics.schema import Field, Versions, field, message, parse_versions
 from tests.format.internal_topics.known_messages import MESSAGES, record_types
 

@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from format.errors import KafkaLogError
-from format.internal_topics import decoder_for
-from format.internal_topics.decoder import Decoder
+from format.internal_topics.decoder import Decoder, decoder_for
 from format.kernel.group_records import GROUP_RECORD_ERRORS, SHARE_STATE_TYPES, read_group_records
 from format.kernel.tables import GROUP_COLUMNS, RECORD_COLUMNS
 from format.state.distinct import DistinctRows, distinct_strings

@@ -14,7 +14,7 @@ import pytest
 from format.columns import RECORD
 from format.errors import OutputError
 from format.findings import Finding, Severity
-from format.internal_topics import decoder_for
+from format.internal_topics.decoder import decoder_for
 from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS
 from format.log.encode_batches import encode_message, encode_wrapper, reseal
