@@ -171,6 +171,12 @@ def options_parser(description: str | None) -> argparse.ArgumentParser:
     return parser
 
 
+def sized(parser: argparse.ArgumentParser) -> argparse.Namespace:
+    """The options that were given, with the bytes of a log, for a benchmark whose logs may be smaller."""
+    parser.add_argument("--mib", type=int, default=1024, help="bytes of each log")
+    return parser.parse_args()
+
+
 def print_table(
     headings: Sequence[str],
     rows: Sequence[RowT],

@@ -1,6 +1,6 @@
 """kafkalog groups against kafka-dump-log --offsets-decoder and a minimal parser of its output; for docs/performance.md.
 
-    python -m tests.benchmarks.bench_groups [--data DIR] [--rounds N] [--only WORD …]
+    python -m tests.benchmarks.bench_groups [--data DIR] [--rounds N] [--only WORD …] [--mib N]
 
 The parser keeps the last line of each key, and nothing else: no transactions, no members, no lag. Ratios are of whole
 processes, with a warm page cache, each the median of the rounds with their range. Nothing here asserts a time.
@@ -13,17 +13,17 @@ import shlex
 import struct
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from format import layout
 from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
 from tests.benchmarks import make_data
-from tests.benchmarks.__main__ import MIB, cells_of, kafka_dump_log, kafkalog, options_parser, print_table
+from tests.benchmarks.__main__ import MIB, cells_of, kafka_dump_log, kafkalog, options_parser, print_table, sized
 from tests.benchmarks.measure import in_turn, peak_bytes
 from tests.oracle.kafka_lab import KafkaLab
 
 HEADINGS = ("what", "on", "kafkalog s", "CPU s", "peer s", "peer CPU s", "times as fast", "by CPU", "peak MiB")
-_LOG_BYTES = 1024**3
 _TOPICS = 40
 _PARSER = "match($0, / key: .* payload: /) { last[substr($0, RSTART, RLENGTH)] = $0 } END { print length(last) }"
 
@@ -34,15 +34,15 @@ class Shape:
 
     groups: int
     partitions: int
-    log_bytes: int = _LOG_BYTES
+    is_long: bool = True
     in_transactions: bool = False
 
 
 SHAPES = {
-    "1 GiB, 2,000 groups of 25 partitions": Shape(2000, 25),
-    "1 GiB, commits in transactions": Shape(2000, 25, in_transactions=True),
-    "1 GiB, commits of one partition": Shape(5000, 1),
-    "100,000 groups, 1,000,000 partitions": Shape(100_000, 10, log_bytes=0),
+    "2,000 groups of 25 partitions": Shape(2000, 25),
+    "commits in transactions": Shape(2000, 25, in_transactions=True),
+    "commits of one partition": Shape(5000, 1),
+    "100,000 groups, 1,000,000 partitions": Shape(100_000, 10, is_long=False),
 }
 
 
@@ -67,12 +67,12 @@ ROWS = (
 )
 
 
-def commits(shape: Shape) -> make_data.Batches:
+def commits(shape: Shape, log_bytes: int) -> make_data.Batches:
     """The commits of all groups in turn, until the log is long enough; a group commits all its partitions at once."""
     chance = random.Random(16)
     records = [_commit(group, shape.partitions, chance) for group in range(shape.groups)]
     count, offset, position = shape.partitions, 0, 0
-    while offset < count * shape.groups or position < shape.log_bytes:
+    while offset < count * shape.groups or (shape.is_long and position < log_bytes):
         group = chance.randrange(shape.groups) if offset >= count * shape.groups else offset // count % shape.groups
         time_ms = make_data.START_MS + offset
         transaction = (layout.TRANSACTIONAL_BIT, group, 0, 0) if shape.in_transactions else ()
@@ -105,18 +105,18 @@ def _marker(offset: int, producer: int, is_commit: bool, time_ms: int) -> bytes:
     return encode_batch(header, encode_record(NewRecord(0, 0, key, value)))
 
 
-def _made(root: Path, name: str) -> Path:
+def _made(root: Path, name: str, log_bytes: int) -> Path:
     shape = SHAPES[name]
     kind = "transactions" if shape.in_transactions else "commits"
-    directory = root / f"groups-{kind}-{shape.groups}" / "__consumer_offsets-0"
+    directory = root / f"groups-{kind}-{shape.groups}-{log_bytes}" / "__consumer_offsets-0"
     if not directory.exists():
-        make_data.write_segment(directory, commits(shape))
+        make_data.write_segment(directory, commits(shape, log_bytes))
     return directory
 
 
-def measured(row: Row, root: Path, rounds: int, lab: KafkaLab) -> list[str]:
+def measured(row: Row, root: Path, rounds: int, lab: KafkaLab, *, log_bytes: int) -> list[str]:
     """The cells of a row."""
-    directory = _made(root, row.data)
+    directory = _made(root, row.data, log_bytes)
     logs: Sequence[Path] = sorted(directory.glob("*.log"))
     ours = kafkalog(row.ours, [directory])
     tool = shlex.join(kafka_dump_log(lab, ("--offsets-decoder", "--files"), logs))
@@ -127,4 +127,5 @@ def measured(row: Row, root: Path, rounds: int, lab: KafkaLab) -> list[str]:
 
 
 if __name__ == "__main__":
-    print_table(HEADINGS, ROWS, measured, options_parser(__doc__).parse_args())
+    options = sized(options_parser(__doc__))
+    print_table(HEADINGS, ROWS, partial(measured, log_bytes=options.mib * MIB), options)

@@ -1,6 +1,6 @@
 """kafkalog txns against kafka-dump-log and a minimal parser of its output, in turn; for docs/performance.md.
 
-    python -m tests.benchmarks.bench_txns [--data DIR] [--rounds N] [--only WORD …]
+    python -m tests.benchmarks.bench_txns [--data DIR] [--rounds N] [--only WORD …] [--mib N]
 
 The parser keeps the producers whose last transactional batch is no end marker: what is open, and nothing else. Only
 with --deep-iteration does the tool print which control records commit and which abort. Ratios are of whole processes,
@@ -12,17 +12,17 @@ from __future__ import annotations
 import random
 import shlex
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from format import layout
 from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
 from tests.benchmarks import make_data
-from tests.benchmarks.__main__ import MIB, cells_of, kafka_dump_log, kafkalog, options_parser, print_table
+from tests.benchmarks.__main__ import MIB, cells_of, kafka_dump_log, kafkalog, options_parser, print_table, sized
 from tests.benchmarks.measure import in_turn, peak_bytes
 from tests.oracle.kafka_lab import KafkaLab
 
 HEADINGS = ("what", "on", "kafkalog s", "CPU s", "peer s", "peer CPU s", "times as fast", "by CPU", "peak MiB")
-_LOG_BYTES = 1024**3
 _RECORD_BYTES = 160
 _PRODUCERS = 8
 _TRANSACTIONAL = layout.TRANSACTIONAL_BIT
@@ -71,7 +71,7 @@ ROWS = tuple(
 )
 
 
-def transactions(shape: Shape) -> make_data.Batches:
+def transactions(shape: Shape, log_bytes: int) -> make_data.Batches:
     """Interleaved transactions of a few producers, one in ten aborted, the last ones left open."""
     chance = random.Random(22)
     count = max(1, shape.batch_bytes // _RECORD_BYTES)
@@ -80,7 +80,7 @@ def transactions(shape: Shape) -> make_data.Batches:
     written = [0] * _PRODUCERS
     sequences = [0] * _PRODUCERS
     offset = position = 0
-    while position < _LOG_BYTES:
+    while position < log_bytes:
         producer = chance.randrange(_PRODUCERS)
         time_ms = make_data.START_MS + offset
         if written[producer] == shape.batches:
@@ -106,16 +106,16 @@ def _marker(offset: int, producer: int, is_commit: bool, time_ms: int) -> bytes:
     return encode_batch(header, encode_record(NewRecord(0, 0, key, value)))
 
 
-def _made(root: Path, name: str) -> Path:
-    directory = root / f"transactions-{SHAPES[name].batch_bytes}-0"
+def _made(root: Path, name: str, log_bytes: int) -> Path:
+    directory = root / f"{log_bytes}" / f"transactions-{SHAPES[name].batch_bytes}-0"
     if not directory.exists():
-        make_data.write_segment(directory, transactions(SHAPES[name]))
+        make_data.write_segment(directory, transactions(SHAPES[name], log_bytes))
     return directory
 
 
-def measured(row: Row, root: Path, rounds: int, lab: KafkaLab) -> list[str]:
+def measured(row: Row, root: Path, rounds: int, lab: KafkaLab, *, log_bytes: int) -> list[str]:
     """The cells of a row."""
-    directory = _made(root, row.data)
+    directory = _made(root, row.data, log_bytes)
     logs = sorted(directory.glob("*.log"))
     ours = kafkalog(row.ours, [directory])
     tool = shlex.join(kafka_dump_log(lab, ("--deep-iteration", "--files"), logs))
@@ -124,4 +124,5 @@ def measured(row: Row, root: Path, rounds: int, lab: KafkaLab) -> list[str]:
 
 
 if __name__ == "__main__":
-    print_table(HEADINGS, ROWS, measured, options_parser(__doc__).parse_args())
+    options = sized(options_parser(__doc__))
+    print_table(HEADINGS, ROWS, partial(measured, log_bytes=options.mib * MIB), options)
