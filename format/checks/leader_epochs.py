@@ -10,7 +10,7 @@ import numpy as np
 from format.errors import KafkaLogError
 from format.files import leader_epoch_checkpoint
 from format.files.side_file import problem_findings
-from format.findings import Finding, finding, finding_of
+from format.findings import Cause, Finding, Judgement, finding, finding_of
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_table import BatchTable, batch_location
@@ -72,8 +72,8 @@ class LeaderEpochCheck:
                 actual=int(table.leader_epoch[row]),
             )
 
-    def end_findings(self, log_end_offset: int | None) -> Iterator[Finding]:
-        """Entries that start past the log's end: what they covered is gone."""
+    def end_findings(self, log_end_offset: int | None, torn_end: Cause | None = None) -> Iterator[Finding]:
+        """Entries that start past the log's end: what they covered is gone, with the damage there, if any."""
         if log_end_offset is None:
             return
         for number in np.flatnonzero(self._starts > log_end_offset).tolist():
@@ -84,4 +84,5 @@ class LeaderEpochCheck:
                 f"{log_end_offset}",
                 expected=log_end_offset,
                 actual=int(self._starts[number]),
+                judgement=Judgement(caused_by=torn_end),
             )

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from format import layout
 from format.errors import KafkaLogError
 from format.files import clean_shutdown, meta_properties
 from format.files.side_file import problem_findings
-from format.findings import Certainty, Finding, Judgement, Severity, finding, finding_of
+from format.findings import Cause, Certainty, Finding, Judgement, Severity, finding, finding_of
 from format.limits import Limits
 from format.location import Location
 from format.node.checkpoints import Checkpoints
@@ -74,8 +75,10 @@ def _stale_entries(log_dir: LogDir, checkpoints: Checkpoints) -> Iterator[Findin
                 )
 
 
-def check_partition_checkpoints(offsets: PartitionOffsets, location: Location) -> Iterator[Finding]:
-    """Findings where a checkpoint's offset for this partition lies outside its log.
+def check_partition_checkpoints(
+    offsets: PartitionOffsets, location: Location, torn_end: Cause | None = None
+) -> Iterator[Finding]:
+    """Findings where a checkpoint's offset for this partition lies outside its log, ``torn_end`` the damage at its end.
 
     A broker writes its high watermarks every five seconds, and when it stops (server ReplicaManager). In between,
     retention may delete segments up to a newer one, so that only after a clean stop the log cannot begin past it.
@@ -85,7 +88,7 @@ def check_partition_checkpoints(offsets: PartitionOffsets, location: Location) -
         return
     for name, offset in offsets.checkpointed().items():
         if offset > log_end_offset:
-            yield _past_the_end(name, offset, offsets, log_end_offset, location)
+            yield replace(_past_the_end(name, offset, offsets, log_end_offset, location), caused_by=torn_end)
     head = offsets.missing_head
     if head is not None and not offsets.is_head_remote:
         yield finding(

@@ -12,7 +12,7 @@ from format import layout
 from format.checks.kraft_snapshot import KraftSnapshotCheck
 from format.checks.offset_chain import OffsetChain
 from format.errors import KafkaLogError, WorkerDied
-from format.findings import Finding, Judgement, Severity, finding, finding_of
+from format.findings import Cause, Finding, Judgement, Severity, finding, finding_of
 from format.log.batch_chunk import Damage
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord
@@ -31,6 +31,7 @@ class SegmentOutcome:
     damaged_from: int | None = None
     damaged_after_offset: int | None = None
     is_readable: bool = True  # False where reading ended before the log did
+    torn_end: Cause | None = None  # the damage that reaches the end of the log
 
     def note(self, damage: Damage) -> None:
         if self.damaged_from is None:
@@ -73,6 +74,8 @@ def verify_log_file(
                 chain.note_damage(walked.damage)
                 outcome.note(walked.damage)
             if walked.tail_finding is not None:
+                if walked.damage is not None and walked.damage.reaches_end:
+                    outcome.torn_end = Cause.of(walked.tail_finding)
                 yield walked.tail_finding
     except WorkerDied:
         raise

@@ -24,7 +24,7 @@ from format.files import offset_index, time_index
 from format.files.offset_index import OffsetIndex
 from format.files.side_file import problem_findings
 from format.files.time_index import TimeIndex
-from format.findings import Finding, finding, finding_of
+from format.findings import Cause, Finding, Judgement, finding, finding_of
 from format.io.live_broker import comes_true
 from format.io.remote_path import is_there
 from format.log.batch_chunk import Damage
@@ -88,6 +88,7 @@ class _PartitionRun:
         self.causes = CauseAccount()
         self.log_is_whole = True
         self.end_is_known = True  # whether the last log could be read to its end
+        self.torn_end: Cause | None = None  # the damage at the end of the last log that was read
         self.unread_logs = partition.unread_logs
 
     def findings(self) -> Iterator[Finding]:
@@ -113,8 +114,9 @@ class _PartitionRun:
             return
         log_end = self.chain.log_end_offset
         log_end = segments[-1].base_offset if log_end is None else max(log_end, segments[-1].base_offset)
-        yield from self.epochs.end_findings(log_end)
-        yield from check_partition_checkpoints(self.offsets.with_log_end(log_end), self.partition.location())
+        yield from self.epochs.end_findings(log_end, self.torn_end)
+        offsets = self.offsets.with_log_end(log_end)
+        yield from check_partition_checkpoints(offsets, self.partition.location(), self.torn_end)
         yield from check_open_transactions(self.producers, self.partition.location(), self.causes)
 
     def _pass_unread_logs(self, base_offset: int | None) -> None:
@@ -131,6 +133,7 @@ class _PartitionRun:
         location = log.location
         self.chain.start_segment(segment.base_offset, next_base_offset)
         outcome = SegmentOutcome()
+        self.torn_end = None
         if not self.is_full:
             yield from verify_log_file(log, self.chain, self.terms, outcome)
             return
@@ -146,6 +149,7 @@ class _PartitionRun:
 
         yield from verify_log_file(log, self.chain, self.terms, outcome, across=across)
         yield from found
+        self.torn_end = outcome.torn_end
         if outcome.damaged_from is not None:
             self.log_is_whole = False
         transactions, self.transactions = self.transactions, SegmentTransactions()
@@ -265,6 +269,7 @@ class _PartitionRun:
                     f"the snapshot is of offset {snapshot_offset}, the log ends at {log_end}: the log lost its end",
                     expected=log_end,
                     actual=snapshot_offset,
+                    judgement=Judgement(caused_by=self.torn_end),
                 )
                 is_known = False
             self.terms.coverage.side_files += 1

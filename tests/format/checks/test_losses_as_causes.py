@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from format.files import producer_snapshot
 from format.findings import Finding
 from format.rows.finding_json import finding_as_json, finding_from_json
+from format.state.producers import ProducerState
 from format.verbs.verify.verify import verify
 from tests.building import batch, write_segment
 from tests.faults.test_transactions import marker
@@ -88,3 +90,21 @@ def test_an_open_transaction_names_the_damage_behind_its_last_batch(tmp_path: Pa
     content = [in_transaction(0, 7, 0), in_transaction(3, 8, 0), damaged(marker(6)), in_transaction(7, 8, 3)]
     write_segment(tmp_path / "t-0", 0, content)
     assert causes_of(tmp_path / "t-0", "transaction-open") == [(0, 6), (3, None)]
+
+
+@pytest.mark.parametrize("is_torn", [True, False])
+def test_what_a_torn_end_took_names_it(tmp_path: Path, is_torn: bool) -> None:
+    """A snapshot, a checkpoint and a leader epoch of offsets that the log no longer reaches."""
+    content = [sent(0, 7, 0), sent(3, 7, 3)]
+    log = write_segment(tmp_path / "t-0", 0, content)
+    (tmp_path / "t-0" / f"{9:020d}.snapshot").write_bytes(producer_snapshot.write(ProducerState().snapshot_columns()))
+    (tmp_path / "t-0" / "leader-epoch-checkpoint").write_text("0\n2\n0 0\n1 8\n")
+    (tmp_path / "replication-offset-checkpoint").write_text("0\n1\nt 0 9\n")
+    log.write_bytes(log.read_bytes()[: -10 if is_torn else -len(content[1])])
+    found = [each for each in verify(tmp_path) if isinstance(each, Finding)]
+    codes = {"snapshot-mismatch", "checkpoint-mismatch", "leader-epoch-checkpoint-mismatch"}
+    effects = [each for each in found if each.code in codes]
+    assert {each.code for each in effects} == codes
+    causes = {None if each.caused_by is None else (each.caused_by.code, each.caused_by.offset) for each in effects}
+    assert causes == ({("tail-torn", 3)} if is_torn else {None})
+    assert all("None of its own" not in each.next_step for each in effects)
