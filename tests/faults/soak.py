@@ -28,6 +28,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from unittest.mock import patch
 
@@ -66,6 +67,7 @@ class Soaked:
     false: list[Finding] = field(default_factory=list)
     changes: Counter[str] = field(default_factory=Counter)
     wrong_changes: list[str] = field(default_factory=list)
+    restarts: Counter[str] = field(default_factory=Counter)  # of producers that ended, by topic
 
     @property
     def has_failed(self) -> bool:
@@ -81,6 +83,7 @@ class Soaked:
         lines += [f"{self.changes.total()} readings while a file changed; {len(self.wrong_changes)} wrong"]
         lines += [f"{what} {count}" for what, count in sorted(self.changes.items())]
         lines += [f"WRONG {words}" for words in self.wrong_changes[:20]]
+        lines += [f"a producer of {topic} ended {count} times" for topic, count in sorted(self.restarts.items())]
         return "\n".join(lines)
 
 
@@ -107,7 +110,7 @@ def broker(folder: Path) -> Iterator[Path]:
     script = str(LAB / "cluster.sh")
     run(script, "start", VERSION, str(folder), "1")
     try:
-        deadline = time.monotonic() + 90
+        deadline = time.monotonic() + 240  # on a busy machine
         while not is_listening():
             if time.monotonic() > deadline:
                 raise TimeoutError((folder / "node-1.log").read_text()[-2000:])
@@ -125,7 +128,25 @@ def kafka(main: str, *arguments: str) -> list[str]:
     return [str(LAB / "kafka_run.sh"), VERSION, main, *arguments]
 
 
-def producers() -> Iterator[subprocess.Popen[bytes]]:
+@dataclass
+class Producer:
+    """A program that writes to a topic; ``start`` starts it, and again once it ended, as one that is fenced does."""
+
+    topic: str
+    start: Callable[[], subprocess.Popen[bytes]]
+
+    def __post_init__(self) -> None:
+        self.process = self.start()
+
+    def has_ended(self) -> bool:
+        """Whether it ended by itself; it is started again then."""
+        if self.process.poll() is None:
+            return False
+        self.process = self.start()
+        return True
+
+
+def producers() -> Iterator[Producer]:
     """Programs that write until they are stopped; each topic its own codec."""
     endless = ("--num-records", "1000000000", "--record-size", "300")
     perf = (
@@ -135,11 +156,16 @@ def producers() -> Iterator[subprocess.Popen[bytes]]:
     )
     for topic, throughput, codec, more in perf:
         words = ("--topic", topic, "--throughput", throughput, "--command-property", codec, "linger.ms=5", *more)
-        yield start(kafka("perf-producer", *BOOTSTRAP, *words, *endless))
+        yield Producer(topic, partial(start, kafka("perf-producer", *BOOTSTRAP, *words, *endless)))
+    yield Producer("soak-compacted", start_console)
+
+
+def start_console() -> subprocess.Popen[bytes]:
+    """A console producer, which a thread gives its lines."""
     keyed = ("--reader-property", "parse.key=true", "--reader-property", "key.separator=:")
     console = start(kafka("console-producer", *BOOTSTRAP, "--topic", "soak-compacted", *keyed), subprocess.PIPE)
     threading.Thread(target=write_keys, args=(console,), daemon=True).start()
-    yield console
+    return console
 
 
 def start(command: list[str], stdin: int = subprocess.DEVNULL) -> subprocess.Popen[bytes]:
@@ -178,7 +204,7 @@ def soak(seconds: float) -> Soaked:
     folder = Path(tempfile.mkdtemp(prefix="soak-"))
     is_over = threading.Event()
     chance = random.Random(1)
-    started: list[subprocess.Popen[bytes]] = []
+    started: list[Producer] = []
     try:
         with broker(folder) as log_dir:
             for topic, words in TOPICS.items():
@@ -189,17 +215,18 @@ def soak(seconds: float) -> Soaked:
             while time.monotonic() < deadline:
                 scan(log_dir, soaked)
                 change_while_read(log_dir, folder / "copy", soaked, chance)
+                soaked.restarts.update(each.topic for each in started if each.has_ended())
             is_over.set()
             for each in started:
-                each.terminate()
+                each.process.terminate()
             for each in started:
-                each.wait(30)
+                each.process.wait(30)
         scan(log_dir, soaked)  # and once more when all is still
     finally:
         is_over.set()
         for each in started:
-            if each.poll() is None:
-                each.kill()
+            if each.process.poll() is None:
+                each.process.kill()
         shutil.rmtree(folder, ignore_errors=True)
     return soaked
 

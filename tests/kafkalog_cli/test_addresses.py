@@ -154,6 +154,17 @@ def test_a_lookup_takes_few_requests(program: Program, address: str) -> None:
     assert counts["fetched_bytes"] < 100_000
 
 
+def test_a_partition_more_takes_few_requests_more(program: Program, upload: Upload, tmp_path: Path) -> None:
+    """Names and sizes of all of them come from one listing."""
+    requests = []
+    for number in (4, 12):
+        for each in range(number):
+            write_segment(tmp_path / str(number) / f"t-{each}", 0, batches(3))
+        top = upload(tmp_path / str(number), f"requests-{number}")
+        requests.append(json.loads(program("verify", top, "--format", "jsonl")[1][-1])["counts"]["requests"])
+    assert requests[1] - requests[0] <= 2 * 8
+
+
 def test_the_limit_of_what_is_read_for_the_visibility(program: Program, upload: Upload, tmp_path: Path) -> None:
     write_segment(tmp_path / "t-0", 0, batches(4000))
     (tmp_path / "meta.properties").write_text("version=1\n")

@@ -82,3 +82,20 @@ def test_a_partition_in_two_log_directories_of_a_node(tmp_path: Path, run_kafkal
         assert [(row["code"], row["severity"]) for row in found] == [("boot-refused", "error")]
         assert Path(found[0]["path"]).parent in (one, place)
     assert "Duplicate" not in other_node.check(0).stdout
+
+
+def test_two_damaged_and_two_clean_brokers_below_one_root(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    """Their directories could be names of partitions."""
+    store = tmp_path / "store"
+    for number in (1, 2, 3, 4):
+        contents = batches(20)
+        if number in (2, 4):
+            contents[7] = contents[7][:-3] + b"xyz"
+        write_segment(store / f"kafka-{number}" / "t-0", 0, contents)
+        (store / f"kafka-{number}" / "meta.properties").write_text(f"version=1\ncluster.id=c\nnode.id={number}\n")
+    lines = [["verify", path, "--format", "jsonl"] for path in (store, *sorted(store.iterdir()))]
+    together, *alone = run_kafkalog_many(lines)
+    assert [run.code for run in (together, *alone)] == [1, 0, 1, 0, 1]
+    damage = [row["path"] for row in together.rows("finding") if row["code"] == "batch-crc-mismatch"]
+    assert damage == [str(store / f"kafka-{number}" / "t-0" / f"{0:020d}.log") for number in (2, 4)]
+    assert (together.summary["complete"], together.summary["counts"]["segments"]) == (True, 4)
