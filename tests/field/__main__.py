@@ -28,7 +28,7 @@ from tests.oracle.kafka_lab import KafkaLab
 #: Releases with the modes in which they run here.
 BROKERS = {
     "4.3.1": ("KRaft",), "4.2.0": ("KRaft",), "4.1.0": ("KRaft",), "4.0.0": ("KRaft",),
-    "3.9.1": ("KRaft", "ZooKeeper"), "3.6.2": ("KRaft",), "3.3.2": ("KRaft",),
+    "3.9.1": ("KRaft", "ZooKeeper"), "3.6.2": ("KRaft", "ZooKeeper"), "3.3.2": ("KRaft",),
     "2.8.2": ("ZooKeeper",), "1.1.1": ("ZooKeeper",), "0.11.0.3": ("ZooKeeper",), "0.10.2.2": ("ZooKeeper",),
     "0.8.2.2": ("ZooKeeper",),
 }  # fmt: skip

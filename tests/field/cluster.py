@@ -83,6 +83,8 @@ class FieldNode:
     port: int
     controller_port: int
     output: Path
+    configuration: str = ""  # in place of the usual one
+    is_controller: bool = False  # and nothing else: it is stopped after the brokers
     process: subprocess.Popen[bytes] | None = None
     starts: list[Path] = field(default_factory=list)  # what it printed, a file for each start
 
@@ -128,7 +130,14 @@ class FieldCluster:
 
     @property
     def bootstrap(self) -> str:
-        return ",".join(f"127.0.0.1:{node.port}" for node in self.nodes)
+        return ",".join(f"127.0.0.1:{node.port}" for node in self.nodes if not node.is_controller)
+
+    @property
+    def has_zookeeper(self) -> bool:
+        """Whether a node is configured for ZooKeeper, as all are before a migration ends."""
+        return any("zookeeper.connect=" in (node.configuration or _ZOOKEEPER) for node in self.nodes) and (
+            self.layout.zookeeper
+        )
 
     def node(self, number: int) -> FieldNode:
         return self.nodes[number - 1]
@@ -168,7 +177,11 @@ class FieldCluster:
 
     def stop(self, *numbers: int) -> None:
         """Stop nodes cleanly; the last of a cluster is killed where it does not end by itself."""
-        chosen = [node for node in self.nodes if (not numbers or node.number in numbers) and node.process is not None]
+        running = [node for node in self.nodes if (not numbers or node.number in numbers) and node.process is not None]
+        self._stop([node for node in running if not node.is_controller])
+        self._stop([node for node in running if node.is_controller])
+
+    def _stop(self, chosen: list[FieldNode]) -> None:
         for node in chosen:
             assert node.process is not None
             node.process.send_signal(signal.SIGTERM)
@@ -220,9 +233,10 @@ class FieldCluster:
         text = kind.format(
             node=node.number, port=node.port, controller_port=node.controller_port, zookeeper_port=self.zookeeper_port
         )
+        text = node.configuration or text
         text += _COMMON + (_TRANSACTIONS if self.numbers >= [0, 11] else "")
         text += f"log.dirs={','.join(map(str, node.log_dirs))}\n"
-        if not self.layout.zookeeper:
+        if not self.layout.zookeeper and not node.configuration:
             if self.layout.dynamic_voters:
                 servers = ",".join(f"127.0.0.1:{each.controller_port}" for each in self.nodes)
                 text += f"controller.quorum.bootstrap.servers={servers}\n"
@@ -235,8 +249,21 @@ class FieldCluster:
         path.write_text(text)
         return path
 
-    def _format(self, node: FieldNode) -> None:
-        words = ["format", "--config", str(self._properties(node)), "--cluster-id", "fieldfieldfieldfieldfg"]
+    def with_controller(self, configuration: str, cluster_id: str) -> FieldNode:
+        """Add a controller of its own, with a formatted directory; it is not started."""
+        number = len(self.nodes) + 1
+        port, controller_port = free_ports(2)
+        node = FieldNode(
+            number, [self.work / f"node-{number}-0"], port, controller_port, self.work / f"node-{number}.out"
+        )
+        node.configuration = configuration.format(node=number, controller_port=controller_port)
+        node.is_controller = True
+        self.nodes.append(node)
+        self._format(node, cluster_id)
+        return node
+
+    def _format(self, node: FieldNode, cluster_id: str = "fieldfieldfieldfieldfg") -> None:
+        words = ["format", "--config", str(self._properties(node)), "--cluster-id", cluster_id]
         if self.layout.dynamic_voters:
             words.append("--standalone" if node.number == 1 else "--no-initial-controllers")
         self.tool("kafka.tools.StorageTool", *words)

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from tests.field.cluster import Layout
 from tests.field.java_programs import run_java_program, tiered_storage_jars
+from tests.field.migration import Migration
 from tests.field.trial import Ending, Field, Scenario
 from tests.field.workbench import BenchError
 
@@ -373,6 +374,36 @@ def streams(field: Field) -> None:
         field.configure(name, NOT_CLEANED)
 
 
+def migrating(field: Field) -> None:
+    """A cluster on its way from ZooKeeper to KRaft: its metadata is in both."""
+    _fill_and_migrate(field)
+
+
+def migrated(field: Field) -> None:
+    """A cluster that has left ZooKeeper behind."""
+    migration = _fill_and_migrate(field)
+    migration.finish()
+    field.send("kept", 70)
+    field.topic("created-after", SMALL)
+    field.send("created-after", 70)
+
+
+def _fill_and_migrate(field: Field) -> Migration:
+    topic = field.topic("kept", SMALL)
+    field.send(topic, 150)
+    _transactions(field, topic, 6, 7)
+    compacted = field.topic("kept-compacted", COMPACTED)
+    field.send(compacted, 200, keys=30, tombstones=0.1)
+    field.until_quiet(compacted, 4)
+    field.configure(compacted, NOT_CLEANED)
+    migration = Migration(field.cluster)
+    migration.begin()
+    _transactions(field, topic, 4, 8)
+    field.topic("created-meanwhile", SMALL)
+    field.send("created-meanwhile", 90)
+    return migration
+
+
 SCENARIOS = [
     Scenario("clients", clients, ONE),
     Scenario("groups", groups, ONE, since=(0, 11)),
@@ -398,6 +429,8 @@ SCENARIOS = [
         shared={"log-head-remote": "the head is in tiered storage", "incomplete": "the head is in tiered storage"},
     ),
     Scenario("dynamic voters", dynamic_voters, Layout(nodes=3, dynamic_voters=True), since=(3, 9), modes=("KRaft",)),
+    Scenario("migrating to KRaft", migrating, since=(3, 6), until=(3, 9), modes=("ZooKeeper",), is_alone=True),
+    Scenario("migrated to KRaft", migrated, since=(3, 6), until=(3, 9), modes=("ZooKeeper",), is_alone=True),
     Scenario("replicas", replicas, THREE, since=(2, 4)),
     Scenario("clients, three replicas", client_replicas, THREE, since=(0, 11)),
     Scenario("unclean election", unclean_election, THREE, since=(2, 4)),

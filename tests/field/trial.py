@@ -219,7 +219,7 @@ class Trial:
         verdict = Verdict()
         nodes = _copied(cluster)
         verified(verdict, nodes)
-        is_foretold = self._mode == "KRaft" and cluster.numbers >= [3, 9]
+        is_foretold = not cluster.has_zookeeper and cluster.numbers >= [3, 9]
         expected = []
         if is_foretold:  # on the directories that the brokers start on
             expected = boot_predicted(verdict, [node.log_dirs for node in cluster.nodes], cluster.version)

@@ -71,7 +71,8 @@ class RecordReader:
             for line in lines:
                 row = json.loads(line)
                 if "place" in row:
-                    served = found[row.pop("place")] = Served(**row)
+                    place = row.pop("place")
+                    served = found[place] = Served(**row)
                 elif "committed" in row:
                     served.committed.append(row["committed"])
                 else:

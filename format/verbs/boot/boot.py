@@ -54,7 +54,9 @@ def boot(log_dirs: list[Path], terms: BootTerms, node_id: int | None = None) -> 
     result.steps += [_refusal(error) for error in logs.stops]
     result.steps += [_unknown(error) for error in logs.unknown]
     result.unread += logs.unread
-    _offline_directories(opened, offline, result, may_be_last=not terms.is_one_of_several)
+    has_metadata = identity is not None and not identity.is_zookeeper
+    has_metadata = has_metadata and (not terms.is_one_of_several or is_there(metadata_dir / METADATA_PARTITION))
+    _offline_directories(opened, offline, result, metadata_dir if has_metadata else None, terms)
     for log_dir in opened:
         result.steps += log_dir.steps
     result.steps += logs.steps
@@ -130,18 +132,24 @@ def _unknown(error: NotKnown) -> Step:
 
 
 def _offline_directories(
-    opened: list[LogDirState], offline: dict[Path, FailsLogDir], result: BootResult, *, may_be_last: bool
+    opened: list[LogDirState],
+    offline: dict[Path, FailsLogDir],
+    result: BootResult,
+    metadata_dir: Path | None,
+    terms: BootTerms,
 ) -> None:
-    """Directories that fail while they are loaded; the last one takes the broker with it."""
+    """Directories that fail while they are loaded; the last one, or that of the metadata, takes the broker with it."""
     failed = list(offline.items())
     failed += [(log_dir.path, error) for log_dir in opened for error in log_dir.failures]
-    is_all = (
-        may_be_last and bool(failed) and {path for path, _ in failed} >= {each.path for each in opened} | set(offline)
-    )
+    is_all = not terms.is_one_of_several and bool(failed)
+    is_all = is_all and {path for path, _ in failed} >= {each.path for each in opened} | set(offline)
     for path, error in failed:
         step = _refusal(error)
         if is_all:
             result.steps.append(replace(step, reason=f"{step.reason}; the log directory fails, and no other is left"))
+        elif path == metadata_dir:
+            reason = f"{step.reason}; the log directory fails, and with it the metadata log"
+            result.steps.append(replace(step, reason=reason))
         else:
             reason = f"{step.reason}; the log directory {path} fails, and none of its partitions is served"
             result.steps.append(replace(step, action=Action.OFFLINE, reason=reason))

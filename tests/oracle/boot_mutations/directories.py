@@ -106,6 +106,12 @@ def two_directories() -> Named:
     yield "metadata log there too", lambda node: shutil.copytree(node.partition(METADATA), node.second() / METADATA)
     yield "lost+found there", lambda node: (node.second() / "lost+found").mkdir()
 
+    def first_fails(node: Node) -> None:
+        node.second()
+        (node.partition("orders-1") / "leader-epoch-checkpoint").write_bytes(b"garbage\n")
+
+    yield "empty second, epochs of the first garbage", first_fails
+
     def unreadable_partition(node: Node) -> None:
         there = node.second() / "orders-1"
         shutil.move(node.partition("orders-1"), there)

@@ -19,6 +19,7 @@ def indexes() -> Named:
         "garbage": lambda path: path.write_bytes(garbage(240)),
         "cut": lambda path: cut(path, path.stat().st_size // 2),
         "past the end": lambda path: path.write_bytes(struct.pack(">ii", 10, 2**30)),
+        "below zero": lambda path: path.write_bytes(struct.pack(">ii", 10, -5)),
         "high offset": lambda path: path.write_bytes(struct.pack(">ii", 2**30, 0)),
     }
     for suffix in (".index", ".timeindex"):

@@ -39,7 +39,13 @@ class OffsetIndexView:
         return self.entry(self.entry_count - 1)[0] if self.entry_count else self.base_offset
 
     def position_for(self, offset: int) -> int:
-        """Where a search for an offset begins: the position of the entry that the index's own search finds."""
+        """Where a search for an offset begins: the position of the entry that the index's own search finds.
+
+        A position below zero, which only garbage has, is taken for the file's start.
+        """
+        return max(0, self._found_position(offset))
+
+    def _found_position(self, offset: int) -> int:
         count = self.entry_count
         if not count:
             return 0

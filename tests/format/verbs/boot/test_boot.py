@@ -102,6 +102,20 @@ def test_one_unreadable_file_of_two_directories_takes_one_offline(node: Node) ->
     assert only(result, Action.OFFLINE).path.name == "leader-epoch-checkpoint"
 
 
+def test_the_directory_of_the_metadata_log_takes_the_broker_with_it(node: Node) -> None:
+    node.second()
+    (node.partition("orders-1") / "leader-epoch-checkpoint").write_bytes(b"garbage\n")
+    step = only(booted(node), Action.REFUSE)
+    assert step.path.name == "leader-epoch-checkpoint"
+    assert step.reason.endswith("the log directory fails, and with it the metadata log")
+
+
+def test_a_position_below_zero_is_taken_for_the_files_start(node: Node) -> None:
+    log = node.segments("orders-0")[-1]
+    log.with_suffix(".index").write_bytes((10).to_bytes(4, "big") + (-5).to_bytes(4, "big", signed=True))
+    assert log_step(booted(node), "orders-0").log_end_offset == 1264
+
+
 def test_a_torn_tail_is_cut_and_its_loss_told(node: Node) -> None:
     log = node.segments("orders-1")[-1]
     *_, before, last = batch_positions(log)

@@ -37,6 +37,11 @@ def zeros_behind(node: Node) -> None:
     log.write_bytes(log.read_bytes() + bytes(100))
 
 
+def unreadable_without_metadata(node: Node) -> None:
+    shutil.rmtree(node.partition("__cluster_metadata-0"))
+    (node.partition("orders-1") / "leader-epoch-checkpoint").write_bytes(b"x\n")
+
+
 @pytest.mark.parametrize(
     ("damage", "codes"),
     [
@@ -44,7 +49,8 @@ def zeros_behind(node: Node) -> None:
         (Node.unclean, []),
         (lambda node: (node.first / "lost+found").mkdir(), ["boot-refused"]),
         (lambda node: (node.partition("orders-1") / "partition.metadata").write_bytes(b""), ["boot-refused"]),
-        (lambda node: (node.partition("orders-1") / "leader-epoch-checkpoint").write_bytes(b"x\n"), ["boot-unserved"]),
+        (lambda node: (node.partition("orders-1") / "leader-epoch-checkpoint").write_bytes(b"x\n"), ["boot-refused"]),
+        (unreadable_without_metadata, ["boot-unserved"]),
         (zeros_behind, ["boot-refused"]),
         (foreign_id, ["replica-stray", "replica-missing"]),
         (lambda node: shutil.rmtree(node.partition("orders-1")), ["replica-missing"]),
