@@ -41,6 +41,8 @@ log.cleaner.enable=false
 log.retention.ms=-1
 auto.create.topics.enable=false
 transaction.abort.timed.out.transaction.cleanup.interval.ms=3600000
+broker.session.timeout.ms=9000
+broker.heartbeat.interval.ms=1000
 transaction.remove.expired.transaction.cleanup.interval.ms=3600000
 """
 #: Families of mutations that keep the node in one log directory.
