@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import re
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Self
 
+from format.layout import META_PROPERTIES
 from tests.oracle.broker import free_ports
 from tests.oracle.kafka_lab import KafkaLab
 
@@ -101,7 +103,9 @@ class Layout:
     nodes: int = 1
     dirs: int = 1
     zookeeper: bool = False
-    dynamic_voters: bool = False
+    dynamic_voters: bool = False  # node 1 alone votes at first, or all nodes with ``all_vote``
+    all_vote: bool = False
+    release: str | None = None  # the metadata.version to format with
     settings: Mapping[str, str] = field(default_factory=dict)
     settings_of: Callable[[Path], dict[str, str]] | None = None  # those that depend on the working directory
     extra_jars: Callable[[str], list[Path]] | None = None  # of a release
@@ -263,8 +267,15 @@ class FieldCluster:
         return node
 
     def _format(self, node: FieldNode, cluster_id: str = "fieldfieldfieldfieldfg") -> None:
+        """Prepare a node's directories, unless they are those of a node that ran before."""
+        if (node.log_dirs[0] / META_PROPERTIES).exists():
+            return
         words = ["format", "--config", str(self._properties(node)), "--cluster-id", cluster_id]
-        if self.layout.dynamic_voters:
+        if self.layout.release is not None:
+            words += ["--release-version", self.layout.release]
+        if self.layout.all_vote:
+            words += ["--initial-controllers", ",".join(map(_voter, self.nodes))]
+        elif self.layout.dynamic_voters:
             words.append("--standalone" if node.number == 1 else "--no-initial-controllers")
         self.tool("kafka.tools.StorageTool", *words)
 
@@ -302,6 +313,12 @@ class FieldCluster:
         if self._zookeeper is not None:
             self._zookeeper.kill()
             self._zookeeper.wait()
+
+
+def _voter(node: FieldNode) -> str:
+    """A voter as the storage tool wants it, with the ID that its directory is to get."""
+    directory_id = base64.urlsafe_b64encode(bytes([node.number]) * 16).decode().rstrip("=")
+    return f"{node.number}@127.0.0.1:{node.controller_port}:{directory_id}"
 
 
 class StartFailed(Exception):

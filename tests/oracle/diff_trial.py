@@ -14,8 +14,6 @@ import argparse
 import random
 import re
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -26,105 +24,49 @@ from format.files import leader_epoch_checkpoint, offset_checkpoint
 from format.node.target import Target
 from format.verbs.diff.diff import PartitionResult, diff
 from tests.corpora import SHARED_CORPUS
+from tests.field.cluster import FieldCluster, Layout
 from tests.format.verbs.diff.building_replicas import ModelBatch, ModelReplica, plain
-from tests.oracle.broker import free_ports
 from tests.oracle.kafka_lab import KafkaLab
 
 NODES = (1, 2, 3)
 LEADER = 3
 _TRUNCATED = re.compile(r"partition=ledger-0.*Truncating to offset (\d+)")
-_CONFIGURATION = """\
-process.roles=broker,controller
-node.id={node}
-controller.quorum.voters={voters}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
-controller.listener.names=CONTROLLER
-inter.broker.listener.name=PLAINTEXT
-log.dirs={log_dir}
-log.index.size.max.bytes=131072
-log.cleaner.enable=false
-log.retention.ms=-1
-unclean.leader.election.enable=false
-"""
-_LOG4J = """\
-log4j.rootLogger=INFO, out
-log4j.appender.out=org.apache.log4j.ConsoleAppender
-log4j.appender.out.layout=org.apache.log4j.PatternLayout
-log4j.appender.out.layout.ConversionPattern=%p %m (%c)%n
-"""
+_SETTINGS = {
+    "log.index.size.max.bytes": "131072",
+    "log.cleaner.enable": "false",
+    "log.retention.ms": "-1",
+    "unclean.leader.election.enable": "false",
+}
 _SECONDS = 150
 
 
-class Cluster:
-    """The three nodes, running between ``start`` and ``stop``."""
+def wait_until_replicated(cluster: FieldCluster) -> None:
+    """Wait until each follower's log has had the size of the leader's for two seconds."""
+    end, since = time.monotonic() + _SECONDS, 0.0
+    while True:
+        sizes = {_ledger_size(cluster, node) for node in NODES}
+        logs = [cluster.node(node).log_text for node in NODES if node != LEADER]
+        fetching = all("ledger-0" in text and "ReplicaFetcher" in text for text in logs)
+        if len(sizes) > 1 or not fetching:
+            since = 0.0
+        elif not since:
+            since = time.monotonic()
+        elif time.monotonic() - since > 2:
+            return
+        if time.monotonic() > end:
+            lines = [line for text in logs for line in text.splitlines() if "ledger-0" in line]
+            raise TimeoutError("\n".join([f"sizes {sizes}", *lines]))
+        time.sleep(0.3)
 
-    def __init__(self, lab: KafkaLab, version: str, work: Path) -> None:
-        self._lab, self._version, self._work = lab, version, work
-        self._processes: dict[int, subprocess.Popen[bytes]] = {}
-        ports = free_ports(2 * len(NODES))
-        self._ports = dict(zip(NODES, ports[::2], strict=True))
-        self._controllers = dict(zip(NODES, ports[1::2], strict=True))
 
-    def log_dir(self, node: int) -> Path:
-        return self._work / f"node-{node}"
+def _ledger_size(cluster: FieldCluster, node: int) -> int:
+    return sum(each.stat().st_size for each in (log_dir(cluster, node) / "ledger-0").glob("*.log"))
 
-    def log_text(self, node: int) -> str:
-        return (self._work / f"node-{node}.log").read_text(errors="backslashreplace")
 
-    def start(self) -> None:
-        (self._work / "log4j.properties").write_text(_LOG4J)
-        voters = ",".join(f"{node}@127.0.0.1:{port}" for node, port in self._controllers.items())
-        for node in NODES:
-            properties = self._work / f"node-{node}.properties"
-            properties.write_text(
-                _CONFIGURATION.format(
-                    node=node,
-                    voters=voters,
-                    port=self._ports[node],
-                    controller_port=self._controllers[node],
-                    log_dir=self.log_dir(node),
-                )
-            )
-            options = ["-Xmx512m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
-            options.append(f"-Dlog4j.configuration=file:{self._work / 'log4j.properties'}")
-            command = self._lab.java_command(self._version, options, extra=self._lab.logging_jars())
-            with (self._work / f"node-{node}.log").open("wb") as output:
-                self._processes[node] = subprocess.Popen(
-                    [*command, "kafka.Kafka", str(properties)], stdout=output, stderr=output, stdin=subprocess.DEVNULL
-                )
-
-    def wait_until_replicated(self) -> None:
-        """Until each follower's log has the size of the leader's, for two seconds."""
-        end, since = time.monotonic() + _SECONDS, 0.0
-        while True:
-            sizes = {self._size(node) for node in NODES}
-            logs = [self.log_text(node) for node in NODES if node != LEADER]
-            fetching = all("ledger-0" in text and "ReplicaFetcher" in text for text in logs)
-            if len(sizes) > 1 or not fetching:
-                since = 0.0
-            elif not since:
-                since = time.monotonic()
-            elif time.monotonic() - since > 2:
-                return
-            if time.monotonic() > end:
-                lines = [line for text in logs for line in text.splitlines() if "ledger-0" in line]
-                raise TimeoutError("\n".join([f"sizes {sizes}", *lines]))
-            time.sleep(0.3)
-
-    def _size(self, node: int) -> int:
-        return sum(each.stat().st_size for each in (self.log_dir(node) / "ledger-0").glob("*.log"))
-
-    def stop(self) -> None:
-        for process in self._processes.values():
-            process.send_signal(signal.SIGTERM)
-        for process in self._processes.values():
-            try:
-                process.wait(60)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait()
-        self._processes.clear()
+def log_dir(cluster: FieldCluster, node: int) -> Path:
+    """The one log directory of a node."""
+    [found] = cluster.node(node).log_dirs
+    return found
 
 
 def histories(source: random.Random) -> list[ModelReplica]:
@@ -160,26 +102,25 @@ def put(replica: ModelReplica, log_dir: Path) -> None:
     (log_dir / layout.CLEAN_SHUTDOWN).unlink(missing_ok=True)  # the broker then recovers the log, and makes its indexes
 
 
-def compared(cluster: Cluster) -> PartitionResult:
-    targets = [Target(cluster.log_dir(node) / "ledger-0") for node in NODES]
+def compared(cluster: FieldCluster) -> PartitionResult:
+    targets = [Target(log_dir(cluster, node) / "ledger-0") for node in NODES]
     (result,) = [each for each in diff(targets) if isinstance(each, PartitionResult)]
     return result
 
 
 def trial(lab: KafkaLab, version: str, work: Path, replicas: list[ModelReplica] | None) -> int:
     """One start of the cluster; returns how many predictions were wrong."""
-    cluster = Cluster(lab, version, work)
+    cluster = FieldCluster(lab, version, work, Layout(nodes=len(NODES), settings=_SETTINGS))
     for number, node in enumerate(NODES):
-        shutil.copytree(SHARED_CORPUS / "kafka-4.3" / f"node-{node}", cluster.log_dir(node))
-        for path in [cluster.log_dir(node), *cluster.log_dir(node).rglob("*")]:
+        directory = log_dir(cluster, node)
+        shutil.copytree(SHARED_CORPUS / "kafka-4.3" / f"node-{node}", directory)
+        for path in [directory, *directory.rglob("*")]:
             path.chmod(path.stat().st_mode | 0o200)
         if replicas is not None:
-            put(replicas[number], cluster.log_dir(node))
+            put(replicas[number], directory)
     before = compared(cluster)
-    cluster.start()
-    try:
-        cluster.wait_until_replicated()
-    finally:
+    with cluster:
+        wait_until_replicated(cluster)
         cluster.stop()
     wrong = 0
     after = compared(cluster)
@@ -188,7 +129,7 @@ def trial(lab: KafkaLab, version: str, work: Path, replicas: list[ModelReplica] 
             continue
         end = before.replicas[number].epochs.log_end_offset
         predicted = before.truncate_to[LEADER - 1][number]
-        cuts = [int(each) for each in _TRUNCATED.findall(cluster.log_text(node))]
+        cuts = [int(each) for each in _TRUNCATED.findall(cluster.node(node).log_text)]
         found = min([end, *cuts])
         epochs = [(each.leader_epoch, each.start_offset) for each in before.replicas[number].epochs.entries]
         is_right = found == predicted

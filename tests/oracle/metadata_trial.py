@@ -12,133 +12,46 @@ from __future__ import annotations
 import argparse
 import json
 import shutil
-import signal
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 from format.node.target import Target
 from format.state.metadata_log import Until
 from format.verbs.metadata.metadata import MetadataResult, MetadataTerms, metadata
-from tests.oracle.broker import free_ports
+from tests.field.cluster import FieldCluster, Layout
 from tests.oracle.kafka_lab import KafkaLab
 
 _SOURCE = Path(__file__).with_name("ClusterScenario.java")
-_CONFIGURATION = """\
-process.roles=broker,controller
-node.id={number}
-{voters}
-listeners=PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller_port}
-advertised.listeners=PLAINTEXT://127.0.0.1:{port}
-controller.listener.names=CONTROLLER
-inter.broker.listener.name=PLAINTEXT
-log.dirs={log_dir}
-authorizer.class.name=org.apache.kafka.metadata.authorizer.StandardAuthorizer
-super.users=User:ANONYMOUS
-offsets.topic.num.partitions=2
-broker.session.timeout.ms=3000
-broker.heartbeat.interval.ms=500
-replica.lag.time.max.ms=3000
-metadata.log.max.record.bytes.between.snapshots=6000
-metadata.max.idle.interval.ms=1000
-"""
+_SETTINGS = {
+    "authorizer.class.name": "org.apache.kafka.metadata.authorizer.StandardAuthorizer",
+    "super.users": "User:ANONYMOUS",
+    "replica.lag.time.max.ms": "3000",
+    "metadata.log.max.record.bytes.between.snapshots": "6000",
+    "metadata.max.idle.interval.ms": "1000",
+}
 #: After so long the controller has fenced a broker that was killed, and clients do not ask it any more.
 _FENCED_SECONDS = 8
-_OPTIONS = ["-Xmx400m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1"]
 
 
-class Cluster:
-    """Three combined nodes below a directory; the context in which they run."""
+def scenario(cluster: FieldCluster, *words: str) -> str:
+    """Run the Java program; the last line of JSON that it prints."""
+    lines = cluster.tool(str(_SOURCE), cluster.bootstrap, *words).splitlines()
+    return next((line for line in reversed(lines) if line.startswith("{")), "")
 
-    def __init__(self, lab: KafkaLab, version: str, work: Path, *, dynamic: bool, release: str | None) -> None:
-        self._lab, self._version, self._work = lab, version, work
-        self._ports, self._controller_ports = free_ports(3), free_ports(3)
-        self._processes: dict[int, subprocess.Popen[bytes]] = {}
-        controllers = [f"127.0.0.1:{port}" for port in self._controller_ports]
-        if dynamic:
-            voters = f"controller.quorum.bootstrap.servers={','.join(controllers)}"
-        else:
-            voters = "controller.quorum.voters=" + ",".join(
-                f"{number}@{address}" for number, address in enumerate(controllers, 1)
-            )
-        cluster_id = self._tool("kafka.tools.StorageTool", "random-uuid").split()[-1]
-        directory_ids = [self._tool("kafka.tools.StorageTool", "random-uuid").split()[-1] for _ in range(3)]
-        joined = ",".join(
-            f"{number}@{address}:{directory}"
-            for number, (address, directory) in enumerate(zip(controllers, directory_ids, strict=True), 1)
-        )
-        for number in (1, 2, 3):
-            self._properties(number).write_text(
-                _CONFIGURATION.format(
-                    number=number, voters=voters, log_dir=self.log_dir(number),
-                    port=self._ports[number - 1], controller_port=self._controller_ports[number - 1],
-                )
-            )  # fmt: skip
-            arguments = ["format", "-t", cluster_id, "-c", str(self._properties(number))]
-            arguments += ["--initial-controllers", joined] if dynamic else []
-            arguments += ["--release-version", release] if release else []
-            self._tool("kafka.tools.StorageTool", *arguments)
 
-    def log_dir(self, number: int) -> Path:
-        return self._work / f"node-{number}"
-
-    def _properties(self, number: int) -> Path:
-        return self._work / f"node-{number}.properties"
-
-    @property
-    def address(self) -> str:
-        return ",".join(f"127.0.0.1:{port}" for port in self._ports)
-
-    def _tool(self, *words: str) -> str:
-        command = [*self._lab.java_command(self._version, _OPTIONS), *words]
-        done = subprocess.run(command, capture_output=True, timeout=120, check=False)
-        assert done.returncode == 0, done.stderr.decode()[-3000:]
-        return done.stdout.decode()
-
-    def start(self, number: int) -> None:
-        command = [*self._lab.java_command(self._version, _OPTIONS), "kafka.Kafka", str(self._properties(number))]
-        with (self._work / f"node-{number}.log").open("ab") as output:
-            self._processes[number] = subprocess.Popen(command, stdout=output, stderr=output, stdin=subprocess.DEVNULL)
-
-    def end(self, number: int, how: signal.Signals) -> None:
-        process = self._processes.pop(number)
-        process.send_signal(how)
-        try:
-            process.wait(60)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
-
-    def scenario(self, *words: str) -> str:
-        """Run the Java program; the last line that it prints."""
-        lines = self._tool(str(_SOURCE), self.address, *words).splitlines()
-        return lines[-1] if lines else ""
-
-    def described(self, *, brokers: int) -> dict[str, Any]:
-        """What the client says once that many brokers serve, every replica of theirs is in sync, and nothing moves."""
-        deadline = time.monotonic() + 120
-        while True:
-            found: dict[str, Any] = json.loads(self.scenario("describe"))
-            again: dict[str, Any] = json.loads(self.scenario("describe"))
-            if len(found["brokers"]) == brokers and _settled(found) and _without_times(found) == _without_times(again):
-                return found | {"time": again["time"], "end_offset": again["end_offset"]}
-            assert time.monotonic() < deadline, f"the cluster does not settle: {found}"
-
-    def __enter__(self) -> Self:
-        for number in (1, 2, 3):
-            self.start(number)
-        return self
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        for number in list(self._processes):
-            self.end(number, signal.SIGKILL if error else signal.SIGTERM)
+def described(cluster: FieldCluster, *, brokers: int) -> dict[str, Any]:
+    """What the client says once that many brokers serve, every replica of theirs is in sync, and nothing moves."""
+    deadline = time.monotonic() + 120
+    while True:
+        found: dict[str, Any] = json.loads(scenario(cluster, "describe"))
+        again: dict[str, Any] = json.loads(scenario(cluster, "describe"))
+        if len(found["brokers"]) == brokers and _settled(found) and _without_times(found) == _without_times(again):
+            return found | {"time": again["time"], "end_offset": again["end_offset"]}
+        assert time.monotonic() < deadline, f"the cluster does not settle: {found}"
 
 
 def _settled(found: dict[str, Any]) -> bool:
@@ -154,20 +67,20 @@ def _without_times(found: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in found.items() if name not in ("time", "end_offset", "end_offset_before")}
 
 
-def run(cluster: Cluster) -> Iterator[dict[str, Any]]:
+def run(cluster: FieldCluster) -> Iterator[dict[str, Any]]:
     """The steps of the scenario, and what the client says after each."""
-    cluster.scenario("step", "1")
-    yield cluster.described(brokers=3)
-    cluster.scenario("step", "2")
-    yield cluster.described(brokers=3)
-    cluster.scenario("step", "3")
-    cluster.end(3, signal.SIGKILL)
+    scenario(cluster, "step", "1")
+    yield described(cluster, brokers=3)
+    scenario(cluster, "step", "2")
+    yield described(cluster, brokers=3)
+    scenario(cluster, "step", "3")
+    cluster.kill(3)
     time.sleep(_FENCED_SECONDS)
-    yield cluster.described(brokers=2)
+    yield described(cluster, brokers=2)
     cluster.start(3)
-    cluster.described(brokers=3)
-    cluster.scenario("step", "4")
-    yield cluster.described(brokers=3)
+    described(cluster, brokers=3)
+    scenario(cluster, "step", "4")
+    yield described(cluster, brokers=3)
 
 
 def seen_by_metadata(result: MetadataResult) -> dict[str, Any]:
@@ -246,16 +159,19 @@ def main() -> int:
     options = parser.parse_args()
     work = Path(tempfile.mkdtemp(prefix="metadata-trial-"))
     try:
-        cluster = Cluster(KafkaLab(), options.kafka, work, dynamic=options.voters == "dynamic", release=options.release)
-        with cluster:
+        is_dynamic = options.voters == "dynamic"
+        layout = Layout(3, dynamic_voters=is_dynamic, all_vote=is_dynamic, release=options.release, settings=_SETTINGS)
+        with FieldCluster(KafkaLab(), options.kafka, work, layout) as cluster:
             truths = list(run(cluster))
-        found = [each for number in (1, 2, 3) for each in compared(cluster.log_dir(number), truths)]
+            cluster.stop()
+        log_dirs = [node.log_dirs[0] for node in cluster.nodes]
+        found = [each for log_dir in log_dirs for each in compared(log_dir, truths)]
         for each in found:
             print(each[:2000])
         where = f"Kafka {options.kafka}, {options.voters} voters: {len(truths)} moments, by offset and by time"
         print(f"{where}, on 3 nodes: {len(found)} differences")
         if options.keep is not None:
-            _keep(cluster.log_dir(1), truths, options.keep)
+            _keep(log_dirs[0], truths, options.keep)
         return 1 if found else 0
     finally:
         shutil.rmtree(work, ignore_errors=True)
