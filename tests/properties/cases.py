@@ -24,6 +24,7 @@ from tests.recording.runner import run_group
 LOG_DIR = "logs"
 OTHER_NODE = "other"
 DAMAGES = 4
+ADDED = ("payments-0", "__transaction_state-0", "__consumer_offsets-2", "__cluster_metadata-0")
 #: How much ``find`` had to read, which depends on how much it reads at once.
 _BYTES_READ = re.compile(r'; \d+ bytes were read|,"(?:visibility_)?bytes_read":\d+')
 
@@ -118,13 +119,24 @@ def unit_commands() -> Iterator[Command]:
         yield from ((verb, LOG_DIR, OTHER_NODE, "--at", LATER, *form) for form in BOTH)
     yield ("compaction", LOG_DIR, "--every-log", "--at", LATER, *JSONL)
     yield from (("diff", LOG_DIR, OTHER_NODE, *form) for form in BOTH)
+    yield from (("groups", LOG_DIR, OTHER_NODE, *form) for form in BOTH)
+    yield ("groups", LOG_DIR, OTHER_NODE, "--history", *JSONL)
+
+
+def commands_of_one_process(case: Case) -> Iterator[Command]:
+    """What has no ``--jobs``: it reads a metadata log, follows indexes, or takes the steps of a broker's start."""
+    yield from (("metadata", LOG_DIR, *form) for form in BOTH)
+    yield ("metadata", LOG_DIR, "--history", *JSONL)
+    yield from (("boot", LOG_DIR, *form) for form in BOTH)
+    yield ("find", f"{LOG_DIR}/{case.partition}", "--offset", "40", *JSONL)
 
 
 def add_partitions() -> None:
     """Sound partitions beside the case's, and a second node with the same."""
     node = DATA_DIR / "kafka-4.3-single" / "node-1"
-    for source in (node / "payments-0", node / "__transaction_state-0"):
-        shutil.copytree(source, Path(LOG_DIR) / source.name, dirs_exist_ok=True)
+    for name in ADDED:
+        shutil.copytree(node / name, Path(LOG_DIR) / name, dirs_exist_ok=True)
+    shutil.copy(node / "meta.properties", LOG_DIR)
     other = Path(OTHER_NODE)
     for source in sorted(Path(LOG_DIR).iterdir()):
         if source.is_dir():

@@ -11,8 +11,10 @@ import pytest
 
 from tests.corpora import DATA_DIR
 from tests.properties.cases import (
+    add_partitions,
     broken_case,
     check_same,
+    commands_of_one_process,
     header_commands,
     laid_out,
     outcomes,
@@ -20,9 +22,10 @@ from tests.properties.cases import (
     rows_and_findings,
     seeds,
     sound_case,
+    unit_commands,
     writing_commands,
 )
-from tests.properties.cutting import Cuts, cut, some_cuts
+from tests.properties.cutting import LEAST_CHUNK_BYTES, Cuts, cut, some_cuts
 from tests.recording.commands import Command
 from tests.recording.damage import Case, damaged_case
 
@@ -51,6 +54,21 @@ def test_of_a_damaged_log(seed: int) -> None:
     case = broken_case(random)
     commands = [*reading_commands(case), *writing_commands(case)]
     check_cuts(case, commands, some_cuts(random), some_cuts(random))
+
+
+@pytest.mark.parametrize("seed", seeds(1))
+def test_of_partitions_that_are_read_whole(seed: int) -> None:
+    random = Random(seed)
+    case = broken_case(random)
+    with laid_out(case):
+        add_partitions()
+        commands = [*unit_commands(), *commands_of_one_process(case)]
+        whole = outcomes(commands)
+        for sizes in (Cuts(LEAST_CHUNK_BYTES, 1, 1), some_cuts(random)):
+            with cut(sizes):
+                parts = outcomes(commands)
+            check_same(map(rows_and_findings, whole), map(rows_and_findings, parts), (case.steps, sizes))
+    assert all(each.code in (0, 1) for each in whole), [(each.command, each.code) for each in whole]
 
 
 @pytest.mark.xfail(
