@@ -80,7 +80,7 @@ SLOW = (
         "kafkalog_cli/test_addresses.py",
         "format/scan/test_changed_files.py",
     ),
-    *("format/verbs/boot", "format/verbs/find/test_find.py", "format/verbs/verify/test_walk.py"),
+    *("format/verbs/boot", "format/verbs/find", "format/verbs/verify/test_walk.py"),
     *(f"kafkalog_cli/commands/test_{verb}.py" for verb in ("extract", "redact", "report")),
     *("field", "test_shipped_data.py", "format/internal_topics/test_reader.py", "format/verbs/report"),
     *(

@@ -1,0 +1,135 @@
+"""Patterns: anchors, case, characters past ASCII, and agreement with Python's own search."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, example, given, settings
+from hypothesis import strategies as st
+
+from format.log.record_table import RecordTable
+from format.verbs.grep.pattern import bytes_pattern, regex_pattern, text_pattern
+from format.verbs.grep.record_search import EVERYWHERE, HEADERS, KEY, Places, search
+from tests.building import batch
+from tests.format.verbs.grep.searches import (
+    IN_VALUE,
+    PIECES,
+    Fields,
+    log_of,
+    naive_offsets,
+    offsets_of,
+    tables_of,
+)
+
+
+def test_anchors_are_the_ends_of_a_field(tmp_path: Path) -> None:
+    path = log_of(tmp_path, batch(0, [b"user-1", b"a user-1", b"user-1 b", b"user-1\n", b"x\nuser-1"], key=b"user"))
+    for source, expected in (
+        ("^user-1$", [0, 3]),  # Python's $ also stands before a last newline
+        (r"\Auser-1\Z", [0]),
+        ("^user-1", [0, 2, 3]),
+        ("user-1$", [0, 1, 3, 4]),
+        ("(?m)^user-1$", [0, 3, 4]),
+        (r"\buser-1\b", [0, 1, 2, 3, 4]),
+        (r"(?<!.)user-1", [0, 2, 3, 4]),
+        (r"(?<![\s\S])user-1(?![\s\S])", [0]),
+    ):
+        assert offsets_of(path, regex_pattern(source), IN_VALUE) == expected, source
+    assert offsets_of(path, regex_pattern("^user$")) == [0, 1, 2, 3, 4]
+
+
+def test_case(tmp_path: Path) -> None:
+    values = ["Straße", "STRASSE", "ΣΟΦΟΣ", "σοφος", "σοφός", "Привет", "ПРИВЕТ", "İi"]
+    path = log_of(tmp_path, batch(0, [each.encode() for each in values]))
+
+    def found(text: str) -> list[int]:
+        return offsets_of(path, text_pattern(text, ignore_case=True), IN_VALUE)
+
+    assert found("STRA") == [0, 1]
+    assert found("straße") == [0]
+    assert found("σοφοσ") == [2]
+    assert found("σοφος") == [2, 3]
+    assert found("пРИВЕт") == [5, 6]
+    assert found("I") == [7]
+    assert offsets_of(path, text_pattern("привет"), IN_VALUE) == []
+    assert offsets_of(path, regex_pattern("^привет+$", ignore_case=True), IN_VALUE) == [5, 6]
+    assert offsets_of(path, regex_pattern("^.*SS", ignore_case=True), IN_VALUE) == [1]
+
+
+def test_characters_past_ascii_are_whole(tmp_path: Path) -> None:
+    path = log_of(tmp_path, batch(0, [each.encode() for each in ("é", "éé", "e", "è", "")], key=None))
+    assert offsets_of(path, regex_pattern("^é+$")) == [0, 1]
+    assert offsets_of(path, regex_pattern("^é?$")) == [0, 4]
+    assert offsets_of(path, regex_pattern("^é{2}$")) == [1]
+    assert offsets_of(path, regex_pattern("^(é|è)$")) == [0, 3]
+    assert offsets_of(path, regex_pattern(r"^\é$")) == [0]
+    with pytest.raises(ValueError, match="single bytes"):
+        regex_pattern("[éè]")
+
+
+@pytest.mark.parametrize(
+    "source", ["(", "[", "a**", r"\u00e9", "(?P<n", "é(", "(?u)a", "a{99999999999999999999}", "(" * 9999]
+)
+def test_what_is_no_regular_expression(source: str) -> None:
+    with pytest.raises(ValueError):
+        regex_pattern(source)
+
+
+FIELD = st.one_of(st.none(), st.text("abAé.\n{}", max_size=6).map(str.encode), st.binary(max_size=4))
+
+RECORDS = st.lists(
+    st.tuples(FIELD, FIELD, st.lists(st.tuples(st.text("abé", max_size=2).map(str.encode), FIELD), max_size=2)),
+    min_size=1,
+    max_size=6,
+)
+
+PLACES = st.builds(
+    Places, st.booleans(), st.booleans(), st.booleans(), st.sampled_from([frozenset(), frozenset([b"a", b"b"])])
+).filter(lambda each: each.key or each.value or each.headers or bool(each.header_names))
+
+
+def table_of(tmp_path: Path, records: list[Fields], codec: int) -> RecordTable:
+    """The records, and behind them so many empty ones that hits tell records apart."""
+    content = [
+        batch(at, [value], key=key, headers=tuple(headers), codec=codec)
+        for at, (key, value, headers) in enumerate(records)
+    ]
+    (table,) = tables_of(log_of(tmp_path, *content, batch(len(content), [None] * 60, key=None, codec=codec)))
+    return table
+
+
+WORK = settings(deadline=None, max_examples=150, suppress_health_check=[HealthCheck.function_scoped_fixture])
+
+
+@WORK
+@given(st.lists(PIECES, max_size=5).map("".join), st.booleans(), RECORDS, PLACES, st.sampled_from([0, 4]))
+@example("^$", False, [(b"", None, [])], EVERYWHERE, 0)
+def test_regular_expressions_agree_with_python(
+    tmp_path: Path, source: str, ignore_case: bool, records: list[Fields], places: Places, codec: int
+) -> None:
+    """The fast way finds what Python's ``re``, tried on every field, finds."""
+    try:
+        naive = re.compile(source.replace("é", "(?:é)").encode(), re.IGNORECASE if ignore_case else 0)
+        pattern = regex_pattern(source, ignore_case=ignore_case)
+    except (re.error, ValueError):
+        return
+    if ignore_case and "é" in source:
+        naive = re.compile(source.replace("é", "(?:é|É)").encode(), re.IGNORECASE)
+    expected = naive_offsets(enumerate(records), naive.search, places)
+    assert search(table_of(tmp_path, records, codec), pattern, places).row.tolist() == expected
+
+
+@WORK
+@given(st.one_of(st.text("abé", max_size=3).map(str.encode), st.binary(max_size=2)), RECORDS, PLACES)
+def test_bytes_agree_with_python(tmp_path: Path, needle: bytes, records: list[Fields], places: Places) -> None:
+    expected = naive_offsets(enumerate(records), lambda field: needle in field, places)
+    table = table_of(tmp_path, records, 0)
+    hits = search(table, bytes_pattern(needle), places)
+    assert hits.row.tolist() == expected
+    for row, place, start, end in zip(hits.row, hits.place, hits.start, hits.end, strict=True):
+        if place != HEADERS:
+            field = table.key(row) if place == KEY else table.value(row)
+            assert field is not None
+            assert field[start:end] == needle
