@@ -11,6 +11,7 @@ COMMANDS = (
         "List partitions and segments: ranges, sizes, checkpoints, strays.",
         "Read",
         is_scan=True,
+        reads_bundles=True,
     ),
     CommandEntry(
         "dump",
@@ -20,7 +21,11 @@ COMMANDS = (
         is_scan=True,
     ),
     CommandEntry(
-        "find", "kafkalog_cli.commands.find", "Find an offset or a timestamp, and show each step of the search.", "Read"
+        "find",
+        "kafkalog_cli.commands.find",
+        "Find an offset or a timestamp, and show each step of the search.",
+        "Read",
+        reads_bundles=True,
     ),
     CommandEntry(
         "grep",
@@ -41,6 +46,7 @@ COMMANDS = (
         "Open transactions and what waits behind them, and those that ended.",
         "Diagnose",
         is_scan=True,
+        reads_bundles=True,
     ),
     CommandEntry(
         "producers",
@@ -48,6 +54,7 @@ COMMANDS = (
         "Who wrote to partitions: epochs, sequences, gaps, duplicates, batches, codecs.",
         "Diagnose",
         is_scan=True,
+        reads_bundles=True,
     ),
     CommandEntry(
         "metadata",
@@ -55,6 +62,7 @@ COMMANDS = (
         "Topics, replicas, brokers, configs and ACLs from the metadata log, at any time.",
         "Diagnose",
         is_scan=True,
+        reads_bundles=True,
     ),
     CommandEntry(
         "groups",
@@ -62,6 +70,7 @@ COMMANDS = (
         "Where each consumer, share and streams group is, how far behind, and who is in it.",
         "Diagnose",
         is_scan=True,
+        reads_bundles=True,
     ),
     CommandEntry(
         "compaction",
@@ -69,6 +78,7 @@ COMMANDS = (
         "What the cleaner would keep and free, where it stands, and what stops it.",
         "Diagnose",
         is_scan=True,
+        reads_bundles=True,
     ),
     CommandEntry(
         "retention",
@@ -76,6 +86,7 @@ COMMANDS = (
         "Why each segment is still there, and when it goes; what other configs would delete.",
         "Diagnose",
         is_scan=True,
+        reads_bundles=True,
     ),
     CommandEntry(
         "verify",
@@ -83,6 +94,7 @@ COMMANDS = (
         "Check logs and side files: what is damaged, suspicious or unreadable.",
         "Check",
         is_scan=True,
+        reads_bundles=True,
     ),
     CommandEntry(
         "boot",
@@ -96,11 +108,19 @@ COMMANDS = (
         "Where replicas of a partition part, which one is right, and what each election would lose.",
         "Check",
         is_scan=True,
+        reads_bundles=True,
     ),
     CommandEntry(
         "report",
         "kafkalog_cli.commands.report",
         "One page of what all checks and answers say, to read and to pass on.",
+        "Check",
+        reads_bundles=True,
+    ),
+    CommandEntry(
+        "bundle",
+        "kafkalog_cli.commands.bundle",
+        "One archive for those who help: headers, side files and findings, and no payload.",
         "Check",
     ),
     CommandEntry(

@@ -27,7 +27,7 @@ CONTEXT_SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 
 class CommandEntry:
     """One row of a table of commands: the module holds a function of the command's name, and EXAMPLES.
 
-    ``is_scan``: ``kafkalog scan`` offers the command, too.
+    ``is_scan``: ``kafkalog scan`` offers the command, too. ``reads_bundles``: it takes a bundle, too.
     """
 
     name: str
@@ -35,6 +35,7 @@ class CommandEntry:
     help: str
     panel: str
     is_scan: bool = False
+    reads_bundles: bool = False
 
 
 class HelpfulCommand(TyperCommand):

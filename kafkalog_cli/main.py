@@ -92,6 +92,8 @@ def _run(arguments: Sequence[str] | None) -> int:
     finally:
         if "format.io.remote_files" in sys.modules:
             sys.modules["format.io.remote_files"].forget()
+        if "kafkalog_cli.options.bundles" in sys.modules:
+            sys.modules["kafkalog_cli.options.bundles"].forget()
     return result if isinstance(result, int) else ExitCode.CLEAN
 
 

@@ -50,7 +50,13 @@ FOLDERS = frozenset(
         "format/scan/following",
         "kafkalog",
         *("kafkalog_cli", *(f"kafkalog_cli/{room}" for room in ("commands", "options", "page", "render", "screens"))),
-        *("format/log/after_damage", "format/io/stores", "format/state/tiered", "format/scan/processes"),
+        *(
+            "format/log/after_damage",
+            "format/io/bundles",
+            "format/io/stores",
+            "format/state/tiered",
+            "format/scan/processes",
+        ),
         *("spark_jobs", *(f"spark_jobs/{room}" for room in ("jobs", "views", "work"))),
     }
 )
@@ -64,6 +70,7 @@ CROWDED = {
     ),
     "format/verbs/dump_log": (19, "a module for each release and each of Kafka's own topics that the tool decodes"),
     "kafkalog_cli": (16, "the program from its start to its exit code, each step of it a module"),
+    "kafkalog_cli/options": (16, "one module for each group of options"),
     "kafkalog_cli/commands": (30, "one module for each command"),
 }
 MOST_LINES = 400

@@ -11,6 +11,8 @@ import os
 import struct
 import sys
 
+from format.io.bundles import opened
+from format.io.remote_path import is_there
 from format.io.source import os_reason
 from format.value_class import value_class
 
@@ -45,6 +47,10 @@ class BrokerLock:
 def probe(path: str | os.PathLike[str]) -> BrokerLock:
     """Check who holds the lock. Opens the file read-only, locks nothing, raises nothing. A missing file is not held."""
     name = os.fspath(path)
+    bundled = opened.bundle_of(name)
+    if bundled is not None:
+        holder = bundled[1].lock_holder(bundled[2])
+        return BrokerLock(name, is_there(name), holder is not None, holder or None)
     try:
         descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     except OSError as error:

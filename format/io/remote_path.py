@@ -17,6 +17,8 @@ from typing import Any, Protocol
 from urllib.parse import unquote, urlsplit
 
 from format.io.addresses import without_query
+from format.io.bundles import opened
+from format.io.bundles.bundle_path import BundlePath
 
 _REMOTE = re.compile(r"(?!file:)[A-Za-z][A-Za-z0-9+.-]+://")
 _FILE = re.compile(r"file:/", re.IGNORECASE)
@@ -122,6 +124,8 @@ def path_of(path: str | os.PathLike[str]) -> Path:
     text = os.fspath(path)
     if _REMOTE.match(text):
         return RemotePath(without_query(text))
+    if opened.bundle_of(text) is not None:
+        return BundlePath(text)
     return Path(unquote(urlsplit(text).path)) if _FILE.match(text) else Path(text)
 
 
@@ -131,12 +135,13 @@ def entries_of(path: str | os.PathLike[str]) -> AbstractContextManager[Iterable[
         from format.io import remote_files
 
         return remote_files.listing(os.fspath(path))
-    return os.scandir(path)
+    bundled = opened.bundle_of(os.fspath(path))
+    return os.scandir(path) if bundled is None else bundled[1].listing(bundled[2])
 
 
 def is_there(path: str | os.PathLike[str]) -> bool:
     """Whether something with that name exists, a broken link included; raises nothing."""
-    if not is_remote(path):
+    if not is_remote(path) and opened.bundle_of(os.fspath(path)) is None:
         return os.path.lexists(path)
     try:
         path_of(path).lstat()
@@ -147,4 +152,4 @@ def is_there(path: str | os.PathLike[str]) -> bool:
 
 def absolute(path: Path) -> Path:
     """The absolute path, with its dots resolved; a remote path is absolute already."""
-    return path if isinstance(path, RemotePath) else Path(os.path.abspath(path))
+    return path if isinstance(path, (RemotePath, BundlePath)) else Path(os.path.abspath(path))

@@ -9,17 +9,15 @@ import errno
 import os
 import stat
 from types import TracebackType
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from format.errors import FileChanged, UnreadableFile
 from format.io import read_policy
+from format.io.bundles import opened
+from format.io.bundles.opened import BundledFile, OpenedBundle, StoredFile
 from format.io.remote_path import is_remote
 from format.location import Location
 from format.value_class import value_class
-
-if TYPE_CHECKING:
-    from format.io.remote_file import RemoteFile
-
 
 _O_NOATIME = getattr(os, "O_NOATIME", 0)  # of Linux only
 _SEEK_DATA: int | None = getattr(os, "SEEK_DATA", None)
@@ -60,9 +58,12 @@ class FileState:
 
 
 class FileSource:
-    """A regular file, opened O_RDONLY and never through a final symlink; or a file on another file system."""
+    """A regular file, opened O_RDONLY and never through a final symlink; or one on another file system, or in a bundle.
 
-    __slots__ = ("_fd", "_remote", "bytes_read", "device_inode", "mtime_ns", "path", "size_bytes")
+    ``bundled`` is the file in a bundle, None for any other.
+    """
+
+    __slots__ = ("_fd", "_stored", "bundled", "bytes_read", "device_inode", "mtime_ns", "path", "size_bytes")
     size_bytes: int
     mtime_ns: int
     device_inode: tuple[int, int]
@@ -76,9 +77,12 @@ class FileSource:
         self.path = os.fspath(path)
         self.bytes_read = 0
         self._fd = -1
-        self._remote: RemoteFile | None = None
+        self._stored: StoredFile | None = None
+        self.bundled: BundledFile | None = None
         if "://" in self.path and is_remote(self.path):
             self._open_remote()
+        elif opened.are_opened() and (found := opened.bundle_of(self.path)) is not None:
+            self._open_bundled(found[1], found[2])
         else:
             self._open_local()
         if state is not None:
@@ -113,10 +117,20 @@ class FileSource:
     def _open_remote(self) -> None:
         from format.io.remote_file import RemoteFile
 
-        self._remote = RemoteFile(self.path)
-        self.size_bytes = self._remote.size_bytes
-        self.mtime_ns = self._remote.mtime_ns
-        self.device_inode = self._remote.device_inode
+        self._take(RemoteFile(self.path))
+
+    def _open_bundled(self, bundle: OpenedBundle, inner: str) -> None:
+        try:
+            self.bundled = bundle.open(inner)
+        except FileNotFoundError as error:
+            raise FileChanged("cannot open: the file is not there, or not any more", Location(self.path)) from error
+        self._take(self.bundled)
+
+    def _take(self, stored: StoredFile) -> None:
+        self._stored = stored
+        self.size_bytes = stored.size_bytes
+        self.mtime_ns = stored.mtime_ns
+        self.device_inode = stored.device_inode
 
     @property
     def state(self) -> FileState:
@@ -144,8 +158,8 @@ class FileSource:
         return b"".join(parts)
 
     def _pread(self, position: int, length: int) -> bytes:
-        if self._remote is not None:
-            got, fetched_bytes = self._remote.read(length, position)
+        if self._stored is not None:
+            got, fetched_bytes = self._stored.read(length, position)
             self.bytes_read += fetched_bytes
             return got
         try:
@@ -175,11 +189,11 @@ class FileSource:
 
     def current_size_bytes(self) -> int:
         """The file's size now, which differs from ``size_bytes`` when a broker appends to it or truncates it."""
-        return os.fstat(self._fd).st_size if self._remote is None else self._remote.current_size_bytes()
+        return os.fstat(self._fd).st_size if self._stored is None else self._stored.current_size_bytes()
 
     def close(self) -> None:
-        if self._remote is not None:
-            self._remote.close()
+        if self._stored is not None:
+            self._stored.close()
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
@@ -231,9 +245,10 @@ class BytesSource:
 def check_unchanged(path: str | os.PathLike[str], state: FileState, location: Location) -> None:
     """Raise FileChanged if the file at the path was replaced, removed or truncated since it was opened.
 
-    A file that grew is the same file. A remote path is not checked: stores never change a file in place.
+    A file that grew is the same file. A remote path is not checked: stores never change a file in place. Nor is one in
+    a bundle.
     """
-    if is_remote(path):
+    if is_remote(path) or opened.bundle_of(os.fspath(path)) is not None:
         return
     try:
         status = os.lstat(path)

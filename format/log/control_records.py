@@ -15,6 +15,7 @@ from format.limits import Limits
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange
 from format.log.read_records import record_tables
+from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
 from format.value_class import value_class
 
@@ -28,6 +29,7 @@ _ONE = (1).to_bytes(_RECORDS_AT - _COUNT_AT, "big")
 #: version and type; the value's length, version and coordinator epoch; no headers.
 _PLAIN_RECORD = Struct(">4s b h h b h i b")
 _PLAIN_BYTES = _HEADER_BYTES + _PLAIN_RECORD.size
+_MOST_CONTROL_BYTES = 1024
 
 
 @value_class
@@ -115,6 +117,37 @@ def _marker(record: bytes) -> ControlRecord | None:
     if not is_plain or number not in (0, 1):
         return None
     return ControlRecord(version, number, layout.CONTROL_TYPES[number], epoch)
+
+
+def control_batch_content(chunk: BatchChunk, row: int, source: Source, limits: Limits) -> bytes | None:
+    """The bytes of a control batch that holds nothing but the broker's own numbers; None for any other.
+
+    A marker as brokers write it needs no CRC for that: every byte but the numbers is known.
+    """
+    position, size_bytes = int(chunk.table.position[row]), int(chunk.table.size_bytes[row])
+    if size_bytes > _MOST_CONTROL_BYTES:
+        return None
+    content = source.read_at(position, size_bytes)
+    if size_bytes == _PLAIN_BYTES and _plain_marker(content[_ATTRIBUTES_AT:]) is not None:
+        return content
+    for whole in batch_chunks(source, BatchRange(position, position + size_bytes), limits=limits):
+        if whole.damage is not None or not (whole.table.crc_valid == 1).all():
+            return None
+        for records in record_tables(whole, which=whole.table.is_control, limits=limits):
+            if records.problems or not all(_is_plain(records, number) for number in range(len(records))):
+                return None
+    return content
+
+
+def _is_plain(records: RecordTable, row: int) -> bool:
+    """Whether a control record has the sizes of an end marker and no headers, so that nothing else fits in."""
+    value = records.value(row)
+    try:
+        control = decode_control_record(records.key(row), value)
+    except CorruptDataError:
+        return False
+    is_key = records.key_length[row] == layout.CONTROL_KEY.size_bytes and not records.header_count[row]
+    return is_key and control.is_end_transaction and len(value or b"") == layout.END_TRANSACTION_MARKER.size_bytes
 
 
 def _decode_batch(chunk: BatchChunk, row: int, source: Source, limits: Limits) -> Iterator[ControlRecord]:

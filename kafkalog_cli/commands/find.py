@@ -44,9 +44,9 @@ _TABLE_COLUMNS = {
 }  # fmt: skip
 
 
-def _one_path(paths: list[str] | None) -> list[str] | None:
+def _one_path(context: typer.Context, paths: list[str] | None) -> list[str] | None:
     """The path in a list; more than one is refused with what to give instead."""
-    paths = check_paths(paths)
+    paths = check_paths(context, paths)
     if not paths or len(paths) == 1:
         return paths
     around = {str(path_of(path).parent) for path in paths}

@@ -63,6 +63,7 @@ def report(paths: Paths, document: Document, judging: Judging, guards: Guards, w
     from format.node.target import Target
     from format.verbs.report.report import ReportRun
     from format.verbs.report.terms import ReportTerms
+    from format.verbs.verify.compacted_topics import compacted_topics_at
     from format.verbs.verify.verify import bytes_to_verify
     from kafkalog_cli.exit_codes import Condition
     from kafkalog_cli.output import open_output
@@ -81,7 +82,9 @@ def report(paths: Paths, document: Document, judging: Judging, guards: Guards, w
             else:
                 targets = [Target(place_of(path)) for path in paths]
                 progress = run.progress(lambda: sum(bytes_to_verify(each) for each in targets))
-                making = ReportRun(targets, replace(terms, advance=progress.advance))
+                compacted_topics = compacted_topics_at(targets, guards.limits)
+                terms = replace(terms, advance=progress.advance, compacted_topics=compacted_topics)
+                making = ReportRun(targets, terms)
             for found in making.findings():
                 run.judge(found)
             made = making.finish()

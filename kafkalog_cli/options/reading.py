@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from format.io.bundles.members import SUFFIX
 from format.io.remote_path import is_remote, path_of
 from format.node.log_dir import Kind
 from format.value_class import value_class
@@ -47,9 +48,20 @@ def place_of(path: str) -> Path:
     return place.absolute() if _are_absolute.get() else place
 
 
-def check_paths(paths: list[str] | None) -> list[str] | None:
-    """The paths; refused if one of them does not exist, before any work begins."""
-    return paths and [check_path(path) for path in paths]
+def check_paths(context: typer.Context, paths: list[str] | None) -> list[str] | None:
+    """The paths; refused if one of them does not exist, before any work begins.
+
+    A bundle becomes the paths that were bundled, for a command that reads bundles.
+    """
+    return paths and [each for path in paths for each in _paths_at(context, path)]
+
+
+def _paths_at(context: typer.Context, path: str) -> Sequence[str]:
+    from kafkalog_cli.options import bundles
+
+    if bundles.file_of(path) is not None and bundles.are_read_by(context.command_path):
+        return bundles.opened_paths(path)
+    return (check_path(path),)
 
 
 def check_path(path: str) -> str:
@@ -63,6 +75,10 @@ def check_path(path: str) -> str:
 
         remote_files.give([path])
         return str(path_of(path))
+    if SUFFIX in path:
+        from kafkalog_cli.options import bundles
+
+        bundles.refuse(path)
     try:
         os.lstat(path_of(path))
     except OSError as error:

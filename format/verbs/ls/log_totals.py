@@ -156,6 +156,12 @@ def _open_first_wrapper(
     start, end = int(table.position[0]), int(table.end_position[0])
     if end - start > limits.max_decompressed_bytes:
         return False
+    outline = None if source.bundled is None else source.bundled.outline(start)
+    if outline is not None and outline[0]:
+        table.base_offset[0] = outline[0][0]
+        table.last_offset_delta[0] = outline[0][-1] - outline[0][0]
+        table.base_timestamp[0] = outline[1][0]
+        return True
     whole = next(batch_chunks(source, BatchRange(start, end), check_crc=False, limits=limits))
     inner = wrapper_table(whole, [0], limits, location)
     for problem in inner.problems:

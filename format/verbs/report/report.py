@@ -72,6 +72,7 @@ class ReportRun:
             jobs=self.terms.jobs,
             advance=self.terms.advance,
             watch=self._survey.see,
+            compacted_topics=self.terms.compacted_topics,
         )
         for target in self.targets:
             self._survey.begin(partial(_partition_at, target, self.terms))

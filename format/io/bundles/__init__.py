@@ -1,0 +1,1 @@
+"""Bundles: archives of what log directories hold apart from payload, read in place of these directories."""

@@ -1,0 +1,156 @@
+"""A bundle that was unpacked: the tree of its files, as the sources had them."""
+
+from __future__ import annotations
+
+import errno
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from format.errors import UnreadableFile
+from format.io.bundles.bundled_files import FileState, HeadersFile, LogContents, WholeFile
+from format.io.bundles.members import (
+    DIRECTORY,
+    FILE,
+    KEPT_HEADERS,
+    KEPT_WHOLE,
+    LINK,
+    LINK_TO_DIRECTORY,
+    BundledEntry,
+)
+from format.io.bundles.spooled import Region, Spool
+from format.location import Location
+from format.value_class import value_class
+
+_BLOCK_BYTES = 512
+_MODES = {
+    FILE: stat.S_IFREG | 0o444,
+    DIRECTORY: stat.S_IFDIR | 0o555,
+    LINK: stat.S_IFLNK | 0o777,
+    LINK_TO_DIRECTORY: stat.S_IFLNK | 0o777,
+}
+_OTHER_MODE = stat.S_IFIFO | 0o444
+
+
+@value_class
+class ListedEntry:
+    """One entry of a directory of a bundle, as os.DirEntry."""
+
+    name: str
+    bundle: Bundle
+    inner: str
+
+    def is_dir(self, *, follow_symlinks: bool = True) -> bool:
+        """Whether it is a directory."""
+        return stat.S_ISDIR(self.stat(follow_symlinks=follow_symlinks).st_mode)
+
+    def is_file(self, *, follow_symlinks: bool = True) -> bool:
+        """Whether it is a regular file."""
+        return stat.S_ISREG(self.stat(follow_symlinks=follow_symlinks).st_mode)
+
+    def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
+        """The status that the source had."""
+        return self.bundle.followed_status(self.inner) if follow_symlinks else self.bundle.status(self.inner)
+
+
+@dataclass(slots=True)
+class Bundle:
+    """The tree of a bundle's files. ``manifest`` is its first member; the dicts are by path.
+
+    ``finding_lines`` are the findings of the time when it was made, as lines of JSON.
+    """
+
+    path: str
+    spool: Spool
+    manifest: Mapping[str, Any]
+    entries: dict[str, BundledEntry] = field(default_factory=dict)
+    whole: dict[str, Region] = field(default_factory=dict)
+    logs: dict[str, LogContents] = field(default_factory=dict)
+    finding_lines: Region = field(default_factory=lambda: Region(0, 0))
+    _children: dict[str, dict[str, None]] = field(default_factory=dict)
+    _inodes: dict[str, int] = field(default_factory=dict)
+
+    def index(self) -> None:
+        """Note the children of each directory, after all entries are there."""
+        for inner in list(self.entries):
+            entry = self.entries[inner]
+            self._inodes[inner] = len(self._inodes) + 1 if entry.same_as is None else self._inodes.get(entry.same_as, 0)
+            self._add_to_parent(inner)
+
+    def _add_to_parent(self, inner: str) -> None:
+        while inner:
+            parent, _, name = inner.rpartition("/")
+            names = self._children.setdefault(parent, {})
+            if name in names:
+                return
+            names[name] = None
+            inner = parent
+
+    @property
+    def sources(self) -> Sequence[str]:
+        """The paths that were bundled, as they are in the bundle."""
+        return [str(each["path"]) for each in self.manifest["sources"]]
+
+    def status(self, inner: str) -> os.stat_result:
+        """The status of a file or directory in the source; raises FileNotFoundError."""
+        entry = self.entries.get(inner)
+        if entry is None:
+            if inner not in self._children:
+                raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+            entry = BundledEntry(inner, DIRECTORY)
+        mode = _MODES.get(entry.type, _OTHER_MODE)
+        inode = self._inodes.get(inner, 0)
+        seconds = entry.mtime_ns // 10**9
+        return os.stat_result(
+            (mode, inode, 0, entry.link_count, 0, 0, entry.size_bytes, seconds, seconds, seconds),
+            {
+                **dict.fromkeys(("st_atime_ns", "st_mtime_ns", "st_ctime_ns"), entry.mtime_ns),
+                "st_blocks": entry.allocated_bytes // _BLOCK_BYTES,
+            },
+        )
+
+    def followed_status(self, inner: str) -> os.stat_result:
+        """The status of what a link leads to: an empty directory, or an empty file."""
+        status = self.status(inner)
+        entry = self.entries.get(inner)
+        if entry is None or not stat.S_ISLNK(status.st_mode):
+            return status
+        mode = _MODES[DIRECTORY if entry.type == LINK_TO_DIRECTORY else FILE]
+        return os.stat_result((mode, *status[1:]))
+
+    @contextmanager
+    def listing(self, inner: str) -> Iterator[list[ListedEntry]]:
+        """The entries of a directory; raises OSError."""
+        entry = self.entries.get(inner)
+        if entry is not None and entry.error is not None:
+            raise PermissionError(errno.EACCES, entry.error)
+        if not stat.S_ISDIR(self.status(inner).st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+        prefix = f"{inner}/" if inner else ""
+        yield [ListedEntry(name, self, prefix + name) for name in self._children.get(inner, ())]
+
+    def open(self, inner: str) -> WholeFile | HeadersFile:
+        """A file; raises OSError, and UnreadableFile for one whose content is not here."""
+        status = self.status(inner)
+        location = Location(f"{self.path}/{inner}")
+        if stat.S_ISLNK(status.st_mode):
+            raise UnreadableFile("cannot open: is a symbolic link, which is not followed", location)
+        if not stat.S_ISREG(status.st_mode):
+            raise UnreadableFile("cannot read: not a regular file", location)
+        entry = self.entries[inner]
+        state = FileState(entry.size_bytes, entry.mtime_ns, (0, status.st_ino))
+        if entry.error is not None:
+            raise UnreadableFile(entry.error, location)
+        if entry.kept == KEPT_WHOLE:
+            return WholeFile(self.spool, state, self.whole[inner])
+        if entry.kept == KEPT_HEADERS:
+            return HeadersFile(self.spool, state, self.logs.get(inner, LogContents()))
+        raise UnreadableFile("cannot read: the bundle lists this file and does not hold it", location)
+
+    def lock_holder(self, inner: str) -> int | None:
+        """The process that held a ``.lock``, 0 where it is unknown which, None where none did."""
+        entry = self.entries.get(inner)
+        return None if entry is None else entry.lock_holder

@@ -1,0 +1,157 @@
+"""Files of a bundle, read by ranges: whole ones, and logs of which only the batch headers are there."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format.io.bundles.spooled import Region, Spool
+from format.value_class import value_class
+
+Outlines = Mapping[int, tuple[list[int], list[int]]]
+
+
+@value_class
+class Fragment:
+    """Some consecutive headers of a log: where they lie in the log, and their bytes.
+
+    ``positions`` are so many int64; ``starts`` are one more, of where each begins in ``content``.
+    """
+
+    first_position: int
+    count: int
+    positions: Region
+    starts: Region
+    content: Region
+
+
+@value_class
+class LogContents:
+    """What a bundle holds of a log."""
+
+    fragments: Sequence[Fragment] = ()
+    damage: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
+    outlines: Outlines = field(default_factory=dict)
+
+
+@value_class
+class FileState:
+    """Size, time and identity of a file in a bundle."""
+
+    size_bytes: int
+    mtime_ns: int
+    device_inode: tuple[int, int]
+
+
+class WholeFile:
+    """A file that is in the bundle as it was; zeros at its end are not stored."""
+
+    has_only_headers = False
+
+    def __init__(self, spool: Spool, state: FileState, stored: Region) -> None:
+        self.size_bytes, self.mtime_ns, self.device_inode = state.size_bytes, state.mtime_ns, state.device_inode
+        self.damage: Mapping[int, Mapping[str, Any]] = {}
+        self._spool = spool
+        self._stored = stored
+
+    def read(self, length: int, position: int) -> tuple[bytes, int]:
+        """Up to ``length`` bytes, and how many were read for it."""
+        length = max(min(length, self.size_bytes - position), 0)
+        stored = max(min(length, self._stored.size_bytes - position), 0)
+        content = self._spool.read(self._stored.start + position, stored) if stored else b""
+        return content.ljust(length, b"\0"), stored
+
+    def outline(self, position: int) -> tuple[list[int], list[int]] | None:
+        """None: the batch can be read."""
+        return None
+
+    def next_header(self, position: int) -> int:
+        """The end of the file: nothing was left out before it."""
+        return self.size_bytes
+
+    def current_size_bytes(self) -> int:
+        """The size, which does not change."""
+        return self.size_bytes
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+
+class HeadersFile:
+    """A log of which the batch headers are there, and whole control batches; zeros stand for all else."""
+
+    has_only_headers = True
+
+    def __init__(self, spool: Spool, state: FileState, contents: LogContents) -> None:
+        self.size_bytes, self.mtime_ns, self.device_inode = state.size_bytes, state.mtime_ns, state.device_inode
+        self.damage = contents.damage
+        self._spool = spool
+        self._fragments = contents.fragments
+        self._outlines = contents.outlines
+        self._loaded: tuple[int, NDArray[np.int64], NDArray[np.int64]] | None = None
+
+    def read(self, length: int, position: int) -> tuple[bytes, int]:
+        """Up to ``length`` bytes, and how many were read for it."""
+        length = max(min(length, self.size_bytes - position), 0)
+        found = np.zeros(length, np.uint8)
+        first = max(bisect_right(self._fragments, position, key=lambda each: each.first_position) - 1, 0)
+        read_bytes = 0
+        for number in range(first, len(self._fragments)):
+            if self._fragments[number].first_position >= position + length:
+                break
+            read_bytes += self._put(number, found, position)
+        return found.tobytes(), read_bytes
+
+    def _put(self, number: int, found: NDArray[np.uint8], position: int) -> int:
+        """Put the pieces of a fragment where they belong, as far as they lie in the range."""
+        positions, starts = self._load(number)
+        low = max(int(np.searchsorted(positions, position, "right")) - 1, 0)
+        high = int(np.searchsorted(positions, position + len(found), "left"))
+        if low >= high:
+            return 0
+        start, end = int(starts[low]), int(starts[high])
+        content = np.frombuffer(self._spool.read(self._fragments[number].content.start + start, end - start), np.uint8)
+        lengths = starts[low + 1 : high + 1] - starts[low:high]
+        places = np.repeat(positions[low:high] - position - (starts[low:high] - start), lengths) + np.arange(
+            end - start
+        )
+        inside = (places >= 0) & (places < len(found))
+        found[places[inside]] = content[inside]
+        return end - start
+
+    def _load(self, number: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        if self._loaded is None or self._loaded[0] != number:
+            fragment = self._fragments[number]
+            positions, starts = (
+                np.frombuffer(self._spool.read(each.start, each.size_bytes), np.int64)
+                for each in (fragment.positions, fragment.starts)
+            )
+            self._loaded = number, positions, starts
+        return self._loaded[1:]
+
+    def outline(self, position: int) -> tuple[list[int], list[int]] | None:
+        """The offsets and timestamps of the records of the batch at a position, where they are known."""
+        return self._outlines.get(position)
+
+    def next_header(self, position: int) -> int:
+        """Where the first header lies after a position; the end of the log where there is none."""
+        first = max(bisect_right(self._fragments, position, key=lambda each: each.first_position) - 1, 0)
+        for number in range(first, len(self._fragments)):
+            positions, _ = self._load(number)
+            at = int(np.searchsorted(positions, position, "right"))
+            if at < len(positions):
+                return int(positions[at])
+        return self.size_bytes
+
+    def current_size_bytes(self) -> int:
+        """The size, which does not change."""
+        return self.size_bytes
+
+    def close(self) -> None:
+        """Let go of what was loaded."""
+        self._loaded = None

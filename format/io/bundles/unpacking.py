@@ -1,0 +1,284 @@
+"""Opens a bundle: unpacks it into a file without a name, and holds every byte against the manifest.
+
+A bundle comes from elsewhere and may be hostile. Its members are never written under their names; they have to be those
+of the manifest, in order, with the sizes and the hashes there, and no larger in all than what a log's headers can be.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from format.errors import InputError
+from format.io.bundles.bundle import Bundle
+from format.io.bundles.bundled_files import Fragment, LogContents
+from format.io.bundles.header_columns import batch_schema, bytes_of, outline_schema
+from format.io.bundles.members import (
+    BATCHES,
+    BUNDLE_FORMAT,
+    DAMAGE,
+    FILE_LIST,
+    FINDINGS,
+    KEPT_HEADERS,
+    KEPT_WHOLE,
+    MANIFEST,
+    OUTLINES,
+    REPORT,
+    WHOLE,
+    BundledEntry,
+    entry_of_line,
+    is_plain_path,
+    object_of,
+)
+from format.io.bundles.spooled import Region, RegionReader, Spool
+from format.io.bundles.tar_members import Member, members_of
+from format.limits import MIB
+from format.location import Location
+
+_TABLES = (BATCHES, DAMAGE, FILE_LIST, FINDINGS, OUTLINES)
+_MOST_MANIFEST_BYTES = 256 * MIB
+#: A bundle may unpack to so many times its size, or to so much, whichever is more. Real ones reach 60 times.
+_MOST_RATIO = 300
+_LEAST_BOUND = 1024 * MIB
+_WINDOW_BYTES = 128 * MIB
+_ROWS = 64 * 1024
+_LENGTH_BYTES = 12  # of a batch, that its length field does not count
+
+
+def open_bundle(path: str) -> Bundle:
+    """The bundle in a file. Raises InputError for anything that is none, is damaged, or may be hostile."""
+    try:
+        return _unpacked(path)
+    except InputError as error:
+        raise InputError(f"not a sound bundle: {error.message}", error.location or Location(path)) from error
+
+
+def _unpacked(path: str) -> Bundle:
+    import zstandard
+
+    try:
+        with (
+            open(path, "rb") as file,
+            zstandard.ZstdDecompressor(max_window_size=_WINDOW_BYTES).stream_reader(file) as stream,
+        ):
+            size_bytes = os.fstat(file.fileno()).st_size
+            members = members_of(stream)
+            manifest = _manifest(next(members, None))
+            bundle = Bundle(path, Spool(), manifest)
+            regions = _taken(members, manifest, bundle.spool, max(_LEAST_BOUND, _MOST_RATIO * size_bytes))
+    except OSError as error:
+        raise InputError(f"cannot read: {error.strerror or error}") from error
+    _read_file_list(bundle, regions)
+    _read_logs(bundle, regions)
+    bundle.finding_lines = regions[FINDINGS]
+    bundle.index()
+    return bundle
+
+
+def _manifest(member: Member | None) -> dict[str, Any]:
+    if member is None or member.name != MANIFEST:
+        raise InputError(f"its first member is not {MANIFEST}")
+    if member.size_bytes > _MOST_MANIFEST_BYTES:
+        raise InputError("its manifest is too large")
+    manifest = object_of(b"".join(member.pieces()))
+    if manifest.get("kind") != "kafkalog-bundle":
+        raise InputError("its manifest is not that of a bundle")
+    if manifest.get("format") != BUNDLE_FORMAT:
+        raise InputError(f"it has the format {manifest.get('format')!r}, and this program reads {BUNDLE_FORMAT}")
+    sources, members = manifest.get("sources"), manifest.get("members")
+    if not isinstance(sources, list) or not isinstance(members, list):
+        raise InputError("its manifest names no sources or no members")
+    for source in sources:
+        if not isinstance(source, dict) or not isinstance(source.get("path"), str) or not is_plain_path(source["path"]):
+            raise InputError("its manifest has a source that leads elsewhere")
+    for each in members:
+        if (
+            not isinstance(each, dict)
+            or not all(isinstance(each.get(name), str) for name in ("name", "sha256"))
+            or not isinstance(each.get("size_bytes"), int)
+            or each["size_bytes"] < 0
+        ):
+            raise InputError("its manifest has a member without a name, a size or a hash")
+    return manifest
+
+
+def _taken(members: Iterator[Member], manifest: dict[str, Any], spool: Spool, most_bytes: int) -> dict[str, Region]:
+    """All members in the spool, by name, each as the manifest says."""
+    expected = manifest["members"]
+    total = sum(each["size_bytes"] for each in expected)
+    if total > most_bytes:
+        raise InputError(f"it would unpack to {total} bytes, more than the {most_bytes} that a bundle of its size may")
+    if total > spool.free_bytes():
+        raise InputError(f"it unpacks to {total} bytes, for which the temporary directory has no room")
+    names = [each["name"] for each in expected]
+    if names != sorted(set(names)) or MANIFEST in names:
+        raise InputError("its manifest has members twice, or out of order")
+    regions: dict[str, Region] = {}
+    for each in expected:
+        name = each["name"]
+        if name not in (*_TABLES, REPORT) and not (name.startswith(WHOLE) and is_plain_path(name)):
+            raise InputError(f"its manifest has a member that no bundle has: {name!r}")
+        member = next(members, None)
+        if member is None:
+            raise InputError(f"the member {name} is missing")
+        if (member.name, member.size_bytes) != (name, each["size_bytes"]):
+            raise InputError(f"there is a member {member.name!r} of {member.size_bytes} bytes where {name!r} should be")
+        digest, start = hashlib.sha256(), spool.end
+        for piece in member.pieces():
+            digest.update(piece)
+            spool.append(piece)
+        if digest.hexdigest() != each["sha256"]:
+            raise InputError(f"the member {name} has another SHA-256 than the manifest says: it was changed")
+        regions[name] = Region(start, member.size_bytes)
+    extra = next(members, None)
+    if extra is not None:
+        raise InputError(f"the member {extra.name!r} is not in the manifest")
+    missing = [name for name in _TABLES if name not in regions]
+    if missing:
+        raise InputError(f"the member {missing[0]} is missing")
+    return regions
+
+
+def _read_file_list(bundle: Bundle, regions: dict[str, Region]) -> None:
+    for line in bundle.spool.lines(regions[FILE_LIST]):
+        entry = entry_of_line(line)
+        if entry.path in bundle.entries:
+            raise InputError(f"the file list names {entry.path!r} twice")
+        bundle.entries[entry.path] = entry
+        if entry.kept == KEPT_WHOLE:
+            region = regions.get(WHOLE + entry.path)
+            if region is None or region.size_bytes != entry.stored_bytes:
+                raise InputError(f"the file list says that {entry.path!r} is there, and it is not")
+            bundle.whole[entry.path] = region
+    if len(bundle.whole) != sum(name.startswith(WHOLE) for name in regions):
+        raise InputError("it holds files that its file list does not name")
+
+
+def _read_logs(bundle: Bundle, regions: dict[str, Region]) -> None:
+    damage: dict[str, dict[int, dict[str, Any]]] = {}
+    for line in bundle.spool.lines(regions[DAMAGE]):
+        values = object_of(line)
+        _check_damage(bundle, values)
+        damage.setdefault(values["path"], {})[values["position"]] = values
+    outlines = _outlines(bundle, regions[OUTLINES])
+    fragments: dict[str, list[Fragment]] = {}
+    last: tuple[str, int] = ("", -1)
+    for path, batch in _runs(bundle, regions[BATCHES]):
+        entry = bundle.entries.get(path)
+        if entry is None or entry.kept != KEPT_HEADERS:
+            raise InputError(f"it has batch headers of {path!r}, which its file list does not say")
+        found = _fragment(bundle.spool, batch, entry, last[1] if path == last[0] else -1)
+        if path in fragments and path != last[0]:
+            raise InputError(f"the batch headers of {path!r} do not lie together")
+        fragments.setdefault(path, []).append(found[0])
+        last = path, found[1]
+    for path in fragments.keys() | damage.keys() | outlines.keys():
+        bundle.logs[path] = LogContents(
+            tuple(fragments.get(path, ())), dict(sorted(damage.get(path, {}).items())), outlines.get(path, {})
+        )
+
+
+def _check_damage(bundle: Bundle, values: dict[str, Any]) -> None:
+    entry = bundle.entries.get(values.get("path", ""))
+    numbers = [values.get(name) for name in ("position", "length")]
+    if entry is None or not all(isinstance(each, int) and each >= 0 for each in numbers) or not values["length"]:
+        raise InputError("its list of damage has a line without a place")
+    if values["position"] + values["length"] > entry.size_bytes:
+        raise InputError("its list of damage has a place past the end of a log")
+    for name in ("code", "reason"):
+        if not isinstance(values.get(name), str):
+            raise InputError(f"its list of damage has a line without a {name}")
+    for name in ("after_offset", "next_base_offset"):
+        if not isinstance(values.get(name), (int, type(None))):
+            raise InputError(f"its list of damage has a line with a wrong {name}")
+    lost = values.get("lost_offsets")
+    if lost is not None and not (
+        isinstance(lost, list) and len(lost) == 2 and all(isinstance(each, int) for each in lost)
+    ):
+        raise InputError("its list of damage has a line with wrong lost_offsets")
+
+
+def _outlines(bundle: Bundle, region: Region) -> dict[str, dict[int, tuple[list[int], list[int]]]]:
+    found: dict[str, dict[int, tuple[list[int], list[int]]]] = {}
+    for batch in _record_batches(bundle, region, outline_schema()):
+        for row in batch.to_pylist():
+            offsets, timestamps = row["offsets"], row["timestamps"]
+            if None in (row["path"], row["position"], offsets, timestamps) or len(offsets) != len(timestamps):
+                raise InputError("it has an outline of a batch that is not whole")
+            found.setdefault(row["path"], {})[row["position"]] = (offsets, timestamps)
+    return found
+
+
+def _record_batches(bundle: Bundle, region: Region, schema: Any) -> Iterator[Any]:
+    """The record batches of a Parquet member. Raises InputError for what is none, or has other columns."""
+    try:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+    except ImportError as error:
+        raise InputError(f"a bundle is read with pyarrow ({error}): pip install 'kafkalog[arrow]'") from error
+    try:
+        with pq.ParquetFile(pa.PythonFile(RegionReader(bundle.spool, region), "r"), pre_buffer=False) as file:
+            if not file.schema_arrow.remove_metadata().equals(schema):
+                raise InputError("its Parquet files have other columns than this program writes")
+            groups = [file.metadata.row_group(number) for number in range(file.metadata.num_row_groups)]
+            most = max(_LEAST_BOUND, _MOST_RATIO * region.size_bytes)
+            if sum(each.total_byte_size for each in groups) > most or any(each.num_rows > 2 * _ROWS for each in groups):
+                raise InputError("its Parquet files would unpack to more than those of a bundle may")
+            yield from file.iter_batches(_ROWS)
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise InputError(f"its Parquet files cannot be read: {' '.join(str(error).split())[:200]}") from error
+
+
+def _runs(bundle: Bundle, region: Region) -> Iterator[tuple[str, Any]]:
+    """The batch headers, cut where the path changes."""
+    for batch in _record_batches(bundle, region, batch_schema()):
+        column = batch.column("path")
+        if column.null_count or not len(batch):
+            raise InputError("it has batch headers without a path")
+        codes = np.asarray(column.indices.to_numpy(zero_copy_only=False))
+        names = column.dictionary.to_pylist()
+        starts = np.flatnonzero(np.append(True, codes[1:] != codes[:-1])).tolist()
+        for start, end in zip(starts, [*starts[1:], len(codes)], strict=True):
+            yield names[codes[start]], batch.slice(start, end - start)
+
+
+def _fragment(spool: Spool, batch: Any, entry: BundledEntry, after: int) -> tuple[Fragment, int]:
+    """The headers of one log in the spool, and where the last one begins."""
+    content, sizes = bytes_of(batch)
+    positions = np.asarray(batch.column("position").to_numpy(zero_copy_only=False), np.int64)
+    lengths = np.asarray(batch.column("length").to_numpy(zero_copy_only=False), np.int64) + _LENGTH_BYTES
+    rises = int(positions[0]) > after and bool((positions[1:] >= positions[:-1] + lengths[:-1]).all())
+    if not rises or (lengths < sizes).any() or int(positions[-1] + lengths[-1]) > entry.size_bytes:
+        raise InputError(f"its batch headers do not fit into {entry.path!r}")
+    whole = batch.column("content")
+    if whole.null_count < len(whole):
+        content, sizes = _with_whole(content, sizes, whole.to_pylist(), lengths)
+    starts = np.append(0, np.cumsum(sizes))
+    return (
+        Fragment(
+            int(positions[0]),
+            len(positions),
+            spool.append(np.ascontiguousarray(positions).tobytes()),
+            spool.append(starts.tobytes()),
+            spool.append(content),
+        ),
+        int(positions[-1]),
+    )
+
+
+def _with_whole(content: bytearray, sizes: Any, whole: list[bytes | None], lengths: Any) -> tuple[bytearray, Any]:
+    """The same bytes with whole batches in place of their headers."""
+    made, at = bytearray(), 0
+    sizes = sizes.copy()
+    for row, (each, size) in enumerate(zip(whole, sizes.tolist(), strict=True)):
+        header = content[at : at + size]
+        at += size
+        if each is not None and (len(each) != lengths[row] or each[:size] != header):
+            raise InputError("it has a control batch that does not fit its header")
+        made += header if each is None else each
+        sizes[row] = size if each is None else len(each)
+    return made, sizes

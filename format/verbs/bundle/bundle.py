@@ -1,0 +1,240 @@
+"""bundle: one pass of verify over the logs; its findings, the headers and the side files in one archive.
+
+The same sources give the same bytes: no time of the run is written, and members lie in order.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+
+from format import layout
+from format.errors import InputError, KafkaLogError
+from format.findings import Finding
+from format.io.broker_lock import probe
+from format.io.bundles.members import (
+    BATCHES,
+    BUNDLE_FORMAT,
+    DAMAGE,
+    FILE,
+    FILE_LIST,
+    FINDINGS,
+    KEPT_HEADERS,
+    KEPT_WHOLE,
+    OUTLINES,
+    REPORT,
+    WHOLE,
+    BundledEntry,
+    json_line,
+)
+from format.io.remote_path import path_of
+from format.io.source import FileSource
+from format.kernel.compiled import KERNEL_IS_COMPILED
+from format.location import Location
+from format.node.file_location import location_of_file
+from format.node.log_dir import Kind
+from format.node.target import Target
+from format.rows.finding_json import finding_as_json
+from format.verbs.bundle.archive import NewArchive, NewMember, Write
+from format.verbs.bundle.file_list import SourceFile, inner_path, source_files
+from format.verbs.bundle.log_headers import HeaderWriter, LogPlace
+from format.verbs.bundle.terms import Bundled, BundleTerms
+from format.verbs.report.report import ReportRun
+from format.verbs.report.terms import ReportTerms
+from format.verbs.verify.terms import Coverage, Verification
+from format.verbs.verify.verify import verify, verify_nodes
+
+_PIECE_BYTES = 4 * 1024 * 1024
+_WITHOUT_TIME_MS = 0
+
+
+@dataclass(slots=True)
+class BundleRun:
+    """One bundle while it is made: ``findings`` passes on what verify found, ``finish`` writes the archive."""
+
+    targets: Sequence[Target]
+    terms: BundleTerms
+    _archive: NewArchive = field(init=False)
+    _findings: NewMember = field(init=False)
+    _files: list[tuple[str, SourceFile]] = field(init=False)
+    _report: ReportRun | None = None
+    _bundled: Bundled = field(default_factory=Bundled)
+
+    def __post_init__(self) -> None:
+        """Raises InputError for a path that is no log directory and no partition."""
+        for target in self.targets:
+            if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
+                message = "give a log directory or a partition directory: a bundle is made of whole logs"
+                raise InputError(message, Location(str(target.path)))
+        self._archive = NewArchive(self.terms.directory)
+        self._findings = self._archive.stream(FINDINGS)
+        files = {inner_path(each.path): each for target in self.targets for each in source_files(target)}
+        self._files = sorted(files.items())
+
+    @property
+    def listed_bytes(self) -> int:
+        """The bytes of all files, which are read for their hashes."""
+        return sum(each.status.st_size for _, each in self._files if each.status is not None and each.type == FILE)
+
+    def findings(self) -> Iterator[Finding]:
+        """Read everything once, as verify does; its findings."""
+        for found in self._verified():
+            values = finding_as_json(found)
+            for each in (values, values.get("caused_by", {})):
+                if each.get("path"):
+                    each["path"] = inner_path(path_of(each["path"]))
+            if self.terms.names is not None:
+                values = self.terms.names.finding(values)
+            self._findings.write(json_line(values))
+            yield found
+
+    def _verified(self) -> Iterator[Finding]:
+        terms = self.terms
+        coverage = Coverage()
+        if terms.render is not None:
+            report_terms = ReportTerms(
+                self._newest_ms(),
+                terms.limits,
+                jobs=terms.jobs,
+                advance=terms.advance,
+                compacted_topics=terms.compacted_topics,
+            )
+            self._report = ReportRun(self.targets, report_terms, coverage)
+            yield from self._report.findings()
+        else:
+            verification = Verification(
+                limits=terms.limits,
+                coverage=coverage,
+                jobs=terms.jobs,
+                advance=terms.advance,
+                compacted_topics=terms.compacted_topics,
+            )
+            for target in self.targets:
+                yield from verify(target, verification)
+            yield from verify_nodes(self.targets, verification)
+        self._bundled.counts = {name: getattr(coverage, name) for name in coverage.__slots__}
+
+    def _newest_ms(self) -> int:
+        """When the newest file was written: the report judges at this time, and does not depend on the clock."""
+        times = [each.status.st_mtime_ns for _, each in self._files if each.status is not None and each.type == FILE]
+        return max(times, default=_WITHOUT_TIME_MS) // 1_000_000
+
+    def finish(self, write: Write) -> Bundled:
+        """Write the archive, after the findings were consumed."""
+        covered = dict(self._bundled.counts)
+        self._add_report()
+        self._add_files()
+        manifest = {
+            "kind": "kafkalog-bundle",
+            "format": BUNDLE_FORMAT,
+            "version": self.terms.version,
+            "kernel": "compiled" if KERNEL_IS_COMPILED else "python",
+            "sources": [self._source(target) for target in self.targets],
+            "names_redacted": self.terms.names is not None,
+            "verified": covered,
+            "left_out": self._bundled.left_out,
+        }
+        self._archive.write(manifest, write)
+        return self._bundled
+
+    def _source(self, target: Target) -> dict[str, str]:
+        inner = inner_path(target.path)
+        return {"path": inner if self.terms.names is None else self.terms.names.path(inner)}
+
+    def _add_report(self) -> None:
+        left_out = self._bundled.left_out
+        if self._report is None or self.terms.render is None:
+            left_out.append(f"the report page: {self.terms.no_report}")
+            return
+        self._archive.file(REPORT).write(self.terms.render(self._report.finish()).encode())
+
+    def _add_files(self) -> None:
+        file_list, damage = self._archive.stream(FILE_LIST), self._archive.stream(DAMAGE)
+        headers = HeaderWriter(self._archive.stream(BATCHES), self._archive.stream(OUTLINES), damage, self.terms.limits)
+        same: dict[tuple[int, int], str] = {}
+        unread = 0
+        for inner, each in self._files:
+            entry = self._entry(inner, each, same)
+            entry, is_read = self._read(entry, each, headers)
+            unread += not is_read
+            file_list.write(entry.line())
+        headers.close()
+        if unread:
+            self._bundled.left_out.append(f"{unread} files or directories that cannot be read")
+        self._bundled.counts |= {"files": len(self._files), "batch_headers": headers.batch_count}
+
+    def _entry(self, inner: str, each: SourceFile, same: dict[tuple[int, int], str]) -> BundledEntry:
+        status = each.status
+        if status is None:
+            return BundledEntry(inner, each.type, error=each.error)
+        same_as = None
+        if each.type == FILE and status.st_nlink > 1:
+            same_as = same.setdefault((status.st_dev, status.st_ino), inner)
+        return BundledEntry(
+            inner,
+            each.type,
+            status.st_size if each.type == FILE else 0,
+            each.allocated_bytes,
+            status.st_mtime_ns,
+            kept=each.kept,
+            link_count=status.st_nlink if each.type == FILE else 1,
+            same_as=None if same_as == inner else same_as,
+            error=each.error,
+        )
+
+    def _read(self, entry: BundledEntry, each: SourceFile, headers: HeaderWriter) -> tuple[BundledEntry, bool]:
+        """The entry with what reading the file told, and whether it could be read."""
+        if entry.type != FILE:
+            return entry, entry.error is None
+        member = self._archive.file(WHOLE + entry.path) if entry.kept == KEPT_WHOLE else None
+        changes: dict[str, object] = {}
+        try:
+            with FileSource(each.path) as source:
+                changes["size_bytes"], changes["mtime_ns"] = source.size_bytes, source.mtime_ns
+                changes["sha256"] = self._copied(source, member)
+            if entry.kept == KEPT_HEADERS:
+                place = location_of_file(each.path)
+                headers.add(LogPlace(each.path, entry.path, place.topic, place.partition))
+        except KafkaLogError as error:
+            if member is not None:
+                self._archive.drop(member)
+            return _changed(entry, {"error": error.message, "kept": None}), False
+        if member is not None:
+            changes["stored_bytes"] = member.size_bytes
+        if each.path.name == layout.LOCK:
+            lock = probe(each.path)
+            changes["lock_holder"] = (lock.pid or 0) if lock.is_held else None
+        return _changed(entry, changes), True
+
+    def _copied(self, source: FileSource, member: NewMember | None) -> str:
+        """The SHA-256 of a file; what is not zero at its end goes into the member."""
+        digest = hashlib.sha256()
+        position = zeros = 0
+        while position < source.size_bytes:
+            piece = source.read_at(position, _PIECE_BYTES)
+            position += len(piece)
+            digest.update(piece)
+            self.terms.advance(len(piece))
+            if member is None:
+                continue
+            stored = piece.rstrip(b"\0")
+            if stored:
+                while zeros:
+                    some = min(zeros, _PIECE_BYTES)
+                    member.write(bytes(some))
+                    zeros -= some
+                member.write(stored)
+            zeros += len(piece) - len(stored)
+        return digest.hexdigest()
+
+
+def _changed(entry: BundledEntry, changes: dict[str, object]) -> BundledEntry:
+    return replace(entry, **changes)  # type: ignore[arg-type]
+
+
+def temporary_directory(output: str) -> str | None:
+    """Where temporary files are made: beside the output, where there is room for it."""
+    directory = os.path.dirname(os.path.realpath(output))
+    return directory if os.path.isdir(directory) else None

@@ -1,0 +1,144 @@
+"""The files of the sources: what is listed of each, and which are kept."""
+
+from __future__ import annotations
+
+import os
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from format import layout
+from format.io.bundles.members import (
+    DIRECTORY,
+    FILE,
+    KEPT_HEADERS,
+    KEPT_WHOLE,
+    LINK,
+    LINK_TO_DIRECTORY,
+    OTHER,
+    WHOLE_TOPICS,
+)
+from format.io.remote_path import absolute, entries_of
+from format.io.source import os_reason
+from format.node.log_dir import Kind, kind_of_file
+from format.node.partition import is_temporary, parse_partition_dir
+from format.node.target import Target
+from format.value_class import value_class
+
+_BLOCK_BYTES = 512
+
+
+@value_class
+class SourceFile:
+    """A file or directory of a source, not read so far. ``error`` says why a directory cannot be listed."""
+
+    path: Path
+    type: str
+    status: os.stat_result | None
+    kept: str | None = None
+    error: str | None = None
+
+    @property
+    def allocated_bytes(self) -> int:
+        """The bytes that it takes up on disk; in a store these are its size."""
+        blocks: int | None = None if self.status is None else self.status.st_blocks
+        if blocks is None:
+            return 0 if self.status is None else self.status.st_size
+        return blocks * _BLOCK_BYTES
+
+
+def inner_path(path: Path) -> str:
+    """The path of a file in a bundle: its absolute path without what stands before the first name."""
+    place = absolute(path)
+    return "/".join(part.strip("/").removesuffix(":") for part in place.parts if part.strip("/"))
+
+
+def source_files(target: Target) -> Iterator[SourceFile]:
+    """All files at and below a target in order; of the log directory around a partition its own files."""
+    if target.kind is not Kind.LOG_DIR:
+        yield from _around(absolute(target.path).parent)
+    yield from _walk(absolute(target.path))
+
+
+def _around(directory: Path) -> Iterator[SourceFile]:
+    """What the verbs read around a partition: checkpoints, and the metadata log."""
+    for found in _listed(directory, with_directory=True):
+        if found.path.name in layout.LOG_DIR_FILES:
+            yield found
+        elif found.type != DIRECTORY or found.path == directory:
+            if found.path == directory:
+                yield found
+        elif found.path.name == layout.REMOTE_INDEX_CACHE:
+            yield found
+        elif found.path.name == f"{layout.CLUSTER_METADATA_TOPIC}-0":
+            yield from _walk(found.path)
+
+
+def _walk(top: Path) -> Iterator[SourceFile]:
+    waiting = [top]
+    while waiting:
+        directory = waiting.pop()
+        below = []
+        for found in _listed(directory, with_directory=True):
+            if found.type == DIRECTORY and found.path != directory:
+                below.append(found.path)
+            else:
+                yield found
+        waiting += reversed(below)
+
+
+def _listed(directory: Path, *, with_directory: bool) -> Iterator[SourceFile]:
+    """A directory, and then its entries by name."""
+    try:
+        status = directory.lstat()
+    except OSError:
+        return  # a live broker deleted it
+    try:
+        with entries_of(directory) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+    except OSError as error:
+        yield SourceFile(directory, DIRECTORY, status, error=os_reason(error))
+        return
+    if with_directory:
+        yield SourceFile(directory, DIRECTORY, status)
+    for entry in found:
+        path = directory / entry.name
+        try:
+            status = entry.stat(follow_symlinks=False)
+        except OSError:
+            continue  # a live broker deleted it
+        kind = _type_of(path, status)
+        yield SourceFile(path, kind, status, kept_of(path) if kind == FILE else None)
+
+
+def _type_of(path: Path, status: os.stat_result) -> str:
+    if stat.S_ISREG(status.st_mode):
+        return FILE
+    if stat.S_ISDIR(status.st_mode):
+        return DIRECTORY
+    if stat.S_ISLNK(status.st_mode):
+        return LINK_TO_DIRECTORY if os.path.isdir(path) else LINK
+    return OTHER
+
+
+def kept_of(path: Path) -> str | None:
+    """How much of a file is kept, from its name and the directory's."""
+    name, parent = path.name, path.parent.name
+    parsed = parse_partition_dir(parent)
+    is_internal = parsed is not None and parsed[0] in WHOLE_TOPICS
+    if is_temporary(name) or name in layout.LOG_DIR_FILES:
+        return KEPT_WHOLE
+    kind = kind_of_file(name)
+    if kind is None:
+        return None
+    if kind is Kind.KRAFT_SNAPSHOT:
+        return KEPT_WHOLE if is_internal and layout.KRAFT_SNAPSHOT_FILE.match(name) else None
+    segment = layout.SEGMENT_FILE.match(name)
+    if kind is Kind.LOG:
+        if segment is None:
+            return None
+        return KEPT_WHOLE if is_internal else KEPT_HEADERS
+    has_suffix = kind in (Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.TRANSACTION_INDEX, Kind.PRODUCER_SNAPSHOT)
+    if has_suffix and segment is None and parent != layout.REMOTE_INDEX_CACHE:
+        return None
+    return KEPT_WHOLE

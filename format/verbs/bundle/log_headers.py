@@ -1,0 +1,239 @@
+"""The batch headers of logs as Parquet, control batches whole, and where a log is damaged."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from format.errors import KafkaLogError
+from format.io.bundles.header_columns import LAYOUTS, MOST_HEADER_BYTES, batch_schema, columns_of, outline_schema
+from format.io.bundles.members import json_line
+from format.io.source import FileSource
+from format.limits import Limits
+from format.log.batch_chunk import BatchChunk
+from format.log.control_records import control_batch_content
+from format.log.batch_ranges import BatchRange
+from format.log.legacy_messages import open_wrappers
+from format.log.read_records import record_tables
+from format.log.walker import batch_chunks
+from format.node.file_location import location_of_file
+from format.value_class import value_class
+from format.verbs.bundle.archive import NewMember
+
+_ROW_GROUP = 64 * 1024
+_COMPRESSION = {"compression": "zstd", "compression_level": 3}
+
+
+@value_class
+class LogPlace:
+    """A log, and what it is called in the bundle."""
+
+    path: Path
+    inner: str
+    topic: str | None
+    partition: int | None
+
+
+@value_class
+class _Rows:
+    """Some batches of one log: their headers, as bytes, and what else is written of them."""
+
+    log: LogPlace
+    position: NDArray[np.int64]
+    magic: NDArray[np.int64]
+    headers: NDArray[np.uint8]
+    content: dict[int, bytes]
+
+
+@dataclass(slots=True)
+class _Outlined:
+    """The batches of a log of which the records' offsets and timestamps are kept.
+
+    The first one, where it is a compressed message, whose header does not tell its first offset; and the first with the
+    largest timestamp.
+    """
+
+    first: int | None = None
+    latest: int | None = None
+    latest_timestamp: int = -1
+    ends: dict[int, int] = field(default_factory=dict)
+
+    def see(self, chunk: BatchChunk, is_first: bool) -> None:
+        table = chunk.table
+        if is_first and table.is_wrapper[0]:
+            self.first = int(table.position[0])
+            self.ends[self.first] = int(table.end_position[0])
+        row = int(table.max_timestamp.argmax())
+        timestamp = int(table.max_timestamp[row])
+        if timestamp > self.latest_timestamp:
+            self.latest, self.latest_timestamp = int(table.position[row]), timestamp
+            self.ends[self.latest] = int(table.end_position[row])
+
+    @property
+    def positions(self) -> list[int]:
+        return sorted({each for each in (self.first, self.latest) if each is not None})
+
+
+class HeaderWriter:
+    """Writes the headers of one log after the other into the members of a bundle."""
+
+    def __init__(self, batches: NewMember, outlines: NewMember, damage: NewMember, limits: Limits) -> None:
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self.batch_count = 0
+        self._limits = limits
+        self._damage = damage
+        self._schema, outline = batch_schema(), outline_schema()
+        numbers = [each.name for each in self._schema if pa.types.is_integer(each.type)]
+        self._batches = pq.ParquetWriter(
+            pa.PythonFile(batches, "w"),
+            self._schema,
+            use_dictionary=["path", "topic"],
+            column_encoding={name: "DELTA_BINARY_PACKED" for name in numbers if name != "crc"},
+            store_schema=True,
+            **_COMPRESSION,
+        )
+        self._outlines = pq.ParquetWriter(pa.PythonFile(outlines, "w"), outline, **_COMPRESSION)
+        self._outline_schema = outline
+        self._waiting: list[_Rows] = []
+        self._waiting_rows = 0
+        self._waiting_outlines: list[dict[str, Any]] = []
+
+    def add(self, log: LogPlace) -> None:
+        """Read the headers of a log. Raises KafkaLogError where it cannot be read to its end."""
+        with FileSource(log.path) as source:
+            outlined = _Outlined()
+            is_first = True
+            for chunk in batch_chunks(source, with_bodies=False, limits=self._limits):
+                if len(chunk.table):
+                    self._add_chunk(log, source, chunk)
+                    outlined.see(chunk, is_first)
+                    is_first = False
+                if chunk.damage is not None:
+                    found = chunk.damage
+                    self._damage.write(
+                        json_line(
+                            {
+                                "path": log.inner,
+                                "position": found.position,
+                                "length": found.length,
+                                "code": found.code,
+                                "reason": found.reason,
+                                "after_offset": found.after_offset,
+                                "next_base_offset": found.next_base_offset,
+                                "reaches_end": found.reaches_end,
+                                "lost_offsets": found.lost_offsets,
+                            }
+                        )
+                    )
+            for position in outlined.positions:
+                self._add_outline(log, source, position, outlined.ends[position])
+
+    def _add_chunk(self, log: LogPlace, source: FileSource, chunk: BatchChunk) -> None:
+        table = chunk.table
+        content = {
+            row: whole
+            for row in np.flatnonzero(table.is_control).tolist()
+            if (whole := control_batch_content(chunk, row, source, self._limits)) is not None
+        }
+        rows = _Rows(log, table.position.copy(), table.magic.copy(), _headers_of(chunk, source), content)
+        self._waiting.append(rows)
+        self._waiting_rows += len(rows.position)
+        self.batch_count += len(rows.position)
+        if self._waiting_rows >= _ROW_GROUP:
+            self._flush()
+
+    def _add_outline(self, log: LogPlace, source: FileSource, position: int, end: int) -> None:
+        if end - position > self._limits.max_decompressed_bytes:
+            return
+        offsets: list[int] = []
+        timestamps: list[int] = []
+        location = location_of_file(log.path)
+        try:
+            for chunk in batch_chunks(source, BatchRange(position, end), limits=self._limits):
+                if chunk.damage is not None or not chunk.table.crc_valid.all():
+                    return
+                open_wrappers(chunk, limits=self._limits)
+                for records in record_tables(chunk, limits=self._limits, location=location):
+                    if records.problems:
+                        return
+                    offsets += records.offset.tolist()
+                    timestamps += records.timestamp.tolist()
+        except KafkaLogError:
+            return  # its findings say so
+        self._waiting_outlines.append(
+            {"path": log.inner, "position": position, "offsets": offsets, "timestamps": timestamps}
+        )
+        if len(self._waiting_outlines) >= _ROW_GROUP // 16:
+            self._flush_outlines()
+
+    def _flush(self) -> None:
+        import pyarrow as pa
+
+        if not self._waiting:
+            return
+        logs = list(dict.fromkeys(each.log for each in self._waiting))
+        topics = list(dict.fromkeys(each.topic for each in logs if each.topic is not None))
+        counts = [len(each.position) for each in self._waiting]
+        codes = np.repeat(np.array([logs.index(each.log) for each in self._waiting], np.int32), counts)
+        topic_codes = np.array([-1 if each.topic is None else topics.index(each.topic) for each in logs], np.int32)[
+            codes
+        ]
+        numbers = np.array([-1 if each.partition is None else each.partition for each in logs], np.int64)[codes]
+        magic = np.concatenate([each.magic for each in self._waiting])
+        content: list[bytes | None] = []
+        for each in self._waiting:
+            content += (
+                [each.content.get(row) for row in range(len(each.position))]
+                if each.content
+                else [None] * len(each.position)
+            )
+        columns = {
+            "path": pa.DictionaryArray.from_arrays(pa.array(codes), pa.array([each.inner for each in logs])),
+            "topic": pa.DictionaryArray.from_arrays(
+                pa.array(topic_codes, mask=topic_codes < 0), pa.array(topics, pa.string())
+            ),
+            "partition": pa.array(numbers, pa.int32(), mask=numbers < 0),
+            "position": pa.array(np.concatenate([each.position for each in self._waiting])),
+            **columns_of(np.concatenate([each.headers for each in self._waiting]), magic),
+            "content": pa.array(content, pa.binary()),
+        }
+        arrays = [columns[name] for name in self._schema.names]
+        self._batches.write_table(pa.Table.from_arrays(arrays, schema=self._schema), row_group_size=2 * _ROW_GROUP)
+        self._waiting, self._waiting_rows = [], 0
+
+    def _flush_outlines(self) -> None:
+        import pyarrow as pa
+
+        if self._waiting_outlines:
+            self._outlines.write_table(pa.Table.from_pylist(self._waiting_outlines, schema=self._outline_schema))
+        self._waiting_outlines = []
+
+    def close(self) -> None:
+        """Write what waits, and the ends of the files."""
+        self._flush()
+        self._flush_outlines()
+        self._batches.close()
+        self._outlines.close()
+
+
+def _headers_of(chunk: BatchChunk, source: FileSource) -> NDArray[np.uint8]:
+    """The header bytes of a chunk, a row for each batch, with zeros behind the shorter ones."""
+    table = chunk.table
+    found = np.zeros((len(table), MOST_HEADER_BYTES), np.uint8)
+    window = b"" if chunk.window is None else chunk.window
+    content = np.frombuffer(window, np.uint8)
+    starts = table.position - chunk.buffer_position
+    for magic, one in enumerate(LAYOUTS):
+        is_one = table.magic == magic
+        rows = np.flatnonzero(is_one & (starts + one.size_bytes <= len(content)))
+        found[rows, : one.size_bytes] = content[starts[rows][:, None] + np.arange(one.size_bytes)]
+        for row in np.flatnonzero(is_one & (starts + one.size_bytes > len(content))).tolist():
+            header = source.read_at(int(table.position[row]), one.size_bytes)
+            found[row, : len(header)] = np.frombuffer(header, np.uint8)
+    return found

@@ -1,0 +1,103 @@
+"""kafkalog bundle: one archive for those who help, without payload."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from format.value_class import value_class
+from kafkalog_cli.options.guards import Guards
+from kafkalog_cli.options.judging import Judging
+from kafkalog_cli.options.output import Quiet, SummaryOutput
+from kafkalog_cli.options.reading import Paths, place_of
+from kafkalog_cli.options.work import Work
+from kafkalog_cli.runner import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from format.verbs.report.terms import Report
+
+EXAMPLES = (
+    ("kafkalog bundle /var/kafka --output incident.tar.zst", "one archive of a node, without keys and values"),
+    ("kafkalog bundle node-1 node-2 node-3 --output incident.tar.zst", "of several nodes"),
+    ("kafkalog txns incident.tar.zst", "the verbs that read headers take it in place of the directory"),
+)
+
+
+@value_class
+class Archive:
+    """The archive to write."""
+
+    output: Annotated[
+        str, typer.Option("--output", metavar="FILE.tar.zst", help="The new archive.", show_default=False)
+    ]
+    quiet: Quiet = False
+
+
+def bundle(paths: Paths, archive: Archive, judging: Judging, guards: Guards, work: Work) -> None:
+    """Write what a support engineer needs into one archive: all but the keys, values and headers of records.
+
+    It holds the file list with hashes, all batch headers, indexes and other side files, control batches, Kafka's own
+    topics, the findings of verify and the report page. Most verbs that answer questions read it in place of the log
+    directory. It needs pyarrow: pip install 'kafkalog[arrow]'. The exit status is that of verify.
+    """
+    from format.io.bundles.members import SUFFIX
+    from format.node.target import Target
+    from format.verbs.bundle.bundle import BundleRun, temporary_directory
+    from format.verbs.bundle.terms import BundleTerms
+    from format.verbs.verify.compacted_topics import compacted_topics_at
+    from format.verbs.verify.verify import bytes_to_verify
+    from format.version import VERSION
+    from kafkalog_cli.output import open_output
+
+    if not archive.output.endswith(SUFFIX):
+        raise typer.BadParameter(f"the name of a bundle ends in {SUFFIX}", param_hint="--output")
+    _check_pyarrow()
+    render, no_report = _renderer()
+    with work.reading(), Run("bundle", SummaryOutput(archive.quiet), judging, paths=paths) as run:
+        targets = [Target(place_of(path)) for path in paths]
+        output = open_output(archive.output, paths)
+        try:
+            progress = run.progress(lambda: sum(bytes_to_verify(each) for each in targets) + making.listed_bytes)
+            terms = BundleTerms(
+                guards.limits,
+                jobs=work.process_count,
+                advance=lambda count: progress.advance(count),
+                render=render,
+                no_report=no_report,
+                compacted_topics=compacted_topics_at(targets, guards.limits),
+                directory=temporary_directory(archive.output),
+                version=VERSION,
+            )
+            making = BundleRun(targets, terms)
+            for found in making.findings():
+                run.judge(found)
+            made = making.finish(output.write)
+            output.publish()
+        finally:
+            output.discard()
+        for name, count in made.counts.items():
+            run.count(name, count)
+        for words in made.left_out:
+            run.not_checked(words)
+
+
+def _check_pyarrow() -> None:
+    try:
+        import pyarrow.parquet  # noqa: F401
+    except ImportError as error:
+        message = f"a bundle needs pyarrow ({error}): pip install 'kafkalog[arrow]'"
+        raise typer.BadParameter(message, param_hint="--output") from None
+
+
+def _renderer() -> tuple[Callable[[Report], str] | None, str]:
+    """The function that makes the page of the report; None and why where a library is not installed."""
+    try:
+        import vl_convert  # noqa: F401
+
+        from kafkalog_cli.page.page import page_of
+    except ImportError as error:
+        return None, f"it needs Jinja2 and vl-convert ({error}): pip install 'kafkalog[report]'"
+    return page_of, ""
