@@ -25,7 +25,6 @@ COMMANDS = (
         "kafkalog_cli.commands.find",
         "Find an offset or a timestamp, and show each step of the search.",
         "Read",
-        reads_bundles=True,
     ),
     CommandEntry(
         "grep",
@@ -108,14 +107,12 @@ COMMANDS = (
         "Where replicas of a partition part, which one is right, and what each election would lose.",
         "Check",
         is_scan=True,
-        reads_bundles=True,
     ),
     CommandEntry(
         "report",
         "kafkalog_cli.commands.report",
         "One page of what all checks and answers say, to read and to pass on.",
         "Check",
-        reads_bundles=True,
     ),
     CommandEntry(
         "bundle",

@@ -33,6 +33,7 @@ class Archive:
     output: Annotated[
         str, typer.Option("--output", metavar="FILE.tar.zst", help="The new archive.", show_default=False)
     ]
+    report: Annotated[bool, typer.Option("--report/--no-report", help="Add the page that report makes.")] = True
     quiet: Quiet = False
 
 
@@ -55,7 +56,7 @@ def bundle(paths: Paths, archive: Archive, judging: Judging, guards: Guards, wor
     if not archive.output.endswith(SUFFIX):
         raise typer.BadParameter(f"the name of a bundle ends in {SUFFIX}", param_hint="--output")
     _check_pyarrow()
-    render, no_report = _renderer()
+    render, no_report = _renderer() if archive.report else (None, "--no-report")
     with work.reading(), Run("bundle", SummaryOutput(archive.quiet), judging, paths=paths) as run:
         targets = [Target(place_of(path)) for path in paths]
         output = open_output(archive.output, paths)

@@ -95,6 +95,7 @@ def compaction(
     """
     from format.columns import CLEANER
     from format.findings import Finding
+    from format.io.bundles import opened
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
     from format.state.cluster_context import read_context
@@ -115,7 +116,10 @@ def compaction(
         }
         context = read_context(targets, supposed.sources.terms(options, guards.limits))
         run.findings(context.findings)
-        terms = CompactionTerms(supposed.judged_at.now_ms, guards.limits, every_log=supposed.every_log)
+        is_bundled = opened.are_opened()
+        terms = CompactionTerms(
+            supposed.judged_at.now_ms, guards.limits, every_log=supposed.every_log, reads_records=not is_bundled
+        )
         judged = Compaction(context, terms)
         advance = run.progress(lambda: selected_bytes(targets, EVERYTHING)).advance
         for path, target in zip(reading.paths, targets, strict=True):
@@ -128,3 +132,5 @@ def compaction(
         run.say_at_end(judged.sentence())
         for words in judged.not_checked():
             run.not_checked(words)
+        if is_bundled:
+            run.not_checked("what the cleaner would free: a bundle has no keys")

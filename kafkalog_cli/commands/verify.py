@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from format.columns import FINDING
+from format.io.bundles import opened
 from format.value_class import value_class
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import LEVELS, Judging
@@ -98,6 +99,8 @@ def verify(
     remote = depth.tiering.remote
     depth.following.check({"--output": output.output_file, "--jobs": work.sharing.jobs, "--remote": remote})
     targets = reading.targets()
+    if opened.are_opened():
+        _check_not_bundled(depth, places)
     terms = Verification(
         Level[depth.level.upper()],
         guards.limits,
@@ -111,6 +114,9 @@ def verify(
         depth.tiering.joined(run, targets, guards.limits) as tiered,
     ):
         terms.compacted_topics = compacted_topics_at(targets, guards.limits)
+        if opened.are_opened():
+            _show_bundled(run, reading.paths, targets, terms)
+            return
         if depth.following.follow:
             check_followable(targets)
             _follow(run, targets, terms)
@@ -129,6 +135,35 @@ def verify(
             run.not_checked(words)
         if terms.level is Level.FULL and {each.kind for each in targets} - {Kind.LOG_DIR, Kind.PARTITION}:
             run.not_checked("what lies beside a file that is given by itself")
+
+
+def _check_not_bundled(depth: Depth, places: KeyPlaces) -> None:
+    """Refuse what needs the logs themselves."""
+    given = {
+        "--follow": depth.following.follow,
+        "--remote": depth.tiering.remote is not None,
+        "--partitioner": places.partitioner is not None,
+        "--level": depth.level != "full",
+    }
+    for name, is_given in given.items():
+        if is_given:
+            raise typer.BadParameter(f"a bundle has the findings of verify --level full: leave {name} out")
+
+
+def _show_bundled(run: Run, paths: list[str], targets: list[Target], terms: Verification) -> None:
+    """The findings of the time when the bundles were made, and what their headers show now."""
+    from format.verbs.bundle.verify_bundle import verified_counts, verify_bundle
+    from kafkalog_cli.options import bundles
+
+    found = bundles.of_paths(paths)
+    if not all(opened.bundle_of(path) is not None for path in paths):
+        raise typer.BadParameter("give bundles or log directories, not both: their findings are of different times")
+    for bundle in found:
+        own = [target for target in targets if str(target.path).startswith(f"{bundle.path}/")]
+        run.findings(verify_bundle(bundle, own, terms))
+        for name, count in verified_counts(bundle):
+            run.count(name, count)
+    run.not_checked("CRCs, records and side files: the findings about them are of the time when the bundle was made")
 
 
 def _follow(run: Run, targets: list[Target], terms: Verification) -> None:

@@ -20,6 +20,7 @@ from format.io.bundles.members import (
     LINK,
     LINK_TO_DIRECTORY,
     BundledEntry,
+    object_of,
 )
 from format.io.bundles.spooled import Region, Spool
 from format.location import Location
@@ -79,6 +80,11 @@ class Bundle:
             entry = self.entries[inner]
             self._inodes[inner] = len(self._inodes) + 1 if entry.same_as is None else self._inodes.get(entry.same_as, 0)
             self._add_to_parent(inner)
+
+    def finding_values(self) -> Iterator[dict[str, Any]]:
+        """The findings, as objects; raises InputError for a line that is none."""
+        for line in self.spool.lines(self.finding_lines):
+            yield object_of(line)
 
     def _add_to_parent(self, inner: str) -> None:
         while inner:

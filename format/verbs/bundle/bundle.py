@@ -38,7 +38,7 @@ from format.node.log_dir import Kind
 from format.node.target import Target
 from format.rows.finding_json import finding_as_json
 from format.verbs.bundle.archive import NewArchive, NewMember, Write
-from format.verbs.bundle.file_list import SourceFile, inner_path, source_files
+from format.verbs.bundle.file_list import InnerPaths, SourceFile, source_files
 from format.verbs.bundle.log_headers import HeaderWriter, LogPlace
 from format.verbs.bundle.terms import Bundled, BundleTerms
 from format.verbs.report.report import ReportRun
@@ -58,6 +58,7 @@ class BundleRun:
     terms: BundleTerms
     _archive: NewArchive = field(init=False)
     _findings: NewMember = field(init=False)
+    _paths: InnerPaths = field(init=False)
     _files: list[tuple[str, SourceFile]] = field(init=False)
     _report: ReportRun | None = None
     _bundled: Bundled = field(default_factory=Bundled)
@@ -70,7 +71,8 @@ class BundleRun:
                 raise InputError(message, Location(str(target.path)))
         self._archive = NewArchive(self.terms.directory)
         self._findings = self._archive.stream(FINDINGS)
-        files = {inner_path(each.path): each for target in self.targets for each in source_files(target)}
+        self._paths = InnerPaths(self.targets)
+        files = {self._paths.of(each.path): each for target in self.targets for each in source_files(target)}
         self._files = sorted(files.items())
 
     @property
@@ -84,7 +86,7 @@ class BundleRun:
             values = finding_as_json(found)
             for each in (values, values.get("caused_by", {})):
                 if each.get("path"):
-                    each["path"] = inner_path(path_of(each["path"]))
+                    each["path"] = self._paths.of(path_of(each["path"]))
             if self.terms.names is not None:
                 values = self.terms.names.finding(values)
             self._findings.write(json_line(values))
@@ -140,7 +142,7 @@ class BundleRun:
         return self._bundled
 
     def _source(self, target: Target) -> dict[str, str]:
-        inner = inner_path(target.path)
+        inner = self._paths.of(target.path)
         return {"path": inner if self.terms.names is None else self.terms.names.path(inner)}
 
     def _add_report(self) -> None:

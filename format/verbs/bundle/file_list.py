@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from format import layout
@@ -47,10 +47,44 @@ class SourceFile:
         return blocks * _BLOCK_BYTES
 
 
-def inner_path(path: Path) -> str:
-    """The path of a file in a bundle: its absolute path without what stands before the first name."""
-    place = absolute(path)
-    return "/".join(part.strip("/").removesuffix(":") for part in place.parts if part.strip("/"))
+class InnerPaths:
+    """The paths of files in a bundle: relative as the sources were given, or absolute without the first slash.
+
+    Sources are given as absolute ones where a relative one leads up, or would have the name of another.
+    """
+
+    def __init__(self, targets: Sequence[Target]) -> None:
+        self._roots: list[tuple[Path, str]] = []
+        relative = {_top(target): _as_given(_given_top(target)) for target in targets}
+        is_plain = all(relative.values()) and len(set(relative.values())) == len(relative)
+        for top, inner in relative.items():
+            self._roots.append((top, inner if inner and is_plain else _as_given(top) or ""))
+        self._roots.sort(key=lambda root: -len(root[0].parts))
+
+    def of(self, path: Path) -> str:
+        """The path of a file at or below a source."""
+        place = absolute(path)
+        for top, inner in self._roots:
+            if place.parts[: len(top.parts)] == top.parts:
+                return "/".join((inner, *place.parts[len(top.parts) :]))
+        return _as_given(place) or ""
+
+
+def _top(target: Target) -> Path:
+    """The directory that the paths of a source begin with: that around a partition, as its checkpoints belong to it."""
+    place = absolute(target.path)
+    return place if target.kind is Kind.LOG_DIR else place.parent
+
+
+def _given_top(target: Target) -> Path:
+    return target.path if target.kind is Kind.LOG_DIR else target.path.parent
+
+
+def _as_given(path: Path) -> str | None:
+    """A path as one that leads down; None where it leads nowhere, or up."""
+    parts = [part.strip("/").removesuffix(":") for part in path.parts]
+    parts = [part for part in parts if part]
+    return None if not parts or ".." in parts else "/".join(parts)
 
 
 def source_files(target: Target) -> Iterator[SourceFile]:

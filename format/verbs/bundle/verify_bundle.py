@@ -1,0 +1,71 @@
+"""verify of a bundle: the findings that it holds, and what its headers show that these do not say."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from format.errors import InputError
+from format.findings import Finding
+from format.io.bundles.bundle import Bundle
+from format.location import Location
+from format.node.target import Target
+from format.rows.finding_json import finding_from_json
+from format.verbs.verify.terms import Coverage, Verification
+from format.verbs.verify.verify import verify
+from format.verbs.verify.walk import Level
+
+_COUNTS = ("partitions", "segments", "side_files", "batches", "records", "bytes")
+
+
+def verify_bundle(bundle: Bundle, targets: Sequence[Target], terms: Verification) -> Iterator[Finding]:
+    """The findings at or below some targets in a bundle. Raises InputError for a bundle with broken ones.
+
+    What the batch headers show now has been found before, unless this program has learned to find more since.
+    """
+    below = tuple(str(target.path) for target in targets)
+    seen: set[tuple[Any, ...]] = set()
+    for values in bundle.finding_values():
+        found = _finding(bundle, values)
+        if found.location.path.startswith(below) or _is_around(found.location.path, below):
+            seen.add(_key(found))
+            yield found
+    again = Verification(Level.HEADERS, terms.limits, Coverage(), advance=terms.advance)
+    for target in targets:
+        for found in verify(target, again):
+            if _key(found) not in seen:
+                yield found
+
+
+def verified_counts(bundle: Bundle) -> Iterator[tuple[str, int]]:
+    """What was looked at when the bundle was made."""
+    verified = bundle.manifest.get("verified")
+    for name in _COUNTS:
+        count = verified.get(name) if isinstance(verified, dict) else None
+        yield name, count if isinstance(count, int) else 0
+
+
+def _is_around(path: str, below: tuple[str, ...]) -> bool:
+    """Whether a finding is about a file of the log directory around a partition."""
+    return any(path.rpartition("/")[0] == each.rpartition("/")[0] for each in below)
+
+
+def _key(found: Finding) -> tuple[Any, ...]:
+    where = found.location
+    return found.code, where.path, where.position, where.offset
+
+
+def _finding(bundle: Bundle, values: dict[str, Any]) -> Finding:
+    try:
+        found = finding_from_json(values)
+        if not isinstance(found.location.path, str) or not isinstance(found.message, str):
+            raise TypeError
+        return replace(found, location=_placed(bundle, found.location))
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        message = "not a sound bundle: a line of its findings is none"
+        raise InputError(message, Location(bundle.path)) from error
+
+
+def _placed(bundle: Bundle, where: Location) -> Location:
+    return replace(where, path=f"{bundle.path}/{where.path}")

@@ -1,0 +1,170 @@
+"""kafkalog bundle as a user runs it: what is in the archive, and that verbs read it as they read the directory."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import tarfile
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import zstandard
+
+from format.io.bundles.members import MANIFEST
+from tests.building import batch, write_segment
+from tests.running import Run, Word
+
+pq = pytest.importorskip("pyarrow.parquet")
+
+RunMany = Callable[[Iterable[Iterable[Word]]], list[Run]]
+JSON = ("--format", "jsonl")
+QUICK = ("--no-report",)
+AT = ("--at", "2026-11-22T00:00:00Z")
+READERS: tuple[tuple[str, ...], ...] = (
+    ("ls", *AT), ("ls", "--by", "codec"), ("txns", *AT), ("producers",), ("metadata",), ("groups",), ("retention", *AT),
+)  # fmt: skip
+
+
+def members(bundle: Path) -> dict[str, bytes]:
+    """What a bundle holds, by name."""
+    with bundle.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as stream:
+        with tarfile.open(fileobj=io.BytesIO(stream.read())) as archive:
+            return {each.name: archive.extractfile(each).read() for each in archive}  # type: ignore[union-attr]
+
+
+def records_of(run: Run) -> list[dict[str, Any]]:
+    """The records of user topics in the output of dump."""
+    return [row for row in run.rows("record") if not row["is_control"] and not row["topic"].startswith("__")]
+
+
+@pytest.mark.parametrize("name", ["kafka-4.3", "kafka-0.8-to-2.8", "kafka-4.3-single"])
+def test_verbs_read_it_as_they_read_the_directory(
+    run_kafkalog_many: RunMany, data_dir: Path, tmp_path: Path, name: str
+) -> None:
+    source, bundle = data_dir / name, tmp_path / "incident.tar.zst"
+    made, dumped = run_kafkalog_many([("bundle", source, "--output", bundle, *QUICK), ("dump", "--records", *JSON, source)])
+    made.check(0)
+    plain = run_kafkalog_many([(*words, *JSON, source) for words in READERS])
+    again = run_kafkalog_many([(*words, *JSON, bundle) for words in READERS])
+    inner = f"{bundle}{source}"
+    for words, one, other in zip(READERS, plain, again, strict=True):
+        assert other.stdout.replace(inner, str(source)) == one.stdout, words
+        assert other.stderr.replace(inner, str(source)) == one.stderr, words
+        assert other.code == one.code, words
+    content = b"".join(members(bundle).values())
+    records = records_of(dumped)
+    assert len(records) > 1000
+    for row in records:
+        for value in (row["key"], row["value"], *(each for header in row["headers"] or () for each in header)):
+            if isinstance(value, str) and len(value.encode()) > 8:
+                assert value.encode() not in content, row
+
+
+def test_manifest_headers_and_order(run_kafkalog_many: RunMany, data_dir: Path, tmp_path: Path) -> None:
+    source = tmp_path / "node"
+    shutil.copytree(data_dir / "kafka-4.3-single" / "node-1", source)
+    (source / "orders-0" / "notes.txt").write_text("customer 4711 called")
+    bundles = [tmp_path / f"{jobs}.tar.zst" for jobs in (1, 2)]
+    for run in run_kafkalog_many([("bundle", source, "--output", each, "--jobs", each.name[0]) for each in bundles]):
+        run.check(0)
+    assert bundles[0].read_bytes() == bundles[1].read_bytes()
+    found = members(bundles[0])
+    assert next(iter(found)) == MANIFEST
+    assert list(found)[1:] == sorted(set(found) - {MANIFEST})
+    manifest = json.loads(found[MANIFEST])
+    assert [each["name"] for each in manifest["members"]] == list(found)[1:]
+    assert not any(b"4711" in content for content in found.values())
+    table = pq.read_table(io.BytesIO(found["batches.parquet"]))
+    assert table.num_rows == sum(table.column("magic").to_pylist()) // 2
+    listed = {each["path"]: each for each in map(json.loads, found["files.jsonl"].splitlines())}
+    notes = listed[f"{str(source).lstrip('/')}/orders-0/notes.txt"]
+    assert (notes["size_bytes"], notes.get("kept")) == (20, None)
+
+
+def test_the_bytes_of_headers_come_back(run_kafkalog: Callable[..., Run], data_dir: Path, tmp_path: Path) -> None:
+    """Each header that is read from the bundle is that of the log, whatever its format."""
+    from format.io.bundles.unpacking import open_bundle
+    from format.io.source import FileSource
+    from format.log.walker import batch_chunks
+
+    for corpus in ("kafka-0.8-to-2.8", "kafka-4.3"):
+        source, path = data_dir / corpus, tmp_path / f"{corpus}.tar.zst"
+        run_kafkalog("bundle", source, "--output", path, *QUICK).check(0)
+        bundle = open_bundle(str(path))
+        sizes = {0: 18, 1: 26, 2: 61}
+        count = 0
+        for log in source.rglob("*.log"):
+            stored = bundle.open(str(log).lstrip("/"))
+            with FileSource(log) as original:
+                for chunk in batch_chunks(original, with_bodies=False):
+                    for position, magic in zip(chunk.table.position.tolist(), chunk.table.magic.tolist(), strict=True):
+                        size = sizes[magic]
+                        assert stored.read(size, position)[0] == original.read_at(position, size)
+                        count += 1
+        assert count > 50
+
+
+def test_damage_is_bundled_with_its_findings(run_kafkalog_many: RunMany, tmp_path: Path) -> None:
+    node = tmp_path / "node"
+    parts = [batch(number * 3, [b"secret value %d" % number] * 3) for number in range(40)]
+    parts[7] = parts[7][:61] + b"\xff" + parts[7][62:]
+    parts[20] = b"another secret that is no batch at all" * 5
+    write_segment(node / "orders-0", 0, parts)
+    with (node / "orders-0" / f"{0:020d}.log").open("ab") as file:
+        file.write(batch(120, [b"a tail of customers"])[:70])
+    bundle = tmp_path / "damaged.tar.zst"
+    made, verified, listed = run_kafkalog_many(
+        [("bundle", node, "--output", bundle), ("verify", *JSON, node), ("ls", *JSON, node)]
+    )
+    assert made.code == verified.check(1).code
+    again, listed_again = run_kafkalog_many([("verify", *JSON, bundle), ("ls", *JSON, bundle)])
+    inner = f"{bundle}{node}"
+    assert again.check(1).stdout.replace(inner, str(node)).splitlines()[:-1] == verified.stdout.splitlines()[:-1]
+    assert "time when the bundle was made" in again.summary["not_checked"][0]
+    assert listed_again.stdout.replace(inner, str(node)) == listed.stdout
+    content = b"".join(members(bundle).values())
+    for secret in (b"secret", b"customers"):
+        assert secret not in content
+
+
+def test_refusals(run_kafkalog_many: RunMany, data_dir: Path, tmp_path: Path) -> None:
+    node, bundle = data_dir / "kafka-4.3" / "node-2", tmp_path / "node.tar.zst"
+    made = run_kafkalog_many([("bundle", node, "--output", bundle, *QUICK)])[0]
+    made.check(0)
+    log = next(node.rglob("*.log"))
+    named, there, inside, file, grep, level, gone = run_kafkalog_many(
+        [
+            ("bundle", node, "--output", tmp_path / "node.zip"),
+            ("bundle", node, "--output", bundle),
+            ("bundle", node, "--output", node / "new.tar.zst"),
+            ("bundle", log, "--output", tmp_path / "new.tar.zst"),
+            ("grep", "x", bundle),
+            ("verify", "--level", "crc", bundle),
+            ("ls", f"{bundle}/no/such/path"),
+        ]
+    )
+    assert ".tar.zst" in named.check(2).stderr
+    assert "exists" in there.check(5).stderr
+    inside.check(5)
+    assert "whole logs" in file.check(2).stderr
+    assert "is a bundle" in grep.check(2).stderr
+    assert "--level" in level.check(2).stderr
+    assert "no such path" in gone.check(2).stderr
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["node.tar.zst"]
+
+
+def test_a_missing_library_is_named(run_kafkalog: Callable[..., Run], data_dir: Path, tmp_path: Path) -> None:
+    from tests.corpora import REPOSITORY
+
+    (tmp_path / "pyarrow.py").write_text("raise ImportError('none here')\n")
+    run = run_kafkalog(
+        "bundle",
+        data_dir / "kafka-4.3" / "node-2",
+        "--output",
+        tmp_path / "x.tar.zst",
+        env={"PYTHONPATH": f"{tmp_path}:{REPOSITORY}"},
+    )
+    assert "pip install 'kafkalog[arrow]'" in run.check(2).stderr
