@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     ("kafkalog bundle /var/kafka --output incident.tar.zst", "one archive of a node, without keys and values"),
     ("kafkalog bundle node-1 node-2 node-3 --output incident.tar.zst", "of several nodes"),
-    ("kafkalog txns incident.tar.zst", "the verbs that read headers take it in place of the directory"),
+    ("kafkalog bundle /var/kafka --output incident.tar.zst --no-report", "the same without the page, which takes seconds"),
 )
 
 

@@ -15,8 +15,8 @@ from format.io.bundles.members import json_line
 from format.io.source import FileSource
 from format.limits import Limits
 from format.log.batch_chunk import BatchChunk
-from format.log.control_records import control_batch_content
 from format.log.batch_ranges import BatchRange
+from format.log.control_records import control_batch_content
 from format.log.legacy_messages import open_wrappers
 from format.log.read_records import record_tables
 from format.log.walker import batch_chunks

@@ -105,7 +105,7 @@ def test_a_source_reads_what_a_file_holds(log_dir: Path) -> None:
     path = log_dir / "t-0" / f"{0:020d}.log"
     content = path.read_bytes()
     with FileSource(f"local://{path}") as source:
-        assert source._remote is not None
+        assert source._stored is not None
         assert source.size_bytes == len(content)
         assert source.mtime_ns == int(path.stat().st_mtime) * 10**9
         for position, length in ((0, 61), (100, 5), (len(content) - 7, 100), (len(content), 5), (3, 0), (0, 10**7)):

@@ -30,9 +30,9 @@ READERS: tuple[tuple[str, ...], ...] = (
 
 def members(bundle: Path) -> dict[str, bytes]:
     """What a bundle holds, by name."""
-    with bundle.open("rb") as file, zstandard.ZstdDecompressor().stream_reader(file) as stream:
-        with tarfile.open(fileobj=io.BytesIO(stream.read())) as archive:
-            return {each.name: archive.extractfile(each).read() for each in archive}  # type: ignore[union-attr]
+    content = zstandard.ZstdDecompressor().stream_reader(bundle.open("rb"), closefd=True).read()
+    with tarfile.open(fileobj=io.BytesIO(content)) as archive:
+        return {each.name: archive.extractfile(each).read() for each in archive}  # type: ignore[union-attr]
 
 
 def records_of(run: Run) -> list[dict[str, Any]]:
@@ -45,7 +45,9 @@ def test_verbs_read_it_as_they_read_the_directory(
     run_kafkalog_many: RunMany, data_dir: Path, tmp_path: Path, name: str
 ) -> None:
     source, bundle = data_dir / name, tmp_path / "incident.tar.zst"
-    made, dumped = run_kafkalog_many([("bundle", source, "--output", bundle, *QUICK), ("dump", "--records", *JSON, source)])
+    made, dumped = run_kafkalog_many(
+        [("bundle", source, "--output", bundle, *QUICK), ("dump", "--records", *JSON, source)]
+    )
     made.check(0)
     plain = run_kafkalog_many([(*words, *JSON, source) for words in READERS])
     again = run_kafkalog_many([(*words, *JSON, bundle) for words in READERS])
