@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 EXAMPLES = (
     ("kafkalog bundle /var/kafka --output incident.tar.zst", "one archive of a node, without keys and values"),
     ("kafkalog bundle node-1 node-2 node-3 --output incident.tar.zst", "of several nodes"),
-    ("kafkalog bundle /var/kafka --output incident.tar.zst --no-report", "the same without the page, which takes seconds"),
+    (
+        "kafkalog bundle /var/kafka --output incident.tar.zst --no-report",
+        "the same without the page, which takes seconds",
+    ),
 )
 
 
