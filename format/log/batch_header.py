@@ -65,6 +65,16 @@ def read_header(source: Source, position: int) -> Header | None:
     return Header(position, size_bytes, magic, base_offset, base_offset, bool(attributes & layout.CODEC_MASK))
 
 
+def no_batch_words(stop: str, header: memoryview) -> str:
+    """Why no batch starts with these bytes; ``stop`` is one of the kernel's HOP_STOPS."""
+    if stop == "more-bytes":
+        return f"the file ends after {len(header)} bytes of a batch header"
+    length = int.from_bytes(header[8:12], "big", signed=True)
+    if stop == "bad-magic":
+        return f"no batch starts here: its magic would be {int.from_bytes(header[16:17], 'big', signed=True)}"
+    return f"no batch starts here: its length would be {length}"
+
+
 def has_right_crc(source: Source, position: int, size_bytes: int, magic: int) -> bool:
     """Whether the bytes of a batch or message have the CRC that it stores; reads them in windows."""
     stored_at, covered_from, is_v2 = crc_fields(magic)

@@ -19,7 +19,7 @@ from format.log.after_damage.offset_range import OffsetRange, possible_offsets
 from format.log.after_damage.recorded import recorded_damage
 from format.log.batch_checksums import compute_crc_valid
 from format.log.batch_chunk import BatchChunk, Damage
-from format.log.batch_header import has_right_crc, read_header
+from format.log.batch_header import has_right_crc, no_batch_words, read_header
 from format.log.batch_ranges import WHOLE_LOG, BatchRange
 from format.log.batch_table import BATCH_COLUMN, BatchTable, Int64Column
 from format.log.legacy_messages import open_wrappers
@@ -118,7 +118,7 @@ class _Walker:
             elif stop == "suspicious" and not self._is_intact(next_position):
                 reason = "no batch starts here: its offset or attributes cannot be, and its CRC is wrong"
             elif stop in ("bad-length", "bad-magic") or (stop == "more-bytes" and at_end):
-                reason = _reason(stop, buffer[next_position - position :])
+                reason = no_batch_words(stop, buffer[next_position - position :])
             damage = None
             if reason:
                 columns, next_position = self._retreated(columns, next_position, last_row_at)
@@ -220,7 +220,7 @@ class _Walker:
                 elif stop == "too-large":
                     reason = f"the batch claims more than {self.limits.max_decompressed_bytes} bytes"
                 else:
-                    reason = _reason(stop, buffer[next_position - position :])
+                    reason = no_batch_words(stop, buffer[next_position - position :])
                 self._remember(table.columns, table.crc_valid)
                 damage = self._too_large(next_position, reason) if stop == "too-large" else None
                 damage = damage or self._damage(next_position, reason)
@@ -386,19 +386,8 @@ class _RecordedWalker(_Walker):
         found = None if self.bundled is None else recorded_damage(self.bundled, position)
         if found is not None or self.bundled is None:
             return found or super()._damage(position, reason)
-        after, end = self.last_offset, min(self.bundled.next_header(position), self.end)
-        first = self._first_offset_at(end) if end < self.end else None
-        return Damage("log-framing-broken", position, end - position, reason, after, first, reaches_end=end == self.end)
-
-
-def _reason(stop: str, header: memoryview) -> str:
-    if stop == "more-bytes":
-        return f"the file ends after {len(header)} bytes of a batch header"
-    length = int.from_bytes(header[8:12], "big", signed=True)
-    if stop == "bad-magic":
-        magic = int.from_bytes(header[16:17], "big", signed=True)
-        return f"no batch starts here: its magic would be {magic}"
-    return f"no batch starts here: its length would be {length}"
+        end = min(self.bundled.next_header(position), self.end)
+        return Damage("log-framing-broken", position, end - position, reason, self.last_offset, None, end == self.end)
 
 
 def read_batch_table(source: Source, *, check_crc: bool = False, limits: Limits = DEFAULT_LIMITS) -> BatchTable:

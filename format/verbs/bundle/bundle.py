@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 
 from format import layout
 from format.errors import InputError, KafkaLogError
@@ -116,7 +116,7 @@ class BundleRun:
             for target in self.targets:
                 yield from verify(target, verification)
             yield from verify_nodes(self.targets, verification)
-        self._bundled.counts = {name: getattr(coverage, name) for name in coverage.__slots__}
+        self._bundled.counts = asdict(coverage)
 
     def _newest_ms(self) -> int:
         """When the newest file was written: the report judges at this time, and does not depend on the clock."""
