@@ -125,6 +125,12 @@ class Wanted:
     following: Following = field(default_factory=Following)
     tiering: Tiering = field(default_factory=Tiering)
 
+    @property
+    def is_only_range(self) -> bool:
+        """Whether all records of the range are wanted, so that none means that the range is empty."""
+        narrowing = (self.header, self.producer_id, self.producer_epoch)
+        return self.everything and not self.tombstones and all(each is None for each in narrowing)
+
 
 @value_class
 class PerFile:
@@ -158,9 +164,11 @@ def grep(
     from format.columns import FILE_MATCH, record_schema
     from format.node.target import Target
     from format.scan.selected_logs import selected_bytes
+    from format.verbs.dump.empty_range import empty_range_words
     from format.verbs.grep.context import Context, context_schema, found_with_context
     from format.verbs.grep.grep import Criteria
     from format.verbs.grep.lines import Search, found_lines, searched_logs
+    from kafkalog_cli.exit_codes import Condition
     from kafkalog_cli.line_style import style_of
     from kafkalog_cli.runner import Run
 
@@ -224,6 +232,8 @@ def grep(
             _show_records(run, found_with_context(targets, search, context), records, wanted.rows.limit)
         else:
             _show_records(run, found_lines(targets, search), records, wanted.rows.limit)
+        if wanted.is_only_range and Condition.NOTHING_FOUND in run.summary.conditions:
+            run.say_at_end(empty_range_words(targets, criteria.selection, guards.limits))
 
 
 # -- the question ----------------------------------------------------------------------------------------------

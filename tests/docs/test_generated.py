@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -13,6 +14,7 @@ from docs.generate.pages import DOCS, PARTS, RUNS_COMMANDS, pages, rewritten
 from format import layout
 from format.columns import SCHEMAS
 from format.findings import FINDING_CODES
+from kafkalog_cli.command_table import SCANS
 from kafkalog_cli.exit_codes import exit_status_rows
 from kafkalog_cli.main import COMMANDS, PROGRAM
 from tests.corpora import REPOSITORY
@@ -20,6 +22,7 @@ from tests.corpora import REPOSITORY
 REGENERATE = "regenerate with: python -m docs.generate"
 
 _LINK = re.compile(r"\[[^\]\n]+\]\((?!https?://)([^)\s]+)\)")
+_COMMAND = re.compile(r"(?:^|(?<=`)|(?<=\$ ))kafkalog (?:[^`\n\\]|\\\n|\\.)+", re.MULTILINE)
 _FENCE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 _MACHINE = re.compile(r"/(?:work|root|home|Users|tmp/venv)/")
 
@@ -51,6 +54,38 @@ def test_a_stale_part_is_seen() -> None:
     assert rewritten(f"{RUNS_COMMANDS}\n{block}") == f"{RUNS_COMMANDS}\n{block.replace('old', 'kafkalog')}"
     with pytest.raises(ValueError, match="no generated part"):
         rewritten("<!-- generated: nothing -->\n<!-- /generated -->\n")
+
+
+def test_the_console_blocks_of_every_page_run() -> None:
+    """On a page without the line that makes them run, a test of its own compares them."""
+    own = {"docs/find.md": "tests/kafkalog_cli/commands/test_find.py", "README.md": "tests/test_readme.py"}
+    for page in (*pages(), REPOSITORY / "README.md", REPOSITORY / "CONTRIBUTING.md"):
+        text = text_of(page)
+        shows = "```console\n" in text or re.search(r"^\$ kafkalog", text, re.MULTILINE) is not None
+        if shows and RUNS_COMMANDS not in text:
+            assert name_of(page) in own, f"{name_of(page)} shows commands that no test runs"
+            assert "console" in text_of(REPOSITORY / own[name_of(page)]) or name_of(page) == "README.md"
+
+
+@cache
+def options_of(*names: str) -> frozenset[str]:
+    return frozenset(re.findall(r"(?<![\w-])--?[a-zA-Z][\w-]*", help_of(*names)))
+
+
+def test_every_option_of_a_command_on_a_page_exists() -> None:
+    """In blocks of shell commands, in tables and in the text."""
+    commands, verbs = {entry.name for entry in COMMANDS}, {entry.name for entry in SCANS}
+    checked = 0
+    for page in (*pages(), REPOSITORY / "README.md"):
+        for line in _COMMAND.findall(text_of(page)):
+            words = re.split(r"\s(?:\||\d?>|&&|;|#)(?:\s|$|&)", line.replace("\\\n", " "))[0].split()
+            names = words[1:3] if words[1:2] == ["scan"] else words[1:2]
+            if not names or names[0] not in commands or (len(names) == 2 and names[1] not in verbs):
+                continue
+            options = {word.split("=")[0] for word in words if re.fullmatch("--[a-z][a-z0-9-]*(=.*)?", word)}
+            assert options <= options_of(*names), f"{name_of(page)}: {line}"
+            checked += len(options)
+    assert checked > 100
 
 
 def test_every_part_has_its_end() -> None:

@@ -250,3 +250,12 @@ def test_records_below_the_log_start(tmp_path: Path, run_kafkalog_many: RunMany)
     assert [row["is_below_log_start"] for row in marked.rows("record")] == [True] * 4 + [False] * 2
     assert offsets(left_out) == [4, 5]
     assert offsets(lone) == [4, 5]
+
+
+def test_a_range_in_which_nothing_lies_is_said(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+    partition = write_segment(tmp_path / "t-0", 0, [batch(0), batch(1)]).parent
+    past, narrowed = run_kafkalog_many(
+        ("grep", "--all", partition, "--from-offset", "2", *more) for more in ((), ("--producer-id", "5"))
+    )
+    assert past.check(1).stderr.startswith("Nothing lies in the range: t-0 has offsets 0 to 1.\n")
+    assert "Nothing lies" not in narrowed.check(1).stderr
