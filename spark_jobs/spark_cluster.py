@@ -20,7 +20,7 @@ from spark_jobs.requests import Where
 from spark_jobs.session import close_session, is_elsewhere, is_session_running, open_session, parallelism_of
 from spark_jobs.watching import watched
 from spark_jobs.work.log_parts import FINISHED, ReplayedParts, results_of_part, settled
-from spark_jobs.work.tasks import ORDER, Result, merged_frame, results_frame, shared_with_tasks
+from spark_jobs.work.tasks import LEFT_OUT, ORDER, Result, merged_frame, results_frame, shared_with_tasks
 from spark_jobs.work.units import Item, LogPart, UnitPlan, WholeUnit, plan_units
 
 if TYPE_CHECKING:
@@ -28,6 +28,11 @@ if TYPE_CHECKING:
 
 #: Results of no more than this are fetched by the driver at once, and not partition by partition.
 _MOST_BYTES_AT_ONCE = 16 * MIB
+#: Results of a scan of no more bytes than this in few tasks are fetched as they are made, without being counted first:
+#: one job less. Where a task has more to give back than it may, as of a bomb, the scan is made the other way.
+_SMALL_SCAN_BYTES = 4 * MIB
+_FEW_TASKS = 4
+_MOST_BYTES_OF_A_TASK = 4 * MIB
 #: Findings are put together until a result has this many.
 _FINDINGS_IN_A_RESULT = 500
 
@@ -73,9 +78,15 @@ class SparkCluster:
             range_bytes=self.range_bytes,
             is_elsewhere=is_elsewhere(self._where.master),
         )
-        frame = _frame(session, scan, made)
         description = f"kafkalog {self._where.name}: {made.total_bytes} bytes in {len(made.tasks)} tasks"
-        yield from _fetched(session, frame, description, _share_of(made.total_bytes, advance))
+        share = _share_of(made.total_bytes, advance)
+        if made.total_bytes <= _SMALL_SCAN_BYTES and len(made.tasks) <= _FEW_TASKS:
+            frame = _frame(session, scan, made, _MOST_BYTES_OF_A_TASK)
+            rows = watched(session, description, frame.collect, share)
+            if all(row[0] != LEFT_OUT for row in rows):
+                yield from _values(_sorted(rows))
+                return
+        yield from _fetched(session, _frame(session, scan, made), description, share)
 
     def close(self, *, is_good: bool = True) -> None:
         """End a session that was started here; after a good end its classes may be kept for the next one."""
@@ -109,8 +120,11 @@ def _share_of(total_bytes: int, advance: Advance) -> Callable[[float], None]:
 # -- on executors --------------------------------------------------------------------------------------------
 
 
-def _frame(session: SparkSession, scan: UnitScan[Any, Any], made: UnitPlan) -> DataFrame:
-    """The results of the scan as rows, those of split units folded where their parts were brought together."""
+def _frame(session: SparkSession, scan: UnitScan[Any, Any], made: UnitPlan, most_bytes: int | None = None) -> DataFrame:
+    """The results of the scan as rows, those of split units folded where their parts were brought together.
+
+    No task gives back more than ``most_bytes``, but the result LEFT_OUT in place of the rest.
+    """
     split = frozenset(made.split)
     shared = shared_with_tasks(session, made.split) if split else None
 
@@ -127,8 +141,8 @@ def _frame(session: SparkSession, scan: UnitScan[Any, Any], made: UnitPlan) -> D
             driver = ReplayedParts(_walk_of(scan), unit, rows)
             yield from _finished(number, chain(driver.changes(), scan.results(unit.unit, driver)))
 
-    results = results_frame(session, made.tasks, made.addresses, work)
-    return merged_frame(session, results, split, made.addresses, merge)
+    results = results_frame(session, made.tasks, made.addresses, work, None if split else most_bytes)
+    return merged_frame(session, results, split, made.addresses, merge, most_bytes)
 
 
 def _results_of_unit(scan: UnitScan[Any, Any], item: WholeUnit) -> Iterator[Any]:
@@ -196,19 +210,28 @@ def _fetched(
         result_bytes = watched(session, description, lambda: _bytes_of(results), report_share)
         rows: Iterable[Any]
         if result_bytes <= _MOST_BYTES_AT_ONCE:
-            rows = sorted(results.collect(), key=lambda row: row[:5])
+            rows = _sorted(results.collect())
         else:
             rows = results.orderBy(*ORDER).toLocalIterator()
-        for row in rows:
-            value = pickle.loads(row[5])
-            if isinstance(value, _Raised):
-                raise value.error
-            if isinstance(value, _Findings):
-                yield from value.found
-            else:
-                yield value
+        yield from _values(rows)
     finally:
         results.unpersist()
+
+
+def _sorted(rows: Iterable[Any]) -> list[Any]:
+    return sorted(rows, key=lambda row: row[:5])
+
+
+def _values(rows: Iterable[Any]) -> Iterator[Any]:
+    """What the rows hold, in their order; raises the error that a scan ended with."""
+    for row in rows:
+        value = pickle.loads(row[5])
+        if isinstance(value, _Raised):
+            raise value.error
+        if isinstance(value, _Findings):
+            yield from value.found
+        else:
+            yield value
 
 
 def _bytes_of(results: DataFrame) -> int:

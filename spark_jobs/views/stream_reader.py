@@ -10,6 +10,7 @@ import os
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -136,6 +137,8 @@ class KafkaLogStreamReader(DataSourceStreamReader):
             raise BadOption(f"the view {options.view} is no stream: readStream reads records")
         if options.ending:
             raise BadOption("a stream has no endingOffsets")
+        if options.max_offsets is not None and find_spec("pyspark.sql.streaming.datasource") is None:
+            raise BadOption("maxOffsetsPerTrigger needs Spark 4.2 or later")
         self._options = replace(options, ignore_missing=not options.fails_on_loss)
         self._reader = KafkaLogReader(self._options, schema)
         self._ends: dict[Path, tuple[Path, int, int]] = {}  # the last log of a directory, its size, and its end offset

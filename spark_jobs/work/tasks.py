@@ -36,6 +36,8 @@ _SCHEMA = pa.schema(
 )
 #: Tasks that bring units together, for each core.
 _MERGERS_FOR_EACH_CORE = 2
+#: The unit of a result that stands for all that a task has left out, as it was more than it may give back.
+LEFT_OUT = -1
 #: Results are put together until they have this many bytes.
 _BATCH_BYTES = 4 * MIB
 ORDER = ("unit", "phase", "segment", "part", "step")
@@ -72,12 +74,17 @@ Merge = Callable[[int, Iterator[Result]], Iterator[Result]]
 
 
 def rows_frame(
-    session: SparkSession, tasks: list[list[ItemT]], addresses: tuple[str, ...], rows_of: RowsOf[ItemT], ddl: str
+    session: SparkSession,
+    tasks: list[list[ItemT]],
+    addresses: tuple[str, ...],
+    rows_of: RowsOf[ItemT],
+    ddl: str,
+    most_bytes: int | None = None,
 ) -> DataFrame:
     """A frame of the rows of all items: one Spark task for each of ``tasks``, which reach the executors as a broadcast.
 
     ``addresses`` are those whose options the executors have to know. A worker unpacks its own tasks only: a plan of
-    many units is large.
+    many units is large. ``most_bytes`` is for results alone.
     """
     shared = shared_with_tasks(session, [zlib.compress(pickle.dumps(each, protocol=5), 1) for each in tasks])
 
@@ -87,8 +94,7 @@ def rows_frame(
             for number in batch.column(0).to_pylist():
                 items = pickle.loads(zlib.decompress(shared.value[number]))
                 _log_items(items)
-                for item in items:
-                    yield from rows_of(item)
+                yield from _bounded((rows for item in items for rows in rows_of(item)), most_bytes)
 
     return session.range(0, len(tasks), 1, max(len(tasks), 1)).mapInArrow(run, ddl)
 
@@ -101,21 +107,36 @@ def _log_items(items: list[Any]) -> None:
 
 
 def results_frame(
-    session: SparkSession, tasks: list[list[ItemT]], addresses: tuple[str, ...], work: Work[ItemT]
+    session: SparkSession,
+    tasks: list[list[ItemT]],
+    addresses: tuple[str, ...],
+    work: Work[ItemT],
+    most_bytes: int | None = None,
 ) -> DataFrame:
-    """A frame of results: one Spark task for each of ``tasks``."""
-    return rows_frame(session, tasks, addresses, lambda item: as_batches(work(item)), RESULT_DDL)
+    """A frame of results: one Spark task for each of ``tasks``, which gives back no more than ``most_bytes``."""
+    return rows_frame(session, tasks, addresses, lambda item: as_batches(work(item)), RESULT_DDL, most_bytes)
 
 
 def merged_frame(
-    session: SparkSession, results: DataFrame, split: frozenset[int], addresses: tuple[str, ...], merge: Merge
+    session: SparkSession,
+    results: DataFrame,
+    split: frozenset[int],
+    addresses: tuple[str, ...],
+    merge: Merge,
+    most_bytes: int | None = None,
 ) -> DataFrame:
-    """The results, with those of each unit in ``split`` brought together, in order, and merged."""
+    """The results, with those of each unit in ``split`` brought together, in order, and merged.
+
+    A task that merges gives back no more than ``most_bytes``.
+    """
     if not split:
         return results
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begin_task(addresses)
+        yield from _bounded(merged(batches), most_bytes)
+
+    def merged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number, of_unit in groupby(results_in(batches), key=lambda each: each.unit):
             yield from as_batches(merge(number, of_unit) if number in split else of_unit)  # noqa: B031
 
@@ -137,6 +158,17 @@ def as_batches(results: Iterable[Result]) -> Iterator[pa.RecordBatch]:
             held, payloads, held_bytes = [], [], 0
     if held:
         yield _batch(held, payloads)
+
+
+def _bounded(batches: Iterator[pa.RecordBatch], most_bytes: int | None) -> Iterator[pa.RecordBatch]:
+    """The batches as long as they have no more bytes than that; then a result that says so."""
+    given_bytes = 0
+    for batch in batches:
+        given_bytes += batch.nbytes
+        if most_bytes is not None and given_bytes > most_bytes:
+            yield from as_batches([Result(LEFT_OUT, 0, 0, 0, 0, None)])
+            return
+        yield batch
 
 
 def _batch(results: list[Result], payloads: list[bytes]) -> pa.RecordBatch:

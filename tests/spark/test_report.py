@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pyarrow.parquet as pq
 from format.columns import BATCH, FINDING, SEGMENT
 from format.rows.record_rows import RowBlock
 from format.verbs.dump.dump import dump
+from spark_jobs import spark_cluster
 from tests.building import batches, write_segment
 from tests.spark.scanning import Printed, broker_at, store_of_four
 
@@ -97,6 +99,28 @@ def test_a_listing_without_batches_leaves_no_older_ones(tmp_path: Path, printed:
     assert {row["broker_id"] for row in _table(output, "batches")} == {1, 2}
     assert printed("scan", "ls", places[0], "--output", output)[0] == 0
     assert {row["broker_id"] for row in _table(output, "batches")} == {2}
+
+
+def test_a_job_whose_workers_are_lost_leaves_no_half_output(
+    tmp_path: Path, printed: Callable[..., Printed], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place = broker_at(tmp_path / "node", 1, is_damaged=True)
+    output, records = tmp_path / "report", tmp_path / "records"
+    assert printed("scan", "verify", place, "--output", output)[0] == 1
+    before = {path: path.read_bytes() for path in output.rglob("*.parquet")}
+
+    def dying(*args: Any) -> Any:
+        os._exit(9)  # each time that the task is tried
+
+    monkeypatch.setattr(spark_cluster, "_results_of_unit", dying)
+    code, _, err = printed("scan", "verify", place, "--output", output)
+    assert code == 3
+    assert "the Spark job failed: " in err
+    assert {path: path.read_bytes() for path in output.rglob("*") if path.is_file()} == before
+    assert printed("scan", "extract", place, "--output", records)[0] == 3
+    assert not records.exists()
+    monkeypatch.undo()
+    assert printed("scan", "extract", place, "--output", records)[0] == 1  # a later run has its place
 
 
 def test_tables_do_not_mix_with_what_is_no_report_set(tmp_path: Path, printed: Callable[..., Printed]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -149,7 +150,7 @@ def test_a_partition_that_moves_between_log_directories_of_a_broker(tmp_path: Pa
     assert _offsets(reader, first, reader.latestOffset(first, None)) == _all("t", 0, end, last)
 
 
-def test_where_a_stream_begins_and_how_much_it_takes(tmp_path: Path) -> None:
+def test_where_a_stream_begins(tmp_path: Path) -> None:
     for number in (0, 1):
         _append(tmp_path / f"t-{number}", 0, 0, 20 * (number + 1))
     latest = _reader(tmp_path, startingOffsets="latest")
@@ -157,6 +158,14 @@ def test_where_a_stream_begins_and_how_much_it_takes(tmp_path: Path) -> None:
     some = _reader(tmp_path, startingOffsets='{"t": {"0": 50}}', partitions="0")
     assert _offsets(some, some.initialOffset(), some.latestOffset({}, None)) == _all("t", 0, 50, 60)
 
+
+def test_how_much_a_trigger_takes(tmp_path: Path) -> None:
+    if find_spec("pyspark.sql.streaming.datasource") is None:
+        with pytest.raises(BadOption, match=r"needs Spark 4\.2"):
+            _reader(tmp_path, maxOffsetsPerTrigger="30")
+        return
+    for number in (0, 1):
+        _append(tmp_path / f"t-{number}", 0, 0, 20 * (number + 1))
     little = _reader(tmp_path, maxOffsetsPerTrigger="30")
     limit = little.getDefaultReadLimit()
     at, found, triggers = little.initialOffset(), [], 0

@@ -11,11 +11,14 @@ import pytest
 
 pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'kafkalog[arrow]'")
 
-from format.limits import MIB
+from format.limits import DEFAULT_LIMITS, MIB
+from format.node.target import Target
+from format.verbs.verify.units import VerifyScan, units_of
 from format.verbs.verify.verify import verify
 from spark_jobs.session import spark_log_path
 from spark_jobs.work.planning import plan
 from spark_jobs.work.tasks import RESULT_DDL, Result, as_batches, results_in
+from spark_jobs.work.units import plan_units
 from tests.building import batches, write_segment
 from tests.spark.scanning import scanned
 
@@ -69,9 +72,11 @@ def test_no_task_reads_twice_as_much_as_the_middle_one(tmp_path: Path) -> None:
     for number in range(1, 9):
         with (tmp_path / "t-7" / f"{number * 1000:020d}.log").open("wb") as log:
             log.truncate(1 << 30)
-    sizes = sorted(sum(item.size_bytes for item in task) for task in plan([tmp_path], parallelism=8).tasks)
-    assert len(sizes) > 100
-    assert sizes[-1] <= 2 * sizes[len(sizes) // 2]
+    units = list(units_of(Target(tmp_path), DEFAULT_LIMITS))
+    for made in (plan([tmp_path], parallelism=8), plan_units(VerifyScan(), units, parallelism=8)):
+        sizes = sorted(sum(item.size_bytes for item in task) for task in made.tasks)
+        assert len(sizes) > 100
+        assert sizes[-1] <= 2 * sizes[len(sizes) // 2]
 
 
 def test_jobs_and_tasks_say_what_they_do(spark: Any, tmp_path: Path) -> None:

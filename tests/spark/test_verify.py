@@ -19,6 +19,7 @@ from format.verbs.verify.verify import Coverage, Verification
 from format.verbs.verify.verify import verify as verify_path
 from format.verbs.verify.walk import Level
 from spark_jobs import spark_cluster
+from spark_jobs.spark_cluster import _bytes_of
 from spark_jobs.work.units import LogPart, plan_units
 from tests.building import batches, write_segment
 from tests.corpora import Corpus
@@ -52,12 +53,24 @@ def test_every_corpus(spark: Any, corpus: Corpus, range_bytes: int | None) -> No
     _check(*corpus.log_dirs, range_bytes=range_bytes)
 
 
-def test_many_results_are_fetched_partition_by_partition(
-    spark: Any, damaged_copy: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    "sizes",
+    [
+        {"_SMALL_SCAN_BYTES": -1},  # counted, and then fetched at once
+        {"_SMALL_SCAN_BYTES": -1, "_MOST_BYTES_AT_ONCE": 0},  # counted, and then fetched partition by partition
+        {"_MOST_BYTES_OF_A_TASK": 3000},  # more than a task may give back at once
+    ],
+)
+@pytest.mark.parametrize("range_bytes", [None, 5000])
+def test_however_results_are_fetched_they_are_the_same(
+    spark: Any, damaged_copy: Path, monkeypatch: pytest.MonkeyPatch, sizes: dict[str, int], range_bytes: int | None
 ) -> None:
-    at_once, _ = _by_spark(damaged_copy, range_bytes=5000)
-    monkeypatch.setattr(spark_cluster, "_MOST_BYTES_AT_ONCE", 0)
-    assert _check(damaged_copy, range_bytes=5000) == at_once
+    for name, size_bytes in sizes.items():
+        monkeypatch.setattr(spark_cluster, name, size_bytes)
+    counted: list[str] = []
+    monkeypatch.setattr(spark_cluster, "_bytes_of", lambda results: counted.append("") or _bytes_of(results))
+    _check(damaged_copy, range_bytes=range_bytes)
+    assert counted
 
 
 @pytest.mark.parametrize("range_bytes", [None, 700, 5000])
