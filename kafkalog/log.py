@@ -21,7 +21,13 @@ from format.scan.selected_logs import LOG_KINDS
 from format.scan.selection import Selection
 from format.timestamps import EPOCH
 from format.verbs.dump.dump import DumpTerms, dumped_rows
-from format.verbs.find.find import find_max_timestamp, find_offset, find_timestamp, partition_to_search
+from format.verbs.find.find import (
+    REMOTE_VISIBILITY_BYTES,
+    find_max_timestamp,
+    find_offset,
+    find_timestamp,
+    partition_to_search,
+)
 from format.verbs.find.trace import Match as _Match
 from format.verbs.find.trace import NotFound
 from format.verbs.verify.verify import Level, Verification
@@ -45,6 +51,8 @@ class Ranges(TypedDict, total=False):
 def open(path: str | os.PathLike[str], *, kind: str | None = None) -> Log:
     """Open a log directory, a partition directory or a file; a directory above log directories opens all of them.
 
+    ``path`` may be an address, such as ``s3://bucket/node-1``; each pass asks the store anew.
+
     ``kind`` says what the path is where its name does not, as ``--as`` does. Nothing but names is read. Raises
     InputError where nothing is there or ``kind`` is unknown, NotALogDir where nothing there is of Kafka.
     """
@@ -59,16 +67,19 @@ class Log:
     """
 
     def __init__(self, path: str | os.PathLike[str], *, kind: str | None = None) -> None:
-        if is_remote(os.fspath(path)):
-            raise InputError("the Python API reads local paths", Location(os.fspath(path)))
+        self._is_remote = is_remote(os.fspath(path))
+        if self._is_remote:
+            from format.io import remote_files
+
+            remote_files.know([os.fspath(path)])
         self.path = path_of(path)
         try:
             self._kind = None if kind is None else Kind(kind)
         except ValueError:
-            raise InputError(f"there is no kind {kind!r}", Location(str(path))) from None
+            raise InputError(f"there is no kind {kind!r}", Location(str(self.path))) from None
         found = self._target().kind
         self.kind: str = found.value
-        location = Location(str(path))
+        location = Location(str(self.path))
         if found is Kind.PARTITION:
             location = location_of_directory(self.path)
         elif found is not Kind.LOG_DIR:
@@ -122,7 +133,8 @@ class Log:
             raise ValueError("give exactly one of offset, timestamp and max_timestamp")
         partition = partition_to_search(self.path)
         if offset is not None:
-            steps = find_offset(partition, offset)
+            limit = REMOTE_VISIBILITY_BYTES if self._is_remote else None
+            steps = find_offset(partition, offset, visibility_limit=limit)
         elif timestamp is not None:
             steps = find_timestamp(partition, _milliseconds(timestamp))
         else:
@@ -141,12 +153,14 @@ class Log:
     def verify(self, level: str = "full", *, jobs: int = 1) -> Iterator[Finding]:
         """The findings of ``kafkalog verify``, in its order, as they come; none means that all is sound.
 
-        ``level`` is headers, crc, records or full. More than one of ``jobs`` forks processes.
+        ``level`` is headers, crc, records or full. More than one of ``jobs`` forks processes, except at
+        an address.
         """
         levels = {each.name.lower(): each for each in Level}
         if level not in levels:
             raise ValueError(f"{level!r} is not one of {', '.join(levels)}")
-        return map(public_finding, verified(self._target(), Verification(levels[level], DEFAULT_LIMITS, jobs=jobs)))
+        terms = Verification(levels[level], DEFAULT_LIMITS, jobs=1 if self._is_remote else jobs)
+        return map(public_finding, verified(self._target(), terms))
 
     def _rows(self, terms: DumpTerms, columns: Sequence[str] | None, on_damage: str) -> Rows:
         if on_damage not in ("collect", "raise"):

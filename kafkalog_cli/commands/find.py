@@ -32,7 +32,6 @@ EXAMPLES = (
     ("kafkalog find /var/kafka/orders-0 --max-timestamp", "the record with the largest timestamp"),
 )
 
-_REMOTE_BYTES = 256 * 1024
 _TABLE_COLUMNS = {
     "match": ShownColumns(
         (
@@ -110,7 +109,11 @@ class Sought:
     @property
     def most_visibility_bytes(self) -> int | None:
         """The limit, None for none."""
-        return _REMOTE_BYTES if self.visibility_limit is None and is_remote(self.paths[0]) else self.visibility_limit
+        if self.visibility_limit is not None or not is_remote(self.paths[0]):
+            return self.visibility_limit
+        from format.verbs.find.find import REMOTE_VISIBILITY_BYTES
+
+        return REMOTE_VISIBILITY_BYTES
 
 
 def find(sought: Sought, output: DocumentOutput, judging: Judging, guards: Guards) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import builtins
 import json
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
@@ -194,8 +195,29 @@ def test_wrong_use_is_an_error_of_a_documented_kind(tmp_path: Path) -> None:
         kafkalog.open(tmp_path).find(offset=1)
     with pytest.raises(kafkalog.InputError, match="holds no batches"):
         kafkalog.open(NODE / "meta.properties").records()
-    with pytest.raises(kafkalog.InputError, match="local paths"):
-        kafkalog.open("s3://bucket/log")
+
+
+def test_an_address_is_read_as_a_path_is(tmp_path: Path, upload: Callable[[Path, str], str]) -> None:
+    (tmp_path / "orders-0").symlink_to(ORDERS)
+    (tmp_path / "damaged").mkdir()
+    shutil.copytree(damaged(tmp_path / "made"), tmp_path / "damaged" / "t-0")
+    there, here = kafkalog.open(upload(tmp_path / "orders-0", "api/orders-0")), kafkalog.open(ORDERS)
+    assert (there.kind, there.topic, there.partition) == ("partition", "orders", 0)
+    assert [each.base_offset for each in there.segments()] == [each.base_offset for each in here.segments()]
+    assert there.records().table().equals(here.records().table())
+    assert there.segments()[1].batches().table().num_rows == here.segments()[1].batches().table().num_rows
+    found, known = there.find(timestamp=1_793_695_373_700).match, here.find(timestamp=1_793_695_373_700).match
+    assert found is not None
+    assert known is not None
+    assert (found.offset, found.position) == (known.offset, known.position)
+    address = upload(tmp_path / "damaged", "api/node")
+    assert "batch-crc-mismatch" in [each.code for each in kafkalog.open(address).verify(jobs=2)]
+    new = shutil.copytree(ORDERS, tmp_path / "damaged" / "u-0")
+    log = kafkalog.open(address)
+    upload(new.parent, "api/node")
+    assert [each.topic for each in log.partitions()] == ["t", "u"]
+    with pytest.raises(kafkalog.InputError, match="no such file"):
+        kafkalog.open(f"{address}/absent-0")
 
 
 def test_a_missing_library_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -33,6 +33,10 @@ from format.wording import listed
 _Lookup = Callable[[list[LookupSegment], Bounds], Generator[LookupStep, None, Result]]
 
 
+#: At an address no more of a log is read, unless asked for, to say who can see a record.
+REMOTE_VISIBILITY_BYTES = 256 * 1024
+
+
 def find_offset(
     partition: Partition, offset: int, *, visibility_limit: int | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> Iterator[LookupStep | Result]:
