@@ -8,6 +8,12 @@ import re
 
 ZERO_UUID = "AAAAAAAAAAAAAAAAAAAAAA"
 _TEXT = re.compile(r"[A-Za-z0-9_-]{22}(?:==)?")
+_RESERVED_BELOW = 100
+
+
+def is_reserved(uuid: str) -> bool:
+    """Whether an id is one of the numbers below 100, which Kafka keeps for itself: their 16 bytes begin with zeros."""
+    return int.from_bytes(base64.urlsafe_b64decode(uuid + "=="), "big") < _RESERVED_BELOW
 
 
 def is_uuid(text: str) -> bool:

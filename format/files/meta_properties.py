@@ -7,7 +7,7 @@ Version 0 (ZooKeeper) may lack every property and calls the node's id ``broker.i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from format.errors import InvalidCheckpoint, KafkaLogError, UnknownVersion
@@ -59,6 +59,18 @@ def node_id_in(path: Path | None, limits: Limits = DEFAULT_LIMITS) -> int | None
         return None
 
 
+@value_class
+class KnownIds:
+    """What is known from elsewhere: the node's id, and the log directory's id on a node with this id.
+
+    A log directory without an id gets a new one from the broker, which then leads no partition that the metadata
+    assigns to the old one, until the controller has moved them.
+    """
+
+    node_id: Callable[[], int | None] = lambda: None
+    directory_id: Callable[[int], str | None] = lambda node_id: None
+
+
 def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> MetaProperties:
     """The properties. Raises UnreadableFile, LimitExceeded, UnknownVersion; InvalidCheckpoint where a broker stops."""
     with opened(path_or_source) as source:
@@ -85,10 +97,10 @@ def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> MetaP
         )
 
 
-def mended(path_or_source: PathOrSource, node_id: int | None, limits: Limits = DEFAULT_LIMITS) -> bytes | None:
+def mended(path_or_source: PathOrSource, known_ids: KnownIds, limits: Limits = DEFAULT_LIMITS) -> bytes | None:
     """A file with what is sound of a KRaft node's that cannot be read; None where the cluster's or node's id is lost.
 
-    ``node_id`` is what the node's id is known to be from elsewhere. Without a directory id a broker makes a new one.
+    ``known_ids`` stand in for ids that the file has lost.
     """
     try:
         with opened(path_or_source) as source:
@@ -106,9 +118,10 @@ def mended(path_or_source: PathOrSource, node_id: int | None, limits: Limits = D
     except KafkaLogError:
         return None
     cluster_id = found.last("cluster.id")
-    node_id = known if known is not None else node_id
+    node_id = known if known is not None else known_ids.node_id()
     if node_id is None or cluster_id is None or not _CLUSTER_ID.fullmatch(cluster_id.value):
         return None
+    directory_id = directory_id or known_ids.directory_id(node_id)
     entries = [("version", "1"), ("cluster.id", cluster_id.value), ("node.id", str(node_id))]
     return write(entries if directory_id is None else [*entries, ("directory.id", directory_id)])
 

@@ -24,7 +24,7 @@ from format.files import (
     producer_snapshot,
     quorum_state,
 )
-from format.files.meta_properties import MetaProperties
+from format.files.meta_properties import KnownIds, MetaProperties
 from format.files.offset_checkpoint import TopicPartitionOffset
 from format.files.side_file import Problem, problem_findings
 from format.findings import Finding, finding, finding_of
@@ -59,14 +59,14 @@ class LogRange:
 class CarryTerms:
     """How files are carried: ``knows_all`` writes only what this program knows to be Kafka's, never bytes as they are.
 
-    ``topic_ids`` are the ids of topics by name, for a partition whose own file cannot be read, and ``node_id`` is the
-    node's for a meta.properties that cannot be read.
+    ``topic_ids`` are the ids of topics by name, for a partition whose own file cannot be read, and ``known_ids`` are
+    those of the node and of the log directory, for a meta.properties that cannot be read or lacks one.
     """
 
     limits: Limits = DEFAULT_LIMITS
     knows_all: bool = False
     topic_ids: Mapping[str, str] = field(default_factory=dict)
-    node_id: Callable[[], int | None] = lambda: None
+    known_ids: KnownIds = field(default_factory=KnownIds)
 
 
 class _SideFile(Protocol):
@@ -221,10 +221,11 @@ def _carried_identity(carrying: _Carrying, path: Path) -> Iterator[Finding]:
     """meta.properties, made anew where it cannot be read and the ids of the cluster and of the node are known."""
     terms, location = carrying.terms, Location(str(path))
     try:
-        if meta_properties.read(path, terms.limits).node_id is None:
+        found = meta_properties.read(path, terms.limits)
+        if found.node_id is None:
             raise InvalidCheckpoint("expected the property node.id or broker.id", location)
     except KafkaLogError as error:
-        content = meta_properties.mended(path, terms.node_id(), terms.limits)
+        content = meta_properties.mended(path, terms.known_ids, terms.limits)
         if content is None:
             words = (
                 "the file is left out, since its ids are known from nowhere else: write one with version, cluster.id "
@@ -233,9 +234,16 @@ def _carried_identity(carrying: _Carrying, path: Path) -> Iterator[Finding]:
         else:
             words = "it is made anew with what is sound in it"
             carrying.write(path.name, content)
-        found = finding_of(error, location)
-        yield finding(found.code, location, f"{found.message}; {words}")
+        wrong = finding_of(error, location)
+        yield finding(wrong.code, location, f"{wrong.message}; {words}")
         return
+    if found.version > 0 and found.directory_id is None and found.node_id is not None:
+        directory_id = terms.known_ids.directory_id(found.node_id)
+        if directory_id is not None:
+            carrying.write(path.name, meta_properties.write([*found.properties, ("directory.id", directory_id)]))
+            words = "the property directory.id is missing; it is written, as the metadata log has it"
+            yield finding("checkpoint-invalid", location, words)
+            return
     yield from carrying.small(path, location, meta_properties.read, _written_identity)
 
 

@@ -229,6 +229,10 @@ class Rewriter:
         """The node's id, for a meta.properties that cannot be read."""
         return None
 
+    def directory_id(self, sources: WriteSources, node_id: int) -> str | None:
+        """The log directory's id on a node with this id, for a meta.properties without one."""
+        return None
+
     def log_dir(self, log_dir: LogDir, result: RewritingResult) -> LogDir:
         """What of a log directory's own files goes into the output."""
         return log_dir

@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator
 from functools import partial
 
 from format import layout
+from format.files.meta_properties import KnownIds
 from format.findings import Finding
 from format.io.source import FileSource
 from format.log.walker import batch_chunks
@@ -97,7 +98,10 @@ class _Run:
         self._result = result
         self._limits = rewriter.terms.limits
         self._carry_terms = CarryTerms(
-            self._limits, rewriter.knows_all, rewriter.topic_ids(sources), partial(rewriter.node_id, sources)
+            self._limits,
+            rewriter.knows_all,
+            rewriter.topic_ids(sources),
+            KnownIds(partial(rewriter.node_id, sources), partial(rewriter.directory_id, sources)),
         )
         self._ranges: dict[tuple[str, int], LogRange] = {}
 

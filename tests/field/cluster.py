@@ -262,15 +262,15 @@ class FieldCluster:
         )
         node.configuration = configuration.format(node=number, controller_port=controller_port)
         node.is_controller = True
-        self.nodes.append(node)
         self._format(node, cluster_id)
+        self.nodes.append(node)
         return node
 
     def _format(self, node: FieldNode, cluster_id: str = "fieldfieldfieldfieldfg") -> None:
         """Prepare a node's directories, unless they are those of a node that ran before."""
         if (node.log_dirs[0] / META_PROPERTIES).exists():
             return
-        words = ["format", "--config", str(self._properties(node)), "--cluster-id", cluster_id]
+        words = ["format", "--config", str(self._properties(node)), f"--cluster-id={cluster_id}"]
         if self.layout.release is not None:
             words += ["--release-version", self.layout.release]
         if self.layout.all_vote:

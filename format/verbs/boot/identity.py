@@ -5,7 +5,6 @@ Source: metadata MetaPropertiesEnsemble, MetaProperties; core KafkaRaftServer.in
 
 from __future__ import annotations
 
-import base64
 from dataclasses import field
 from pathlib import Path
 
@@ -14,7 +13,7 @@ from format.files.java_properties import decode_properties
 from format.files.side_file import INT32_RANGE, decode_integer
 from format.io.remote_path import is_there
 from format.io.source import FileSource
-from format.kafka_uuid import canonical_uuid, is_uuid
+from format.kafka_uuid import canonical_uuid, is_reserved, is_uuid
 from format.layout import CLUSTER_METADATA_TOPIC, META_PROPERTIES
 from format.limits import Limits
 from format.value_class import state_class, value_class
@@ -24,7 +23,6 @@ METADATA_PARTITION = f"{CLUSTER_METADATA_TOPIC}-0"
 _ENSEMBLE = "MetaPropertiesEnsemble"
 _SERVER = "KafkaRaftServer.initializeLogDirs"
 #: Directory ids that stand for no directory: the first hundred numbers.
-_RESERVED_BELOW = 100
 
 
 @value_class
@@ -181,7 +179,7 @@ def _agree(identity: NodeIdentity, found: dict[Path, DirIdentity], node_id: int 
 
 def _check_directory_id(directory_id: str, log_dir: Path, seen: dict[str, Path]) -> None:
     path = log_dir / META_PROPERTIES
-    if _is_reserved(directory_id):
+    if is_reserved(directory_id):
         raise StopsStart(
             f"directory ID {directory_id} found in {log_dir}", _ENSEMBLE, path=path,
             reason="the directory id is one that Kafka reserves",
@@ -195,11 +193,6 @@ def _check_directory_id(directory_id: str, log_dir: Path, seen: dict[str, Path])
             reason="two log directories have the same directory id, as after a copy",
         )
     seen[directory_id] = log_dir
-
-
-def _is_reserved(directory_id: str) -> bool:
-    """Whether an id is one of the numbers below 100: their 16 bytes begin with zeros."""
-    return int.from_bytes(base64.urlsafe_b64decode(directory_id + "=="), "big") < _RESERVED_BELOW
 
 
 def _complete(missing: list[Path], found: dict[Path, DirIdentity]) -> None:

@@ -8,6 +8,7 @@ lost. The clean-shutdown mark is left out: a broker that starts on the output ch
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ from format import layout
 from format.errors import UnreadableFile
 from format.findings import Certainty, Finding, Judgement, Severity, finding, finding_of
 from format.io.unreadable_ranges import PatchedSource
+from format.kafka_uuid import is_reserved
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
@@ -143,6 +145,18 @@ class Salvager(Rewriter):
         ]
         nodes = set.intersection(*hosts) if hosts else set(image.brokers)
         return nodes.pop() if len(nodes) == 1 else None
+
+    def directory_id(self, sources: WriteSources, node_id: int) -> str | None:
+        """The log directory to which the metadata assigns most of the partitions that lie here."""
+        image = _image_in(sources.partitions.get(_METADATA_PARTITION), self.terms.limits)
+        here = {_key_of(each) for each in sources.partitions.values() if each.mark is None}
+        assigned = Counter(
+            image.directory_of(topic_id, number, node_id)
+            for topic_id, number in image.partitions
+            if (image.names.get(topic_id), number) in here
+        )
+        ids = [each for each, _ in assigned.most_common() if each is not None and not is_reserved(each)]
+        return ids[0] if ids else None
 
     def keeps_snapshots(self, result: RewritingResult, lost_bytes: int) -> bool:
         return False

@@ -21,6 +21,7 @@ from format.verbs.verify.verify import verify
 from tests.building import batches, write_segment
 
 TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
+DIRECTORY_ID = "qdjf3iRK0hQ-aXAzdHP3xg"
 METADATA = "__cluster_metadata-0"
 
 
@@ -173,6 +174,7 @@ def test_what_redact_writes_is_a_log_directory(data_dir: Path, tmp_path: Path) -
         ("version=1\ncluster.id=c\nnode.id=x\n", {"cluster.id": "c", "node.id": "1"}),
         ("version=1\ncluster.id=c\n", {"cluster.id": "c", "node.id": "1"}),
         ("version=1\ncluster.id=c\nnode.id=1\ndirectory.id=nonsense\n", {"cluster.id": "c", "node.id": "1"}),
+        ("version=1\ncluster.id=c\nnode.id=x\ndirectory.id=nonsense\n", {"cluster.id": "c", "node.id": "1"}),
         ("version=1\nnode.id=1\n", None),
         ("\0" * 40, None),
         ("version=1\ncluster.id=\0\nnode.id=x\n", None),
@@ -193,7 +195,24 @@ def test_a_damaged_identity_is_made_anew_from_what_is_known(
         assert not written.exists()
     else:
         assert "made anew" in message
-        assert dict(meta_properties.read(written).properties) == {"version": "1", **expected}
+        expected_ids = {"version": "1", **expected, "directory.id": DIRECTORY_ID}
+        assert dict(meta_properties.read(written).properties) == expected_ids
+
+
+def test_a_directory_without_its_id_gets_the_one_that_the_metadata_log_has(data_dir: Path, tmp_path: Path) -> None:
+    """With a new one of its own a broker leads no partition: a consumer saw it."""
+    source = tmp_path / "node"
+    for name in (METADATA, "orders-0"):
+        shutil.copytree(data_dir / "kafka-4.3-single" / "node-1" / name, source / name)
+    identity = source / layout.META_PROPERTIES
+    identity.write_text("version=1\ncluster.id=c\nnode.id=1\n")
+    found = salvaged(source, tmp_path / "out")
+    [message] = [each.message for each in found if each.location.path == str(identity)]
+    assert message == "the property directory.id is missing; it is written, as the metadata log has it"
+    assert meta_properties.read(tmp_path / "out" / layout.META_PROPERTIES).directory_id == DIRECTORY_ID
+    identity.write_text("version=1\ncluster.id=c\nnode.id=7\n")  # the metadata says nothing of such a node here
+    salvaged(source, tmp_path / "other")
+    assert meta_properties.read(tmp_path / "other" / layout.META_PROPERTIES).directory_id is None
 
 
 def test_a_future_replica_beside_the_current_one_is_left_out(node: Path, tmp_path: Path) -> None:
