@@ -299,8 +299,7 @@ def fresh_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lab = SHARED / "kafka-lab"
     if not (lab / "generate_corpus.py").exists():
         unavailable("shared/kafka-lab is absent, which starts brokers and fills them")
-    if any(_is_open(port) for port in PORTS):
-        pytest.skip(f"something listens on one of the ports {PORTS} that a fresh cluster needs")
+    _wait_until_free(PORTS)
     root = tmp_path_factory.mktemp("fresh")
     clients, cluster = root / "clients", root / "cluster"
     with _installation_of_clients(clients) as installation:
@@ -334,9 +333,18 @@ def _finish(installation: subprocess.Popen[bytes]) -> None:
     try:
         _, errors = installation.communicate(timeout=120)
     except subprocess.TimeoutExpired:
-        pytest.skip("Kafka's clients cannot be had from the package index in time")
+        unavailable("Kafka's clients cannot be had from the package index in time")
     if installation.returncode:
-        pytest.skip(f"Kafka's clients cannot be had: {errors.decode(errors='replace')[-300:]}")
+        unavailable(f"Kafka's clients cannot be had: {errors.decode(errors='replace')[-300:]}")
+
+
+def _wait_until_free(ports: Iterable[int]) -> None:
+    """Wait for another test's broker to end."""
+    for _ in range(240):
+        if not any(_is_open(port) for port in ports):
+            return
+        time.sleep(0.5)
+    unavailable(f"something listens on one of the ports {PORTS} that a fresh cluster needs")
 
 
 def _is_open(port: int) -> bool:

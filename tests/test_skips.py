@@ -1,0 +1,21 @@
+"""Where nothing may be missing, a test is skipped only because it does not apply."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.conftest import must_not_skip
+
+MISSING = ("pyarrow is not installed: pip install 'kafkalog[spark]'", "no pyspark or no Java", "could not import 'x'")
+DOES_NOT_APPLY = ("root may read everything", "this corpus has no coordinator's topic")
+
+
+@pytest.mark.parametrize("is_spark", [False, True])
+def test_what_fails_a_run(is_spark: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    mine, other = ("KAFKALOG_REQUIRE_SPARK", "KAFKALOG_NO_SKIP")[:: 1 if is_spark else -1]
+    monkeypatch.setenv(other, "1")
+    monkeypatch.delenv(mine, raising=False)
+    assert not any(must_not_skip(is_spark, reason) for reason in (*MISSING, *DOES_NOT_APPLY))
+    monkeypatch.setenv(mine, "1")
+    assert all(must_not_skip(is_spark, reason) for reason in MISSING)
+    assert not any(must_not_skip(is_spark, reason) for reason in DOES_NOT_APPLY)
