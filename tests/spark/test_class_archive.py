@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 import time
 from pathlib import Path
 
@@ -88,20 +86,3 @@ def test_a_place_that_cannot_be_had_or_named_is_not_used(
 ) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(cache.parent / place) if place != os.devnull else place)
     assert class_archive_options(_JAVA, 17) == ""
-
-
-def test_a_session_begins_with_a_broken_archive(cache: Path) -> None:
-    """The JVM passes over what it cannot use."""
-    program = """
-from spark_jobs import session
-options = session._java_options()["spark.driver.extraJavaOptions"]
-archive = options.split("=")[-1]
-with open(archive.split(".jsa")[0] + ".jsa", "wb") as file:
-    file.write(b"\\xa8\\xab\\x0b\\xf0" + bytes(100_000))
-started = session.open_session("local[1]")
-print(started.range(3).count())
-session.close_session(started)
-"""
-    root = Path(__file__).resolve().parents[2]
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=root)
-    assert done.stdout == "3\n", done.stderr

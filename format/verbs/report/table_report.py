@@ -61,6 +61,8 @@ _SHOWN: dict[str, tuple[RowSchema, ...]] = {
     "compaction": (CLEANER,),
     "metadata": (BROKER, TOPIC, ASSIGNMENT, METADATA_CHANGE),
 }
+#: Those that stand below another table of the same verb, which says that it was not run.
+_SECOND = (REPLICA, GROUP_OFFSET, ASSIGNMENT, METADATA_CHANGE)
 #: Partitions without damage whose bytes are shown by offset: the largest ones; and damaged ones.
 _LARGEST, _MOST_DAMAGED = 4, 60
 
@@ -190,11 +192,11 @@ class TableReport:
         for command, schemas in _SHOWN.items():
             if command not in self._commands:
                 words = f"Not checked: no run of kafkalog scan {command} is in these tables."
-                report.missing |= {schema.type: words for schema in schemas}
+                report.missing |= {each.type: "" if each in _SECOND else words for each in schemas}
                 if command != "ls":
                     report.note([f"{command}: no run of kafkalog scan {command} is here"])
         report.missing[BOOT_STEP.type] = "Not checked: kafkalog boot needs the directories themselves."
-        report.missing[TRANSACTION_TOTAL.type] = "Not in tables: kafkalog report on the directories adds them up."
+        report.missing[TRANSACTION_TOTAL.type] = ""  # what is said of the transactions themselves is enough
         report.note(["what a start would do: kafkalog boot needs the directories themselves"])
 
     def _add_table(self, report: Report, schema: RowSchema) -> None:
