@@ -9,6 +9,7 @@ import typer
 from format.value_class import value_class
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
+from kafkalog_cli.options.key_file import KeyFile, key_of
 from kafkalog_cli.options.output import Quiet, SummaryOutput
 from kafkalog_cli.options.reading import Paths, place_of
 from kafkalog_cli.options.work import Work
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from format.verbs.report.terms import Report
 
 EXAMPLES = (
+    ("kafkalog bundle /var/kafka --output incident.tar.zst --redact-names", "without names of topics and groups, too"),
     ("kafkalog bundle /var/kafka --output incident.tar.zst", "one archive of a node, without keys and values"),
     ("kafkalog bundle node-1 node-2 node-3 --output incident.tar.zst", "of several nodes"),
     (
@@ -36,6 +38,15 @@ class Archive:
     output: Annotated[
         str, typer.Option("--output", metavar="FILE.tar.zst", help="The new archive.", show_default=False)
     ]
+    redact_names: Annotated[
+        bool,
+        typer.Option(
+            "--redact-names",
+            help="Replace the names of topics, directories and other files by keyed hashes, and leave out what holds "
+            "more names: the records of Kafka's own topics, the report, the words of findings.",
+        ),
+    ] = False
+    key_file: KeyFile = None
     report: Annotated[bool, typer.Option("--report/--no-report", help="Add the page that report makes.")] = True
     quiet: Quiet = False
 
@@ -50,16 +61,22 @@ def bundle(paths: Paths, archive: Archive, judging: Judging, guards: Guards, wor
     from format.io.bundles.members import SUFFIX
     from format.node.target import Target
     from format.verbs.bundle.bundle import BundleRun, temporary_directory
+    from format.verbs.bundle.names import Names
     from format.verbs.bundle.terms import BundleTerms
     from format.verbs.verify.compacted_topics import compacted_topics_at
     from format.verbs.verify.verify import bytes_to_verify
     from format.version import VERSION
     from kafkalog_cli.output import open_output
 
+    if archive.key_file is not None and not archive.redact_names:
+        raise typer.BadParameter("a key is for --redact-names", param_hint="--key-file")
     if not archive.output.endswith(SUFFIX):
         raise typer.BadParameter(f"the name of a bundle ends in {SUFFIX}", param_hint="--output")
     _check_pyarrow()
+    names = Names(key_of(archive.key_file)) if archive.redact_names else None
     render, no_report = _renderer() if archive.report else (None, "--no-report")
+    if names is not None:
+        render, no_report = None, "names are redacted"
     with work.reading(), Run("bundle", SummaryOutput(archive.quiet), judging, paths=paths) as run:
         targets = [Target(place_of(path)) for path in paths]
         output = open_output(archive.output, paths)
@@ -71,6 +88,7 @@ def bundle(paths: Paths, archive: Archive, judging: Judging, guards: Guards, wor
                 advance=lambda count: progress.advance(count),
                 render=render,
                 no_report=no_report,
+                names=names,
                 compacted_topics=compacted_topics_at(targets, guards.limits),
                 directory=temporary_directory(archive.output),
                 version=VERSION,

@@ -10,9 +10,9 @@ import typer
 from format.value_class import value_class
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
+from kafkalog_cli.options.key_file import KeyFile, key_of
 from kafkalog_cli.options.output import RowOutput
 from kafkalog_cli.options.parsers import one_of
-from kafkalog_cli.options.reading import check_path
 from kafkalog_cli.options.selection import Range
 from kafkalog_cli.options.work import Work
 from kafkalog_cli.options.writing import Indexing, OutputDirectory, Resumption, Sources
@@ -29,8 +29,6 @@ EXAMPLES = (
     ("kafkalog redact /mnt/kafka/orders-0 --output shared --mode fill --header-names", "nothing but lengths is left"),
 )
 
-_MOST_KEY_BYTES = 1024 * 1024
-
 
 @value_class
 class Redacted:
@@ -46,15 +44,7 @@ class Redacted:
             **one_of("hash", "fill"),
         ),
     ] = "hash"
-    key_file: Annotated[
-        str | None,
-        typer.Option(
-            "--key-file",
-            metavar="FILE",
-            help="A file with the secret key of the hashes, 16 bytes or more.",
-            show_default="a random key, used once",
-        ),
-    ] = None
+    key_file: KeyFile = None
     header_names: Annotated[
         bool, typer.Option("--header-names", help="Replace the names of headers too, not only their values.")
     ] = False
@@ -89,7 +79,7 @@ def redact(
         raise typer.BadParameter("filler needs no key", param_hint="--key-file")
     if resumption.resume and mode == "hash" and key_file is None:
         raise typer.BadParameter("a run with a random key cannot be taken up: give --key-file", param_hint="--resume")
-    redactor = Redactor(Mode(mode), b"" if mode == "fill" else _key(key_file))
+    redactor = Redactor(Mode(mode), b"" if mode == "fill" else key_of(key_file))
     asked = Redaction(
         redactor=redactor,
         with_header_names=redacted.header_names,
@@ -121,23 +111,3 @@ def redact(
         for words in result.left_out:
             run.not_checked(words)
         say_published(run, publication.target)
-
-
-def _key(path: str | None) -> bytes:
-    """The key from a file, which may be a pipe, or a random key without a file. Raises a usage error."""
-    import os
-
-    from format.io.source import os_reason
-    from format.verbs.redact.replacements import LEAST_KEY_BYTES
-
-    if path is None:
-        return os.urandom(64)
-    try:
-        with open(check_path(path), "rb") as file:
-            key = file.read(_MOST_KEY_BYTES + 1)
-    except OSError as error:
-        raise typer.BadParameter(f"cannot read it: {os_reason(error)}", param_hint="--key-file") from None
-    if not LEAST_KEY_BYTES <= len(key) <= _MOST_KEY_BYTES:
-        size = f"{len(key)} bytes" if len(key) <= _MOST_KEY_BYTES else "more than 1 MiB"
-        raise typer.BadParameter(f"the key has {size}, not 16 bytes to 1 MiB", param_hint="--key-file")
-    return key

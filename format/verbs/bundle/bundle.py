@@ -9,6 +9,7 @@ import hashlib
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from pathlib import Path
 
 from format import layout
 from format.errors import InputError, KafkaLogError
@@ -38,8 +39,9 @@ from format.node.log_dir import Kind
 from format.node.target import Target
 from format.rows.finding_json import finding_as_json
 from format.verbs.bundle.archive import NewArchive, NewMember, Write
-from format.verbs.bundle.file_list import InnerPaths, SourceFile, source_files
+from format.verbs.bundle.file_list import InnerPaths, SourceFile, kept_without_names, source_files
 from format.verbs.bundle.log_headers import HeaderWriter, LogPlace
+from format.verbs.bundle.names import Names
 from format.verbs.bundle.terms import Bundled, BundleTerms
 from format.verbs.report.report import ReportRun
 from format.verbs.report.terms import ReportTerms
@@ -71,7 +73,7 @@ class BundleRun:
                 raise InputError(message, Location(str(target.path)))
         self._archive = NewArchive(self.terms.directory)
         self._findings = self._archive.stream(FINDINGS)
-        self._paths = InnerPaths(self.targets)
+        self._paths = InnerPaths(self.targets, self.terms.names)
         files = {self._paths.of(each.path): each for target in self.targets for each in source_files(target)}
         self._files = sorted(files.items())
 
@@ -135,6 +137,7 @@ class BundleRun:
             "kernel": "compiled" if KERNEL_IS_COMPILED else "python",
             "sources": [self._source(target) for target in self.targets],
             "names_redacted": self.terms.names is not None,
+            "key_fingerprint": None if self.terms.names is None else self.terms.names.key_fingerprint,
             "verified": covered,
             "left_out": self._bundled.left_out,
         }
@@ -142,8 +145,7 @@ class BundleRun:
         return self._bundled
 
     def _source(self, target: Target) -> dict[str, str]:
-        inner = self._paths.of(target.path)
-        return {"path": inner if self.terms.names is None else self.terms.names.path(inner)}
+        return {"path": self._paths.of(target.path)}
 
     def _add_report(self) -> None:
         left_out = self._bundled.left_out
@@ -163,6 +165,10 @@ class BundleRun:
             unread += not is_read
             file_list.write(entry.line())
         headers.close()
+        if self.terms.names is not None:
+            self._bundled.left_out.append(
+                "the records of Kafka's own topics, and the words of findings: names are redacted"
+            )
         if unread:
             self._bundled.left_out.append(f"{unread} files or directories that cannot be read")
         self._bundled.counts |= {"files": len(self._files), "batch_headers": headers.batch_count}
@@ -180,7 +186,7 @@ class BundleRun:
             status.st_size if each.type == FILE else 0,
             each.allocated_bytes,
             status.st_mtime_ns,
-            kept=each.kept,
+            kept=each.kept if self.terms.names is None else kept_without_names(each),
             link_count=status.st_nlink if each.type == FILE else 1,
             same_as=None if same_as == inner else same_as,
             error=each.error,
@@ -190,6 +196,8 @@ class BundleRun:
         """The entry with what reading the file told, and whether it could be read."""
         if entry.type != FILE:
             return entry, entry.error is None
+        if self.terms.names is not None and each.path.name in layout.OFFSET_CHECKPOINTS:
+            return self._rewritten(entry, each.path, self.terms.names)
         member = self._archive.file(WHOLE + entry.path) if entry.kept == KEPT_WHOLE else None
         changes: dict[str, object] = {}
         try:
@@ -198,7 +206,10 @@ class BundleRun:
                 changes["sha256"] = self._copied(source, member)
             if entry.kept == KEPT_HEADERS:
                 place = location_of_file(each.path)
-                headers.add(LogPlace(each.path, entry.path, place.topic, place.partition))
+                topic = place.topic
+                if self.terms.names is not None and topic is not None:
+                    topic = self.terms.names.topic(topic)
+                headers.add(LogPlace(each.path, entry.path, topic, place.partition))
         except KafkaLogError as error:
             if member is not None:
                 self._archive.drop(member)
@@ -209,6 +220,14 @@ class BundleRun:
             lock = probe(each.path)
             changes["lock_holder"] = (lock.pid or 0) if lock.is_held else None
         return _changed(entry, changes), True
+
+    def _rewritten(self, entry: BundledEntry, path: Path, names: Names) -> tuple[BundledEntry, bool]:
+        """An offset checkpoint with other names, its time aside nothing of the file that it was."""
+        content = names.checkpoint(path, self.terms.limits)
+        if content is None:
+            return replace(entry, kept=None, error="the checkpoint cannot be decoded, and may hold names"), False
+        self._archive.file(WHOLE + entry.path).write(content)
+        return replace(entry, size_bytes=len(content), kept=KEPT_WHOLE, stored_bytes=len(content)), True
 
     def _copied(self, source: FileSource, member: NewMember | None) -> str:
         """The SHA-256 of a file; what is not zero at its end goes into the member."""

@@ -24,6 +24,7 @@ from format.node.log_dir import Kind, kind_of_file
 from format.node.partition import is_temporary, parse_partition_dir
 from format.node.target import Target
 from format.value_class import value_class
+from format.verbs.bundle.names import Names
 
 _BLOCK_BYTES = 512
 
@@ -50,11 +51,16 @@ class SourceFile:
 class InnerPaths:
     """The paths of files in a bundle: relative as the sources were given, or absolute without the first slash.
 
-    Sources are given as absolute ones where a relative one leads up, or would have the name of another.
+    Sources are given as absolute ones where a relative one leads up, or would have the name of another. With ``names``
+    sources and log directories have numbers, and the names below them are replaced.
     """
 
-    def __init__(self, targets: Sequence[Target]) -> None:
+    def __init__(self, targets: Sequence[Target], names: Names | None = None) -> None:
+        self._names = names
         self._roots: list[tuple[Path, str]] = []
+        if names is not None:
+            self._roots = _numbered(targets)
+            return
         relative = {_top(target): _as_given(_given_top(target)) for target in targets}
         is_plain = all(relative.values()) and len(set(relative.values())) == len(relative)
         for top, inner in relative.items():
@@ -66,8 +72,21 @@ class InnerPaths:
         place = absolute(path)
         for top, inner in self._roots:
             if place.parts[: len(top.parts)] == top.parts:
-                return "/".join((inner, *place.parts[len(top.parts) :]))
+                below = place.parts[len(top.parts) :]
+                if self._names is not None:
+                    below = tuple(self._names.file(name) for name in below)
+                return "/".join((inner, *below))
         return _as_given(place) or ""
+
+
+def _numbered(targets: Sequence[Target]) -> list[tuple[Path, str]]:
+    """The sources, and the log directories below them, by numbers; the deepest first."""
+    roots: dict[Path, str] = {}
+    for number, target in enumerate(targets, 1):
+        source = roots.setdefault(_top(target), f"source-{number}")
+        for count, log_dir in enumerate(target.log_dirs, 1):
+            roots.setdefault(absolute(log_dir.path), f"{source}/log-dir-{count}")
+    return sorted(roots.items(), key=lambda root: -len(root[0].parts))
 
 
 def _top(target: Target) -> Path:
@@ -176,3 +195,15 @@ def kept_of(path: Path) -> str | None:
     if has_suffix and segment is None and parent != layout.REMOTE_INDEX_CACHE:
         return None
     return KEPT_WHOLE
+
+
+def kept_without_names(each: SourceFile) -> str | None:
+    """How much of a file is kept where names are redacted: nothing that may hold some."""
+    parsed = parse_partition_dir(each.path.parent.name)
+    is_internal = parsed is not None and parsed[0] in WHOLE_TOPICS
+    name = each.path.name
+    if each.kept is None or name == layout.BOOTSTRAP_CHECKPOINT or is_temporary(name):
+        return None
+    if is_internal and kind_of_file(name) is Kind.LOG:
+        return KEPT_HEADERS
+    return None if is_internal and kind_of_file(name) is Kind.KRAFT_SNAPSHOT else each.kept

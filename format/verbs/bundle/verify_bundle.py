@@ -61,7 +61,10 @@ def _finding(bundle: Bundle, values: dict[str, Any]) -> Finding:
         found = finding_from_json(values)
         if not isinstance(found.location.path, str) or not isinstance(found.message, str):
             raise TypeError
-        return replace(found, location=_placed(bundle, found.location))
+        cause = found.caused_by
+        if cause is not None:
+            cause = replace(cause, path=f"{bundle.path}/{cause.path}")
+        return replace(found, location=_placed(bundle, found.location), caused_by=cause)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         message = "not a sound bundle: a line of its findings is none"
         raise InputError(message, Location(bundle.path)) from error
