@@ -52,6 +52,10 @@ class FileChanged(UnreadableFile):
     code = "file-changed"
 
 
+class NotInBundle(UnreadableFile):
+    """A bundle lists what is asked for, and does not hold it."""
+
+
 class CorruptDataError(KafkaLogError):
     """The bytes contradict the format."""
 

@@ -25,6 +25,7 @@ COMMANDS = (
         "kafkalog_cli.commands.find",
         "Find an offset or a timestamp, and show each step of the search.",
         "Read",
+        reads_bundles=True,
     ),
     CommandEntry(
         "grep",

@@ -13,6 +13,7 @@ from format.errors import (
     KafkaLogError,
     LimitExceeded,
     NotALogDir,
+    NotInBundle,
     OutputError,
     OutputExists,
     OutputInsideSource,
@@ -90,6 +91,8 @@ def report(error: BaseException) -> None:
 
 def advice_for(error: KafkaLogError) -> str:
     """What to try: the advice for the error's code in the table of findings, else for its class."""
+    if isinstance(error, NotInBundle):
+        return "The logs themselves tell."
     if error.code in FINDING_CODES:
         return next_step_of(error.code, error.location)
     return next((words for kind, words in _ADVICE.items() if isinstance(error, kind)), "")

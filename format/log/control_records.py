@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import lru_cache
 from struct import Struct
 
 import numpy as np
 
 from format import layout
-from format.errors import CorruptDataError, InvalidRecord
+from format.errors import CorruptDataError, InvalidRecord, NotInBundle
 from format.io.source import Source
 from format.limits import Limits
 from format.log.batch_chunk import BatchChunk
@@ -97,7 +98,8 @@ def read_control_records(chunk: BatchChunk, source: Source, limits: Limits) -> d
         if size_bytes == _PLAIN_BYTES and start + size_bytes <= len(window):
             control = _plain_marker(bytes(window[start + _ATTRIBUTES_AT : start + size_bytes]))
         if control is None:
-            control = next(_decode_batch(chunk, row, source, limits), None)
+            with suppress(NotInBundle):  # a bundle has no control batches that hold more than they should
+                control = next(_decode_batch(chunk, row, source, limits), None)
         if control is not None:
             found[row] = control
     return found

@@ -16,7 +16,7 @@ from format.io.source import FileSource, Source
 from format.kernel.headers import HOP_STOPS, find_candidate, hop
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.after_damage.offset_range import OffsetRange, possible_offsets
-from format.log.after_damage.recorded import recorded_damage
+from format.log.after_damage.recorded import check_whole, recorded_damage
 from format.log.batch_checksums import compute_crc_valid
 from format.log.batch_chunk import BatchChunk, Damage
 from format.log.batch_header import has_right_crc, no_batch_words, read_header
@@ -366,13 +366,11 @@ class _Walker:
 
 
 class _RecordedWalker(_Walker):
-    """A walk over the headers that a bundle holds.
-
-    No CRC can be computed. Where no batch starts, the damage is the one that was found when the bundle was made.
-    """
+    """A walk over the headers in a bundle. The damage is what was found when it was made."""
 
     def bodies(self, start: int, chunk_bytes: int, check_crc: bool) -> Iterator[BatchChunk]:
         for chunk in super().bodies(start, chunk_bytes, False):
+            check_whole(self.bundled, chunk, self.source.path)
             chunk.table.crc_valid[:] = 1
             yield chunk
 

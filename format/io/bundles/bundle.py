@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from format.errors import UnreadableFile
+from format.errors import NotInBundle, UnreadableFile
 from format.io.bundles.bundled_files import FileState, HeadersFile, LogContents, WholeFile
 from format.io.bundles.members import (
     DIRECTORY,
@@ -154,7 +154,7 @@ class Bundle:
             return WholeFile(self.spool, state, self.whole[inner])
         if entry.kept == KEPT_HEADERS:
             return HeadersFile(self.spool, state, self.logs.get(inner, LogContents()))
-        raise UnreadableFile("cannot read: the bundle lists this file and does not hold it", location)
+        raise NotInBundle("cannot read: the bundle lists this file and does not hold it", location)
 
     def lock_holder(self, inner: str) -> int | None:
         """The process that held a ``.lock``, 0 where it is unknown which, None where none did."""

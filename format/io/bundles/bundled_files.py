@@ -70,6 +70,14 @@ class WholeFile:
         """None: the batch can be read."""
         return None
 
+    def outlined_offset(self, timestamp: int) -> int | None:
+        """None: the batches can be read."""
+        return None
+
+    def stored_bytes(self, position: int) -> int:
+        """All up to the end of the file."""
+        return self.size_bytes - position
+
     def next_header(self, position: int) -> int:
         """The end of the file: nothing was left out before it."""
         return self.size_bytes
@@ -137,6 +145,24 @@ class HeadersFile:
     def outline(self, position: int) -> tuple[list[int], list[int]] | None:
         """The offsets and timestamps of the records of the batch at a position, where they are known."""
         return self._outlines.get(position)
+
+    def outlined_offset(self, timestamp: int) -> int | None:
+        """The offset of the first record with a timestamp, where the bundle has it."""
+        for _, (offsets, timestamps) in sorted(self._outlines.items()):
+            if timestamp in timestamps:
+                return offsets[timestamps.index(timestamp)]
+        return None
+
+    def stored_bytes(self, position: int) -> int:
+        """How much of the batch that begins at a position is here; 0 where none does."""
+        number = bisect_right(self._fragments, position, key=lambda each: each.first_position) - 1
+        if number < 0:
+            return 0
+        positions, starts = self._load(number)
+        row = int(np.searchsorted(positions, position))
+        if row == len(positions) or positions[row] != position:
+            return 0
+        return int(starts[row + 1] - starts[row])
 
     def next_header(self, position: int) -> int:
         """Where the first header lies after a position; the end of the log where there is none."""

@@ -24,7 +24,8 @@ class BundledFile(StoredFile, Protocol):
     """A file in a bundle. Of a log in ``headers`` only the batch headers are there, and zeros between them.
 
     ``damage`` are the places where no batch starts, as they were found when the headers were read; ``outline`` returns
-    the offsets and timestamps of the records of a batch, where the bundle has them.
+    the offsets and timestamps of the records of a batch, where the bundle has them, and ``stored_bytes`` how many bytes
+    from a position on are those of the source.
     """
 
     has_only_headers: bool
@@ -32,7 +33,9 @@ class BundledFile(StoredFile, Protocol):
     @property
     def damage(self) -> Mapping[int, Mapping[str, Any]]: ...
     def outline(self, position: int) -> tuple[list[int], list[int]] | None: ...
+    def outlined_offset(self, timestamp: int) -> int | None: ...
     def next_header(self, position: int) -> int: ...
+    def stored_bytes(self, position: int) -> int: ...
 
 
 class OpenedBundle(Protocol):

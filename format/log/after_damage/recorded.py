@@ -2,8 +2,19 @@
 
 from __future__ import annotations
 
+from format.errors import NotInBundle
 from format.io.bundles.opened import BundledFile
-from format.log.batch_chunk import Damage
+from format.location import Location
+from format.log.batch_chunk import BatchChunk, Damage
+
+
+def check_whole(bundled: BundledFile | None, chunk: BatchChunk, path: str) -> None:
+    """Raise NotInBundle for a batch of which the bundle has the header alone."""
+    places = zip(chunk.table.position.tolist(), chunk.table.size_bytes.tolist(), strict=True)
+    for position, size_bytes in places:
+        if bundled is not None and bundled.stored_bytes(position) < size_bytes:
+            message = "the bundle holds the headers of this log, and no records"
+            raise NotInBundle(message, Location(path, position=position, length=size_bytes))
 
 
 def recorded_damage(bundled: BundledFile, position: int) -> Damage | None:

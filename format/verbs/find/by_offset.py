@@ -75,7 +75,7 @@ def _next_record(segments: list[LookupSegment], offset: int) -> Generator[Lookup
         scan = segment.scan(floor.position)
         found: FoundRecord | None = None
         for place in scan.places_from(offset):
-            searched = yield from segment.first_record(place, lambda records: records.offset >= offset)
+            searched = yield from segment.first_record(place, lambda records: records.offset >= offset, by_time=False)
             found = searched.found
             if not searched.is_complete and place.spans(offset):
                 lost = f"{place.words} should hold offset {offset} and cannot be read"

@@ -18,7 +18,7 @@ from format.files import offset_index
 from format.files.offset_index import OffsetPosition
 from format.findings import Finding, finding, finding_of
 from format.io.source import FileSource
-from format.layout import OFFSET_INDEX_ENTRY
+from format.layout import NO_TIMESTAMP, OFFSET_INDEX_ENTRY
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_ranges import BatchRange
@@ -30,6 +30,7 @@ from format.node.segment import Segment
 from format.scan.read_log import crc_findings, tail_finding
 from format.value_class import state_class, value_class
 from format.verbs.find.lookup_scan import BatchPlace, HeaderScan
+from format.verbs.find.outlined_records import outlined_table
 from format.verbs.find.trace import Match, MatchedBatch, TraceStep, counted
 
 
@@ -200,10 +201,20 @@ class LookupSegment:
         return place
 
     def first_record(
-        self, place: BatchPlace, is_wanted: Callable[[RecordTable], NDArray[np.bool_]]
+        self, place: BatchPlace, is_wanted: Callable[[RecordTable], NDArray[np.bool_]], *, by_time: bool = True
     ) -> Generator[Finding, None, SearchedBatch]:
-        """The first record of one batch that ``is_wanted`` selects. The whole batch is read, table by table."""
+        """The first record of one batch that ``is_wanted`` selects. The whole batch is read, table by table.
+
+        ``by_time``: it looks at timestamps.
+        """
         searched = SearchedBatch()
+        bundled = self.log.bundled
+        if bundled is not None and bundled.has_only_headers:
+            where = BatchRange(place.position, place.end_position)
+            records = outlined_table(self.log, bundled, where, self.limits, self.location, by_time=by_time)
+            rows = np.flatnonzero(is_wanted(records))
+            found = FoundRecord(place, records, int(rows[0])) if len(rows) else None
+            return SearchedBatch(found, is_complete=True, has_records=len(records) > 0)
         for chunk in batch_chunks(self.log, BatchRange(place.position, place.end_position), limits=self.limits):
             if chunk.damage is not None:
                 yield tail_finding(self.log, chunk, self.location, False)
@@ -254,9 +265,11 @@ class LookupSegment:
         """The record found, as a match."""
         batches, row = found.records.batches, int(found.records.batch[found.row])
         leader_epoch = int(batches.leader_epoch[row])
+        timestamp = int(found.records.timestamp[found.row])
+        is_unknown = self.log.bundled is not None and timestamp == NO_TIMESTAMP
         return Match(
             self.location.at(found.place.position, found.place.size_bytes, found.offset),
-            None if found.place.magic == 0 else int(found.records.timestamp[found.row]),
+            None if found.place.magic == 0 or is_unknown else timestamp,
             leader_epoch if found.place.magic == 2 else None,
             batch=MatchedBatch(
                 int(batches.base_offset[row]),

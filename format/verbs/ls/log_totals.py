@@ -156,8 +156,10 @@ def _open_first_wrapper(
     start, end = int(table.position[0]), int(table.end_position[0])
     if end - start > limits.max_decompressed_bytes:
         return False
-    outline = None if source.bundled is None else source.bundled.outline(start)
-    if outline is not None and outline[0]:
+    if source.bundled is not None and source.bundled.has_only_headers:
+        outline = source.bundled.outline(start)
+        if outline is None or not outline[0]:
+            return False
         table.base_offset[0] = outline[0][0]
         table.last_offset_delta[0] = outline[0][-1] - outline[0][0]
         table.base_timestamp[0] = outline[1][0]

@@ -14,7 +14,6 @@ import numpy as np
 from format.errors import KafkaLogError
 from format.files import time_index
 from format.findings import Finding, finding_of
-from format.io.bundles.opened import BundledFile
 from format.io.source import FileSource
 from format.limits import MIB, Limits
 from format.log.read_records import record_tables
@@ -81,22 +80,11 @@ class _TimestampSearch:
         for item in selected_chunks(opened, self.needs):
             if isinstance(item, Finding):
                 continue
-            if opened.source.bundled is not None and opened.source.bundled.has_only_headers:
-                yield from self._outlined(opened.source.bundled, item.chunk.table.position[item.readable].tolist())
-                continue
             for table in record_tables(item.chunk, which=item.readable, limits=self.limits):
                 rows = np.flatnonzero(table.timestamp == self.timestamp)
                 if len(rows):
                     yield int(table.offset[rows[0]])
                     return
-
-    def _outlined(self, bundled: BundledFile, positions: list[int]) -> Iterator[int]:
-        """The same of a bundle, which has the offsets and timestamps of the batch with the largest timestamp."""
-        for position in positions:
-            offsets, timestamps = bundled.outline(position) or ([], [])
-            if self.timestamp in timestamps:
-                yield offsets[timestamps.index(self.timestamp)]
-                return
 
 
 def read_segment_times(
@@ -163,6 +151,12 @@ def _header_times(log: LogUnit, limits: Limits, findings: list[Finding]) -> tupl
 
 
 def _offset_of(log: LogUnit, timestamp: int, limits: Limits) -> int | None:
+    try:
+        with FileSource(log.path) as source:
+            if source.bundled is not None and source.bundled.has_only_headers:
+                return source.bundled.outlined_offset(timestamp)
+    except KafkaLogError:
+        return None
     with SerialDriver(_TimestampSearch(timestamp, limits)) as driver:
         try:
             return next(driver.parts(log), None)

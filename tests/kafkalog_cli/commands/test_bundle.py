@@ -170,3 +170,64 @@ def test_a_missing_library_is_named(run_kafkalog: Callable[..., Run], data_dir: 
         env={"PYTHONPATH": f"{tmp_path}:{REPOSITORY}"},
     )
     assert "pip install 'kafkalog[arrow]'" in run.check(2).stderr
+
+
+def test_names_are_replaced(run_kafkalog_many: RunMany, data_dir: Path, tmp_path: Path) -> None:
+    """No name of a topic, group, member, host or directory is left, and the numbers of ls are the same."""
+    source, key = data_dir / "kafka-4.3-single" / "node-1", tmp_path / "key"
+    key.write_bytes(b"k" * 32)
+    bundles = [tmp_path / f"{number}.tar.zst" for number in range(3)]
+    redacted = ("--redact-names", *QUICK)
+    *made, unused, short = run_kafkalog_many(
+        [
+            ("bundle", source, "--output", bundles[0], *redacted, "--key-file", key),
+            ("bundle", source, "--output", bundles[1], *redacted, "--key-file", key),
+            ("bundle", source, "--output", bundles[2], *redacted),
+            ("bundle", source, "--output", tmp_path / "x.tar.zst", "--key-file", key),
+            ("bundle", source, "--output", tmp_path / "x.tar.zst", *redacted, "--key-file", "/dev/null"),
+        ]
+    )
+    assert [run.code for run in made] == [0, 0, 0]
+    assert "--redact-names" in unused.check(2).stderr
+    assert "0 bytes" in short.check(2).stderr
+    assert bundles[0].read_bytes() == bundles[1].read_bytes() != bundles[2].read_bytes()
+    plain, other, groups, metadata, metadata_there = run_kafkalog_many(
+        [
+            ("ls", *AT, *JSON, source),
+            ("ls", *AT, *JSON, bundles[0]),
+            ("groups", *JSON, source),
+            ("metadata", *JSON, source),
+            ("metadata", *JSON, bundles[0]),
+        ]
+    )
+    numbers = ("segment_count", "log_size_bytes", "first_offset", "log_end_offset", "high_watermark", "batch_count")
+
+    def counted(run: Run) -> list[tuple[Any, ...]]:
+        return sorted(tuple(row[name] for name in numbers) for row in run.rows("partition"))
+
+    assert counted(other) == counted(plain)
+    names = {row["topic"] for row in plain.rows("partition")} | {row["group"] for row in groups.rows("group")}
+    names = {each for each in names if not each.startswith("__")} | {"localhost", "tests/_data"}
+    assert {"orders", "payments"} < names
+    assert metadata.rows("topic")
+    assert metadata_there.code != 0
+    assert "holds the headers" in metadata_there.stdout + metadata_there.stderr
+    for bundle in bundles:
+        content = b"".join(name.encode() + b"\0" + each for name, each in members(bundle).items())
+        for name in names:
+            assert name.encode() not in content, name
+
+
+def test_find_reads_as_far_as_headers_go(run_kafkalog_many: RunMany, data_dir: Path, tmp_path: Path) -> None:
+    source, bundle = data_dir / "kafka-4.3-single" / "node-1", tmp_path / "node.tar.zst"
+    run_kafkalog_many([("bundle", source, "--output", bundle, *QUICK)])[0].check(0)
+    inner = f"{bundle}{source}"
+    offset, latest, by_time = (("--offset", "320"), ("--max-timestamp",), ("--timestamp", "2026-11-01T00:00:00Z"))
+    runs = run_kafkalog_many(
+        [("find", f"{at}/orders-0", *words, *JSON) for words in (offset, latest, by_time) for at in (source, inner)]
+    )
+    rows = [json.loads(run.stdout.replace(inner, str(source)).splitlines()[0]) for run in runs]
+    assert rows[1] == {**rows[0], "timestamp": None}
+    assert rows[3] == rows[2]
+    assert runs[5].code == 3
+    assert "does not hold the timestamps" in runs[5].stderr
