@@ -1,6 +1,6 @@
 """An archive of the classes that the JVM of a session loads, with which the next session starts in half the time.
 
-The JVM writes it when it ends, once for each Java and Spark, and tells by itself whether it still fits. It is as
+The JVM writes it when it ends, once for each Java and Spark, and checks by itself whether it still fits. It is as
 trusted as code, so it lies in a directory that is this user's alone, and never in one for temporary files.
 """
 

@@ -25,7 +25,7 @@ class Where:
 
     @property
     def is_local(self) -> bool:
-        """Whether the tasks run on this machine, as far as the master tells."""
+        """Whether the tasks run on this machine, by the name of the master."""
         return self.master is not None and self.master.startswith("local")
 
 

@@ -279,7 +279,7 @@ def _lead_workers_here() -> None:
 def _no_orphan() -> Iterator[None]:
     """A JVM that is started here ends where starting it fails or is interrupted.
 
-    Spark would leave it: before the two have met nothing tells the JVM that nobody waits for it, and it ignores Ctrl-C.
+    Spark would leave it: before the two have met, the JVM cannot know that nobody waits for it, and it ignores Ctrl-C.
     """
     from pyspark import java_gateway
 

@@ -52,9 +52,9 @@ class OffsetChain:
         return None if self.last_offset is None else self.last_offset + 1
 
     def start_segment(self, base_offset: int | None, next_base_offset: int | None) -> None:
-        """Go on with the segment of that base offset; the next one's tells where its offsets must end.
+        """Go on with the segment of this base offset; its offsets must end before the next one's.
 
-        None is for a file whose name tells no offset: its first batch then does.
+        None is for a file whose name has no offset: its first batch then gives it.
         """
         self._base_offset = base_offset
         self._next_base_offset = next_base_offset

@@ -162,7 +162,7 @@ class RecordCheck:
 
 
 def _check_fields(table: RecordTable, location: Location, limits: Limits) -> Iterator[Finding]:
-    """What each record tells by itself: attributes, size, header keys, control records, the CRC of an inner message."""
+    """What each record shows by itself: attributes, size, header keys, control records, the CRC of an inner message."""
     batches = table.batches
     batch, offset = table.batch, table.offset
     yield from _per_batch(

@@ -34,7 +34,7 @@ Slot = tuple[int, ...]
 
 @value_class
 class Slots:
-    """The entries of an index file as they lie on disk (a structured array), and the bytes that are none.
+    """The entries of an index file as they lie on disk (a structured array), and the number of other bytes.
 
     ``padding_bytes`` are the zero slots after the last entry, ``trailing_bytes`` what is left of a slot cut short.
     """
@@ -116,7 +116,7 @@ def problems_of_runs(
 def problems_of_entries(
     layout: Layout, checks: Iterable[tuple[NDArray[np.bool_], str]], code: str = InvalidIndex.code
 ) -> tuple[Problem, ...]:
-    """The problems of all checks, by position; a check is which entries fail it, and in words what is wrong."""
+    """The problems of all checks, by position. A check is a pair: which entries fail it, and what is wrong in words."""
     found: list[Problem] = []
     for is_wrong, words in checks:
         found += problems_of_runs(is_wrong, layout.size_bytes, partial(_described, words), code)

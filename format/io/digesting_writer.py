@@ -16,7 +16,8 @@ class DigestingWriter:
     """Writes an open file from start to end; with ``beside`` a thread takes over at the first large piece.
 
     hashlib and the system calls release the GIL, so the next piece is made meanwhile. Pieces must not change
-    afterwards. Not for a process that forks later. All but ``close`` raise OSError, a thread's at some later call.
+    afterwards. Not for a process that forks later. All methods but ``close`` raise OSError; an
+    error of the thread is raised by a later call.
     """
 
     def __init__(self, fd: int, *, beside: bool = False) -> None:

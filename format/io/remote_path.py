@@ -116,7 +116,7 @@ def is_remote(path: str | os.PathLike[str]) -> bool:
 def path_of(path: str | os.PathLike[str]) -> Path:
     """The Path for a text: a RemotePath for an address, else a local Path, also for ``file:///…``.
 
-    A query after an address (``?endpoint_override=…``) and keys in it are no part of the path: see
+    A query after an address (``?endpoint_override=…``) and keys in it are not part of the path: see
     ``remote_files.know``.
     """
     if isinstance(path, Path):

@@ -67,7 +67,7 @@ def batch_ranges(source: Source, chunk_bytes: int, *, start: int = 0) -> Iterato
 
 
 def _last_offset(source: Source, position: int) -> int:
-    """The last offset of the batch at a position, as far as its header tells."""
+    """The last offset of the batch at a position, by its header."""
     header = memoryview(source.read_at(position, layout.RECORD_BATCH.size_bytes))
     row = np.zeros((1, len(BATCH_COLUMNS)), np.int64)
     hop(header, 0, len(header), position, memoryview(row), 0, memoryview(np.array([0, 0, -1], np.int64)))

@@ -134,7 +134,7 @@ class LogDir:
 
 
 def kind_of_file(name: str) -> Kind | None:
-    """The kind that a file's name tells, leftover marks put aside; None for a name that Kafka does not use."""
+    """The kind of file that a name stands for, leftover marks aside; None for a name that Kafka does not use."""
     if name in _KIND_OF_NAME:
         return _KIND_OF_NAME[name]
     for mark in (*layout.LEFTOVER_SUFFIXES, ".part"):

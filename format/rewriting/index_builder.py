@@ -185,5 +185,5 @@ def end_markers(chunk: BatchChunk, which: NDArray[np.bool_], limits: Limits) -> 
             try:
                 markers.setdefault(int(number_among[batch]), decode_control_record(table.key(row), table.value(row)))
             except CorruptDataError:
-                continue  # no marker: a broker fails on it, and verify tells of it
+                continue  # no marker: a broker fails on it, and verify reports it
     return markers

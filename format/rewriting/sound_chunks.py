@@ -94,7 +94,7 @@ def out_of_order(table: BatchTable, first_possible: int) -> NDArray[np.bool_]:
 
 
 def _is_sound(chunk: BatchChunk, first_possible: int, last_possible: int) -> bool:
-    """Whether all batches are to be taken, for all that the chunk tells."""
+    """Whether the chunk shows no reason to leave out a batch."""
     table = chunk.table
     if chunk.damage is not None or chunk.buffer is None or not len(table) or not table.crc_valid.all():
         return False

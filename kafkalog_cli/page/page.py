@@ -86,7 +86,7 @@ def _charts(report: Report) -> dict[str, Any]:
 
 
 def _maps(report: Report) -> list[tuple[str, Markup]]:
-    """A map of each log directory, of partitions without one a map of their parent directory."""
+    """A map of each log directory; partitions without one share a map of their parent directory."""
     found: dict[str, list[dict[str, Any]]] = {}
     for row in _rows(report, "report_partition"):
         found.setdefault(str(PurePath(row["path"]).parent), []).append(row)

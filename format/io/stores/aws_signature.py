@@ -24,7 +24,7 @@ class Scope:
 
 
 def encoded_path(path: str) -> str:
-    """A path as it is sent and signed: everything but unreserved characters and slashes in percent signs."""
+    """A path as it is sent and signed: everything but unreserved characters and slashes percent-encoded."""
     return quote(path, safe="/-_.~")
 
 

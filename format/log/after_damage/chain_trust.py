@@ -29,7 +29,7 @@ class Trust(Enum):
 
 
 class ChainTrust:
-    """Judges batches of one file; a chain of damaged batches that it has followed it does not follow again."""
+    """Judges batches of one file. A chain of damaged batches is followed once."""
 
     def __init__(self, source: Source, end: int, search: CandidateSearch) -> None:
         self._source = source

@@ -1,4 +1,4 @@
-"""Waiting for changes in directories: inotify tells of them where it can, elsewhere they are looked at again and again.
+"""Waiting for changes in directories: inotify reports them where it can, elsewhere they are looked at again and again.
 
 inotify says nothing about files on network file systems, and the number of its watches is limited. So each directory
 is either watched or polled, and watched ones are looked at from time to time too: where inotify misses a change, the
@@ -63,7 +63,7 @@ class Changes:
         self._inotify = _inotify() if may_watch else None
         self._watch_of: dict[Path, int] = {}
         self._path_of: dict[int, Path] = {}
-        self._missed: set[Path] = set()  # where a sweep found a change that inotify had not told of
+        self._missed: set[Path] = set()  # where a sweep found a change that inotify had not reported
         self._poll = select.poll()
         self._next_poll = self._next_sweep = 0.0
         self.reader_is_gone = False
@@ -134,12 +134,12 @@ class Changes:
                     self.reader_is_gone = True
             if self._inotify is not None and any(fd == self._inotify.fd for fd, _ in ready):
                 time.sleep(_GATHER_S)
-                changed = self._told()
+                changed = self._reported()
                 if changed:
                     return changed
         return set()
 
-    def _told(self) -> set[Path]:
+    def _reported(self) -> set[Path]:
         """The directories that inotify names."""
         from inotify_simple import flags
 
@@ -169,12 +169,12 @@ class Changes:
         if self._watch_of and now >= self._next_sweep:
             missed = self._different(list(self._watch_of))
             if missed:
-                told = self._told()
-                for path in missed - told:
+                reported = self._reported()
+                for path in missed - reported:
                     if path in self._missed:
                         self._unwatch(path)  # inotify says nothing here
-                self._missed |= missed - told  # once may be a matter of microseconds
-                changed |= missed | told
+                self._missed |= missed - reported  # once may be a matter of microseconds
+                changed |= missed | reported
             self._next_sweep = _after(now, SWEEP_S)
         return changed
 

@@ -362,7 +362,7 @@ class FollowDriver:
                 due.append(each)
 
     def close(self) -> None:
-        """Let go of what tells of changes."""
+        """Close what waits for changes."""
         self._changes.close()
 
     def __enter__(self) -> FollowDriver:

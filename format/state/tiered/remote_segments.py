@@ -1,4 +1,4 @@
-"""The remote segments of tiered logs, as __remote_log_metadata tells their copying and deleting (KIP-405)."""
+"""The remote segments of tiered logs, by what __remote_log_metadata says of their copying and deleting (KIP-405)."""
 
 from __future__ import annotations
 

@@ -104,7 +104,7 @@ def _partitions(log_dir: LogDir) -> Iterator[tuple[Key, Partition]]:
         try:
             yield parsed[:2], read_partition(path)
         except KafkaLogError:
-            continue  # whoever reads it reports it
+            continue  # its reader reports it
 
 
 def _topic_id(partition: Partition, limits: Limits) -> str | None:

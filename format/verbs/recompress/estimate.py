@@ -278,7 +278,7 @@ def measure(chunk: BatchChunk, rows: NDArray[np.intp], sums: Sums, limits: Limit
 def _plain(
     chunk: BatchChunk, row: int, codec: int, magic: int, is_wrapped: bool, limits: Limits
 ) -> tuple[bytes | memoryview, int] | None:
-    """What a batch holds uncompressed, and the bytes around it; None where it cannot be had."""
+    """The uncompressed content of a batch, and the bytes around it; None where it cannot be read."""
     content = batch_bytes(chunk, row)
     try:
         if magic == 2:

@@ -70,7 +70,7 @@ class BytesByOffset:
     sums: NDArray[np.int64] = field(default_factory=lambda: np.zeros(OFFSET_RANGES, np.int64))
 
     def add(self, table: BatchTable, segment_base_offset: int) -> None:
-        """Add the batches of a segment whose offsets it can hold."""
+        """Add the batches whose offsets lie within what their segment can hold."""
         offsets, sizes = table.base_offset, table.size_bytes
         sound = (offsets >= segment_base_offset) & (offsets <= segment_base_offset + _MOST_RELATIVE)
         if self.start is not None:

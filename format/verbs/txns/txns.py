@@ -31,7 +31,7 @@ class TransactionScan(ReplicaScan[PartitionTransactions]):
 
 @state_class
 class Transactions(Replicas[PartitionTransactions]):
-    """What was found: of each partition the replica that is furthest, and what the coordinators' records say."""
+    """What was found: the replica of each partition whose log reaches furthest, and the records of the coordinators."""
 
     def read(self, terms: TransactionTerms, *, jobs: int = 1, advance: Advance = no_progress) -> Iterator[Finding]:
         """Read all partitions at the targets by their headers, and __transaction_state by its records.

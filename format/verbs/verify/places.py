@@ -87,7 +87,7 @@ def limited(found: Iterable[Finding]) -> Iterator[Finding]:
 
 
 def more_like_it(last: Finding, count: int) -> Finding:
-    """One finding for so many that are not reported one by one."""
+    """One finding for those that are not reported one by one."""
     return Finding(
         code=last.code,
         severity=last.severity,

@@ -46,7 +46,7 @@ Watch = Callable[[LogUnit, WalkedChunk], None]
 
 
 def watch_nothing(log: LogUnit, walked: WalkedChunk) -> None:
-    """Nobody looks on."""
+    """Report progress to nobody."""
 
 
 @state_class
@@ -69,6 +69,6 @@ class Verification:
         return LogWalk(self.level, self.limits, self.partition_count)
 
     def parts(self, log: LogUnit) -> LogParts[WalkedChunk]:
-        """What the driver gives of a log."""
+        """The parts of a log, from the driver."""
         driver = SerialDriver(self.walk, self.advance) if self.driver is None else self.driver
         return driver.parts(log)

@@ -197,5 +197,5 @@ def _markers(chunk: BatchChunk, limits: Limits) -> dict[int, ControlRecord]:
             try:
                 markers[batch] = decode_control_record(table.key(row), table.value(row))
             except CorruptDataError:
-                continue  # the record check tells of it
+                continue  # the record check reports it
     return markers

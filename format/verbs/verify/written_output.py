@@ -64,7 +64,7 @@ def _findings(publication: Publication, sources: WriteSources, terms: Verificati
 
 
 def _of_cleaner(checkpoints: Checkpoints) -> Checkpoints:
-    """Only what tells which offsets compaction may have removed: that holds for the output as for the source."""
+    """Only what shows which offsets compaction may have removed, as it is true of the output too."""
     name = layout.CLEANER_OFFSET_CHECKPOINT
     return Checkpoints({name: checkpoints.by_name.get(name, {})})
 
