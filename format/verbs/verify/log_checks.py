@@ -74,7 +74,8 @@ def verify_log_file(
                 chain.note_damage(walked.damage)
                 outcome.note(walked.damage)
             if walked.tail_finding is not None:
-                if walked.damage is not None and walked.damage.reaches_end:
+                is_end = walked.damage is not None and walked.damage.reaches_end
+                if is_end and not walked.tail_finding.is_incomplete:  # what is still being written is no damage
                     outcome.torn_end = Cause.of(walked.tail_finding)
                 yield walked.tail_finding
     except WorkerDied:
