@@ -24,12 +24,13 @@ from typing import Protocol, TypeVar
 
 from kafkalog_cli.version import version_text
 from tests.benchmarks import make_data
-from tests.benchmarks.measure import Cost, Ratio, environment, floor, in_turn, peak_bytes, ratio, run
+from tests.benchmarks.large_logs import print_large_logs
+from tests.benchmarks.measure import MIB, Cost, Ratio, environment, floor, in_turn, kafkalog, peak_bytes, ratio, run
+from tests.benchmarks.threads import print_threads
 from tests.corpora import REPOSITORY
 from tests.oracle.kafka_lab import KafkaLab, _dump_log_class
 
 KAFKA = "4.3.1"
-MIB = 1024 * 1024
 _JAVA_OPTIONS = ("-Xmx1g",)  # as the lab's kafka_run.sh has it
 HEADINGS = (
     "what",
@@ -92,21 +93,16 @@ ROWS = (
         for name in ("none", "zstd", "lz4")
     ),
     Row(
-        "every record, 2 processes against 1",
-        "many-zstd",
-        (*RECORDS, "--jobs", "2"),
-        ("kafkalog", *RECORDS, "--jobs", "1"),
+        "every record of 1.6 GiB, 2 processes", "many-zstd", (*RECORDS, "--jobs", "2"), ("--deep-iteration", "--files")
     ),
     Row("JSON lines, 2 processes against 1", "many-zstd", (*JSON, "--jobs", "2"), ("kafkalog", *JSON, "--jobs", "1")),
+    Row(
+        "dump-log, 2 processes against 1",
+        "many-zstd",
+        ("dump-log", "--jobs", "2", *PRINT[1:]),
+        ("kafkalog", "dump-log", "--jobs", "1", *PRINT[1:]),
+    ),
 )
-
-
-def kafkalog(words: Sequence[str], logs: Sequence[Path]) -> list[str]:
-    """The program as a user starts it; dump-log takes its files as Kafka's tool does."""
-    command = [sys.executable, "-m", "kafkalog_cli", *words]
-    if words and words[-1] == "--files":
-        return [*command, ",".join(map(str, logs))]
-    return [*command, *map(str, logs)]
 
 
 def kafka_dump_log(lab: KafkaLab, words: Sequence[str], logs: Sequence[Path]) -> list[str]:
@@ -125,7 +121,7 @@ def measured(row: Row, root: Path, rounds: int, lab: KafkaLab) -> list[str]:
     else:
         peers = kafka_dump_log(lab, row.peers, logs)
     own, theirs = in_turn(ours, peers, rounds)
-    least = floor(logs[0], with_records=row.floor == "records") if row.floor else None
+    least = floor(logs[:1], with_records=row.floor == "records") if row.floor else None
     return [
         row.name,
         row.data,
@@ -197,10 +193,13 @@ def print_table(
 
 def main() -> None:
     parser = options_parser(__doc__)
+    parser.set_defaults(rounds=2)  # about ten minutes
     parser.add_argument("--aiokafka", metavar="PYTHON", help="a Python that has aiokafka, to read the same segments")
     options = parser.parse_args()
     print_table(HEADINGS, ROWS, measured, options)
     if not options.only:
+        print_large_logs(options.data, options.rounds)
+        print_threads(options.data, options.rounds)
         _print_lookups(options.data, options.rounds)
     if options.aiokafka and not options.only:
         _print_aiokafka(options.aiokafka, options.data, options.rounds)

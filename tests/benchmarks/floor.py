@@ -1,13 +1,12 @@
 """The floor: what reading a log, computing its CRCs and decompressing its batches takes by the C libraries alone.
 
-``python -m tests.benchmarks.floor LOG … [--records] [--once]`` prints seconds on the clock and of the processor, the
-best of three passes; with ``--once`` of one pass.
+``python -m tests.benchmarks.floor LOG … [--records] [--passes N]`` prints seconds on the clock and of the processor.
 """
 
 from __future__ import annotations
 
+import argparse
 import os
-import sys
 import time
 import zlib
 from collections.abc import Callable
@@ -73,17 +72,18 @@ def pass_over(path: Path, *, with_records: bool) -> None:
 
 
 def main() -> None:
-    words = sys.argv[1:]
-    logs = [Path(word) for word in words if not word.startswith("--")]
-    best: tuple[float, float] | None = None
-    for _ in range(1 if "--once" in words else 3):
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("logs", nargs="+", type=Path)
+    parser.add_argument("--records", action="store_true", help="decompress, too")
+    parser.add_argument("--passes", type=int, default=3, help="the best of so many counts")
+    options = parser.parse_args()
+    costs = []
+    for _ in range(options.passes):
         wall, cpu = time.perf_counter(), time.process_time()
-        for log in logs:
-            pass_over(log, with_records="--records" in words)
-        passed = time.perf_counter() - wall, time.process_time() - cpu
-        best = passed if best is None or passed < best else best
-    assert best is not None
-    print(*best)
+        for log in options.logs:
+            pass_over(log, with_records=options.records)
+        costs.append((time.perf_counter() - wall, time.process_time() - cpu))
+    print(*min(costs))
 
 
 if __name__ == "__main__":

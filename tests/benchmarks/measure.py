@@ -14,6 +14,7 @@ from pathlib import Path
 
 from tests.corpora import REPOSITORY
 
+MIB = 1024 * 1024
 _SAMPLE_S = 0.02
 
 
@@ -39,6 +40,14 @@ def environment() -> dict[str, str]:
     """That of a user: the package from the checkout, bytecode kept."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
     return {**kept, "PYTHONPATH": str(REPOSITORY)}
+
+
+def kafkalog(words: Sequence[str], logs: Sequence[Path]) -> list[str]:
+    """The program as a user starts it; dump-log takes its files as Kafka's tool does."""
+    command = [sys.executable, "-m", "kafkalog_cli", *words]
+    if words and words[-1] == "--files":
+        return [*command, ",".join(map(str, logs))]
+    return [*command, *map(str, logs)]
 
 
 def run(command: Sequence[str | Path]) -> Cost:
@@ -116,9 +125,11 @@ def ratio(ours: Sequence[Cost], peers: Sequence[Cost], name: str) -> Ratio:
     return Ratio(tuple(getattr(theirs, name) / max(getattr(own, name), 0.001) for own, theirs in pairs))
 
 
-def floor(path: Path, *, with_records: bool) -> Cost:
+def floor(logs: Sequence[Path], *, with_records: bool, passes: int = 3) -> Cost:
     """Read, CRC and decompress by the C libraries alone, in one process; imports and start are not counted."""
-    words = [sys.executable, "-m", "tests.benchmarks.floor", os.fspath(path), *(["--records"] if with_records else [])]
+    words = [sys.executable, "-m", "tests.benchmarks.floor", *map(os.fspath, logs), f"--passes={passes}"]
+    if with_records:
+        words.append("--records")
     done = subprocess.run(words, env=environment(), cwd=REPOSITORY, capture_output=True, text=True, check=True)
     wall_s, cpu_s = map(float, done.stdout.split())
     return Cost(wall_s, cpu_s)
