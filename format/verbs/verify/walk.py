@@ -34,7 +34,7 @@ from format.timestamps import DAY_MS
 from format.value_class import state_class, value_class
 
 #: What is read of a log at once, and looked at together.
-WALK_CHUNK_BYTES = BODY_CHUNK_BYTES
+WALK_CHUNK_BYTES = 2 * BODY_CHUNK_BYTES
 _CRC_COST = Cost(batch_s=0.25e-6, byte_s=0.15e-9, compressed_byte_s=0.15e-9)
 _COST = Cost(batch_s=0.25e-6, byte_s=0.4e-9, compressed_byte_s=3.5e-9)
 
