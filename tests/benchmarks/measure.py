@@ -50,8 +50,8 @@ def kafkalog(words: Sequence[str], logs: Sequence[Path]) -> list[str]:
     return [*command, *map(str, logs)]
 
 
-def run(command: Sequence[str | Path]) -> Cost:
-    """One run; what it prints is thrown away. Raises RuntimeError where it fails."""
+def run(command: Sequence[str | Path], expected: Sequence[int] = (0,)) -> Cost:
+    """One run; what it prints is thrown away. Raises RuntimeError where it ends with another code than ``expected``."""
     started = time.perf_counter()
     process = subprocess.Popen(
         [os.fspath(word) for word in command],
@@ -64,7 +64,7 @@ def run(command: Sequence[str | Path]) -> Cost:
     _, status, usage = os.wait4(process.pid, 0)
     wall_s = time.perf_counter() - started
     process.returncode = os.waitstatus_to_exitcode(status)
-    if process.returncode:
+    if process.returncode not in expected:
         raise RuntimeError(f"{command} ended with {process.returncode}")
     return Cost(wall_s, usage.ru_utime + usage.ru_stime)
 

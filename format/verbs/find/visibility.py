@@ -32,7 +32,7 @@ _WINDOW_BYTES = 256 * 1024
 
 @value_class
 class Stability:
-    """The last stable offset, and the open transaction that holds it, None where there is none."""
+    """The last stable offset or one before it, and the open transaction that holds it, None where there is none."""
 
     last_stable_offset: int
     holder: Transaction | None = None
@@ -47,14 +47,21 @@ class TooMuchToRead(Exception):
         self.bytes_needed = bytes_needed
 
 
-def read_stability(partition: Partition, bounds: Bounds, limits: Limits, most_bytes: int | None = None) -> Stability:
+def read_stability(
+    partition: Partition, bounds: Bounds, limits: Limits, most_bytes: int | None = None, *, asked: int | None = None
+) -> Stability:
     """Where the last stable offset stands, from the newest producer snapshot and the batch headers after it.
+
+    Where the snapshot alone says that it is past the offset ``asked``, only that is said, and nothing is read.
 
     A transaction whose end marker is not replicated counts as open. A log that cannot be read counts as ended there.
     Raises TooMuchToRead, with what is known of the bytes, before it reads more than ``most_bytes``.
     """
     end = bounds.high_watermark
     state, start = _newest_state(partition, end, limits)
+    least = min((start, *(each.first_offset for each in state.open.values())))
+    if asked is not None and asked < least:
+        return Stability(least)
     log_end_offset, bytes_read = max(start, bounds.log_start_offset), 0
     for segment in partition.segments:
         next_base_offset = partition.next_base_offset(segment)
@@ -131,7 +138,7 @@ def diagnosed(
     try:
         if batch.is_transactional:
             state = next(_end_markers(partition, match, batch, limits, most_bytes), "open")
-        stability = read_stability(partition, bounds, limits, most_bytes)
+        stability = read_stability(partition, bounds, limits, most_bytes, asked=offset)
     except TooMuchToRead as error:
         return replace(match, transaction_state=state, visibility_bytes_needed=error.bytes_needed)
     visibility, note = _visibility(batch, offset, state, bounds, stability)

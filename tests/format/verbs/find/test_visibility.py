@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from format.files import producer_snapshot
@@ -78,6 +79,19 @@ def test_a_snapshot_saves_reading(tmp_path: Path) -> None:
     assert isinstance(with_snapshot, Match)
     assert without.visibility is with_snapshot.visibility is Visibility.VISIBLE
     assert without.visibility_bytes_read > with_snapshot.visibility_bytes_read
+
+
+def test_what_a_snapshot_settles_is_not_read_for(tmp_path: Path) -> None:
+    directory = tmp_path / "payments-0"
+    write_segment(directory, 0, [batch(0), batch(2), data(4, 7)])
+    write_segment(directory, 6, [batch(6), marker(8, 7, commit=True), data(9, 7)])
+    opened = tuple(np.array([value]) for value in (7, 0, -1, 4, 1, 1_700_000_000_000, -1, 4))
+    (directory / f"{6:020d}.snapshot").write_bytes(producer_snapshot.write(opened))
+    before, behind, after = (found(directory, offset) for offset in (2, 4, 6))
+    for match, is_read in ((before, False), (behind, True), (after, True)):
+        assert isinstance(match, Match)
+        assert match.visibility is Visibility.VISIBLE
+        assert (match.visibility_bytes_read > 0) is is_read
 
 
 @pytest.mark.parametrize(("offset", "expected"), [(0, "below_log_start"), (2, "visible"), (3, "not_replicated")])
