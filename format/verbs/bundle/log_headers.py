@@ -10,9 +10,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format.errors import KafkaLogError
+from format.files import time_index
 from format.io.bundles.header_columns import LAYOUTS, MOST_HEADER_BYTES, batch_schema, columns_of, outline_schema
 from format.io.bundles.members import json_line
+from format.io.remote_path import is_there
 from format.io.source import FileSource
+from format.layout import LOG_SUFFIX, TIME_INDEX_SUFFIX
 from format.limits import Limits
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange
@@ -53,10 +56,12 @@ class _Rows:
 class _Outlined:
     """The batches of a log of which the records' offsets and timestamps are kept.
 
-    The first one, where it is a compressed message, whose header does not tell its first offset; and the first with the
-    largest timestamp.
+    The first one, where it is a compressed message, whose header does not tell its first offset; the first with the
+    largest timestamp; and the first with the one that the time index ends with, which differs in a damaged log.
     """
 
+    indexed_timestamp: int | None = None
+    indexed: int | None = None
     first: int | None = None
     latest: int | None = None
     latest_timestamp: int = -1
@@ -72,10 +77,14 @@ class _Outlined:
         if timestamp > self.latest_timestamp:
             self.latest, self.latest_timestamp = int(table.position[row]), timestamp
             self.ends[self.latest] = int(table.end_position[row])
+        if self.indexed is None and self.indexed_timestamp is not None:
+            for row in np.flatnonzero(table.max_timestamp == self.indexed_timestamp)[:1].tolist():
+                self.indexed = int(table.position[row])
+                self.ends[self.indexed] = int(table.end_position[row])
 
     @property
     def positions(self) -> list[int]:
-        return sorted({each for each in (self.first, self.latest) if each is not None})
+        return sorted({each for each in (self.first, self.latest, self.indexed) if each is not None})
 
 
 class HeaderWriter:
@@ -107,7 +116,7 @@ class HeaderWriter:
     def add(self, log: LogPlace) -> None:
         """Read the headers of a log. Raises KafkaLogError where it cannot be read to its end."""
         with FileSource(log.path) as source:
-            outlined = _Outlined()
+            outlined = _Outlined(_indexed_timestamp(log.path))
             is_first = True
             for chunk in batch_chunks(source, with_bodies=False, limits=self._limits):
                 if len(chunk.table):
@@ -220,6 +229,20 @@ class HeaderWriter:
         self._flush_outlines()
         self._batches.close()
         self._outlines.close()
+
+
+def _indexed_timestamp(log: Path) -> int | None:
+    """The timestamp of the last entry of the time index beside a log; None where there is none, or it is damaged."""
+    path = log.with_suffix(TIME_INDEX_SUFFIX)
+    base_offset = location_of_file(log).base_offset
+    if log.suffix != LOG_SUFFIX or base_offset is None or not is_there(path):
+        return None
+    try:
+        with FileSource(path) as source:
+            entry = time_index.last_entry(source, base_offset)
+    except KafkaLogError:
+        return None
+    return None if entry is None else entry.timestamp
 
 
 def _headers_of(chunk: BatchChunk, source: FileSource) -> NDArray[np.uint8]:
