@@ -76,7 +76,7 @@ public class RecordReader {
         String problem = "unknown";
         for (int attempt = 0; attempt < 40; attempt++) {
             List<PartitionInfo> found = consumer.partitionsFor(place.topic());
-            if (found == null && attempt > 8) return problem;
+            if ((found == null || found.isEmpty()) && attempt > 8) return problem;
             if (found != null) {
                 for (PartitionInfo each : found) {
                     if (each.partition() != place.partition()) continue;
