@@ -87,8 +87,11 @@ def _is_trimmed(segment: LookupSegment, path: Path) -> bool:
 
 
 def _is_of(entry: TimestampOffset, place: BatchPlace) -> bool:
-    """Whether a time index entry is what a broker would have written for this batch."""
-    return place.spans(entry.offset) and place.max_timestamp == entry.timestamp
+    """Whether a time index entry is what a broker would have written for this batch.
+
+    Releases before 0.11 take the timestamps of a producer into the index, though they store messages of format 0.
+    """
+    return place.spans(entry.offset) and (place.magic == 0 or place.max_timestamp == entry.timestamp)
 
 
 def _scanned_largest(segment: LookupSegment, why: str) -> Generator[Finding, None, LargestTimestamp]:

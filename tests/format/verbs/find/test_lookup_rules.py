@@ -59,8 +59,13 @@ class LogPlan:
         return [batches for (_, batches), end in pairs if end > self.log_start_offset]
 
     def first_at(self, timestamp: int) -> int | None:
-        """searchOffsetInLocalLog: the first segment that reaches the time, and none after it."""
+        """searchOffsetInLocalLog: the first segment that reaches the time, and none after it.
+
+        An empty one has the time of its file, which is later than all of these.
+        """
         for batches in self.visible():
+            if not batches:
+                return None
             if any(each.max_timestamp >= timestamp for each in batches):
                 records = [record for each in batches for record in each.records]
                 start = self.log_start_offset
@@ -248,6 +253,18 @@ def test_format_0_has_no_time(tmp_path: Path) -> None:
     os.utime(old, (0, BASE_TIMESTAMP / 1000 - 1))
     assert by_time(partition, BASE_TIMESTAMP).answer == (5, BASE_TIMESTAMP + 5)
     assert by_max(partition).answer == (7, BASE_TIMESTAMP + 7)
+
+
+def test_times_that_messages_of_format_0_lack(tmp_path: Path) -> None:
+    """Releases before 0.11 put the times of a newer producer into the index, and store the messages without them."""
+    partition = tmp_path / "topic-0"
+    old = write_indexed(partition, 0, [encode_message(0, offset, b"k", b"v") for offset in range(5)])
+    old.with_suffix(".timeindex").write_bytes(struct.pack(">qi", BASE_TIMESTAMP - 10, 4))
+    write_indexed(partition, 5, [batch(5)])
+    lookup = by_time(partition, BASE_TIMESTAMP)
+    assert (lookup.answer, lookup.codes) == ((5, BASE_TIMESTAMP + 5), [])
+    lookup = by_time(partition, BASE_TIMESTAMP - 10)
+    assert "looks no further than segment 0" in lookup.reason
 
 
 def test_append_time(tmp_path: Path) -> None:
