@@ -26,7 +26,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -220,7 +220,8 @@ def soak(seconds: float) -> Soaked:
             for each in started:
                 each.process.terminate()
             for each in started:
-                each.process.wait(30)
+                with suppress(subprocess.TimeoutExpired):  # it is killed below
+                    each.process.wait(30)
         scan(log_dir, soaked)  # and once more when all is still
     finally:
         is_over.set()
@@ -237,6 +238,7 @@ def scan(log_dir: Path, soaked: Soaked) -> None:
         soaked.codes[each.code] += 1
         if is_false(each):
             soaked.false.append(each)
+            print(f"FALSE {each.code} {each.location}: {each.message}", file=sys.stderr, flush=True)
     soaked.scans += 1
     soaked.batches += terms.coverage.batches
     soaked.bytes += terms.coverage.bytes
