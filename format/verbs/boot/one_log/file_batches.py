@@ -12,6 +12,7 @@ from pathlib import Path
 from format.codecs.checksums import crc32_of, crc32c_of
 from format.io.source import Source
 from format.layout import LOG_ENTRY, MESSAGE_V0, MIN_MESSAGE_LENGTH, RECORD_BATCH
+from format.log.batch_header import header_tables
 from format.value_class import value_class
 
 _UP_TO_MAGIC = RECORD_BATCH.offset_of("magic") + 1
@@ -136,3 +137,17 @@ def invalid_batch(source: Source, batch: FileBatch) -> str | None:
 def first_batch_reaching(source: Source, offset: int, start: int, end: int, shown_path: Path) -> FileBatch | None:
     """The first batch from a position on whose last offset is not below ``offset``. Raises CorruptRecords."""
     return next((each for each in batches_from(source, start, end, shown_path) if each.last_offset >= offset), None)
+
+
+def last_batch(source: Source, first: FileBatch, end: int, shown_path: Path) -> FileBatch:
+    """The last batch that lies whole before ``end``, from a batch on. Raises CorruptRecords.
+
+    Where hopping over the headers leads, the reader goes too: it takes every header that hopping takes.
+    """
+    position = first.position
+    for table in header_tables(source, position, end):
+        position = int(table.position[-1])
+    last = first
+    for batch in batches_from(source, position, end, shown_path):
+        last = batch
+    return last

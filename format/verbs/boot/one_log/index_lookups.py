@@ -11,7 +11,7 @@ from pathlib import Path
 from format.io.source import FileSource, Source
 from format.layout import OFFSET_INDEX_ENTRY
 from format.value_class import value_class
-from format.verbs.boot.one_log.file_batches import FileBatch, batches_from, first_batch_reaching
+from format.verbs.boot.one_log.file_batches import FileBatch, first_batch_reaching, last_batch
 
 _ENTRY_BYTES = OFFSET_INDEX_ENTRY.size_bytes
 #: The newest entries are searched first: those of 8 KiB.
@@ -91,7 +91,5 @@ def log_end(source: Source, size_bytes: int, index: OffsetIndexView, shown_path:
     found = first_batch_reaching(source, offset, index.position_for(offset), size_bytes, shown_path)
     if found is None:
         return LogEnd(index.base_offset, 0, None)
-    last = found
-    for batch in batches_from(source, found.position, size_bytes, shown_path):
-        last = batch
+    last = last_batch(source, found, size_bytes, shown_path)
     return LogEnd(last.next_offset, last.position + last.size_bytes, last)
