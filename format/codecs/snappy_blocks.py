@@ -23,7 +23,7 @@ _STREAM_HEADER = _STREAM_MAGIC + (1).to_bytes(4, "big") + (1).to_bytes(4, "big")
 _CHUNK_LENGTH_BYTES = 4
 _CHUNK_BYTES = 32 * 1024  # SnappyOutputStream.DEFAULT_BLOCK_SIZE, before compression
 _MOST_BYTES_PER_BYTE = 22  # a copy of 64 bytes takes at least 3
-_LARGE_BYTES = 4 * MIB  # from here on a result is not held twice, even for a moment
+_LARGE_BYTES = MIB // 16  # from here on a result is written where it stays, not copied
 
 
 def decompress(payload: bytes | memoryview, magic: int, limits: Limits) -> bytes:
