@@ -115,9 +115,11 @@ def kafka_dump_log(lab: KafkaLab, words: Sequence[str], logs: Sequence[Path]) ->
 def measured(row: Row, root: Path, rounds: int, lab: KafkaLab) -> list[str]:
     """The cells of a row."""
     logs = sorted(make_data.make(root, row.data).glob("*.log")) if row.data else []
-    ours = kafkalog(row.ours, logs)
+    # A partition is one piece of work for several processes; logs that are listed are one each.
+    places = logs if len(logs) < 2 or "--files" in row.ours else [logs[0].parent]
+    ours = kafkalog(row.ours, places)
     if row.peers[0] == "kafkalog":
-        peers = kafkalog(row.peers[1:], logs)
+        peers = kafkalog(row.peers[1:], places)
     else:
         peers = kafka_dump_log(lab, row.peers, logs)
     own, theirs = in_turn(ours, peers, rounds)

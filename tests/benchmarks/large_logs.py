@@ -35,12 +35,13 @@ def print_large_logs(root: Path, rounds: int) -> None:
     print(f"\nverify of a small log takes {start_s:.2f} s of processor time; that is the start.\n")
     print("| " + " | ".join(HEADINGS) + " |\n|" + " --- |" * len(HEADINGS), flush=True)
     for codec, name in CODECS.items():
-        logs = sorted(make_data.make(root, name).glob("*.log"))
-        print(f"| {' | '.join((codec, *_cells(logs, start_s, rounds)))} |", flush=True)
+        partition = make_data.make(root, name)
+        print(f"| {' | '.join((codec, *_cells(partition, start_s, rounds)))} |", flush=True)
 
 
-def _cells(logs: Sequence[Path], start_s: float, rounds: int) -> list[str]:
-    one, two = (kafkalog((*_VERIFY, jobs), logs) for jobs in "12")
+def _cells(partition: Path, start_s: float, rounds: int) -> list[str]:
+    logs = sorted(partition.glob("*.log"))
+    one, two = (kafkalog((*_VERIFY, jobs), [partition]) for jobs in "12")
     run(one)  # warms the page cache, and does not count
     floors: list[Cost] = []
     ones: list[Cost] = []
