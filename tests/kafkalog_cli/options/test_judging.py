@@ -49,6 +49,7 @@ RUNS = {
     "retention": (),
     "diff": ("{source}",),
     "report": ("--format", "json", "--output", "{}"),
+    "bundle": ("--no-report", "--output", "{}.tar.zst"),
 }
 #: Commands that answer from a whole log directory.
 OF_A_LOG_DIR = {"metadata", "groups"}

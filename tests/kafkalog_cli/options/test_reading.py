@@ -6,17 +6,21 @@ import pytest
 import typer
 
 from format.node.log_dir import Kind
+from kafkalog_cli.main import app
 from kafkalog_cli.options import reading as options
+
+#: Of a command that reads bundles.
+CONTEXT = typer.Context(typer.main.get_command(app), info_name="kafkalog ls")
 
 
 def test_a_path_that_is_not_there_is_a_usage_error(tmp_path):
     (tmp_path / "file").write_bytes(b"")
     (tmp_path / "dangling").symlink_to("nowhere")
     there = [str(tmp_path), str(tmp_path / "file"), str(tmp_path / "dangling")]
-    assert options.check_paths(there) == there
+    assert options.check_paths(CONTEXT, there) == there
     for name in ("missing", "file/below", "x" * 300, "esc\x1b[2J"):
         with pytest.raises(typer.BadParameter) as refused:
-            options.check_paths([*there, str(tmp_path / name)])
+            options.check_paths(CONTEXT, [*there, str(tmp_path / name)])
         assert "\x1b" not in str(refused.value)
 
 
