@@ -120,7 +120,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     for report in reporter.stats.get("skipped", ()):
         reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
-        is_spark = "spark" in report.keywords or report.nodeid.startswith("tests/spark/")
+        is_spark = "spark" in getattr(report, "keywords", ()) or report.nodeid.startswith("tests/spark/")
         if must_not_skip(is_spark, reason):
             reporter.write_line(f"must not be skipped here: {report.nodeid}: {reason}", red=True)
             session.exitstatus = pytest.ExitCode.TESTS_FAILED
