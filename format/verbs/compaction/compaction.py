@@ -35,8 +35,8 @@ from format.verbs.retention.segment_times import log_bytes, modified_ms, read_se
 from format.wording import counted
 
 _MAP_ENTRY_BYTES = 24
-#: What the passes over a log are assumed to take: seconds for each batch, byte and byte of compressed batches.
-_COST = Cost(batch_s=10e-6, byte_s=3e-9, compressed_byte_s=10e-9)
+#: Measured on records of 144 bytes: seconds for each batch, byte and byte of compressed batches.
+_COST = Cost(batch_s=1e-6, byte_s=13e-9, compressed_byte_s=65e-9)
 #: The configs that decide, whose sources are shown.
 _DECIDING = ("cleanup.policy", "delete.retention.ms", "min.cleanable.dirty.ratio", "min.compaction.lag.ms")
 
