@@ -42,6 +42,7 @@ from format.verbs.bundle.archive import NewArchive, NewMember, Write
 from format.verbs.bundle.file_list import InnerPaths, SourceFile, kept_without_names, source_files
 from format.verbs.bundle.log_headers import HeaderWriter, LogPlace
 from format.verbs.bundle.names import Names
+from format.verbs.bundle.secrets import Overwritten, may_hold_secrets, secrets_of, without
 from format.verbs.bundle.terms import Bundled, BundleTerms
 from format.verbs.report.report import ReportRun
 from format.verbs.report.terms import ReportTerms
@@ -63,6 +64,7 @@ class BundleRun:
     _paths: InnerPaths = field(init=False)
     _files: list[tuple[str, SourceFile]] = field(init=False)
     _report: ReportRun | None = None
+    _masked_files: int = 0
     _bundled: Bundled = field(default_factory=Bundled)
 
     def __post_init__(self) -> None:
@@ -169,6 +171,11 @@ class BundleRun:
             self._bundled.left_out.append(
                 "the records of Kafka's own topics, and the words of findings: names are redacted"
             )
+        if self._masked_files:
+            self._bundled.left_out.append(
+                f"passwords and what cannot be read in {self._masked_files} files of the cluster's metadata: "
+                "they are overwritten there"
+            )
         if unread:
             self._bundled.left_out.append(f"{unread} files or directories that cannot be read")
         self._bundled.counts |= {"files": len(self._files), "batch_headers": headers.batch_count}
@@ -203,7 +210,10 @@ class BundleRun:
         try:
             with FileSource(each.path) as source:
                 changes["size_bytes"], changes["mtime_ns"] = source.size_bytes, source.mtime_ns
-                changes["sha256"] = self._copied(source, member)
+                is_masked = member is not None and may_hold_secrets(each.path)
+                secrets = secrets_of(source, self.terms.limits) if is_masked else []
+                self._masked_files += bool(secrets)
+                changes["sha256"] = self._copied(source, member, secrets)
             if entry.kept == KEPT_HEADERS:
                 place = location_of_file(each.path)
                 topic = place.topic
@@ -229,8 +239,8 @@ class BundleRun:
         self._archive.file(WHOLE + entry.path).write(content)
         return replace(entry, size_bytes=len(content), kept=KEPT_WHOLE, stored_bytes=len(content)), True
 
-    def _copied(self, source: FileSource, member: NewMember | None) -> str:
-        """The SHA-256 of a file; what is not zero at its end goes into the member."""
+    def _copied(self, source: FileSource, member: NewMember | None, secrets: Sequence[Overwritten]) -> str:
+        """The SHA-256 of a file; what is not zero at its end goes into the member, secrets overwritten."""
         digest = hashlib.sha256()
         position = zeros = 0
         while position < source.size_bytes:
@@ -240,7 +250,7 @@ class BundleRun:
             self.terms.advance(len(piece))
             if member is None:
                 continue
-            stored = piece.rstrip(b"\0")
+            stored = without(secrets, position - len(piece), piece).rstrip(b"\0")
             if stored:
                 while zeros:
                     some = min(zeros, _PIECE_BYTES)

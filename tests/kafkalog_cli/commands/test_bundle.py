@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import base64
 import io
 import json
+import re
 import shutil
 import tarfile
 from collections.abc import Callable, Iterable
@@ -231,3 +233,24 @@ def test_find_reads_as_far_as_headers_go(run_kafkalog_many: RunMany, data_dir: P
     assert rows[3] == rows[2]
     assert runs[5].code == 3
     assert "does not hold the timestamps" in runs[5].stderr
+
+
+def test_no_password_is_bundled(run_kafkalog_many: RunMany, data_dir: Path, tmp_path: Path) -> None:
+    source, bundle = data_dir / "trials" / "metadata" / "node-1", tmp_path / "incident.tar.zst"
+    log = next(source.glob("__cluster_metadata-0/*.log"))
+    made, records, plain = run_kafkalog_many(
+        [
+            ("bundle", source, "--output", bundle, *QUICK),
+            ("dump-log", "--cluster-metadata-decoder", "--files", log),
+            ("metadata", source, *JSON),
+        ]
+    )
+    made.check(0)
+    found = re.findall(r'"(?:salt|storedKey|serverKey)":"([^"]+)"', records.stdout)
+    secrets = [base64.b64decode(each) for each in found]
+    assert len(secrets) >= 3
+    content = members(bundle)
+    assert not [each for each in secrets if any(each in member for member in content.values())]
+    assert "passwords" in " ".join(json.loads(content[MANIFEST])["left_out"])
+    (again,) = run_kafkalog_many([("metadata", bundle, *JSON)])
+    assert again.stdout.replace(f"{bundle}{source}", str(source)) == plain.stdout
