@@ -83,8 +83,14 @@ def run_in_process_of_its_own(
 
 
 def run_many(commands: Iterable[Iterable[Word]]) -> list[Run]:
-    """Each of the commands in turn, in one forked child: the results in the same order."""
+    """Each of the commands in turn, in one forked child: the results in the same order.
+
+    Those that draw charts run in processes of their own: the library that draws has threads, and waits for ever in a
+    child of a process that has used it.
+    """
     lines = [tuple(os.fspath(word) for word in command) for command in commands]
+    if any(map(_draws, lines)):
+        return [run_in_process_of_its_own(*line) for line in lines]
     _import_everything()
     with tempfile.TemporaryFile() as results:
         child = os.fork()
@@ -96,6 +102,10 @@ def run_many(commands: Iterable[Iterable[Word]]) -> list[Run]:
         content = results.read()
     assert code == 0, f"the child that ran the commands died with {code}: {content[-4000:]!r}"
     return [Run(line, *outcome) for line, outcome in zip(lines, pickle.loads(content), strict=True)]
+
+
+def _draws(line: tuple[str, ...]) -> bool:
+    return line[:1] == ("report",) or (line[:1] == ("bundle",) and "--no-report" not in line)
 
 
 def _child(lines: list[tuple[str, ...]], results: Any) -> NoReturn:

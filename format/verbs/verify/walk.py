@@ -104,7 +104,8 @@ class LogWalk:
         return Needs(
             Depth.CRC if only_crc else Depth.RECORDS,
             limits=self.limits,
-            chunk_bytes=WALK_CHUNK_BYTES,
+            # A chunk larger than the limit would hold batches that are over it, which all other verbs leave out.
+            chunk_bytes=WALK_CHUNK_BYTES if self.limits.max_decompressed_bytes >= WALK_CHUNK_BYTES else None,
             cost=_CRC_COST if only_crc else _COST,
         )
 
