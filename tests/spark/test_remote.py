@@ -48,12 +48,12 @@ def _moved(told: Iterable[Any], place: Path, address: str) -> list[Any]:
             return value.replace(str(place), address)
         return type(value)(map(text, value)) if isinstance(value, (tuple, list)) else value
 
-    return [
-        replace(each, location=replace(each.location, path=text(each.location.path)), message=text(each.message))
-        if isinstance(each, Finding)
-        else text(each)
-        for each in told
-    ]
+    def found(each: Finding) -> Finding:
+        cause = None if each.caused_by is None else replace(each.caused_by, path=text(each.caused_by.path))
+        place_of_it = replace(each.location, path=text(each.location.path))
+        return replace(each, location=place_of_it, message=text(each.message), caused_by=cause)
+
+    return [found(each) if isinstance(each, Finding) else text(each) for each in told]
 
 
 @pytest.fixture(scope="module")
