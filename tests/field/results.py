@@ -45,7 +45,8 @@ def append(path: Path, cells: Iterable[Cell]) -> None:
     """Add cells to a results file."""
     with path.open("a", encoding="utf-8") as lines:
         for cell in cells:
-            lines.write(json.dumps(asdict(cell), ensure_ascii=False) + "\n")
+            text = json.dumps(asdict(cell), ensure_ascii=False)
+            lines.write(text.replace(str(Path.home()), "~") + "\n")
 
 
 def read(path: Path) -> list[Cell]:
