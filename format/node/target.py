@@ -43,6 +43,12 @@ class Target:
             refuse_foreign_file(self.path)
         return self._given_kind or self._found_kind()
 
+    def require_partitions(self, why: str) -> None:
+        """Raise InputError for what is neither a log directory nor a partition directory; ``why`` ends the message."""
+        if self.kind not in (Kind.LOG_DIR, Kind.PARTITION):
+            message = f"give a log directory or a partition directory: {why}"
+            raise InputError(message, Location(str(self.path)))
+
     @cached_property
     def log_dirs(self) -> tuple[LogDir, ...]:
         """The log directory at the path, or those below it; none for a partition or a file. Raises as ``kind``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from format.errors import KafkaLogError, WorkerDied
 from format.findings import Finding, finding_of
@@ -30,3 +30,16 @@ def with_last_finding(log: LogUnit, parts: LogParts[PartT]) -> Iterator[PartT | 
         raise
     except KafkaLogError as error:
         yield finding_of(error, log.location)
+
+
+def take_results(
+    results: Iterator[ResultT | Finding], count: int, take: Callable[[ResultT], object]
+) -> Iterator[Finding]:
+    """The findings before and between the next ``count`` results of a scan; ``take`` is called with each result."""
+    while count:
+        item = next(results)
+        if isinstance(item, Finding):
+            yield item
+        else:
+            take(item)
+            count -= 1

@@ -174,9 +174,7 @@ def sound_chunks(
         return None
     for chunk in batch_chunks(
         source,
-        BatchRange(
-            batch_range.start, batch_range.end, after_offset=batch_range.after_offset, read_from=batch_range.start
-        ),
+        replace(batch_range, read_from=batch_range.start),
         limits=limits,
         chunk_bytes=chunk_bytes,
     ):

@@ -7,12 +7,13 @@ import io
 import tarfile
 import tempfile
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import IO, Any
 
 from format.errors import OutputError
 from format.io.bundles.members import MANIFEST, json_line
 from format.location import Location
+from format.value_class import state_class
 
 #: Fixed, so that the same content gives the same bytes.
 _LEVEL = 9
@@ -63,7 +64,7 @@ class NewMember(io.RawIOBase):
         archive.addfile(info, self._file)
 
 
-@dataclass(slots=True)
+@state_class
 class NewArchive:
     """Members in files without names. Those that are written one after the other share one."""
 

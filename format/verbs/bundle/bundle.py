@@ -8,11 +8,11 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, field, replace
 from pathlib import Path
 
 from format import layout
-from format.errors import InputError, KafkaLogError
+from format.errors import KafkaLogError
 from format.findings import Finding
 from format.io.broker_lock import probe
 from format.io.bundles.members import (
@@ -33,11 +33,10 @@ from format.io.bundles.members import (
 from format.io.remote_path import path_of
 from format.io.source import FileSource
 from format.kernel.compiled import KERNEL_IS_COMPILED
-from format.location import Location
 from format.node.file_location import location_of_file
-from format.node.log_dir import Kind
 from format.node.target import Target
 from format.rows.finding_json import finding_as_json
+from format.value_class import state_class
 from format.verbs.bundle.archive import NewArchive, NewMember, Write
 from format.verbs.bundle.file_list import InnerPaths, SourceFile, kept_without_names, source_files
 from format.verbs.bundle.log_headers import HeaderWriter, LogPlace
@@ -53,7 +52,7 @@ _PIECE_BYTES = 4 * 1024 * 1024
 _WITHOUT_TIME_MS = 0
 
 
-@dataclass(slots=True)
+@state_class
 class BundleRun:
     """One bundle while it is made: ``findings`` passes on what verify found, ``finish`` writes the archive."""
 
@@ -70,9 +69,7 @@ class BundleRun:
     def __post_init__(self) -> None:
         """Raises InputError for a path that is no log directory and no partition."""
         for target in self.targets:
-            if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
-                message = "give a log directory or a partition directory: a bundle is made of whole logs"
-                raise InputError(message, Location(str(target.path)))
+            target.require_partitions("a bundle is made of whole logs")
         self._archive = NewArchive(self.terms.directory)
         self._findings = self._archive.stream(FINDINGS)
         self._paths = InnerPaths(self.targets, self.terms.names)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,7 @@ from format.log.legacy_messages import open_wrappers
 from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
 from format.node.file_location import location_of_file
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 from format.verbs.bundle.archive import NewMember
 
 _ROW_GROUP = 64 * 1024
@@ -52,7 +52,7 @@ class _Rows:
     content: dict[int, bytes]
 
 
-@dataclass(slots=True)
+@state_class
 class _Outlined:
     """The batches of a log of which the records' offsets and timestamps are kept.
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from format.limits import DEFAULT_LIMITS, Limits
 from format.scan.progress import Advance, no_progress
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 from format.verbs.bundle.names import Names
 from format.verbs.report.terms import Report
 
@@ -34,7 +34,7 @@ class BundleTerms:
     version: str = ""  # of the program
 
 
-@dataclass(slots=True)
+@state_class
 class Bundled:
     """What a bundle holds, in numbers, and what was left out of it, in words."""
 

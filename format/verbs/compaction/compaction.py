@@ -8,15 +8,13 @@ from pathlib import Path
 
 import numpy as np
 
-from format.errors import InputError, KafkaLogError
+from format.errors import KafkaLogError
 from format.files import transaction_index
 from format.findings import Finding, finding_of
 from format.io.source import FileSource
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
-from format.location import Location
 from format.log.walker import batch_chunks
-from format.node.log_dir import Kind
 from format.node.partition import Partition
 from format.node.segment import Segment
 from format.node.target import Target
@@ -212,9 +210,7 @@ class Compaction:
         self, target: Target, *, jobs: int = 1, advance: Advance = no_progress
     ) -> Iterator[Finding | LogCompaction]:
         """The compacted logs at or below a path. Raises InputError for one without partitions."""
-        if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
-            message = "give a log directory or a partition directory: the cleaner works on whole logs"
-            raise InputError(message, Location(str(target.path)))
+        target.require_partitions("the cleaner works on whole logs")
         logs = configured_logs(target, self.context, self.terms.limits, self._is_judged)
         for item in scan_units(
             CompactionScan(self.terms),

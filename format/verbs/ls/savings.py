@@ -18,7 +18,7 @@ from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.scan.drivers import scan_logs
-from format.scan.folding import with_last_finding
+from format.scan.folding import take_results, with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.value_class import state_class, value_class
@@ -79,14 +79,7 @@ def add_savings(
     items = scan_logs(SavingsScan(terms.target, limits), logs, advance=advance)
     for topic, pieces in zip(sorted(topics), measured, strict=True):
         ratios = _Ratios()
-        left = len(pieces)
-        while left:
-            item = next(items)
-            if isinstance(item, Finding):
-                yield item
-            else:
-                ratios.add(item)
-                left -= 1
+        yield from take_results(items, len(pieces), ratios.add)
         for share in topics[topic]:
             ratio = ratios.of(share.codec)
             row = share.row

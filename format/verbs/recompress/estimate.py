@@ -27,7 +27,7 @@ from format.rewriting.sources import WriteSources, is_cluster_metadata
 from format.rewriting.written_batches import batch_bytes
 from format.rows.record_rows import Row
 from format.scan.drivers import scan_logs
-from format.scan.folding import with_last_finding
+from format.scan.folding import take_results, with_last_finding
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Depth, LogParts, LogUnit, Needs, OpenedRange
 from format.value_class import state_class, value_class
@@ -155,14 +155,7 @@ def estimate(
     items = scan_logs(EstimateScan(tuple(targets), limits), logs, advance=advance)
     for topic in topics:
         sums = Sums.of(targets)
-        left = len(topic.pieces)
-        while left:
-            item = next(items)
-            if isinstance(item, Finding):
-                yield item
-            else:
-                sums.add(item)
-                left -= 1
+        yield from take_results(items, len(topic.pieces), sums.add)
         yield from estimates(topic.topic, topic.log_bytes, sums)
 
 

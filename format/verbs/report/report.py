@@ -9,10 +9,9 @@ from pathlib import Path
 from typing import TypeVar
 
 from format.columns import FILE_BYTES, LOG_DIR
-from format.errors import InputError, KafkaLogError
+from format.errors import KafkaLogError
 from format.findings import Finding, Severity
 from format.io.source import FileSource
-from format.location import Location
 from format.node.checkpoints import Checkpoints
 from format.node.log_dir import Kind, LogDir
 from format.node.partition import Partition
@@ -59,9 +58,7 @@ class ReportRun:
     def __post_init__(self) -> None:
         """Raises InputError for a path that is no log directory and no partition."""
         for target in self.targets:
-            if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
-                message = "give a log directory or a partition directory: a report is about whole logs"
-                raise InputError(message, Location(str(target.path)))
+            target.require_partitions("a report is about whole logs")
         self._survey = Survey(self.terms.limits, Timeline(), Transactions(tuple(self.targets)))
 
     def findings(self) -> Iterator[Finding]:

@@ -6,12 +6,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 
-from format.errors import InputError
 from format.findings import Finding
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import DEFAULT_LIMITS, Limits
-from format.location import Location
-from format.node.log_dir import Kind
 from format.node.partition import Partition
 from format.node.segment import Segment
 from format.node.target import Target
@@ -201,9 +198,7 @@ class Retention:
 
     def of_target(self, target: Target, *, jobs: int = 1, advance: Advance = no_progress) -> Iterator[Finding | Row]:
         """The rows of the partitions at or below a path. Raises InputError for one without partitions."""
-        if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
-            message = "give a log directory or a partition directory: retention is decided for whole logs"
-            raise InputError(message, Location(str(target.path)))
+        target.require_partitions("retention is decided for whole logs")
         logs = configured_logs(target, self.context, self.terms.limits, _is_judged)
         for item in scan_units(
             RetentionScan(self.terms),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.oracle.boot_mutations.node import CLEANER, HIGH_WATERMARK, LOG_START, RECOVERY_POINT, Named, Node
+from tests.oracle.boot_mutations.node import CLEANER, HIGH_WATERMARK, LOG_START, RECOVERY_POINT, Named, Node, put
 
 
 def offset_checkpoints() -> Named:
@@ -35,11 +35,7 @@ def offset_checkpoints() -> Named:
                 def apply(
                     node: Node, checkpoint: str = checkpoint, content: bytes | None = content, clean: bool = clean
                 ) -> None:
-                    path = node.first / checkpoint
-                    if content is None:
-                        path.unlink()
-                    else:
-                        path.write_bytes(content)
+                    put(node.first / checkpoint, content)
                     if not clean:
                         node.unclean()
 
@@ -71,11 +67,7 @@ def leader_epochs() -> Named:
         for clean in (True, False):
 
             def apply(node: Node, content: bytes | None = content, clean: bool = clean) -> None:
-                path = node.partition("orders-0") / "leader-epoch-checkpoint"
-                if content is None:
-                    path.unlink()
-                else:
-                    path.write_bytes(content)
+                put(node.partition("orders-0") / "leader-epoch-checkpoint", content)
                 if not clean:
                     node.unclean()
                     node.set_offset(RECOVERY_POINT, "orders-0", 0)

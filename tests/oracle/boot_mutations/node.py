@@ -108,6 +108,14 @@ def batch_positions(log: Path) -> list[tuple[int, int, int, int]]:
     return found
 
 
+def put(path: Path, content: bytes | None) -> None:
+    """Give a file other content, or remove it for None."""
+    if content is None:
+        path.unlink()
+    else:
+        path.write_bytes(content)
+
+
 def overwrite(path: Path, position: int, data: bytes) -> None:
     with path.open("r+b") as file:
         file.seek(position)
