@@ -46,6 +46,7 @@ KNOWN_TO_RENDERERS = frozenset({"format.columns", "format.findings", "format.tim
 FOLDERS = frozenset(
     {
         *("format", *(f"format/{room}" for rooms in LAYERS.values() for room in rooms)),
+        "format/columns",
         "format/rewriting/publishing",
         "format/scan/following",
         "kafkalog",
@@ -76,7 +77,6 @@ CROWDED = {
 MOST_LINES = 400
 #: Modules with more lines than that, and why.
 LONG = {
-    "format.columns": "the table of columns: one line for each",
     "format.kernel.text": "one compiled unit: its functions call each other for every byte",
 }
 MOST_PARAMETERS = 7

@@ -1,4 +1,4 @@
-"""Rows as Arrow: records, batches, findings and listings as ``pyarrow.RecordBatch``, with schemas from columns.py.
+"""Rows as Arrow: records, batches, findings and listings as ``pyarrow.RecordBatch``, by ``format.columns``.
 
 Keys, values and headers are copied column by column out of the buffer that they lie in, so that no Python object is
 made for a record. Needs pyarrow.
@@ -43,7 +43,7 @@ BATCH_BYTES = 16 * 1024 * 1024
 #: Arrow's plain binary type has 32-bit offsets.
 _MOST_BINARY_BYTES = 2**31 - 1
 _HEADER = pa.struct([pa.field("key", pa.binary(), nullable=False), pa.field("value", pa.binary())])
-#: The Arrow type for each column type of columns.py; ``any`` is JSON text, a timestamp is epoch milliseconds.
+#: The Arrow type for each column type of ``format.columns``; ``any`` is JSON text, a timestamp is epoch milliseconds.
 ARROW_TYPES: dict[str, pa.DataType] = {
     "int": pa.int64(),
     "bool": pa.bool_(),
