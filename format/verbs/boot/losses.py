@@ -58,7 +58,7 @@ def _log_step(found: FoundLog, high_watermark: int | None, log_start: int | None
     end = active.end()
     behind = active.size_bytes - end.position
     if behind > 0:
-        what = "behind its last batch" if end.last_batch is not None else "that the broker does not see"
+        what = "behind its last batch" if end.has_batches else "that the broker does not see"
         reason += f"; {behind} bytes {what} stay, and the next batch is written after them"
     return Step(
         Action.KEEP,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import field
 from enum import Enum
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 from format.columns import BOOT_STEP
 from format.limits import DEFAULT_LIMITS, Limits
 from format.value_class import state_class, value_class
+from format.verbs.boot.one_log.recovered_log import ReadLog
 
 
 class Action(Enum):
@@ -64,7 +66,8 @@ class BootTerms:
     ``is_one_of_several``: the log directory may be one of several of its node, and the others are not known: nothing is
     said of what they may hold, and logs that a broker would recover are not read.
     ``index_interval_bytes`` is the broker's default of ``index.interval.bytes``: it decides where recovery writes
-    index entries, which matters only in logs whose offsets do not rise.
+    index entries, which matters only in logs whose offsets do not rise. ``read_logs`` are logs that the caller has read
+    with their CRCs: their recovery does not read them again.
     """
 
     version: tuple[int, int] = (4, 3)
@@ -72,6 +75,7 @@ class BootTerms:
     is_one_of_several: bool = False
     limits: Limits = DEFAULT_LIMITS
     index_interval_bytes: int = 4096
+    read_logs: Mapping[Path, ReadLog] = field(default_factory=dict)
 
 
 class StopsStart(Exception):

@@ -202,7 +202,7 @@ def answer_boot(asked: Asked) -> None:
         for log_dir in target.log_dirs:
             node_id = asked.context.node_id_at(log_dir.path)
             nodes.setdefault(node_id, []).append(log_dir.path)
-    terms = BootTerms(limits=asked.terms.limits)
+    terms = BootTerms(limits=asked.terms.limits, read_logs=asked.survey.read_logs)
     for node_id, paths in nodes.items():
         for together in [paths] if node_id is not None else [[path] for path in paths]:
             name = f"node {node_id}" if node_id is not None else str(together[0])

@@ -22,6 +22,7 @@ from format.scan.protocol import LogUnit
 from format.state.header_scan import Headers
 from format.state.totals import LogTotals
 from format.value_class import state_class
+from format.verbs.boot.one_log.recovered_log import ReadLog
 from format.verbs.report.histograms import BatchSizes, BytesByOffset, BytesByTime
 from format.verbs.report.timeline import Timeline
 from format.verbs.txns.partition_transactions import ENDED_COLUMNS, PartitionTransactions, take_snapshot
@@ -94,6 +95,7 @@ class Survey:
     by_time: BytesByTime = field(default_factory=BytesByTime)
     sizes: BatchSizes = field(default_factory=BatchSizes)
     partitions: dict[Path, SurveyedPartition] = field(default_factory=dict)
+    read_logs: dict[Path, ReadLog] = field(default_factory=dict)  # those that a start may recover
     topics: dict[str, int] = field(default_factory=dict)  # by name, in the order in which they came
     _find: Callable[[Path], tuple[Partition, Checkpoints]] | None = None
     _current: _Current | None = None
@@ -113,6 +115,7 @@ class Survey:
         is_first = current.log is not log
         table = walked.table
         current.log, current.table = log, table
+        self._note_read(log, walked)
         if not len(table):
             return
         seen = current.seen
@@ -135,6 +138,16 @@ class Survey:
         if current.transactions is not None:
             current.transactions.feed(Headers(sound, walked.markers), base_offset, None)
             _forget_ended(current.transactions, seen)
+
+    def _note_read(self, log: LogUnit, walked: WalkedChunk) -> None:
+        """Note what a start needs to know of a log, so that it is not read for it again."""
+        read = self.read_logs.get(log.path)
+        if read is None:
+            if log.location.base_offset is None:
+                return
+            read = self.read_logs[log.path] = ReadLog(log.location.base_offset)
+        # Offsets of opened wrappers are no longer those of the headers.
+        read.add(walked.table, is_damaged=walked.damage is not None or bool(walked.table.is_wrapper.any()))
 
     def _next_partition(self, log: LogUnit, partition: Partition, checkpoints: Checkpoints) -> _Current:
         self.finish()

@@ -11,7 +11,7 @@ from pathlib import Path
 from format.io.source import FileSource, Source
 from format.layout import OFFSET_INDEX_ENTRY
 from format.value_class import value_class
-from format.verbs.boot.one_log.file_batches import FileBatch, first_batch_reaching, last_batch
+from format.verbs.boot.one_log.file_batches import first_batch_reaching, last_batch
 
 _ENTRY_BYTES = OFFSET_INDEX_ENTRY.size_bytes
 #: The newest entries are searched first: those of 8 KiB.
@@ -78,11 +78,11 @@ def read_index(path: Path | None, base_offset: int) -> OffsetIndexView:
 
 @value_class
 class LogEnd:
-    """Where a log ends for a broker: the next offset, the byte up to which batches lie, and the last batch."""
+    """Where a log ends for a broker: the next offset, and the byte up to which batches lie."""
 
     next_offset: int
     position: int
-    last_batch: FileBatch | None
+    has_batches: bool
 
 
 def log_end(source: Source, size_bytes: int, index: OffsetIndexView, shown_path: Path) -> LogEnd:
@@ -90,6 +90,6 @@ def log_end(source: Source, size_bytes: int, index: OffsetIndexView, shown_path:
     offset = index.last_offset
     found = first_batch_reaching(source, offset, index.position_for(offset), size_bytes, shown_path)
     if found is None:
-        return LogEnd(index.base_offset, 0, None)
+        return LogEnd(index.base_offset, 0, False)
     last = last_batch(source, found, size_bytes, shown_path)
-    return LogEnd(last.next_offset, last.position + last.size_bytes, last)
+    return LogEnd(last.next_offset, last.position + last.size_bytes, True)

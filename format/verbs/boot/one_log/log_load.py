@@ -22,7 +22,8 @@ from format.verbs.boot.one_log.index_lookups import LogEnd, OffsetIndexView, log
 from format.verbs.boot.one_log.leftovers import settle_leftovers
 from format.verbs.boot.one_log.partition_files import PartitionFiles, file_name
 from format.verbs.boot.one_log.producer_files import ProducerFiles, offset_of_name
-from format.verbs.boot.one_log.recovery import Recovered, recovered_segment
+from format.verbs.boot.one_log.recovered_log import Recovered
+from format.verbs.boot.one_log.recovery import recovered_segment
 from format.verbs.boot.steps import Action, BootTerms, StopsStart
 
 _INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
@@ -66,7 +67,9 @@ class LoadedSegment:
     def end(self) -> LogEnd:
         """Where the broker sees the segment end. Raises StopsStart where its reader fails."""
         if self.place is None:
-            return LogEnd(self.base_offset, 0, None)
+            return LogEnd(self.base_offset, 0, False)
+        if self.recovered is not None:
+            return self.recovered.end
         with FileSource(self.place) as source:
             try:
                 return log_end(source, self.size_bytes, self.index, self.shown_path)
@@ -196,7 +199,7 @@ class _LogLoad:
         producers = ProducerFiles(files, self._limits)
         self._replay(producers, self._terms.log_start, base_offset)
         if segment.place is None:
-            found = Recovered(0, index=OffsetIndexView(base_offset), next_offset=base_offset)
+            found = Recovered(0, LogEnd(base_offset, 0, False), index=OffsetIndexView(base_offset))
         else:
             try:
                 found = recovered_segment(segment.place, segment.shown_path, base_offset, self._terms.boot)

@@ -6,93 +6,40 @@ Source: storage LogSegment.recover, OffsetIndex.append, TimeIndex.maybeAppend.
 from __future__ import annotations
 
 import struct
-from dataclasses import field
 from pathlib import Path
-
-import numpy as np
 
 from format.io.source import FileSource
 from format.layout import MAX_RELATIVE_OFFSET, OFFSET_INDEX_ENTRY
-from format.log.batch_table import BatchTable
 from format.log.walker import batch_chunks
-from format.value_class import state_class
 from format.verbs.boot.one_log.file_batches import CorruptRecords, batches_from, invalid_batch
-from format.verbs.boot.one_log.index_lookups import OffsetIndexView, log_end
+from format.verbs.boot.one_log.index_lookups import LogEnd, OffsetIndexView, log_end
+from format.verbs.boot.one_log.recovered_log import ReadLog, Recovered
 from format.verbs.boot.steps import BootTerms, NotKnown, StopsStart
 
 _INDEX_ENTRY = struct.Struct(">iI")
 
 
-@state_class
-class Recovered:
-    """A segment after recovery: how far it is valid, where it ends, and why it was cut, in the broker's words.
-
-    ``is_emptied``: offsets fell, and the broker makes the segment empty. ``epochs`` are the (leader epoch, base
-    offset) pairs in the order in which the batches bring them, each epoch once while it rises.
-    """
-
-    size_bytes: int
-    valid_bytes: int = 0
-    last_offset: int | None = None
-    map_end_offset: int | None = None  # after the last v2 batch: how far the producers' state goes
-    message: str | None = None
-    is_emptied: bool = False
-    epochs: list[tuple[int, int]] = field(default_factory=list)
-    index: OffsetIndexView = field(default_factory=lambda: OffsetIndexView(0))
-    next_offset: int = 0
-
-    @property
-    def truncated_bytes(self) -> int:
-        return self.size_bytes - self.valid_bytes
-
-
 def recovered_segment(path: Path, shown_path: Path, base_offset: int, terms: BootTerms) -> Recovered:
     """Recover a segment's log in thought. Raises StopsStart where the broker exits over it."""
     with FileSource(path) as source:
-        found = _sound_log(source, base_offset, terms)
-        if found is None:
-            found = _log_in_full(source, shown_path, base_offset, terms)
-            end = log_end(source, found.valid_bytes, found.index, shown_path)
-            found.next_offset = end.next_offset
-        return found
+        read = terms.read_logs.get(path)
+        found = read.recovered(source.size_bytes) if read is not None and read.base_offset == base_offset else None
+        found = found or _read_log(source, base_offset, terms).recovered(source.size_bytes)
+        return found or _log_in_full(source, shown_path, base_offset, terms)
 
 
-def _sound_log(source: FileSource, base_offset: int, terms: BootTerms) -> Recovered | None:
-    """The same for a log without any damage, by columns; None where there is something to look at."""
-    found = Recovered(source.size_bytes, index=OffsetIndexView(base_offset), next_offset=base_offset)
-    last_offset, last_epoch = base_offset - 1, -1
+def _read_log(source: FileSource, base_offset: int, terms: BootTerms) -> ReadLog:
+    """The batches of a log up to the first damage, by columns."""
+    log = ReadLog(base_offset)
     for chunk in batch_chunks(source, limits=terms.limits):
-        table = chunk.table
-        if chunk.damage is not None or not _is_plain(table, base_offset, last_offset):
-            return None
-        last_offset = table.last_offset_of(len(table) - 1)
-        found.valid_bytes = int(table.end_position[-1])
-        epochs = table.leader_epoch
-        for row in np.flatnonzero(np.diff(epochs, prepend=last_epoch) > 0).tolist():
-            if int(epochs[row]) > last_epoch:
-                last_epoch = int(epochs[row])
-                found.epochs.append((last_epoch, int(table.base_offset[row])))
-        is_v2 = np.flatnonzero(table.magic >= 2)
-        if len(is_v2):
-            found.map_end_offset = table.last_offset_of(int(is_v2[-1])) + 1
-    if found.valid_bytes != source.size_bytes:
-        return None
-    if found.valid_bytes:
-        found.last_offset, found.next_offset = last_offset, last_offset + 1
-    return found
-
-
-def _is_plain(table: BatchTable, base_offset: int, last_offset: int) -> bool:
-    if not len(table):
-        return False
-    offsets = table.last_offset
-    rising = np.diff(offsets, prepend=last_offset) > 0
-    in_range = (offsets >= base_offset) & (offsets - base_offset <= MAX_RELATIVE_OFFSET)
-    return bool((rising & in_range & (table.crc_valid == 1) & (table.base_offset >= base_offset)).all())
+        log.add(chunk.table, is_damaged=chunk.damage is not None)
+        if not log.is_sound:
+            break
+    return log
 
 
 def _log_in_full(source: FileSource, shown_path: Path, base_offset: int, terms: BootTerms) -> Recovered:
-    found = Recovered(source.size_bytes)
+    found = Recovered(source.size_bytes, LogEnd(base_offset, 0, False))
     index = bytearray()
     indexed_at, indexed_offset = 0, base_offset
     greatest, offset_of_greatest = -1, base_offset
@@ -137,6 +84,7 @@ def _log_in_full(source: FileSource, shown_path: Path, base_offset: int, terms: 
     if found.is_emptied:
         found.valid_bytes, found.last_offset, index = 0, None, bytearray()
     found.index = OffsetIndexView(base_offset, bytes(index))
+    found.end = log_end(source, found.valid_bytes, found.index, shown_path)
     return found
 
 

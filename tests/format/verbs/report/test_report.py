@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,12 @@ import pytest
 from format.columns import FINDING
 from format.errors import InputError
 from format.findings import Finding
+from format.io.source import FileSource
+from format.log.walker import batch_chunks
 from format.node.target import Target
+from format.verbs.boot.boot import boot
+from format.verbs.boot.one_log import recovery
+from format.verbs.boot.steps import BootTerms
 from format.verbs.ls.ls import ls
 from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.report.report import ReportRun
@@ -105,6 +111,29 @@ def test_answers_are_those_of_the_verbs(
                 row.pop(name, None)
     key = str
     assert sorted(found, key=key) == sorted(wanted, key=key)
+
+
+def test_a_start_recovers_from_what_verify_has_read(
+    data_dir: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node = damaged_node(data_dir / "kafka-4.3-single" / "node-1", tmp_path)
+    for name in (".kafka_cleanshutdown", "recovery-point-offset-checkpoint"):
+        (node / name).unlink()
+    legacy = next((data_dir / "kafka-0.8-to-2.8").rglob("*-0"))
+    shutil.copytree(legacy, node / "mixed-0")
+    wanted = [step.row() for step in boot([node], BootTerms()).steps]
+    read: set[str] = set()
+
+    def noted(source: FileSource, **terms: Any) -> Any:
+        if source.size_bytes:
+            read.add(Path(source.path).parent.name)
+        return batch_chunks(source, **terms)
+
+    monkeypatch.setattr(recovery, "batch_chunks", noted)
+    assert report_of(node).tables["boot_step"].rows == wanted
+    assert sum(row[0] == "recover" for row in wanted) > 10
+    read.discard("__cluster_metadata-0")  # verify itself asks whether a broker refuses to start
+    assert read == {"orders-0", "payments-0", "mixed-0"}, "damage, and offsets that only opened messages have"
 
 
 def test_damage_has_its_place_in_time_and_offset(data_dir: Path, tmp_path: Path) -> None:

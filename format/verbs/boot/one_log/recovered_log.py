@@ -1,0 +1,99 @@
+"""A log after recovery, and what is kept of one without damage while it is read."""
+
+from __future__ import annotations
+
+from dataclasses import field
+
+import numpy as np
+
+from format.layout import MAX_RELATIVE_OFFSET
+from format.log.batch_table import BatchTable
+from format.value_class import state_class
+from format.verbs.boot.one_log.index_lookups import LogEnd, OffsetIndexView
+
+
+@state_class
+class Recovered:
+    """A segment after recovery: how far it is valid, where it ends, and why it was cut, in the broker's words.
+
+    ``end`` is what the broker's reader finds in what is valid. ``is_emptied``: offsets fell, and the broker makes the
+    segment empty. ``epochs`` are the (leader epoch, base offset) pairs in the order in which the batches bring them,
+    each epoch once while it rises.
+    """
+
+    size_bytes: int
+    end: LogEnd
+    valid_bytes: int = 0
+    last_offset: int | None = None
+    map_end_offset: int | None = None  # after the last v2 batch: how far the producers' state goes
+    message: str | None = None
+    is_emptied: bool = False
+    epochs: list[tuple[int, int]] = field(default_factory=list)
+    index: OffsetIndexView = field(default_factory=lambda: OffsetIndexView(0))
+
+    @property
+    def next_offset(self) -> int:
+        return self.end.next_offset
+
+    @property
+    def truncated_bytes(self) -> int:
+        return self.size_bytes - self.valid_bytes
+
+
+@state_class
+class ReadLog:
+    """What recovery keeps of a log that has no damage, from its batches in log order.
+
+    ``is_sound`` is False from the first batch on that recovery has to look at by itself.
+    """
+
+    base_offset: int
+    is_sound: bool = True
+    valid_bytes: int = 0
+    last_offset: int | None = None
+    map_end_offset: int | None = None
+    epochs: list[tuple[int, int]] = field(default_factory=list)
+
+    def add(self, table: BatchTable, *, is_damaged: bool) -> None:
+        """Add the next batches, with their CRCs checked and the offsets that their headers have."""
+        if not self.is_sound:
+            return
+        last_offset = self.base_offset - 1 if self.last_offset is None else self.last_offset
+        if is_damaged or not _is_plain(table, self.base_offset, last_offset):
+            self.is_sound = False
+            return
+        self.last_offset = table.last_offset_of(len(table) - 1)
+        self.valid_bytes = int(table.end_position[-1])
+        last_epoch = self.epochs[-1][0] if self.epochs else -1
+        epochs = table.leader_epoch
+        for row in np.flatnonzero(np.diff(epochs, prepend=last_epoch) > 0).tolist():
+            if int(epochs[row]) > last_epoch:
+                last_epoch = int(epochs[row])
+                self.epochs.append((last_epoch, int(table.base_offset[row])))
+        is_v2 = np.flatnonzero(table.magic >= 2)
+        if len(is_v2):
+            self.map_end_offset = table.last_offset_of(int(is_v2[-1])) + 1
+
+    def recovered(self, size_bytes: int) -> Recovered | None:
+        """The log after recovery; None where there is something to look at."""
+        if not self.is_sound or self.valid_bytes != size_bytes:
+            return None
+        next_offset = self.base_offset if self.last_offset is None else self.last_offset + 1
+        return Recovered(
+            size_bytes,
+            LogEnd(next_offset, size_bytes, self.last_offset is not None),
+            valid_bytes=size_bytes,
+            last_offset=self.last_offset,
+            map_end_offset=self.map_end_offset,
+            epochs=self.epochs,
+            index=OffsetIndexView(self.base_offset),
+        )
+
+
+def _is_plain(table: BatchTable, base_offset: int, last_offset: int) -> bool:
+    if not len(table):
+        return False
+    offsets = table.last_offset
+    rising = np.diff(offsets, prepend=last_offset) > 0
+    in_range = (offsets >= base_offset) & (offsets - base_offset <= MAX_RELATIVE_OFFSET)
+    return bool((rising & in_range & (table.crc_valid == 1) & (table.base_offset >= base_offset)).all())
