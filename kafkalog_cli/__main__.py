@@ -1,8 +1,8 @@
 """The process: ``kafkalog``, and ``python -m kafkalog_cli``. How it starts and ends quickly; the rest is ``main``.
 
 A short command takes as long as its imports. typer, numpy and the standard library import modules that hardly any run
-uses: those in ``_DEFERRED`` are loaded when something is asked of them. A module that is imported in another way, or
-no longer exists, is not affected by its name in that list.
+uses: those in ``_DEFERRED`` are loaded when something is asked of them, stand-ins aside. A module that is imported in
+another way, or no longer exists, is not affected by its name in that list.
 """
 
 from __future__ import annotations
@@ -17,15 +17,18 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any, NoReturn
 
-#: Imported by others with a plain ``import``, so that nothing but the module is asked for.
+#: Imported by others with a plain ``import``, so that nothing but the module is asked for; or see _STAND_INS.
 _DEFERRED = frozenset(
     {
         "bz2",
         "ctypes",
+        "ipaddress",
         "linecache",
         "lzma",
         "numpy._core._add_newdocs",  # docstrings of numpy's compiled functions
         "numpy._core._add_newdocs_scalars",
+        "numpy._typing",
+        "numpy.typing",
         "pickle",
         "shellingham",
         "subprocess",
@@ -33,6 +36,20 @@ _DEFERRED = frozenset(
         "tokenize",
     }
 )
+
+
+class Annotation:
+    """Stands for a type of numpy's where types are written down and nothing checks them while the program runs."""
+
+    def __class_getitem__(cls, item: object) -> type[Annotation]:
+        return cls
+
+
+#: Names that others take from deferred modules with ``from … import``, and what they get while those are not loaded.
+#: numpy's types take longer to import than all of typer.
+_STAND_INS: dict[str, dict[str, object]] = {
+    name: dict.fromkeys(("ArrayLike", "DTypeLike", "NDArray"), Annotation) for name in ("numpy._typing", "numpy.typing")
+}
 
 #: A start makes tens of thousands of objects that stay; Python's 700 would search them for garbage again and again.
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
@@ -44,6 +61,8 @@ class DeferredModule(ModuleType):
     """A module whose code is run when one of its attributes is asked for; an ordinary module from then on."""
 
     def __getattr__(self, name: str) -> Any:
+        if "_deferred_loader" in self.__dict__ and name in _STAND_INS.get(self.__name__, ()):
+            return _STAND_INS[self.__name__][name]
         with _loading:
             loader = self.__dict__.pop("_deferred_loader", None)
             if loader is not None:

@@ -35,6 +35,8 @@ NEEDLESS = {
     "http",
     "multiprocessing",
     "numpy._core._add_newdocs",
+    "numpy._typing",
+    "numpy._typing._array_like",
     "numpy.fft",
     "numpy.ma",
     "numpy.polynomial",
@@ -90,6 +92,27 @@ print(dedent("  a"), type(textwrap).__name__)
 def test_a_deferred_module_is_an_ordinary_one_once_it_is_used() -> None:
     done = run(DEFERRED)
     assert done.stdout.splitlines() == ["DeferredModule False module True", "8 1 module", "a module"], done.stderr
+
+
+STAND_INS = """
+import sys
+from kafkalog_cli import __main__ as process
+sys.meta_path.insert(0, process._DeferringFinder)
+import numpy as np
+from numpy.typing import NDArray
+print(NDArray is process.Annotation, NDArray[np.int64] | None, "numpy._typing._array_like" in sys.modules)
+from numpy.typing import NBitBase
+from numpy.typing import NDArray
+print(NDArray[np.int64], "numpy._typing._array_like" in sys.modules)
+"""
+
+
+def test_types_of_arrays_are_not_loaded_for_annotations() -> None:
+    done = run(STAND_INS)
+    assert done.stdout.splitlines() == [
+        "True kafkalog_cli.__main__.Annotation | None False",
+        "numpy.ndarray[tuple[typing.Any, ...], numpy.dtype[numpy.int64]] True",
+    ], done.stderr
 
 
 def test_every_name_in_the_list_is_one_of_a_module() -> None:
