@@ -11,23 +11,27 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.columns import BATCH, Column
+from format.location import Location
 from format.log.batch_table import BATCH_COLUMN, BatchTable, Int64Column
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
 _READ = (
-    *("topic", "codec", "size_bytes", "base_offset", "last_offset", "record_count", "magic"),
-    *("base_timestamp", "max_timestamp", "leader_epoch"),
+    *("topic", "partition", "position", "codec", "size_bytes", "base_offset", "last_offset", "record_count", "magic"),
+    *("base_timestamp", "max_timestamp", "leader_epoch", "crc_valid"),
 )
 #: The columns of rows that are read.
 BATCH_ROWS = (Column("path", "string", "the file"), *(each for each in BATCH.columns if each.name in _READ))
 #: Columns that have the same name and meaning in both; where a row has none, the headers have -1.
-_SAME = ("size_bytes", "base_offset", "record_count", "magic", "base_timestamp", "max_timestamp", "leader_epoch")
+_SAME = (
+    *("position", "size_bytes", "base_offset", "record_count", "magic", "base_timestamp", "max_timestamp"),
+    "leader_epoch",
+)
 
 
-def batch_tables(batch: pa.RecordBatch) -> Iterator[tuple[str, str, BatchTable]]:
-    """Path and topic of each log, and its batches, of rows with the columns BATCH_ROWS."""
+def batch_tables(batch: pa.RecordBatch) -> Iterator[tuple[Location, BatchTable]]:
+    """The path, topic and partition of each log, and its batches, from rows with the columns BATCH_ROWS."""
     if not batch.num_rows or not {column.name for column in BATCH_ROWS} <= set(batch.schema.names):
         return
     columns = np.full((batch.num_rows, len(BATCH_COLUMN)), -1, np.int64)
@@ -37,17 +41,18 @@ def batch_tables(batch: pa.RecordBatch) -> Iterator[tuple[str, str, BatchTable]]
         _numbers(batch, "last_offset") - columns[:, BATCH_COLUMN["base_offset"]]
     )
     columns[:, BATCH_COLUMN["attributes"]] = _codecs(batch)
+    crc_valid = _numbers(batch, "crc_valid").astype(np.int8)
     paths = batch.column("path").dictionary_encode()
     numbers: NDArray[np.int32] = paths.indices.to_numpy(zero_copy_only=False)
     starts = np.concatenate(([0], np.flatnonzero(np.diff(numbers)) + 1, [len(numbers)])).tolist()
     for start, end in pairwise(starts):
         path = str(paths[start].as_py())
-        topic = batch.column("topic")[start].as_py()
-        yield path, path if topic is None else str(topic), BatchTable(columns[start:end])
+        topic, partition = batch.column("topic")[start].as_py(), batch.column("partition")[start].as_py()
+        yield Location(path, topic, partition), BatchTable(columns[start:end], crc_valid[start:end])
 
 
 def _numbers(batch: pa.RecordBatch, name: str) -> Int64Column:
-    values: Int64Column = batch.column(name).fill_null(-1).to_numpy(zero_copy_only=False).astype(np.int64)
+    values: Int64Column = batch.column(name).cast("int64").fill_null(-1).to_numpy(zero_copy_only=False)
     return values
 
 

@@ -170,8 +170,8 @@ class Survey:
                 place = current.log.location.at(int(table.position[row]), None, int(table.base_offset[row]))
                 self.timeline.leader_epoch(place, int(table.max_timestamp[row]), current.leader_epoch)
 
-    def find(self, found: Finding) -> None:
-        """Take a finding about what was seen last: it counts for its partition, and gets a place there."""
+    def find(self, found: Finding) -> DamagedPlace | None:
+        """Take a finding about what was seen last: it counts for its partition, and gets the place that is returned."""
         path = Path(found.location.path)
         directory = path.parent if parse_partition_dir(path.name) is None else path
         current = self._current
@@ -184,11 +184,14 @@ class Survey:
         seen.finding_count += 1
         seen.worst = found.severity if seen.worst is None else max(seen.worst, found.severity)
         if found.severity < Severity.WARNING:
-            return
+            return None
         self.timeline.damage(found, timestamp)
         first, last = found.lost_offsets or (offset, offset)
-        if first is not None and last is not None and len(seen.places) < _MOST_PLACES:
-            seen.places.append(DamagedPlace(found.code, found.severity, first, last, timestamp))
+        if first is None or last is None or len(seen.places) >= _MOST_PLACES:
+            return None
+        place = DamagedPlace(found.code, found.severity, first, last, timestamp)
+        seen.places.append(place)
+        return place
 
     def finish(self) -> None:
         """The partition that was read is complete: what is not needed of it goes."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, field, replace
 from itertools import groupby
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,7 @@ from format.verbs.report.filling import FoundPartition, add_findings, add_histog
 from format.verbs.report.histograms import BytesByOffset
 from format.verbs.report.kept_findings import KeptFindings
 from format.verbs.report.survey import Survey, SurveyedPartition
+from format.verbs.report.table_events import TableEvents
 from format.verbs.report.terms import Report, ReportTerms
 from format.verbs.report.timeline import Timeline
 from format.verbs.txns.txns import Transactions
@@ -79,6 +80,7 @@ class TableReport:
     kept: KeptFindings = field(default_factory=KeptFindings)
     _sets: list[TableSet] = field(init=False)
     _survey: Survey = field(init=False)
+    _events: TableEvents = field(default_factory=TableEvents)
     _commands: set[str] = field(default_factory=set)
     _has_brokers: bool = False
 
@@ -131,7 +133,7 @@ class TableReport:
                                 continue
                             seen.add(repr(found))
                         self.kept.add(found)
-                        self._survey.find(found)
+                        self._events.find(found, self._survey.find(found))
                         yield found
 
     # -- the report ------------------------------------------------------------------------------------------
@@ -258,17 +260,20 @@ class TableReport:
         has_any = False
         for tables, file in self._files(BATCH):
             for batch in tables.batches(file, BATCH_ROWS):
-                for path, topic, table in batch_tables(batch):
+                for log, table in batch_tables(batch):
                     has_any = True
-                    directory = Path(self._path(path, file.broker_id)).parent
+                    where = replace(log, path=self._path(log.path, file.broker_id))
+                    self._events.see(where, table)
+                    directory = Path(where.path).parent
                     seen = survey.partitions.setdefault(directory, SurveyedPartition(directory, by_offset=None))
                     seen.totals.add(table, None)
                     seen.record_count += int(table.record_count.clip(0).sum())
                     seen.log_bytes += int(table.size_bytes.sum())
                     if seen.by_offset is not None:
                         seen.by_offset.add(table, 0)
-                    survey.by_time.add(survey.topics.setdefault(topic, len(survey.topics)), table)
+                    survey.by_time.add(survey.topics.setdefault(log.topic or log.path, len(survey.topics)), table)
                     survey.sizes.add(table)
+        self._events.finish(survey.timeline)
         return has_any
 
     def _fill_counts(self, report: Report, partitions: list[FoundPartition]) -> None:

@@ -14,7 +14,8 @@ pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip install 'ka
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from format.columns import FINDING, GROUP_OFFSET, PARTITION, RowSchema
+import kafkalog
+from format.columns import BATCH, FINDING, GROUP_OFFSET, PARTITION, RowSchema
 from format.errors import UnreadableFile
 from format.findings import Finding, finding
 from format.location import Location
@@ -25,7 +26,7 @@ from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.report.table_report import TableReport
 from format.verbs.report.terms import Report, ReportTerms
 from format.verbs.verify.verify import verify
-from tests.kafkalog_cli.page.reports import NOW_MS, damaged_node
+from tests.kafkalog_cli.page.reports import NOW_MS, damaged_node, report_of
 from tests.running import Run
 
 
@@ -96,6 +97,33 @@ def test_what_consumers_note_with_their_offsets_is_left_out(tmp_path: Path) -> N
     _write(tmp_path, GROUP_OFFSET, 1, "groups", [row])
     (offset,) = _report(tmp_path).tables["group_offset"].objects()
     assert (offset["group"], offset["metadata"]) == ("secret", None)
+
+
+def _events(report: Report, *kinds: str) -> list[tuple[Any, ...]]:
+    rows = report.tables["timeline_event"].objects()
+    return sorted(tuple(row.values()) for row in rows if row["kind"] in kinds)
+
+
+def test_the_time_line_has_damage_and_leader_epochs_as_in_a_report_of_the_directory(
+    data_dir: Path, tmp_path: Path
+) -> None:
+    node = damaged_node(data_dir / "kafka-4.3-single" / "node-1", tmp_path)
+    direct = report_of(node)
+    tables = tmp_path / "tables"
+    _ran(tables, 1, "verify")
+    _write(tables, FINDING, 1, "verify", [finding_row(each) for each in verify(node)])
+    for number, log in enumerate(sorted(node.glob("*/*.log"), reverse=True)):  # the order of files does not count
+        path = tables / table_name(BATCH) / directory_of(1) / f"ls-{number:02d}.parquet"
+        path.parent.mkdir(parents=True, exist_ok=True)
+        table = kafkalog.open(log).batches().table()
+        pq.write_table(table.append_column("path", pa.array([str(log)] * table.num_rows, pa.string())), path)
+    report = _report(tables)
+    expected = _events(direct, "damage", "leader_epoch")
+    assert {event[1] for event in expected} == {"damage", "leader_epoch"}
+    assert _events(report, "damage", "leader_epoch") == expected
+    damaged = [row["timestamp"] for row in report.tables["damaged_place"].objects()]
+    assert damaged == [row["timestamp"] for row in direct.tables["damaged_place"].objects()]
+    assert any(damaged)
 
 
 def test_findings_survive_the_way_through_rows(data_dir: Path, tmp_path: Path) -> None:
