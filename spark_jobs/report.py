@@ -32,6 +32,8 @@ from spark_jobs.brokers import Brokers
 from spark_jobs.requests import Ending
 
 _ROWS_IN_A_BATCH = 10_000
+#: The condition of a run whose tables are being put into their places.
+UNFINISHED = "the tables were not all written: run the command again"
 
 
 class Report:
@@ -63,34 +65,42 @@ class Report:
         """
         finished_ms = time.time_ns() // 1_000_000
         counts = json.dumps(dict(ending.counts))
+        conditions, not_checked = ", ".join(ending.conditions), "; ".join(ending.not_checked)
         for broker_id in self._brokers.ids:
             self._table(FINDING, broker_id)
-            self._table(WRITTEN_RUN, broker_id).add(
-                (
-                    self._command,
-                    VERSION,
-                    self._started_ms,
-                    finished_ms,
-                    ending.exit_code,
-                    ending.is_complete,
-                    ", ".join(ending.conditions),
-                    "; ".join(ending.not_checked),
-                    counts,
-                )
-            )
+            run = self._run(finished_ms, ending.exit_code, ending.is_complete, conditions, not_checked, counts)
+            self._table(WRITTEN_RUN, broker_id).add(run)
         try:
             for table in self._tables.values():
                 table.close()
             self._empty_others()
-            if self._command == "ls" and not has_batches:
-                self._remove_batches()
-            for (name, broker_id), table in self._tables.items():
-                self._put(table.path, name, broker_id)
+            self._put_all(has_batches=has_batches)
         except (OSError, pa.ArrowException) as error:
             words = os_reason(error) if isinstance(error, OSError) else str(error)
             raise OutputError(f"cannot write the tables: {words}", Location(self._output)) from error
         finally:
             self.discard()
+
+    def _run(self, finished_ms: int, exit_code: int | None, is_complete: bool, *words: str) -> tuple[Any, ...]:
+        """The row of this run; ``words`` are its conditions, what was not checked, and the counts."""
+        return (self._command, VERSION, self._started_ms, finished_ms, exit_code, is_complete, *words)
+
+    def _put_all(self, *, has_batches: bool) -> None:
+        """Put the tables into their places. As long as old and new ones stand together, the run is not complete.
+
+        No file system replaces several files at once, so the table of runs says it: it comes first, as a run that has
+        not ended, and last, as it is.
+        """
+        runs = table_name(WRITTEN_RUN)
+        for broker_id in self._brokers.ids:
+            begun = _Table(WRITTEN_RUN, self._place / f"begun-{len(self._tables)}.parquet")
+            begun.add(self._run(self._started_ms, None, False, UNFINISHED, "", "{}"))
+            begun.close()
+            self._put(begun.path, runs, broker_id)
+        if self._command == "ls" and not has_batches:
+            self._remove_batches()
+        for (name, broker_id), table in sorted(self._tables.items(), key=lambda each: each[0][0] == runs):
+            self._put(table.path, name, broker_id)
 
     def _empty_others(self) -> None:
         """Empty the tables of this command that it had no rows for this time."""

@@ -15,9 +15,12 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'ka
 import pyarrow.parquet as pq
 
 from format.columns import BATCH, FINDING, SEGMENT
+from format.errors import OutputError
 from format.rows.record_rows import RowBlock
 from format.verbs.dump.dump import dump
 from spark_jobs import spark_cluster
+from spark_jobs.report import UNFINISHED, open_report
+from spark_jobs.requests import Ending
 from tests.building import batches, write_segment
 from tests.spark.scanning import Printed, broker_at, store_of_four
 
@@ -72,6 +75,34 @@ def test_a_later_run_replaces_findings_by_none(
     (damaged / "t-0" / f"{0:020d}.log").unlink()
     printed("scan", "ls", damaged, "--output", output)
     assert {row["broker_id"] for row in _table(output, "segments")} == {8}
+
+
+def test_tables_that_are_replaced_in_part_belong_to_no_complete_run(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    node, output = broker_at(tmp_path / "node", 7, is_damaged=True), tmp_path / "report"
+
+    def write() -> None:
+        report = open_report(str(output), "verify", [str(node)])
+        report.finish(Ending(0, True, (), (), {"partitions": 1}))
+
+    write()
+    assert [(row["exit_code"], row["complete"]) for row in _table(output, "runs")] == [(0, True)]
+    replace = os.replace
+
+    def fails_at_findings(source: Path, target: str) -> None:
+        if "/findings/" in target:
+            raise OSError(28, "No space left on device")
+        replace(source, target)
+
+    monkeypatch.setattr(os, "replace", fails_at_findings)
+    with pytest.raises(OutputError, match="No space left"):
+        write()
+    (run,) = _table(output, "runs")
+    assert (run["exit_code"], run["complete"], run["conditions"]) == (None, False, UNFINISHED)
+    monkeypatch.undo()
+    write()
+    assert [(row["exit_code"], row["complete"]) for row in _table(output, "runs")] == [(0, True)]
 
 
 def test_a_table_of_batches(
