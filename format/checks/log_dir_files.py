@@ -137,17 +137,19 @@ def _past_the_end(
 ) -> Finding:
     """The finding for a checkpoint's offset past the end of the log.
 
-    Only the high watermark proves that consumers could read what is gone. When a broker stops, its recovery point is
-    the log's end: a high watermark past that is no proof.
+    Only the high watermark proves that consumers could read what is gone; where it is not known, the recovery point
+    shows at least what was written. When a broker stops, its recovery point is the log's end: a high watermark past
+    that is no proof.
     """
     is_watermark = name == layout.REPLICATION_OFFSET_CHECKPOINT
     end = offset
-    if offsets.is_clean_shutdown and offsets.recovery_point is not None:
-        end = min(offset, offsets.recovery_point)
+    if is_watermark and offsets.committed_end is not None:
+        end = offsets.committed_end
     message = f"the {_WORDS[name]} is {offset} ({name}), the log ends at {log_end_offset}: the log lost its end"
     if is_watermark and end < offset:
         message += f", or the checkpoint is wrong: the recovery point after the clean stop is {end}"
-    is_lost = is_watermark and end > log_end_offset
+    is_next_best = offsets.high_watermark is None and name == layout.RECOVERY_POINT_CHECKPOINT
+    is_lost = (is_watermark or is_next_best) and end > log_end_offset
     return finding(
         "checkpoint-mismatch",
         location.at(offset=offset),

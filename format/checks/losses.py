@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from format.findings import Cause, Finding
+from format.findings import Cause, Finding, Severity
 from format.node.offsets import PartitionOffsets
 from format.offset_ranges import Range, merged
+
+#: What a crash may leave at the end of a log.
+_LOST_ENDS = ("tail-torn", "tail-zeros")
 
 
 class LossAccount:
@@ -17,28 +20,49 @@ class LossAccount:
     """
 
     def __init__(self, offsets: PartitionOffsets) -> None:
+        self._is_clean_shutdown = bool(offsets.is_clean_shutdown)
         self._first = offsets.log_start_offset or 0
-        self._last = None
-        if offsets.is_clean_shutdown and offsets.high_watermark is not None:
-            self._last = offsets.high_watermark - 1
+        self._end = offsets.high_watermark if offsets.is_clean_shutdown else None
         self._counted: list[Range] = []
 
     def counted(self, found: Finding) -> Finding:
-        """The finding with what it adds to the losses; without any where it adds nothing."""
+        """The finding with what it adds to the losses, and why that is less than its message says.
+
+        A broker that stopped cleanly left a whole log: an end that is lost since then is no crash's.
+        """
+        found = self._bounded(found)
+        if self._is_clean_shutdown and found.lost_offsets is not None and found.code in _LOST_ENDS:
+            return replace(found, severity=max(found.severity, Severity.ERROR))
+        return found
+
+    def _bounded(self, found: Finding) -> Finding:
         if found.lost_offsets is None:
             return found
         first, last = found.lost_offsets
-        first = max(first, self._first)
-        last = last if self._last is None else min(last, self._last)
+        reasons = []
+        if first < self._first:
+            first = self._first
+            reasons.append(f"what lies below the log start offset {first} was deleted on purpose")
+        if self._end is not None and last >= self._end:
+            last = self._end - 1
+            reasons.append(f"consumers read no further than the high watermark {self._end}")
+        is_known = False
         for begin, end in self._counted:
             if begin <= first <= end:
-                first = end + 1
+                first, is_known = end + 1, True
             if begin <= last <= end:
-                last = begin - 1
+                last, is_known = begin - 1, True
+        if is_known:
+            reasons.append("the same offsets are not counted twice")
+        if not reasons:
+            self._counted = merged([*self._counted, (first, last)])
+            return found
+        why = " and ".join(reasons)
         if first > last:
-            return replace(found, lost_offsets=None)
+            return replace(found, message=f"{found.message} (none is counted as lost: {why})", lost_offsets=None)
         self._counted = merged([*self._counted, (first, last)])
-        return found if (first, last) == found.lost_offsets else replace(found, lost_offsets=(first, last))
+        words = f"offset {first} is" if first == last else f"offsets {first} to {last} are"
+        return replace(found, message=f"{found.message} ({words} counted as lost: {why})", lost_offsets=(first, last))
 
 
 class CauseAccount:

@@ -50,7 +50,8 @@ class Damage:
     ``code`` is a finding code; a whole batch that was left out has the code of the limit it exceeds.
     ``next_base_offset`` is the base offset of the intact batch after the damage, None if there is none;
     ``after_offset`` is the last offset read before it. ``lost_offsets`` are the first and the last of the offsets that
-    are missing because of it, as far as they are known.
+    are missing because of it, as far as they are known. Where it reaches the end of the file, ``lost_from`` is the
+    first offset that may be missing, None where that is not known.
     """
 
     code: str
@@ -61,6 +62,7 @@ class Damage:
     next_base_offset: int | None = None
     reaches_end: bool = False
     lost_offsets: tuple[int, int] | None = None
+    lost_from: int | None = None
 
 
 @value_class

@@ -15,8 +15,9 @@ from format.io.bundles.opened import BundledFile
 from format.io.source import FileSource, Source
 from format.kernel.headers import HOP_STOPS, find_candidate, hop
 from format.limits import DEFAULT_LIMITS, Limits
-from format.log.after_damage.offset_range import OffsetRange, possible_offsets
+from format.log.after_damage.offset_range import OffsetRange, offset_before, possible_offsets
 from format.log.after_damage.recorded import check_whole, recorded_damage
+from format.log.after_damage.torn_ends import is_beginning_of_batch, is_zero
 from format.log.batch_checksums import compute_crc_valid
 from format.log.batch_chunk import BatchChunk, Damage
 from format.log.batch_header import has_right_crc, no_batch_words, read_header
@@ -34,7 +35,6 @@ _COLUMN = BATCH_COLUMN
 BODY_CHUNK_BYTES = 4 * 1024 * 1024
 HEADER_CHUNK_BYTES = 64 * 1024
 _TABLE_ROWS = 32 * 1024
-_MAGIC_AT = layout.RECORD_BATCH.offset_of("magic")
 
 
 def batch_chunks(
@@ -65,6 +65,8 @@ def batch_chunks(
     walker = (_RecordedWalker if is_recorded else _Walker)(source, end, limits, offsets, repeated)
     walker.bundled = bundled
     walker.last_offset = after_offset
+    if read_from == 0 and after_offset is None:
+        walker.before_first = offset_before(source.path)
     if with_bodies:
         return walker.bodies(start, chunk_bytes or BODY_CHUNK_BYTES, check_crc)
     return walker.headers(start, chunk_bytes or HEADER_CHUNK_BYTES)
@@ -80,6 +82,7 @@ class _Walker:
         self.end = end
         self.limits = limits
         self.last_offset: int | None = None
+        self.before_first: int | None = None  # the offset before the first one of the file, if its name says which
         self.bundled: BundledFile | None = None
         self._repeated = repeated
         self._lost_to = -1  # the last offset that was reported as lost
@@ -300,43 +303,38 @@ class _Walker:
             first = self._first_offset_at(found.position)
             length, lost = found.position - position, self._lost_offsets(position, first)
             return Damage("log-framing-broken", position, length, reason, after, first, lost_offsets=lost)
-        code = "tail-torn" if self._is_torn(position) else "log-framing-broken"
+        is_torn = is_beginning_of_batch(self.source, position, self.end, self.last_offset)
+        code = "tail-torn" if is_torn else "log-framing-broken"
         # Fewer zeros may be the first bytes of a torn batch: those of a small base offset.
-        if self.end - position >= layout.LOG_ENTRY.size_bytes and self._is_zero(position):
+        if self.end - position >= layout.LOG_ENTRY.size_bytes and is_zero(self.source, position, self.end):
             code, reason = "tail-zeros", "nothing but zero bytes up to the end of the file"
-        return Damage(code, position, self.end - position, reason, after, reaches_end=True)
+        lost_from = self._lost_from(position)
+        return Damage(code, position, self.end - position, reason, after, reaches_end=True, lost_from=lost_from)
 
     def _lost_offsets(self, position: int, next_offset: int) -> tuple[int, int] | None:
         """The offsets between the batches around damage: around it in the longest chain, if not all are part of it.
 
         No offset is returned twice, as batches between two damages may not be part of the chain.
         """
-        before, until = self.last_offset, next_offset
+        until = next_offset
         chain = self._after_damage[1].chain_around(position)
         if chain is not None:
-            before, next_position = chain
-            if next_position is None:
+            if chain[1] is None:
                 return None
-            until = self._first_offset_at(next_position)
-        if before is None or max(before, self._lost_to) >= until - 1:
+            until = self._first_offset_at(chain[1])
+        first = self._lost_from(position)
+        if first is None or first >= until:
             return None
-        first, self._lost_to = max(before, self._lost_to) + 1, until - 1
+        self._lost_to = until - 1
         return first, until - 1
 
-    def _is_torn(self, position: int) -> bool:
-        """Whether what lies up to the end of the file is the beginning of a batch, as a write that was cut off leaves.
-
-        What no header begins like was not cut off but overwritten.
-        """
-        header = self.source.read_at(position, min(layout.RECORD_BATCH.size_bytes, self.end - position))
-        if len(header) < layout.LOG_ENTRY.size_bytes:
-            return True
-        base_offset, length = layout.LOG_ENTRY.struct.unpack_from(header)
-        least_offset = 0 if self.last_offset is None else self.last_offset + 1
-        if length < layout.MIN_MESSAGE_LENGTH or base_offset < least_offset:
-            return False
-        end_position = position + layout.LOG_ENTRY.size_bytes + length
-        return end_position > self.end and (len(header) <= _MAGIC_AT or header[_MAGIC_AT] <= 2)
+    def _lost_from(self, position: int) -> int | None:
+        """The first offset that may be lost in damage and was not reported yet; None where it is not known."""
+        chain = self._after_damage[1].chain_around(position)
+        before = self.last_offset if chain is None else chain[0]
+        if before is None:
+            before = self.before_first
+        return None if before is None else max(before, self._lost_to) + 1
 
     def _first_offset_at(self, position: int) -> int:
         """The first offset of the batch at a position; that of a compressed v0/v1 message lies inside it."""
@@ -352,17 +350,6 @@ class _Walker:
             if len(chunk.table):
                 return int(chunk.table.base_offset[0])
         return header.base_offset
-
-    def _is_zero(self, position: int) -> bool:
-        while position < self.end:
-            position, data_end = self.source.data_range(position)
-            part = self.source.read_at(position, min(1 << 20, data_end - position, self.end - position))
-            if part.count(0) != len(part):
-                return False
-            if not part:
-                return position >= self.end
-            position += len(part)
-        return True
 
 
 class _RecordedWalker(_Walker):

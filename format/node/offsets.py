@@ -22,7 +22,8 @@ class PartitionOffsets:
     """None is for what is not known; ``unknown`` then says why, by the name of the field.
 
     ``local_start_offset`` is the base offset of the first segment here. The five that follow it are what the
-    checkpoints say; ``log_end_offset`` and ``last_stable_offset`` come from reading the log.
+    checkpoints say; ``newest_snapshot`` is the offset of the last producer snapshot; ``log_end_offset`` and
+    ``last_stable_offset`` come from reading the log.
     """
 
     local_start_offset: int | None = None
@@ -32,6 +33,7 @@ class PartitionOffsets:
     cleaner_offset: int | None = None
     is_clean_shutdown: bool | None = None
     has_remote_storage: bool = False
+    newest_snapshot: int | None = None
     log_end_offset: int | None = None
     last_stable_offset: int | None = None
     unknown: dict[str, str] = field(default_factory=dict)
@@ -60,6 +62,20 @@ class PartitionOffsets:
         if self.local_start_offset is None or self.is_head_remote:
             return self.log_start_checkpoint
         return max(self.local_start_offset, self.log_start_checkpoint or 0)
+
+    @property
+    def committed_end(self) -> int | None:
+        """The high watermark. After a clean stop the log ended at the recovery point, and it cannot be past that."""
+        if self.high_watermark is None or not self.is_clean_shutdown or self.recovery_point is None:
+            return self.high_watermark
+        return min(self.high_watermark, self.recovery_point)
+
+    @property
+    def known_end(self) -> int | None:
+        """The offset that consumers could read up to; where that is not known, one that the log has reached."""
+        if self.committed_end is not None:
+            return self.committed_end
+        return max((each for each in (self.recovery_point, self.newest_snapshot) if each is not None), default=None)
 
     def with_log_end(self, log_end_offset: int | None, last_stable_offset: int | None = None) -> PartitionOffsets:
         """The same, after the log was read up to its end."""
@@ -118,6 +134,7 @@ def offsets_of(partition: Partition, checkpoints: Checkpoints) -> PartitionOffse
         local_start_offset=partition.segments[0].base_offset if partition.segments else None,
         is_clean_shutdown=checkpoints.is_clean_shutdown,
         has_remote_storage=checkpoints.has_remote_storage,
+        newest_snapshot=max(partition.snapshots, default=None),
         unknown=unknown,
         **{name: checkpoints.offset(file_name, key) for name, file_name in _FIELDS.items()},
     )

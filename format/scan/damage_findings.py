@@ -6,22 +6,28 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from format.findings import Finding, finding
+from format.findings import Finding, Judgement, finding
 from format.location import Location
 from format.log.batch_chunk import BatchChunk, Damage
+from format.scan.protocol import LogUnit
+
+#: Codes of damage in the last segment that a broker cuts off, and what to do where that loses offsets.
+_MENDED_AT_START = ("tail-torn", "tail-zeros")
+_LOST_END = "Look for these offsets in another replica before a broker starts here: it cuts the log off."
 
 
-def damage_finding(damage: Damage, location: Location, *, is_last_segment: bool) -> Finding:
+def damage_finding(damage: Damage, log: LogUnit) -> Finding:
     """The finding for bytes that belong to no readable batch.
 
     A cut-off end is a torn tail only in the last segment; in one that others follow, records are lost.
     """
-    lost, code = damage.lost_offsets, damage.code
-    if damage.reaches_end and not is_last_segment and code == "tail-torn":
-        code = "log-truncated"
     if damage.code == "limit-exceeded":
-        where = location.at(position=damage.position, length=damage.length)
-        return finding(code, where, f"{damage.reason}: {damage.length} bytes")
+        where = log.location.at(position=damage.position, length=damage.length)
+        return finding(damage.code, where, f"{damage.reason}: {damage.length} bytes")
+    lost = damage.lost_offsets or _lost_at_end(damage, log)
+    code = damage.code
+    if damage.reaches_end and not log.is_last_segment and (code == "tail-torn" or (code == "tail-zeros" and lost)):
+        code = "log-truncated"
     message = f"{damage.reason}; {damage.length} bytes are not readable"
     if damage.next_base_offset is not None:
         message += f", the next intact batch starts at offset {damage.next_base_offset}"
@@ -29,9 +35,29 @@ def damage_finding(damage: Damage, location: Location, *, is_last_segment: bool)
         message += " up to the end of the file"
     if lost is not None:
         message += f"; offsets {lost[0]} to {lost[1]} are lost" if lost[0] < lost[1] else f"; offset {lost[0]} is lost"
-    next_offset = None if damage.after_offset is None else damage.after_offset + 1
-    where = location.at(position=damage.position, length=damage.length, offset=next_offset)
-    return finding(code, where, message, lost_offsets=lost)
+    if damage.reaches_end and log.is_last_segment and log.segment is not None:
+        message += _words_about_the_end(log.known_end, lost)
+    next_offset = damage.lost_from if damage.after_offset is None else damage.after_offset + 1
+    where = log.location.at(position=damage.position, length=damage.length, offset=next_offset)
+    judgement = Judgement(next_step=_LOST_END if lost is not None and code in _MENDED_AT_START else None)
+    return finding(code, where, message, lost_offsets=lost, judgement=judgement)
+
+
+def _lost_at_end(damage: Damage, log: LogUnit) -> tuple[int, int] | None:
+    """The offsets that a file lost with its end, as far as it is known where they ended."""
+    first, end = damage.lost_from, log.offsets_end
+    if not damage.reaches_end or first is None or end is None or end <= first:
+        return None
+    return first, end - 1
+
+
+def _words_about_the_end(known_end: int | None, lost: tuple[int, int] | None) -> str:
+    """How it is known which offsets the last segment lost with its end."""
+    if known_end is None:
+        return "; how far the log went is not known"
+    if lost is None:
+        return f"; no offset below {known_end} is lost, which is how far the checkpoints and snapshots go"
+    return ", as the checkpoints or snapshots show"
 
 
 class RepeatFindings:

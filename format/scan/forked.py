@@ -49,7 +49,7 @@ class ForkedDriver(Generic[PartT]):
     def parts(self, log: LogUnit) -> LogParts[PartT]:
         """The parts of a log. Iteration raises WorkerDied, too."""
         planned = self._planned.pop(log.path, None)
-        if planned is None or planned.is_last_segment != log.is_last_segment:
+        if planned is None or planned.next_base_offset != log.next_base_offset:
             return self._serial.parts(log)
         return LogParts(lambda parts: self._receive(planned, parts))
 

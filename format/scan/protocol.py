@@ -98,8 +98,10 @@ class Needs:
 class LogUnit:
     """One log file to scan, and what its partition says of it.
 
-    ``segment`` is None for a file that belongs to none. ``state`` is the file as it was when the work was planned, for
-    a driver on another host; None takes the file as it is when it is opened. ``end`` is where a sample ends.
+    ``segment`` is None for a file that belongs to none. ``next_base_offset`` is the base offset of the segment after
+    it, None for the last one. ``known_end`` is the offset that the log is known to have reached, whatever is left of
+    it, None where that is not known. ``state`` is the file as it was when the work was planned, for a driver on
+    another host; None takes the file as it is when it is opened. ``end`` is where a sample ends.
     ``log_start_offset`` is the first offset that a broker serves of the partition, None where that is not known.
     ``committed`` narrows the log to what a read_committed consumer gets.
     """
@@ -107,11 +109,22 @@ class LogUnit:
     path: Path
     location: Location
     segment: Segment | None = None
-    is_last_segment: bool = True
+    next_base_offset: int | None = None
+    known_end: int | None = None
     state: FileState | None = None
     end: int | None = None
     log_start_offset: int | None = None
     committed: CommittedView | None = None
+
+    @property
+    def is_last_segment(self) -> bool:
+        """Whether no segment follows it."""
+        return self.next_base_offset is None
+
+    @property
+    def offsets_end(self) -> int | None:
+        """The offset after the last one that the file held or may have held; None where that is not known."""
+        return self.known_end if self.next_base_offset is None else self.next_base_offset
 
     def whole_range(self, source: FileSource, selection: Selection) -> BatchRange:
         """The range to read: it starts at the last batch boundary before the selection."""

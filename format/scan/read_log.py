@@ -19,7 +19,7 @@ from format.log.batch_chunk import BatchChunk, Damage
 from format.log.batch_header import has_right_crc, read_header
 from format.log.legacy_messages import open_wrappers
 from format.scan.damage_findings import RepeatFindings, damage_finding
-from format.scan.protocol import Needs, OpenedRange
+from format.scan.protocol import LogUnit, Needs, OpenedRange
 from format.scan.selection import CommittedView, Selection
 from format.value_class import value_class
 
@@ -44,14 +44,7 @@ class LogChunk:
 
 def selected_chunks(opened: OpenedRange, needs: Needs) -> Iterator[LogChunk | Finding]:
     """The chunks of a range with their location and selected rows, and findings where the log is damaged."""
-    items = opened_chunks(
-        opened.source,
-        opened.chunks,
-        opened.log.location,
-        needs.selection,
-        is_last_segment=opened.log.is_last_segment,
-        limits=needs.limits,
-    )
+    items = opened_chunks(opened.source, opened.chunks, opened.log, needs.selection, limits=needs.limits)
     log_start_offset = opened.log.log_start_offset
     if needs.selection.from_log_start and log_start_offset is not None:
         items = _chunks_from(items, log_start_offset)
@@ -80,28 +73,27 @@ def _committed_chunks(items: Iterator[LogChunk | Finding], committed: CommittedV
 def opened_chunks(
     source: FileSource,
     chunks: Iterable[BatchChunk],
-    location: Location,
+    log: LogUnit,
     selection: Selection,
     *,
-    is_last_segment: bool,
     limits: Limits,
 ) -> Iterator[LogChunk | Finding]:
     """Chunks of a log, one behind the other, compressed v0/v1 messages opened, and findings where it is damaged."""
-    repeats = RepeatFindings(location)
+    repeats = RepeatFindings(log.location)
     for chunk in chunks:
         if chunk.buffer is not None:
             open_wrappers(chunk, limits=limits)
         yield from repeats.before(chunk)
-        yield from crc_findings(chunk, location, source)
-        yield LogChunk(chunk, location, selection.batches(chunk.table))
+        yield from crc_findings(chunk, log, source)
+        yield LogChunk(chunk, log.location, selection.batches(chunk.table))
         if chunk.damage is not None:
-            yield tail_finding(source, chunk, location, is_last_segment)
+            yield tail_finding(source, chunk, log)
         if selection.is_past(chunk.table):
             break
     yield from repeats.ended()
 
 
-def crc_findings(chunk: BatchChunk, location: Location, source: FileSource | None = None) -> Iterator[Finding]:
+def crc_findings(chunk: BatchChunk, log: LogUnit, source: FileSource | None = None) -> Iterator[Finding]:
     """One finding per batch of the chunk whose CRC is wrong.
 
     With a source its bytes are read once more: bytes that differ then are those of a file that is being changed.
@@ -113,13 +105,13 @@ def crc_findings(chunk: BatchChunk, location: Location, source: FileSource | Non
     sound_before = np.maximum.accumulate(np.where(is_sound, np.arange(len(table)), -1))
     for row in np.flatnonzero(~is_sound).tolist():
         position, size_bytes = int(table.position[row]), int(table.size_bytes[row])
-        where = location.at(position=position, length=size_bytes, offset=int(table.base_offset[row]))
+        where = log.location.at(position=position, length=size_bytes, offset=int(table.base_offset[row]))
         if source is not None and chunk.buffer is not None:
             start = position - chunk.buffer_position
             if source.read_at(position, size_bytes) != chunk.buffer[start : start + size_bytes]:
                 yield finding("file-changed", where, "the batch's bytes changed while they were read")
                 continue
-        lost = _lost_offsets(chunk, row, int(sound_before[row]))
+        lost = _lost_offsets(chunk, row, int(sound_before[row]), log)
         words = "its offsets" if lost is None else f"offsets {lost[0]} to {lost[1]}"
         yield finding(
             "batch-crc-mismatch",
@@ -130,8 +122,10 @@ def crc_findings(chunk: BatchChunk, location: Location, source: FileSource | Non
         )
 
 
-def _lost_offsets(chunk: BatchChunk, row: int, sound_before: int) -> tuple[int, int] | None:
+def _lost_offsets(chunk: BatchChunk, row: int, sound_before: int, log: LogUnit) -> tuple[int, int] | None:
     """The offsets of a batch with a wrong CRC: what its header claims, as far as sound neighbours leave room for it.
+
+    The segment's base offset and the next one's bound it too. What cannot be there is all that there is room for.
 
     ``sound_before`` is the row of the nearest batch before it with a right CRC, -1 for none in this chunk.
     """
@@ -139,12 +133,14 @@ def _lost_offsets(chunk: BatchChunk, row: int, sound_before: int) -> tuple[int, 
     first, last = int(table.base_offset[row]), table.last_offset_of(row)
     before = chunk.after_offset if sound_before < 0 else table.last_offset_of(sound_before)
     after = _offset_after(chunk, row)
-    least = 0 if before is None else before + 1
+    least = (log.location.base_offset or 0) if before is None else before + 1
+    if after is None:
+        after = log.next_base_offset
     most = _MAX_OFFSET if after is None else after - 1
     if before is not None and table.rows(slice(row, row + 1)).is_wrapper[0]:
         first = least
     if not least <= first <= last <= most:
-        first, last = least, most
+        first, last = least, most if after is not None or log.known_end is None else log.known_end - 1
     return (first, last) if first <= last < _MAX_OFFSET else None
 
 
@@ -156,12 +152,12 @@ def _offset_after(chunk: BatchChunk, row: int) -> int | None:
     return int(chunk.table.base_offset[row + 1]) if chunk.table.crc_valid[row + 1] != 0 else None
 
 
-def tail_finding(source: FileSource, chunk: BatchChunk, location: Location, is_last_segment: bool) -> Finding:
+def tail_finding(source: FileSource, chunk: BatchChunk, log: LogUnit) -> Finding:
     """The finding for a chunk's damage; an end that is being written, as a second look shows, is no damage."""
     if chunk.damage is None:
         raise ValueError("the chunk has no damage")
-    found = damage_finding(chunk.damage, location, is_last_segment=is_last_segment)
-    if not (chunk.damage.reaches_end and is_last_segment):
+    found = damage_finding(chunk.damage, log)
+    if not (chunk.damage.reaches_end and log.is_last_segment):
         return found
     damage = chunk.damage
     changed: list[Finding] = []

@@ -52,7 +52,7 @@ def logs_of_partition(
         yield from remote_head_findings(offsets, partition.location())
     for segment in partition.segments:
         if not selection.excludes_segment(segment.base_offset, partition.next_base_offset(segment)):
-            log = log_of_segment(partition, segment)
+            log = log_of_segment(partition, segment, offsets)
             if log is not None and not (selection.from_log_start and _is_below(partition, segment, offsets)):
                 yield replace(log, log_start_offset=offsets.log_start_offset)
 
@@ -108,33 +108,36 @@ def selected_bytes(targets: Iterable[Target], selection: Selection) -> int:
     return total_bytes
 
 
-def every_log_of(partition: Partition) -> Iterator[LogUnit]:
+def every_log_of(partition: Partition, offsets: PartitionOffsets | None = None) -> Iterator[LogUnit]:
     """The logs of the segments of a partition, in order."""
     for segment in partition.segments:
-        log = log_of_segment(partition, segment)
+        log = log_of_segment(partition, segment, offsets)
         if log is not None:
             yield log
 
 
-def log_of_segment(partition: Partition, segment: Segment) -> LogUnit | None:
-    """The log of one segment of a partition; None for a segment without a .log."""
+def log_of_segment(partition: Partition, segment: Segment, offsets: PartitionOffsets | None = None) -> LogUnit | None:
+    """The log of one segment of a partition; None for a segment without a .log.
+
+    ``offsets`` are what the checkpoints say of the partition, None where they are not read.
+    """
     if segment.log is None:
         return None
     location = partition.location(segment.log, segment.base_offset)
-    return LogUnit(segment.log, location, segment, partition.next_base_offset(segment) is None)
+    known_end = None if offsets is None else offsets.known_end
+    return LogUnit(segment.log, location, segment, partition.next_base_offset(segment), known_end)
 
 
 def _lone_log(path: Path, kind: Kind) -> LogUnit:
     """One log file by itself. The files beside it name its indexes and show whether later segments follow."""
     location = location_of_file(path)
-    segment = log_start_offset = None
-    is_last = True
+    segment = next_base_offset = known_end = log_start_offset = None
     if kind is Kind.LOG and location.base_offset is not None:
         partition = read_partition(path.parent)
         for each in partition.segments:
             if each.log is not None and each.log.name == path.name:
-                segment, is_last = each, partition.next_base_offset(each) is None
+                segment, next_base_offset = each, partition.next_base_offset(each)
         with suppress(KafkaLogError):
-            checkpoints = Target(path.parent).checkpoints_around()
-            log_start_offset = offsets_of(partition, checkpoints).log_start_offset
-    return LogUnit(path, location, segment, is_last, log_start_offset=log_start_offset)
+            offsets = offsets_of(partition, Target(path.parent).checkpoints_around())
+            log_start_offset, known_end = offsets.log_start_offset, offsets.known_end
+    return LogUnit(path, location, segment, next_base_offset, known_end, log_start_offset=log_start_offset)

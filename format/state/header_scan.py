@@ -69,7 +69,7 @@ class HeaderScan:
                 yield Headers(BatchTable.concatenated(tables), markers)
                 tables, markers, row_count = [], {}, 0
             if chunk.damage is not None:
-                yield tail_finding(opened.source, chunk, opened.log.location, opened.log.is_last_segment)
+                yield tail_finding(opened.source, chunk, opened.log)
         if row_count:
             yield Headers(BatchTable.concatenated(tables), markers)
 

@@ -77,9 +77,9 @@ def _chunks(
                 return
             if chunk.buffer is not None:
                 open_wrappers(chunk)
-            found = list(crc_findings(chunk, segment.location))
+            found = list(crc_findings(chunk, segment.log))
             if damage is not None:
-                found.append(damage_finding(damage, segment.location, is_last_segment=segment.is_last))
+                found.append(damage_finding(damage, segment.log))
             if end is not None:
                 found = [each for each in found if (each.location.position or 0) < end]
             for each in found:

@@ -148,7 +148,7 @@ class ReplayedParts:
         """The parts of a log, in order. A log that was not read in parts, or not soundly, is read here."""
         segment = self._segments.get(str(log.path))
         statuses = [] if segment is None else self._statuses.get(segment.number, [])
-        if segment is None or segment.is_last != log.is_last_segment or not parts_fit(segment, statuses):
+        if segment is None or segment.next_base_offset != log.next_base_offset or not parts_fit(segment, statuses):
             return self._serial.parts(log)
         number = segment.number
 

@@ -69,9 +69,9 @@ class PlannedSegment:
     next_base_offset: int | None
 
     @property
-    def is_last(self) -> bool:
-        """Whether no segment follows it."""
-        return self.next_base_offset is None
+    def log(self) -> LogUnit:
+        """The log file, by itself."""
+        return LogUnit(path_of(self.path), self.location, None, self.next_base_offset)
 
 
 @value_class
@@ -223,8 +223,8 @@ def segments_of_partition(partition: Partition, range_bytes: int, unit: int = 0)
             next_base_offset = None if is_last else partition.segments[number + 1].base_offset
             location = partition.location(segment.log, segment.base_offset)
             state = state_of_file(str(segment.log))
-            log = LogUnit(segment.log, location, segment, is_last)
-            yield planned_segment(unit, number, log, state, range_bytes, next_base_offset)
+            log = LogUnit(segment.log, location, segment, next_base_offset)
+            yield planned_segment(unit, number, log, state, range_bytes)
 
 
 def _planned_segments(unit: Unit, range_bytes: int) -> Iterator[PlannedSegment]:
@@ -232,7 +232,7 @@ def _planned_segments(unit: Unit, range_bytes: int) -> Iterator[PlannedSegment]:
     if unit.kind is UnitKind.FILE:
         # By itself a log is the last one of its partition, as far as its reader knows.
         log = LogUnit(path, location_of_file(path), segment_of_file(path))
-        yield planned_segment(unit.number, 0, log, unit.state, range_bytes, None)
+        yield planned_segment(unit.number, 0, log, unit.state, range_bytes)
         return
     try:
         partition = read_partition(path)
@@ -241,13 +241,11 @@ def _planned_segments(unit: Unit, range_bytes: int) -> Iterator[PlannedSegment]:
     yield from segments_of_partition(partition, range_bytes, unit.number)
 
 
-def planned_segment(
-    unit: int, number: int, log: LogUnit, state: FileState, range_bytes: int, next_base_offset: int | None
-) -> PlannedSegment:
+def planned_segment(unit: int, number: int, log: LogUnit, state: FileState, range_bytes: int) -> PlannedSegment:
     """A log that is cut into parts of about so many bytes."""
     index = None if log.segment is None or log.segment.offset_index is None else str(log.segment.offset_index)
     part_count = part_count_of(state.size_bytes, range_bytes)
-    return PlannedSegment(unit, number, str(log.path), log.location, index, state, part_count, next_base_offset)
+    return PlannedSegment(unit, number, str(log.path), log.location, index, state, part_count, log.next_base_offset)
 
 
 def segment_of_file(path: Path) -> Segment | None:

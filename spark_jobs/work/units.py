@@ -134,5 +134,4 @@ def _whole(scan: UnitScan[Any, Any], number: int, unit: Any) -> WholeUnit:
 
 
 def _planned(unit: int, number: int, log: LogUnit, range_bytes: int) -> PlannedSegment:
-    next_base_offset = None if log.is_last_segment else -1
-    return planned_segment(unit, number, log, state_of_place(str(log.path)), range_bytes, next_base_offset)
+    return planned_segment(unit, number, log, state_of_place(str(log.path)), range_bytes)

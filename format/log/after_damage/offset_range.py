@@ -38,3 +38,9 @@ def possible_offsets(path: str) -> OffsetRange:
     if match is None or first >= _MAX_OFFSET:
         return OffsetRange()
     return OffsetRange(first, min(first + layout.MAX_RELATIVE_OFFSET, _MAX_OFFSET - 1))
+
+
+def offset_before(path: str) -> int | None:
+    """The offset before the first one that a segment of this name holds; None for a file of another name."""
+    match = layout.SEGMENT_FILE.match(path.rpartition("/")[2])
+    return None if match is None or int(match["base_offset"]) >= _MAX_OFFSET else int(match["base_offset"]) - 1

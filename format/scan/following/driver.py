@@ -334,7 +334,11 @@ class FollowDriver:
             position, base_offset = partition.place.position, partition.place.segment_base_offset
         segment = next((each for each in partition.listed.segments if each.base_offset == base_offset), None)
         location = partition.listed.location(path, base_offset)
-        log = LogUnit(path, location, segment, is_last_segment=not is_final)
+        next_base_offset = None
+        if is_final:  # without a next segment it was deleted, and nothing of it is missing
+            following = partition.next_segment()
+            next_base_offset = end.next_offset if following is None else following.base_offset
+        log = LogUnit(path, location, segment, next_base_offset)
         after = partition.next_offset - 1 if partition.marks else None
         batch_range = BatchRange(position, None if is_final else end.position, after, position)
         return Grown(partition, log, end, source, batch_range, self._room)

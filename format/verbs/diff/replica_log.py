@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from format.errors import KafkaLogError
 from format.files.leader_epoch_checkpoint import EpochEntry
 from format.findings import Finding, finding, finding_of
+from format.io.remote_path import path_of
 from format.io.source import FileSource, check_unchanged
 from format.limits import Limits
 from format.location import Location
@@ -24,6 +25,7 @@ from format.log.walker import batch_chunks
 from format.node.segment import Segment
 from format.offset_ranges import Int64s, Range
 from format.scan.progress import Advance
+from format.scan.protocol import LogUnit
 from format.scan.read_log import LogChunk, opened_chunks
 from format.scan.selection import EVERYTHING
 from format.value_class import state_class, value_class
@@ -209,10 +211,8 @@ class ReplicaLog:
             BatchRange(opened.position, after_offset=opened.after_offset, read_from=0),
             limits=self._limits,
         )
-        is_last = opened.next_base_offset is None
-        return opened_chunks(
-            opened.source, chunks, opened.location, EVERYTHING, is_last_segment=is_last, limits=self._limits
-        )
+        log = LogUnit(path_of(opened.source.path), opened.location, opened.segment, opened.next_base_offset)
+        return opened_chunks(opened.source, chunks, log, EVERYTHING, limits=self._limits)
 
     def _shared_chunk(self, other: ReplicaLog) -> BatchChunk | None:
         """The other's chunk, if the bytes here are the same at the same position of the same segment."""

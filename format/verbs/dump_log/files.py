@@ -114,17 +114,20 @@ def _log_items(
         if options.emulate is not None:
             raise
     location = location_of_file(path)
-    is_last = location.base_offset is None or _newest_segment(os.path.dirname(path) or ".") <= location.base_offset
+    next_base_offset = None
+    if location.base_offset is not None:
+        base_offsets = _base_offsets(os.path.dirname(path) or ".")
+        next_base_offset = next((each for each in base_offsets if each > location.base_offset), None)
+    log = LogUnit(path_of(path), location, None, next_base_offset)
     make = partial(
         LogLines,
-        location=location,
+        log=log,
         name=os.fsencode(name_of(path)),
         options=options,
         parse=parse,
         limits=limits,
-        is_last_segment=is_last,
     )
-    for item in _pieces(path, LogUnit(path_of(path), location, is_last_segment=is_last), options, limits, make, jobs):
+    for item in _pieces(path, log, options, limits, make, jobs):
         if not isinstance(item, OffsetGaps):
             yield item
         elif item:
@@ -163,16 +166,14 @@ def _heading(path: str, suffix: str) -> bytes:
 
 
 @cache
-def _newest_segment(directory: str) -> int:
-    """The highest base offset of the logs in a directory, -1 for none."""
+def _base_offsets(directory: str) -> list[int]:
+    """The base offsets of the logs in a directory, in order."""
     try:
         with entries_of(directory) as entries:
             matches = [layout.SEGMENT_FILE.match(each.name) for each in entries]
     except OSError:
-        return -1
-    return max(
-        (int(each["base_offset"]) for each in matches if each and each["suffix"] == layout.LOG_SUFFIX), default=-1
-    )
+        return []
+    return sorted(int(each["base_offset"]) for each in matches if each and each["suffix"] == layout.LOG_SUFFIX)
 
 
 def _mismatch_lines(mismatches: _Mismatches, emulate: Release | None) -> Iterator[ErrorLine]:

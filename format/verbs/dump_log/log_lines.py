@@ -12,12 +12,12 @@ from format.findings import Finding, finding_of
 from format.io.source import FileSource
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.limits import Limits
-from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable
 from format.log.legacy_messages import open_wrappers
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
+from format.scan.protocol import LogUnit
 from format.scan.read_log import crc_findings, tail_finding
 from format.verbs.dump_log.batch_text import BatchFacts, UnprintableBatch, batch_line
 from format.verbs.dump_log.bulk_lines import BulkLines, inner_checks
@@ -39,21 +39,19 @@ class LogLines:
     def __init__(
         self,
         source: FileSource,
-        location: Location,
+        log: LogUnit,
         name: bytes,
         options: DumpLogOptions,
         parse: Parser,
         limits: Limits,
-        *,
-        is_last_segment: bool,
     ) -> None:
         self._source = source
-        self._location = location
+        self._log = log
+        self._location = log.location
         self._name = name
         self._options = options
         self._parse = parse if options.prints_contents else None
         self._limits = limits
-        self._is_last_segment = is_last_segment
         self.gaps = OffsetGaps(options.emulate)
         # If the kernel is not compiled, writing one line at a time is faster than its loop.
         self._bulk = BulkLines(options) if KERNEL_IS_COMPILED and BulkLines.serves(options) else None
@@ -68,7 +66,7 @@ class LogLines:
             yield from self.chunk_lines(shown)
             if not shown.table.crc_valid.all():
                 open_wrappers(shown, limits=self._limits)
-            yield from crc_findings(shown, self._location)
+            yield from crc_findings(shown, self._log)
             if shown.damage is None:
                 if len(shown.table) < len(chunk.table):
                     return
@@ -79,7 +77,7 @@ class LogLines:
                 yield (what + b" bytes at the end of %b\n") % (damage.length, self._name)
             else:
                 yield (what + b" bytes at position %d of %b\n") % (damage.length, damage.position, self._name)
-            yield tail_finding(self._source, chunk, self._location, self._is_last_segment)
+            yield tail_finding(self._source, chunk, self._log)
 
     def _within_max_bytes(self, chunk: BatchChunk) -> BatchChunk:
         """The chunk without batches that end past --max-bytes, and without the damage after them."""

@@ -11,10 +11,10 @@ from format.findings import Finding, finding
 from format.io.source import FileSource
 from format.layout import MAX_RELATIVE_OFFSET
 from format.limits import Limits
-from format.location import Location
 from format.log.batch_ranges import BatchRange
 from format.log.batch_table import BatchTable
 from format.log.walker import HEADER_CHUNK_BYTES, batch_chunks
+from format.scan.protocol import LogUnit
 from format.scan.read_log import tail_finding
 from format.value_class import value_class
 
@@ -80,13 +80,12 @@ class HeaderScan:
     so far, None before the first) are its progress. The location's base offset is the segment's.
     """
 
-    def __init__(
-        self, log: FileSource, start: int, *, location: Location, next_base_offset: int | None, limits: Limits
-    ) -> None:
+    def __init__(self, log: FileSource, start: int, *, unit: LogUnit, limits: Limits) -> None:
         self._log = log
-        self._location = location
-        self._first_offset = location.base_offset or 0
-        self._next_base_offset = next_base_offset
+        self._unit = unit
+        self._location = unit.location
+        self._first_offset = unit.location.base_offset or 0
+        self._next_base_offset = unit.next_base_offset
         self._limits = limits
         self.start = start
         self.findings: list[Finding] = []
@@ -121,7 +120,7 @@ class HeaderScan:
                     position = int(chunk.table.end_position[-1])
                 else:
                     self.is_damaged = True
-                    self.findings.append(tail_finding(self._log, chunk, self._location, self._next_base_offset is None))
+                    self.findings.append(tail_finding(self._log, chunk, self._unit))
                     position = chunk.damage.position + chunk.damage.length
                 if len(chunk.table):
                     yield chunk.table

@@ -17,6 +17,7 @@ from format.errors import InvalidIndex, KafkaLogError
 from format.files import offset_index
 from format.files.offset_index import OffsetPosition
 from format.findings import Finding, finding, finding_of
+from format.io.remote_path import path_of
 from format.io.source import FileSource
 from format.layout import NO_TIMESTAMP, OFFSET_INDEX_ENTRY
 from format.limits import Limits
@@ -27,6 +28,7 @@ from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
 from format.node.partition import Partition
 from format.node.segment import Segment
+from format.scan.protocol import LogUnit
 from format.scan.read_log import crc_findings, tail_finding
 from format.value_class import state_class, value_class
 from format.verbs.find.lookup_scan import BatchPlace, HeaderScan
@@ -93,6 +95,11 @@ class LookupSegment:
         if path not in self._sources:
             self._sources[path] = FileSource(path)
         return self._sources[path]
+
+    @property
+    def unit(self) -> LogUnit:
+        """The ``.log`` and what is known of its place in the partition."""
+        return LogUnit(path_of(self.location.path), self.location, self.segment, self.next_base_offset)
 
     @property
     def log(self) -> FileSource:
@@ -188,9 +195,7 @@ class LookupSegment:
 
     def scan(self, start: int = 0) -> HeaderScan:
         """The batch headers from a batch boundary on."""
-        return HeaderScan(
-            self.log, start, location=self.location, next_base_offset=self.next_base_offset, limits=self.limits
-        )
+        return HeaderScan(self.log, start, unit=self.unit, limits=self.limits)
 
     def batch_of(self, offset: int) -> Generator[Finding, None, BatchPlace | None]:
         """The first batch whose last offset is at or past this one, found through the index."""
@@ -217,9 +222,9 @@ class LookupSegment:
             return SearchedBatch(found, is_complete=True, has_records=len(records) > 0)
         for chunk in batch_chunks(self.log, BatchRange(place.position, place.end_position), limits=self.limits):
             if chunk.damage is not None:
-                yield tail_finding(self.log, chunk, self.location, False)
+                yield tail_finding(self.log, chunk, self.unit)
                 return searched
-            yield from crc_findings(chunk, self.location)
+            yield from crc_findings(chunk, self.unit)
             searched.is_complete = True
             everything = np.ones(len(chunk.table), bool)
             for table in record_tables(chunk, which=everything, limits=self.limits, location=self.location):

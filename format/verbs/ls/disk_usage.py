@@ -10,6 +10,7 @@ import os
 import stat
 from collections.abc import Generator, Iterator, Sequence
 from dataclasses import field
+from itertools import zip_longest
 from pathlib import Path
 
 from format import layout
@@ -199,9 +200,9 @@ def _totals(files: list[_File], limits: Limits, advance: Advance) -> Generator[F
     """What the headers of the logs of a directory add up to, by base offset; findings on the way."""
     totals: dict[int, LogTotals] = {}
     logs = sorted((each for each in files if each.is_log), key=lambda each: each.base_offset or 0)
-    for number, each in enumerate(logs):
+    for each, following in zip_longest(logs, logs[1:]):
         location = Location(str(each.path), each.topic, each.number, each.base_offset)
-        log = LogUnit(each.path, location, None, number == len(logs) - 1)
+        log = LogUnit(each.path, location, None, None if following is None else following.base_offset)
         totals[each.base_offset or 0] = yield from read_log_totals(log, limits=limits, advance=advance)
     return totals
 

@@ -71,7 +71,7 @@ class TotalsScan:
                 if opens_unread:
                     totals.first_offset = totals.first_timestamp = None
                 if chunk.damage is not None:
-                    damage = tail_finding(opened.source, chunk, location, opened.log.is_last_segment)
+                    damage = tail_finding(opened.source, chunk, opened.log)
                     yield RangeTotals(totals, tuple(found), damage, chunk.damage.reaches_end)
                     totals = LogTotals()
                 elif found:

@@ -115,7 +115,7 @@ def list_segment(
             missing = yield from seen.passing(_missing_indexes(segment, location))
             notes += missing
         if scan and size_bytes is not None:
-            log = LogUnit(segment.log, location, segment, is_last_segment=next_base_offset is None)
+            log = LogUnit(segment.log, location, segment, next_base_offset)
             totals = yield from seen.passing(
                 read_log_totals(log, next_base_offset=next_base_offset, limits=limits, advance=advance)
             )

@@ -40,11 +40,11 @@ class ExplainScan:
         location = opened.log.location
         for chunk in opened.chunks:
             open_wrappers(chunk, limits=self.limits)
-            yield from crc_findings(chunk, location)
+            yield from crc_findings(chunk, opened.log)
             works = plan(chunk.table, chunk.table.crc_valid == 1, self.plan)
             yield [row for work in works for row in _rows(work, chunk.table, location)]
             if chunk.damage is not None:
-                yield tail_finding(opened.source, chunk, location, opened.log.is_last_segment)
+                yield tail_finding(opened.source, chunk, opened.log)
 
     def fold(self, log: LogUnit, parts: LogParts[list[Row] | Finding]) -> Iterator[list[Row] | Finding]:
         """The same."""

@@ -29,7 +29,7 @@ from format.rewriting.run import rewrite
 from format.rewriting.sources import WriteSources, is_cluster_metadata
 from format.rewriting.written_segments import RewritingResult, SegmentResult, WrittenSegment
 from format.rows.finding_json import finding_as_json
-from format.scan.protocol import Cost
+from format.scan.protocol import Cost, LogUnit
 from format.scan.read_log import crc_findings, tail_finding
 from format.verbs.recompress.portions import portions
 from format.verbs.recompress.terms import Recompression
@@ -103,10 +103,11 @@ class Recompressor(Rewriter):
         self, look: FirstLook, chunk: BatchChunk, is_kept: NDArray[np.bool_], result: SegmentResult
     ) -> None:
         log, table = look.log, chunk.table
-        for found in crc_findings(chunk, log.location):
+        unit = LogUnit(log.path, log.location, None, log.next_base_offset)
+        for found in crc_findings(chunk, unit):
             _add(found, result)
         if chunk.damage is not None and isinstance(look.source, FileSource):
-            _add(tail_finding(look.source, chunk, log.location, log.next_base_offset is None), result)
+            _add(tail_finding(look.source, chunk, unit), result)
         for row in np.flatnonzero((table.crc_valid == 1) & ~is_kept).tolist():
             message = f"the batch's offsets, from {table.base_offset[row]} on, cannot be here"
             _add(finding("offset-not-increasing", batch_location(log.location, table, row), message), result)

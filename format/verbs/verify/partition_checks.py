@@ -127,7 +127,7 @@ class _PartitionRun:
             self.chain.note_damage(Damage("file-unreadable", 0, 0, "not a regular file"))
 
     def _segment(self, segment: Segment, next_base_offset: int | None) -> Iterator[Finding]:
-        log = log_of_segment(self.partition, segment)
+        log = log_of_segment(self.partition, segment, self.offsets)
         if log is None:
             return
         location = log.location

@@ -12,6 +12,7 @@ from format.limits import DEFAULT_LIMITS, Limits
 from format.node.checkpoints import Checkpoints
 from format.node.file_location import location_of_file
 from format.node.log_dir import Kind, read_log_dir
+from format.node.offsets import offsets_of
 from format.node.partition import key_of_directory, read_partition
 from format.node.target import Target
 from format.scan.protocol import Driver, LogUnit
@@ -89,7 +90,8 @@ class VerifyScan:
         if not isinstance(unit, PartitionDirectory):
             return ()
         try:
-            return tuple(every_log_of(read_partition(unit.path)))
+            partition = read_partition(unit.path)
+            return tuple(every_log_of(partition, offsets_of(partition, unit.checkpoints)))
         except KafkaLogError:
             return ()  # verifying the unit reports it
 

@@ -10,14 +10,16 @@ from pathlib import Path
 from format.checks.log_dir_files import check_duplicate_partitions
 from format.errors import KafkaLogError
 from format.findings import Finding
+from format.limits import DEFAULT_LIMITS, Limits
 from format.node.file_location import location_of_file
 from format.node.log_dir import Kind, LogDir
+from format.node.offsets import offsets_of
 from format.node.target import Target, nothing_to_read, target_at
 from format.scan.cluster import Cluster, current_cluster
 from format.scan.cost import size_of
 from format.scan.drivers import may_be_shared, open_driver
 from format.scan.protocol import LogUnit
-from format.scan.selected_logs import every_log_of
+from format.scan.selected_logs import every_log_of, partitions_below
 from format.verbs.verify.places import limited, verify_file, verify_log_dir_files, verify_partition_dir
 from format.verbs.verify.terms import NOT_CHECKED, Coverage, Verification
 from format.verbs.verify.units import VerifyScan, units_of
@@ -48,7 +50,7 @@ def verify(
     if cluster is not None:
         yield from _verify_on(cluster, target, terms)
         return
-    logs = list(logs_to_verify(target)) if terms.jobs > 1 and may_be_shared(terms.walk) else []
+    logs = list(logs_to_verify(target, terms.limits)) if terms.jobs > 1 and may_be_shared(terms.walk) else []
     with open_driver(terms.walk, logs, terms.jobs, terms.advance) as driver:
         yield from _verify(target, replace(terms, driver=driver))
 
@@ -104,15 +106,16 @@ def _nothing_to_read(target: Target) -> Iterator[Finding]:
         yield nothing_to_read(target)
 
 
-def logs_to_verify(target: Target) -> Iterator[LogUnit]:
+def logs_to_verify(target: Target, limits: Limits = DEFAULT_LIMITS) -> Iterator[LogUnit]:
     """The logs in the order in which they are read, but those of partitions that cannot be listed.
 
     A target lists each partition once, so that a log that goes after this is not passed over in silence.
     """
     if target.kind is Kind.LOG:
         yield LogUnit(target.path, location_of_file(target.path))
-    for partition in target.partitions():
-        yield from every_log_of(partition)
+    for found in partitions_below(target, limits):
+        if not isinstance(found, Finding):
+            yield from every_log_of(found[0], offsets_of(*found))
 
 
 def bytes_to_verify(path: Path | Target, *, kind: Kind | None = None) -> int:

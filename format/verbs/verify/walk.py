@@ -127,11 +127,11 @@ def _walked(
     latest_timestamp_ms = source.mtime_ns // 1_000_000 + DAY_MS
     walked = WalkedChunk(
         chunk.table,
-        _header_findings(source, chunk, sound, log.location, latest_timestamp_ms, stored_offsets),
+        _header_findings(source, chunk, sound, log, latest_timestamp_ms, stored_offsets),
         (),
         _markers(chunk, walk.limits),
         chunk.damage,
-        None if chunk.damage is None else tail_finding(source, chunk, log.location, log.is_last_segment),
+        None if chunk.damage is None else tail_finding(source, chunk, log),
     )
     if walk.level >= Level.RECORDS:
         walked.record_findings = _record_findings(chunk, log.location, walk, record_check, walked)
@@ -147,15 +147,15 @@ def _header_findings(
     source: FileSource,
     chunk: BatchChunk,
     sound: BatchTable,
-    location: Location,
+    log: LogUnit,
     latest_timestamp_ms: int,
     stored_offsets: Int64Column | None,
 ) -> Iterator[Finding]:
     """``stored_offsets`` are the base offsets as the headers tell them, before compressed messages were opened."""
-    yield from crc_findings(chunk, location, source)
-    yield from check_batch_headers(sound, location, latest_timestamp_ms=latest_timestamp_ms)
+    yield from crc_findings(chunk, log, source)
+    yield from check_batch_headers(sound, log.location, latest_timestamp_ms=latest_timestamp_ms)
     if stored_offsets is not None:
-        yield from check_wrapper_offsets(chunk.table, stored_offsets, location)
+        yield from check_wrapper_offsets(chunk.table, stored_offsets, log.location)
 
 
 def _record_findings(

@@ -33,8 +33,11 @@ def test_a_high_watermark_past_the_end_of_a_clean_stop_is_no_proof(recovery_poin
     assert "or the checkpoint is wrong" in watermark.message
 
 
-def test_only_the_high_watermark_tells_of_a_loss() -> None:
-    assert [each.lost_offsets for each in found(True, 100, recovery_point=120, cleaner_offset=110)] == [None, None]
+def test_the_recovery_point_tells_of_a_loss_where_no_high_watermark_is_known() -> None:
+    lost = [each.lost_offsets for each in found(True, 100, recovery_point=120, cleaner_offset=110)]
+    assert lost == [(100, 119), None]
+    lost = [each.lost_offsets for each in found(True, 100, high_watermark=100, recovery_point=120)]
+    assert lost == [None]
 
 
 def test_a_log_that_goes_on_after_a_clean_stop() -> None:

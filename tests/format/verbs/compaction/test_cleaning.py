@@ -52,7 +52,7 @@ def cleaned(directory: Path, batches: list[list[Record]], first_dirty: int, most
     for start in range(0, len(batches), BATCHES_OF_A_SEGMENT):
         some = batches[start : start + BATCHES_OF_A_SEGMENT]
         path = write_segment(directory, some[0][0][0], [encoded(each) for each in some])
-        unit = LogUnit(path, Location(str(path)), None, is_last_segment=False)
+        unit = LogUnit(path, Location(str(path)), None, next_base_offset=2**62)
         segments.append(CleanedSegment(unit, some[0][0][0], some[-1][-1][0] + 1, NOW))
     end = batches[-1][-1][0] + 1
     return clean(segments, CleaningTerms(NOW, first_dirty, end, 1000, 0, most_keys, with_offsets=True))

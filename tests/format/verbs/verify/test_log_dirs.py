@@ -9,7 +9,7 @@ import pytest
 
 from format.files import offset_checkpoint, partition_metadata
 from format.files.offset_checkpoint import TopicPartitionOffset
-from format.findings import Finding, Severity
+from format.findings import Cause, Finding, Severity
 from format.node.partition import read_partition
 from format.verbs.dump.dump import dump
 from format.verbs.find.find import find_offset, find_timestamp
@@ -119,6 +119,9 @@ def test_records_gone_after_a_clean_stop_are_an_error_and_counted_once(
     log.write_bytes(content[:61] if is_cut else bytes(len(content)))
     found = [each for each in verify(node) if each.location.topic == "orders" and each.location.partition == 1]
     lost = [each for each in found if each.lost_offsets is not None]
-    assert [(each.code, each.severity) for each in lost] == [("checkpoint-mismatch", Severity.ERROR)]
-    mark = next(each.actual for each in lost)
-    assert lost[0].lost_offsets == (int(log.stem), mark - 1)
+    code = "tail-torn" if is_cut else "tail-zeros"
+    assert [(each.code, each.severity) for each in lost] == [(code, Severity.ERROR)]
+    (watermark, *_) = [each for each in found if each.code == "checkpoint-mismatch"]
+    assert watermark.caused_by == Cause.of(lost[0])
+    assert watermark.severity is Severity.ERROR
+    assert lost[0].lost_offsets == (int(log.stem), watermark.actual - 1)

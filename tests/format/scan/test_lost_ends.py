@@ -1,0 +1,131 @@
+"""What damage at the beginning and the end of a segment loses: exactly up to the next segment, or as far as is known."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import pytest
+
+from format.files import offset_checkpoint
+from format.files.offset_checkpoint import TopicPartitionOffset
+from format.findings import Finding
+from format.verbs.dump.dump import dump
+from format.verbs.grep.grep import Criteria, grep
+from format.verbs.verify.verify import Level, Verification, verify
+from tests.building import batches, write_segment
+
+HIGH_WATERMARK = "replication-offset-checkpoint"
+RECOVERY_POINT = "recovery-point-offset-checkpoint"
+
+READERS: dict[str, Callable[[Path], Iterable[object]]] = {
+    "verify": verify,
+    "verify by headers": lambda path: verify(path, Verification(Level.HEADERS)),
+    "verify in two processes": lambda path: verify(path, Verification(jobs=2)),
+    "dump": dump,
+    "grep": lambda path: grep(path, Criteria()),
+}
+
+
+def losses(items: Iterable[object]) -> list[tuple[str, tuple[int, int]]]:
+    found = [each for each in items if isinstance(each, Finding)]
+    return [(each.code, each.lost_offsets) for each in found if each.lost_offsets is not None]
+
+
+def checkpointed(log_dir: Path, **offsets: int) -> None:
+    for name, offset in offsets.items():
+        (log_dir / name).write_bytes(offset_checkpoint.write([TopicPartitionOffset("orders", 0, offset)]))
+
+
+def damaged(path: Path, *, cut: int = 0, zeros_from: int | None = None, garbage_at: int | None = None) -> None:
+    content = bytearray(path.read_bytes())
+    if cut:
+        del content[-cut:]
+    if zeros_from is not None:
+        content[zeros_from:] = bytes(len(content) - zeros_from)
+    if garbage_at is not None:
+        content[garbage_at : garbage_at + 40] = b"\xee" * 40
+    path.write_bytes(content)
+
+
+@pytest.fixture
+def partition(tmp_path: Path) -> Path:
+    """Offsets 0 to 8, 9 to 17 and 18 to 26 in three segments."""
+    for first in (0, 9, 18):
+        write_segment(tmp_path / "orders-0", first, batches(3, first))
+    return tmp_path / "orders-0"
+
+
+BATCH = len(batches(1)[0])
+BEFORE_OTHERS = {
+    "cut in a batch": ({"cut": 7}, ("log-truncated", (15, 17))),
+    "cut in the first batch": ({"cut": 3 * BATCH - 20}, ("log-truncated", (9, 17))),
+    "zeros": ({"zeros_from": BATCH}, ("log-truncated", (12, 17))),
+    "garbage at the end": ({"garbage_at": 2 * BATCH}, ("log-framing-broken", (15, 17))),
+    "garbage at the start": ({"garbage_at": 0}, ("log-framing-broken", (9, 11))),
+    "only zeros": ({"zeros_from": 0}, ("log-truncated", (9, 17))),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("case", BEFORE_OTHERS)
+def test_a_segment_that_others_follow_loses_all_up_to_the_next_one(partition: Path, reader: str, case: str) -> None:
+    how, expected = BEFORE_OTHERS[case]
+    damaged(partition / f"{9:020d}.log", **how)
+    assert losses(READERS[reader](partition)) == [expected]
+
+
+def test_zeros_behind_a_whole_segment_lose_nothing(partition: Path) -> None:
+    path = partition / f"{9:020d}.log"
+    path.write_bytes(path.read_bytes() + bytes(100))
+    found = [each for each in verify(partition) if each.code == "tail-zeros"]
+    assert [each.lost_offsets for each in found] == [None]
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_the_end_of_the_last_segment_is_that_of_the_high_watermark(partition: Path, reader: str) -> None:
+    damaged(partition / f"{18:020d}.log", cut=7)
+    checkpointed(partition.parent, **{HIGH_WATERMARK: 26, RECOVERY_POINT: 40})
+    assert losses(READERS[reader](partition)) == [("tail-torn", (24, 25))]
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_without_a_high_watermark_it_is_that_of_the_recovery_point(partition: Path, reader: str) -> None:
+    damaged(partition / f"{18:020d}.log", cut=7)
+    checkpointed(partition.parent, **{RECOVERY_POINT: 27})
+    assert losses(READERS[reader](partition)) == [("tail-torn", (24, 26))]
+
+
+def test_what_is_not_known_is_said(partition: Path) -> None:
+    damaged(partition / f"{18:020d}.log", cut=7)
+    (torn,) = [each for each in verify(partition) if each.code == "tail-torn"]
+    assert torn.lost_offsets is None
+    assert torn.message.endswith("how far the log went is not known")
+    checkpointed(partition.parent, **{HIGH_WATERMARK: 20})
+    (torn,) = [each for each in verify(partition) if each.code == "tail-torn"]
+    assert "no offset below 20 is lost" in torn.message
+
+
+def test_a_checkpoint_past_a_torn_end_names_its_cause(partition: Path) -> None:
+    damaged(partition / f"{18:020d}.log", cut=7)
+    checkpointed(partition.parent, **{HIGH_WATERMARK: 27})
+    found = {each.code: each for each in verify(partition)}
+    cause = found["checkpoint-mismatch"].caused_by
+    assert cause is not None and cause.code == "tail-torn"
+    assert "not counted twice" in found["checkpoint-mismatch"].message
+
+
+def test_an_impossible_header_at_the_end_of_a_segment_loses_no_more_than_there_is_room_for(partition: Path) -> None:
+    path = partition / f"{9:020d}.log"
+    content = bytearray(path.read_bytes())
+    content[2 * BATCH + 23 : 2 * BATCH + 27] = (2_000_000).to_bytes(4, "big")  # the last offset delta, under the CRC
+    path.write_bytes(content)
+    assert losses(verify(partition)) == [("batch-crc-mismatch", (15, 17))]
+
+
+def test_losses_that_are_none_say_why(partition: Path) -> None:
+    damaged(partition / f"{9:020d}.log", garbage_at=0)
+    checkpointed(partition.parent, **{"log-start-offset-checkpoint": 11})
+    (broken,) = [each for each in verify(partition) if each.code == "log-framing-broken"]
+    assert broken.lost_offsets == (11, 11)
+    assert "below the log start offset 11 was deleted on purpose" in broken.message
