@@ -204,7 +204,7 @@ _CODES = (
     FindingCode("log-framing-broken", _F, "headers", "Bytes where a batch should start that are none; reading goes on at the next intact batch, if one follows.",
                 "A fetch at these offsets fails; after an unclean stop, recovery truncates everything from here on if it is past the recovery point.",
                 "Copy the directory first, then run salvage to keep the intact batches after the damage."),
-    FindingCode("log-truncated", _F, "headers", "A segment that is not the last ends inside a batch.",
+    FindingCode("log-truncated", _F, "headers", "A segment that is not the last ends inside a batch, or in zeros in place of batches.",
                 "After an unclean stop, recovery truncates here and deletes every later segment if this is past the recovery point; else it does not notice.",
                 "Copy the directory first, then run salvage."),
     FindingCode("batch-invalid", _E, "headers", "A batch header whose fields contradict each other.",

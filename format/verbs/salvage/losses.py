@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 
 import numpy as np
 
-from format.findings import Certainty, Finding, Judgement, finding
+from format.findings import Cause, Certainty, Finding, Judgement, finding
 from format.io.unreadable_ranges import PatchedSource
 from format.location import Location
 from format.rewriting.intact_batches import BadBytes, SegmentScan
@@ -27,6 +27,7 @@ class LossTeller:
     is_live: bool
     is_compacted: bool
     lost_bytes: int = 0
+    torn_end: Cause | None = None  # the damage after the last batch that is kept, if no segment follows
 
     def tell(self, done: SegmentResult) -> None:
         """Add a finding for each gap to ``done``, in bytes or in offsets alone, and the last offset kept."""
@@ -108,9 +109,10 @@ class LossTeller:
             message += f"; what offsets from {first_lost} on it held is lost"
         place = self.location.at(start, end - start, first_lost)
         next_step = "Nothing." if is_padding else _LOOK_ELSEWHERE
-        done.add(
-            finding(code, place, message, lost_offsets=lost, judgement=Judgement(next_step=next_step)), not is_padding
-        )
+        found = finding(code, place, message, lost_offsets=lost, judgement=Judgement(next_step=next_step))
+        if until is None:
+            self.torn_end = Cause.of(found)
+        done.add(found, not is_padding)
 
 
 def offset_range(first: int, until: int | None) -> tuple[int, int] | None:

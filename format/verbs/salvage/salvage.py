@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from format import layout
 from format.errors import UnreadableFile
-from format.findings import Certainty, Finding, Judgement, Severity, finding, finding_of
+from format.findings import Cause, Certainty, Finding, Judgement, Severity, finding, finding_of
 from format.io.unreadable_ranges import PatchedSource
 from format.kafka_uuid import is_reserved
 from format.limits import Limits
@@ -26,6 +26,7 @@ from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.node.checkpoints import Checkpoints
 from format.node.log_dir import LogDir, directory_around, log_dir_around
+from format.node.offsets import offsets_of
 from format.node.partition import Partition
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.rewriter import FirstLook, Portion, Rewriter, SourceLog, WriteTerms
@@ -74,6 +75,7 @@ class Salvager(Rewriter):
         self._known: dict[Path, Checkpoints] = {}
         self._checkpoints = Checkpoints()
         self._is_compacted = False
+        self._torn_end: Cause | None = None  # the damage at the end of the last segment
 
     def portions(self, chunk: BatchChunk, is_kept: NDArray[np.bool_], location: Location) -> Iterator[Portion]:
         yield Portion(copied(chunk, np.flatnonzero(is_kept)))
@@ -91,6 +93,7 @@ class Salvager(Rewriter):
             look.log.location, look.scan, look.source, look.log.next_base_offset, look.is_live, self._is_compacted
         )
         teller.tell(result)
+        self._torn_end = teller.torn_end
         result.lost_bytes = teller.lost_bytes
 
     def begin_partition(self, partition: Partition) -> Iterator[Finding]:
@@ -104,6 +107,7 @@ class Salvager(Rewriter):
         self._checkpoints = self._known[around]
         cleaned = self._checkpoints.offset(layout.CLEANER_OFFSET_CHECKPOINT, _key_of(partition))
         self._is_compacted = partition.topic in _COMPACTED_TOPICS or bool(cleaned)
+        self._torn_end = None
         yield from super().begin_partition(partition)
 
     def end_partition(self, partition: Partition, last_offset: int | None) -> Iterator[Finding]:
@@ -111,9 +115,12 @@ class Salvager(Rewriter):
         if not partition.segments:
             return
         end = partition.segments[-1].base_offset if last_offset is None else last_offset + 1
-        claims = {"a producer snapshot": max(partition.snapshots, default=0)}
-        for checkpoint in (layout.REPLICATION_OFFSET_CHECKPOINT, layout.RECOVERY_POINT_CHECKPOINT):
-            claims[f"the {checkpoint}"] = self._checkpoints.offset(checkpoint, _key_of(partition)) or 0
+        offsets = offsets_of(partition, self._checkpoints)
+        claims = {
+            "a producer snapshot": offsets.newest_snapshot or 0,
+            f"the {layout.REPLICATION_OFFSET_CHECKPOINT}": offsets.committed_end or 0,
+            f"the {layout.RECOVERY_POINT_CHECKPOINT}": offsets.recovery_point or 0,
+        }
         what, offset = max(claims.items(), key=lambda each: each[1])
         if offset > end:
             yield finding(
@@ -122,7 +129,7 @@ class Salvager(Rewriter):
                 f"{what} says that the log reached offset {offset}; what is left ends at {end}: offsets {end} to "
                 f"{offset - 1} are lost",
                 lost_offsets=(end, offset - 1),
-                judgement=Judgement(severity=Severity.FATAL, certainty=Certainty.LIKELY),
+                judgement=Judgement(severity=Severity.FATAL, certainty=Certainty.LIKELY, caused_by=self._torn_end),
             )
 
     def topic_ids(self, sources: WriteSources) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What damage at the beginning and the end of a segment loses: exactly up to the next segment, or as far as is known."""
+"""What damage at either end of a segment loses: up to the next segment, or as far as is known."""
 
 from __future__ import annotations
 
@@ -111,7 +111,8 @@ def test_a_checkpoint_past_a_torn_end_names_its_cause(partition: Path) -> None:
     checkpointed(partition.parent, **{HIGH_WATERMARK: 27})
     found = {each.code: each for each in verify(partition)}
     cause = found["checkpoint-mismatch"].caused_by
-    assert cause is not None and cause.code == "tail-torn"
+    assert cause is not None
+    assert cause.code == "tail-torn"
     assert "not counted twice" in found["checkpoint-mismatch"].message
 
 

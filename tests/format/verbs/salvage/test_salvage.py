@@ -13,7 +13,7 @@ import pytest
 
 from format import layout
 from format.errors import UnreadableFile
-from format.findings import Finding
+from format.findings import Cause, Finding
 from format.io.source import FileSource
 from format.layout import MANIFEST
 from format.log.encode_batches import encode_message
@@ -190,6 +190,17 @@ def test_a_log_cut_at_its_end_shows_by_the_checkpoint(tmp_path: Path) -> None:
     assert lost_offsets(result) == {6, 7, 8}
     assert (tmp_path / "out/replication-offset-checkpoint").read_text() == "0\n1\nt 0 6\n"
     assert (tmp_path / "out/recovery-point-offset-checkpoint").read_text() == "0\n1\nt 0 0\n"
+
+
+def test_a_torn_end_is_the_cause_of_what_the_checkpoint_misses(tmp_path: Path) -> None:
+    write_segment(tmp_path / "logs/t-0", 0, [*batches(2), batches(1, 6)[0][:-5]])
+    (tmp_path / "logs/replication-offset-checkpoint").write_text("0\n1\nt 0 99\n")
+    (tmp_path / "logs/recovery-point-offset-checkpoint").write_text("0\n1\nt 0 9\n")
+    (tmp_path / "logs/.kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":3}')
+    _, findings, result = run(tmp_path / "logs", tmp_path / "out")
+    torn, end = (each for each in findings if each.code in ("tail-torn", "checkpoint-mismatch"))
+    assert end.caused_by == Cause.of(torn)
+    assert lost_offsets(result) == {6, 7, 8}  # the log ended at the recovery point when the broker stopped
 
 
 def test_a_zero_tail_is_no_loss(tmp_path: Path) -> None:
