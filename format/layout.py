@@ -290,16 +290,16 @@ ATOMICALLY_WRITTEN = (
 
 #: A segment's file: base offset in 20 digits, a suffix, at most one leftover mark.
 SEGMENT_FILE = re.compile(
-    r"^(?P<base_offset>\d{20})(?P<suffix>\.log|\.index|\.timeindex|\.txnindex|\.snapshot)(?P<leftover>\.deleted|\.cleaned|\.swap)?$"
+    r"^(?P<base_offset>[0-9]{20})(?P<suffix>\.log|\.index|\.timeindex|\.txnindex|\.snapshot)(?P<leftover>\.deleted|\.cleaned|\.swap)?\Z"
 )
 #: A KRaft snapshot: end offset in 20 digits, epoch in 10 (raft snapshot/Snapshots).
 #: One that is being written has a number in its name, too, and ``.part`` behind it.
 KRAFT_SNAPSHOT_FILE = re.compile(
-    r"^(?P<end_offset>\d{20})-(?P<epoch>\d{10})(?:-\d+(?=\.checkpoint\.part$))?\.checkpoint(?P<leftover>\.deleted|\.part)?$"
+    r"^(?P<end_offset>[0-9]{20})-(?P<epoch>[0-9]{10})(?:-[0-9]+(?=\.checkpoint\.part\Z))?\.checkpoint(?P<leftover>\.deleted|\.part)?\Z"
 )
 #: A partition's directory, with the marks of deletion, of a move between directories and of a stray replica.
 PARTITION_DIR = re.compile(
-    r"^(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>\d{1,10})(?:\.(?P<unique>[0-9a-f]{32})-(?P<mark>delete|future|stray))?$"
+    r"^(?P<topic>[a-zA-Z0-9._-]{1,249})-(?P<partition>[0-9]{1,10})(?:\.(?P<unique>[0-9a-f]{32})-(?P<mark>delete|future|stray))?\Z"
 )
 
 LAYOUTS = (

@@ -113,6 +113,11 @@ def is_remote(path: str | os.PathLike[str]) -> bool:
     return _REMOTE.match(os.fspath(path)) is not None
 
 
+def is_on_disk(path: str | os.PathLike[str]) -> bool:
+    """Whether a path is one of this machine's file systems: neither remote nor in a bundle."""
+    return not is_remote(path) and opened.bundle_of(os.fspath(path)) is None
+
+
 def path_of(path: str | os.PathLike[str]) -> Path:
     """The Path for a text: a RemotePath for an address, else a local Path, also for ``file:///…``.
 
@@ -141,7 +146,7 @@ def entries_of(path: str | os.PathLike[str]) -> AbstractContextManager[Iterable[
 
 def is_there(path: str | os.PathLike[str]) -> bool:
     """Whether something with that name exists, a broken link included; raises nothing."""
-    if not is_remote(path) and opened.bundle_of(os.fspath(path)) is None:
+    if is_on_disk(path):
         return os.path.lexists(path)
     try:
         path_of(path).lstat()

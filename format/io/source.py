@@ -211,13 +211,31 @@ class FileSource:
             self.close()
 
 
-def _open_to_read(path: str) -> int:
+def _open_to_read(path: str, directory_fd: int | None = None) -> int:
     """A descriptor that leaves the file's access time alone, which the system allows its owner and root."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        return os.open(path, flags | _O_NOATIME)
+        return os.open(path, flags | _O_NOATIME, dir_fd=directory_fd)
     except PermissionError:
-        return os.open(path, flags)
+        return os.open(path, flags, dir_fd=directory_fd)
+
+
+def read_listed(directory_fd: int, name: str, size_bytes: int) -> bytes | None:
+    """All of a small local file that had this size when its directory was listed, with no look at it but reading.
+
+    None if it cannot be read or has another size now: a FileSource says why.
+    """
+    try:
+        fd = _open_to_read(name, directory_fd)
+    except OSError:
+        return None
+    try:
+        content = os.pread(fd, size_bytes + 1, 0)
+    except OSError:
+        return None
+    finally:
+        os.close(fd)
+    return content if len(content) == size_bytes else None
 
 
 class BytesSource:

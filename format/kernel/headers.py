@@ -107,6 +107,67 @@ def hop(buffer: Bytes, start: int, end: int, file_position: int, table: Table, f
     return row
 
 
+def sum_headers(buffer: Bytes, start: int, end: int, least: int, most: int, sums: Row) -> int:
+    """Add the batch headers in ``buffer[start:end]``, one after the other, to a row of HEADER_SUMS.
+
+    Before the first header of a log, its least offset must be 0. All offsets must lie from ``least`` to ``most``.
+    Returns the index of the first header that is not whole in the buffer; where there is none, the index where the last
+    batch ends, which may lie behind ``end``. Returns -1, with sums that mean nothing, at a header that sound logs do
+    not have, or that is not enough: one at which ``hop`` stops, one whose offsets cannot be, and one of a compressed v0
+    or v1 message at the start of a log.
+    """
+    source = bytes_at(buffer)
+    at = start
+    while end - at > MAGIC_AT:
+        magic = buffer[at + MAGIC_AT]
+        length = read_i32(source, at + LENGTH_AT)
+        base_offset = read_i64(source, at)
+        if base_offset < sums[H_LEAST_OFFSET] or base_offset < least or base_offset > most:
+            return -1
+        if magic == 2:
+            if length < MIN_V2:
+                return -1
+            if end - at < HEADER_V2:
+                break
+            delta = read_i32(source, at + LAST_DELTA_AT)
+            attributes = read_i16(source, at + ATTRIBUTES_AT)
+            max_timestamp = read_i64(source, at + MAX_TIMESTAMP_AT)
+            timestamp = read_i64(source, at + BASE_TIMESTAMP_AT)
+            if attributes & DELETE_HORIZON_BIT:
+                timestamp = -1
+        elif magic < 2:
+            if length < (MIN_V1 if magic == 1 else MIN_V0):
+                return -1
+            if end - at < (HEADER_V1 if magic == 1 else HEADER_V0):
+                break
+            delta = 0
+            attributes = buffer[at + LEGACY_ATTRIBUTES_AT]
+            timestamp = -1
+            if magic == 1:
+                timestamp = read_i64(source, at + LEGACY_TIMESTAMP_AT)
+            max_timestamp = timestamp
+            if attributes > 0x0F or (attributes & CODEC_MASK and sums[H_LEAST_OFFSET] == 0):
+                return -1
+        else:
+            return -1
+        if delta < 0 or delta > most - base_offset or timestamp < -1 or max_timestamp < -1:
+            return -1
+        if sums[H_COUNT] == 0:
+            sums[H_FIRST_OFFSET] = base_offset
+            sums[H_FIRST_TIMESTAMP] = timestamp
+            sums[H_MAX_TIMESTAMP] = max_timestamp
+        elif max_timestamp > sums[H_MAX_TIMESTAMP]:
+            sums[H_MAX_TIMESTAMP] = max_timestamp
+        sums[H_COUNT] += 1
+        sums[H_LAST_OFFSET] = base_offset + delta
+        sums[H_MAGICS] |= 1 << magic
+        sums[H_LEAST_OFFSET] = base_offset + 1
+        sums[H_CODEC_COUNTS + (attributes & CODEC_MASK)] += 1
+        sums[H_CODEC_BYTES + (attributes & CODEC_MASK)] += OVERHEAD + length
+        at += OVERHEAD + length
+    return at
+
+
 def skip_batches(buffer: Bytes, start: int, end: int, room: int, target: int, status: Row) -> int:
     """Find the first batch from ``start`` on that ends after ``target``; write no rows.
 

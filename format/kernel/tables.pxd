@@ -50,3 +50,13 @@ cdef enum:
     G_EXPIRE = 10
     G_TEXT_START = 11
     G_TEXT_LENGTH = 12
+
+    H_COUNT = 0
+    H_FIRST_OFFSET = 1
+    H_LAST_OFFSET = 2
+    H_FIRST_TIMESTAMP = 3
+    H_MAX_TIMESTAMP = 4
+    H_MAGICS = 5
+    H_LEAST_OFFSET = 6
+    H_CODEC_COUNTS = 7
+    H_CODEC_BYTES = 15

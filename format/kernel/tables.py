@@ -64,6 +64,20 @@ GROUP_COLUMNS = (
     "text_start",
     "text_length",  # the metadata of a commit, the leader of a classic group, the topics of a share group; -1 for none
 )
+#: What the batch headers of logs add up to, in one row. Offsets and timestamps of no batch mean nothing.
+HEADER_SUMS = (
+    "batch_count",
+    "first_offset",
+    "last_offset",
+    "first_timestamp",  # of the first batch; -1 where it has none, or a delete horizon in its place
+    "max_timestamp",  # -1 where no batch has one
+    "magics",  # a bit for each
+    "least_offset",  # that the next batch of the log may have
+    "codec_counts",  # batches of codec 0; those of the seven others follow
+    *(f"codec_counts_{codec}" for codec in range(1, 8)),
+    "codec_bytes",  # likewise
+    *(f"codec_bytes_{codec}" for codec in range(1, 8)),
+)
 #: Columns of the result of a span.
 RESULT_COLUMNS = ("error", "position", "records", "end")
 
@@ -117,3 +131,13 @@ G_TIMESTAMP = GROUP_COLUMNS.index("timestamp")
 G_EXPIRE = GROUP_COLUMNS.index("expire_timestamp")
 G_TEXT_START = GROUP_COLUMNS.index("text_start")
 G_TEXT_LENGTH = GROUP_COLUMNS.index("text_length")
+
+H_COUNT = HEADER_SUMS.index("batch_count")
+H_FIRST_OFFSET = HEADER_SUMS.index("first_offset")
+H_LAST_OFFSET = HEADER_SUMS.index("last_offset")
+H_FIRST_TIMESTAMP = HEADER_SUMS.index("first_timestamp")
+H_MAX_TIMESTAMP = HEADER_SUMS.index("max_timestamp")
+H_MAGICS = HEADER_SUMS.index("magics")
+H_LEAST_OFFSET = HEADER_SUMS.index("least_offset")
+H_CODEC_COUNTS = HEADER_SUMS.index("codec_counts")
+H_CODEC_BYTES = HEADER_SUMS.index("codec_bytes")

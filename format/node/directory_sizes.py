@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from collections.abc import Generator, Iterable
+from dataclasses import field
 from pathlib import Path
 
 from format import layout
@@ -16,28 +17,42 @@ from format.value_class import state_class
 
 @state_class
 class DirectorySizes:
-    """Bytes of the regular files right in a directory, and of the live ``.log`` among them with their number."""
+    """Bytes of the regular files right in a directory, and of each live ``.log`` among them by its name."""
 
     size_bytes: int = 0
-    log_size_bytes: int = 0
-    segment_count: int = 0
+    log_bytes: dict[str, int] = field(default_factory=dict)
 
-    def add_file(self, path: Path) -> None:
-        """Add a file; one that is gone counts as nothing."""
+    @property
+    def log_size_bytes(self) -> int:
+        return sum(self.log_bytes.values())
+
+    @property
+    def segment_count(self) -> int:
+        return len(self.log_bytes)
+
+    def add_files(self, directory: Path, names: Iterable[str]) -> None:
+        """Add files of a directory on a local disk; those that are gone count as nothing."""
         try:
-            self.add(path.name, path.lstat())
+            fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
             return  # a live broker deleted it
+        try:
+            for name in names:
+                try:
+                    self.add(name, os.stat(name, dir_fd=fd, follow_symlinks=False))
+                except OSError:
+                    continue
+        finally:
+            os.close(fd)
 
     def add(self, name: str, status: os.stat_result) -> None:
         """Add a file by its status."""
         if not stat.S_ISREG(status.st_mode):
             return
-        self.size_bytes += status.st_size
-        match = layout.SEGMENT_FILE.match(name)
-        if match is not None and match["suffix"] == layout.LOG_SUFFIX and match["leftover"] is None:
-            self.log_size_bytes += status.st_size
-            self.segment_count += 1
+        size_bytes = status.st_size
+        self.size_bytes += size_bytes
+        if name.endswith(layout.LOG_SUFFIX) and layout.SEGMENT_FILE.match(name):
+            self.log_bytes[name] = size_bytes
 
 
 def size_of_files(paths: Iterable[Path]) -> int:

@@ -10,13 +10,27 @@ from pathlib import Path
 from format import layout
 from format.errors import FileChanged, UnreadableFile
 from format.files.side_file import INT64_RANGE
-from format.io.remote_path import absolute, entries_of, is_remote, path_of
+from format.io.remote_path import absolute, entries_of, is_on_disk, path_of
 from format.io.source import os_reason
 from format.location import Location
 from format.node import remote_tier
 from format.node.directory_sizes import DirectorySizes
-from format.node.segment import Segment
+from format.node.segment import NamedFiles, Segment
 from format.value_class import state_class, value_class
+
+#: The suffix and the mark that follow the base offset in the name of a segment's file.
+_ENDINGS = {
+    suffix + mark: (suffix, mark.lstrip(".") or None)
+    for suffix in (
+        layout.LOG_SUFFIX,
+        layout.OFFSET_INDEX_SUFFIX,
+        layout.TIME_INDEX_SUFFIX,
+        layout.TRANSACTION_INDEX_SUFFIX,
+        layout.PRODUCER_SNAPSHOT_SUFFIX,
+    )
+    for mark in ("", *layout.LEFTOVER_SUFFIXES)
+}
+_MAX_OFFSET_DIGITS = f"{INT64_RANGE[1]:020d}"
 
 DIRECTORY_GONE = "cannot list: the directory is not there, or not any more"
 
@@ -70,8 +84,7 @@ class Partition:
         """The sizes of the files that were listed, looked at once."""
         if self._sizes is None:
             self._sizes = DirectorySizes()
-            for name in self._file_names:
-                self._sizes.add_file(self.path / name)
+            self._sizes.add_files(self.path, self._file_names)
         return self._sizes
 
     @property
@@ -110,6 +123,11 @@ def is_offset(number: int) -> bool:
     return number <= INT64_RANGE[1]
 
 
+def is_segment_number(digits: str) -> bool:
+    """Whether the beginning of a file's name is a base offset: 20 digits, and no more than an offset can be."""
+    return len(digits) == 20 and digits.isascii() and digits.isdigit() and digits <= _MAX_OFFSET_DIGITS
+
+
 def is_temporary(name: str) -> bool:
     """Whether a broker writes a file under this name before it renames it."""
     return name.endswith(layout.TEMPORARY_SUFFIX) and (
@@ -133,8 +151,8 @@ def read_partition(path: str | os.PathLike[str]) -> Partition:
     try:
         with entries_of(directory) as entries:
             found = list(entries)
-            listed = sorted((entry.name, entry.is_file(follow_symlinks=False)) for entry in found)
-            if is_remote(directory):  # a store gives sizes with the names, and a request for each later
+            listed = sorted([(entry.name, entry.is_file(follow_symlinks=False)) for entry in found])
+            if not is_on_disk(directory):  # sizes come with the names; a store would take a request for each later
                 partition._sizes = DirectorySizes()
                 for entry in found:
                     partition._sizes.add(entry.name, entry.stat(follow_symlinks=False))
@@ -143,46 +161,63 @@ def read_partition(path: str | os.PathLike[str]) -> Partition:
     except OSError as error:
         raise UnreadableFile(f"cannot list: {os_reason(error)}", partition.location()) from error
     partition._file_names = [name for name, is_file in listed if is_file]
-    grouped: dict[tuple[str, int], Segment] = {}
-    for name, is_file in listed:
-        file_path = directory / name
-        match = layout.SEGMENT_FILE.match(name)
-        kraft = layout.KRAFT_SNAPSHOT_FILE.match(name)
-        number = match["base_offset"] if match is not None else kraft["end_offset"] if kraft is not None else "0"
-        if not is_file or not is_offset(int(number)):
-            partition.unexpected.append(file_path)
-        elif is_temporary(name):
-            partition.interrupted_writes.append(file_path)
-        elif match is not None:
-            base_offset, leftover = int(match["base_offset"]), (match["leftover"] or "").lstrip(".") or None
-            if match["suffix"] == layout.PRODUCER_SNAPSHOT_SUFFIX and leftover is None:
-                partition.snapshots[base_offset] = file_path
-            key = (leftover or "", base_offset)
-            segment = grouped.setdefault(key, Segment(directory, base_offset, leftover, {}))
-            segment.files[match["suffix"]] = file_path
-        elif kraft is not None:
-            leftover = (kraft["leftover"] or "").lstrip(".") or None
-            partition.kraft_snapshots.append(
-                KraftSnapshot(file_path, int(kraft["end_offset"]), int(kraft["epoch"]), leftover)
-            )
-        elif name == layout.LEADER_EPOCH_CHECKPOINT:
-            partition.leader_epoch_checkpoint = file_path
-        elif name == layout.PARTITION_METADATA:
-            partition.metadata = file_path
-        elif name == layout.QUORUM_STATE:
-            partition.quorum_state = file_path
-        else:
-            partition.unexpected.append(file_path)
-    for segment in sorted(grouped.values(), key=lambda each: (each.base_offset, each.leftover or "")):
-        if segment.leftover is not None:
-            partition.leftovers.append(segment)
-        elif segment.log is not None:
-            partition.segments.append(segment)
-        elif set(segment.files) != {layout.PRODUCER_SNAPSHOT_SUFFIX}:
-            partition.orphans.append(segment)
+    _sort_out(partition, listed)
     if remote_tier.current is not None and partition.mark is None:
         partition.segments = remote_tier.current.joined(partition.key, partition.segments)
     return partition
+
+
+def _sort_out(partition: Partition, listed: list[tuple[str, bool]]) -> None:
+    """Put the names of a directory, each with whether it is a regular file, into the fields that they belong to."""
+    directory = partition.path
+    grouped: dict[tuple[str, str], dict[str, str]] = {}  # by digits and mark; the names by suffix
+    for name, is_file in listed:
+        digits = name[:20]
+        ending = _ENDINGS.get(name[20:])
+        if ending is None or not is_file or not is_segment_number(digits):
+            _put_other(partition, name, is_file)
+            continue
+        suffix, leftover = ending
+        if suffix == layout.PRODUCER_SNAPSHOT_SUFFIX and leftover is None:
+            partition.snapshots[int(digits)] = directory / name
+        key = (digits, leftover or "")
+        names = grouped.get(key)
+        if names is None:
+            grouped[key] = {suffix: name}
+        else:
+            names[suffix] = name
+    for digits, mark in sorted(grouped):
+        names = grouped[digits, mark]
+        segment = Segment(directory, int(digits), mark or None, NamedFiles(directory, names))
+        if mark:
+            partition.leftovers.append(segment)
+        elif layout.LOG_SUFFIX in names:
+            partition.segments.append(segment)
+        elif names.keys() != {layout.PRODUCER_SNAPSHOT_SUFFIX}:
+            partition.orphans.append(segment)
+
+
+def _put_other(partition: Partition, name: str, is_file: bool) -> None:
+    """Put a name that is none of a segment's file into the field that it belongs to."""
+    file_path = partition.path / name
+    kraft = layout.KRAFT_SNAPSHOT_FILE.match(name)
+    if not is_file or (kraft is not None and not is_offset(int(kraft["end_offset"]))):
+        partition.unexpected.append(file_path)
+    elif is_temporary(name):
+        partition.interrupted_writes.append(file_path)
+    elif kraft is not None:
+        leftover = (kraft["leftover"] or "").lstrip(".") or None
+        partition.kraft_snapshots.append(
+            KraftSnapshot(file_path, int(kraft["end_offset"]), int(kraft["epoch"]), leftover)
+        )
+    elif name == layout.LEADER_EPOCH_CHECKPOINT:
+        partition.leader_epoch_checkpoint = file_path
+    elif name == layout.PARTITION_METADATA:
+        partition.metadata = file_path
+    elif name == layout.QUORUM_STATE:
+        partition.quorum_state = file_path
+    else:
+        partition.unexpected.append(file_path)
 
 
 def looks_like_partition(path: Path) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 
@@ -9,6 +10,28 @@ from format import layout
 from format.errors import KafkaLogError
 from format.io.source import FileSource
 from format.value_class import value_class
+
+
+class NamedFiles(Mapping[str, Path]):
+    """Files of one directory by suffix. A path is made when it is asked for: a listing of many files needs few."""
+
+    __slots__ = ("_directory", "_names")
+
+    def __init__(self, directory: Path, names: dict[str, str]) -> None:
+        self._directory = directory
+        self._names = names
+
+    def __getitem__(self, suffix: str) -> Path:
+        return self._directory / self._names[suffix]
+
+    def __contains__(self, suffix: object) -> bool:
+        return suffix in self._names
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
 
 
 @value_class
@@ -22,7 +45,7 @@ class Segment:
     directory: Path
     base_offset: int
     leftover: str | None = None
-    files: dict[str, Path] = field(default_factory=dict)
+    files: Mapping[str, Path] = field(default_factory=dict)
     is_remote: bool = False  # in the remote storage of a tiered log
 
     @property

@@ -2,12 +2,27 @@
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Sequence
 from dataclasses import field
 
 import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
+from format.kernel.headers import sum_headers
+from format.kernel.tables import (
+    H_CODEC_BYTES,
+    H_CODEC_COUNTS,
+    H_COUNT,
+    H_FIRST_OFFSET,
+    H_FIRST_TIMESTAMP,
+    H_LAST_OFFSET,
+    H_LEAST_OFFSET,
+    H_MAGICS,
+    H_MAX_TIMESTAMP,
+    HEADER_SUMS,
+)
 from format.layout import CODEC_BITS_NAMES
 from format.log.batch_table import BatchTable
 from format.state.distinct import distinct_values
@@ -101,6 +116,59 @@ class LogTotals:
         return ",".join(f"{name}:{count}" for name, count in pairs if count) or None
 
 
+class HeaderSums:
+    """The totals of plainly sound logs, which the kernel adds up from headers without tables of batches.
+
+    What is not plain must be left out, by ``keep`` before a log and ``restore`` after it.
+    """
+
+    def __init__(self) -> None:
+        self._sums = array("q", bytes(8 * len(HEADER_SUMS)))
+        self._view = memoryview(self._sums)
+        self._bounds = (0, 0)
+
+    def keep(self) -> bytes:
+        """The sums so far, for ``restore``."""
+        return self._sums.tobytes()
+
+    def restore(self, kept: bytes) -> None:
+        """Forget what was added since."""
+        self._view[:] = memoryview(kept).cast("q")
+
+    def begin(self, segment_base_offset: int) -> None:
+        """The headers that are added next are the first ones of a segment."""
+        self._view[H_LEAST_OFFSET] = 0
+        self._bounds = segment_base_offset, _most_offset(segment_base_offset)
+
+    def add(self, headers: bytes) -> int:
+        """Add the headers in the next bytes of a log; returns what ``sum_headers`` does: -1 if not all are plain."""
+        return sum_headers(headers, 0, len(headers), *self._bounds, self._view)
+
+    def reaches(self, offset: int) -> bool:
+        """Whether the last batch of the log that was begun last has this offset or a larger one."""
+        return self._view[H_LEAST_OFFSET] > 0 and self._view[H_LAST_OFFSET] >= offset
+
+    def taken(self) -> LogTotals:
+        """The totals of what was added, which is forgotten."""
+        sums = self._sums.tolist()
+        self._view[:] = memoryview(bytes(8 * len(HEADER_SUMS))).cast("q")
+        return _totals_of(sums)
+
+
+def _totals_of(sums: Sequence[int]) -> LogTotals:
+    totals = LogTotals()
+    if sums[H_COUNT]:
+        totals.batch_count = sums[H_COUNT]
+        totals.first_offset, totals.last_offset = sums[H_FIRST_OFFSET], sums[H_LAST_OFFSET]
+        totals.first_timestamp = _timestamp(sums[H_FIRST_TIMESTAMP])
+        totals.max_timestamp = _timestamp(sums[H_MAX_TIMESTAMP])
+        totals.magics = {magic for magic in range(3) if sums[H_MAGICS] >> magic & 1}
+        totals.codec_counts = list(sums[H_CODEC_COUNTS : H_CODEC_COUNTS + len(CODEC_BITS_NAMES)])
+        totals.codec_bytes = list(sums[H_CODEC_BYTES : H_CODEC_BYTES + len(CODEC_BITS_NAMES)])
+        totals._has_first = True
+    return totals
+
+
 def _timestamp(value: int) -> int | None:
     return None if value == layout.NO_TIMESTAMP else value
 
@@ -108,7 +176,7 @@ def _timestamp(value: int) -> int | None:
 def _offsets_can_be(table: BatchTable, base_offset: int | None) -> NDArray[np.bool_]:
     """Which batches lie at or after the segment's base offset and within what its indexes can address."""
     least = base_offset or 0
-    most = _MAX_INT64 - 1 if base_offset is None else min(_MAX_INT64 - 1, least + layout.MAX_RELATIVE_OFFSET)
+    most = _most_offset(base_offset)
     # The delta has 32 bits: compared against what is left of the range, so that no sum leaves 64 bits.
     is_sound: NDArray[np.bool_] = (
         (table.base_offset >= least)
@@ -117,6 +185,11 @@ def _offsets_can_be(table: BatchTable, base_offset: int | None) -> NDArray[np.bo
         & (table.last_offset_delta <= most - np.clip(table.base_offset, 0, most))
     )
     return is_sound
+
+
+def _most_offset(base_offset: int | None) -> int:
+    """The largest offset that a segment can hold."""
+    return _MAX_INT64 - 1 if base_offset is None else min(_MAX_INT64 - 1, base_offset + layout.MAX_RELATIVE_OFFSET)
 
 
 def _impossible(table: BatchTable, is_sound: NDArray[np.bool_]) -> OffsetsImpossible:

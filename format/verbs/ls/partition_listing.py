@@ -21,7 +21,14 @@ from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
 from format.state.totals import LogTotals
 from format.value_class import value_class
-from format.verbs.ls.segment_listing import SeenCodes, SegmentListing, joined_notes, list_segment
+from format.verbs.ls.segment_listing import (
+    SeenCodes,
+    SegmentListing,
+    joined_notes,
+    list_segment,
+    list_sound_segment,
+)
+from format.verbs.ls.sound_logs import SoundLogs
 
 
 @value_class
@@ -93,27 +100,46 @@ def list_partition(
     topic_id = yield from seen.passing(_topic_id(partition, limits))
     leader_epoch = yield from seen.passing(_leader_epoch(partition, limits))
 
+    live = [each for each in partition.segments if each.base_offset <= MAX_BASE_OFFSET]
     totals = LogTotals()
     segment_listings: list[SegmentListing] = []
     last_segment: SegmentListing | None = None
-    live = [each for each in partition.segments if each.base_offset <= MAX_BASE_OFFSET]
-    for number, segment in enumerate(live):
-        next_base_offset = live[number + 1].base_offset if number + 1 < len(live) else None
-        result = yield from seen.passing(
-            list_segment(
-                segment,
-                partition.location(segment.log, segment.base_offset),
-                next_base_offset=next_base_offset,
-                scan=scan,
-                side_files=segments,
-                limits=limits,
-                advance=advance,
-            )
-        )
-        totals.merge(result.totals or LogTotals(is_whole=False))
-        last_segment = result.listing
-        if segments:
-            segment_listings.append(result.listing)
+    with SoundLogs(partition, advance) as sound:
+        for number, segment in enumerate(live):
+            next_base_offset = live[number + 1].base_offset if number + 1 < len(live) else None
+            is_listed = segments or next_base_offset is None or not sound.has_plain_files(segment)
+            if is_listed:
+                totals.merge(sound.taken())
+            is_sound = scan and sound.add(segment, next_base_offset)
+            if not is_listed and (is_sound or not scan):
+                totals.is_whole = totals.is_whole and scan
+                continue
+            location = partition.location(segment.log, segment.base_offset)
+            own = sound.taken()
+            if is_sound:
+                result = yield from seen.passing(
+                    list_sound_segment(
+                        segment, location, own, sound.size_bytes(segment), side_files=segments, limits=limits
+                    )
+                )
+            else:
+                totals.merge(own)
+                result = yield from seen.passing(
+                    list_segment(
+                        segment,
+                        location,
+                        next_base_offset=next_base_offset,
+                        scan=scan,
+                        side_files=segments,
+                        limits=limits,
+                        advance=advance,
+                    )
+                )
+            totals.merge(result.totals or LogTotals(is_whole=False))
+            last_segment = result.listing
+            if segments:
+                segment_listings.append(result.listing)
+        totals.merge(sound.taken())
     if segments:
         for leftover in partition.leftovers:
             if leftover.log is not None and leftover.base_offset <= MAX_BASE_OFFSET:

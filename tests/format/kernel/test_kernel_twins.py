@@ -29,7 +29,7 @@ from format.findings import Finding
 from format.io.source import BytesSource
 from format.kernel.checks import check_crcs
 from format.kernel.compiled import COMPILED_MODULES, KERNEL_IS_COMPILED
-from format.kernel.tables import BATCH_COLUMNS, GROUP_COLUMNS
+from format.kernel.tables import BATCH_COLUMNS, GROUP_COLUMNS, HEADER_SUMS
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
@@ -237,11 +237,15 @@ def in_use() -> SimpleNamespace:
 
 
 def searched(log: bytes) -> list[Any]:
-    """What the kernel says of places in a log: where a header may come next, and where batches end."""
+    """What the kernel says of a log: where headers come next, where batches end, and what headers add up to."""
     status = np.zeros(3, np.int64)
     seen: list[Any] = [
         in_use().find_candidate(log, start, len(log), 0, len(log) - start) for start in (1, len(log) // 2)
     ]
+    sums = np.zeros(len(HEADER_SUMS), np.int64)
+    for end, most in ((len(log), 2**62), (len(log), 5), (min(90, len(log)), 2**62)):
+        sums[HEADER_SUMS.index("least_offset")] = 0
+        seen += [in_use().sum_headers(log, 0, end, 0, most, memoryview(sums)), sums.tolist()]
     targets = [0, 1, len(log)]
     for end in (70, len(log)):
         for target in targets:
