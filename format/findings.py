@@ -13,6 +13,9 @@ from format.errors import KafkaLogError
 from format.location import Location
 from format.value_class import value_class
 
+#: Findings of one code in one file that verify reports one by one; the rest are counted in the last of them.
+MOST_ALIKE = 100
+
 
 class Severity(IntEnum):
     """How bad; comparable."""

@@ -48,6 +48,19 @@ def are_inside(offsets: Int64s, ranges: list[Range]) -> NDArray[np.bool_]:
     return inside
 
 
+def without(ranges: list[Range], gone: list[Range]) -> list[Range]:
+    """The offsets of some ranges but those of others; both are sorted and without overlaps."""
+    result: list[Range] = []
+    for first, last in ranges:
+        for start, end in clipped(gone, first, last):
+            if start > first:
+                result.append((first, start - 1))
+            first = end + 1
+        if first <= last:
+            result.append((first, last))
+    return result
+
+
 def is_covered(wanted: Range, ranges: list[Range]) -> bool:
     """Whether one of the ranges contains all of ``wanted``."""
     return any(first <= wanted[0] and wanted[1] <= last for first, last in ranges)

@@ -101,6 +101,7 @@ COMMANDS = (
         "kafkalog_cli.commands.boot",
         "Would a broker start on these log directories, and what would it do to each file.",
         "Check",
+        reads_bundles=True,
     ),
     CommandEntry(
         "diff",
@@ -108,12 +109,14 @@ COMMANDS = (
         "Where replicas of a partition part, which one is right, and what each election would lose.",
         "Check",
         is_scan=True,
+        reads_bundles=True,
     ),
     CommandEntry(
         "report",
         "kafkalog_cli.commands.report",
         "One page of what all checks and answers say, to read and to pass on.",
         "Check",
+        reads_bundles=True,
     ),
     CommandEntry(
         "bundle",

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
-from format.errors import KafkaLogError
+from format.errors import KafkaLogError, NotInBundle
 from format.findings import Finding, finding, finding_of
 from format.io.live_broker import comes_true
 from format.io.remote_path import path_of
@@ -17,7 +17,9 @@ from format.limits import Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk, Damage
 from format.log.batch_header import has_right_crc, read_header
+from format.log.batch_ranges import BatchRange
 from format.log.legacy_messages import open_wrappers
+from format.log.walker import batch_chunks
 from format.scan.damage_findings import RepeatFindings, damage_finding
 from format.scan.protocol import LogUnit, Needs, OpenedRange
 from format.scan.selection import CommittedView, Selection
@@ -68,6 +70,24 @@ def _committed_chunks(items: Iterator[LogChunk | Finding], committed: CommittedV
             yield LogChunk(item.chunk, item.location, selected, committed.log_start_offset)
         else:
             yield item
+
+
+def chunks_with_crcs(source: FileSource, batch_range: BatchRange, limits: Limits) -> Iterator[BatchChunk]:
+    """The chunks of a log with bodies, their CRCs checked; of a log in a bundle the headers, with what verify found.
+
+    Raises NotInBundle where the bundle does not say whether a CRC is right.
+    """
+    bundled = source.bundled
+    if bundled is None or not bundled.has_only_headers:
+        yield from batch_chunks(source, batch_range, limits=limits)
+        return
+    for chunk in batch_chunks(source, batch_range, with_bodies=False, limits=limits):
+        chunk.table.crc_valid[:] = bundled.crc_valid(chunk.table.position)
+        unknown = np.flatnonzero(chunk.table.crc_valid < 0)
+        if len(unknown):
+            where = Location(source.path, position=int(chunk.table.position[unknown[0]]))
+            raise NotInBundle("the bundle does not say which of the batches from here on have a wrong CRC", where)
+        yield chunk
 
 
 def opened_chunks(

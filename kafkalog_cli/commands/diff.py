@@ -51,6 +51,7 @@ def diff(paths: Paths, output: DocumentOutput, judging: Judging, guards: Guards,
     """
     from format.columns import DIVERGENCE
     from format.findings import Finding
+    from format.io.bundles import opened
     from format.node.target import Target
     from format.verbs.diff.diff import PartitionResult
     from format.verbs.diff.diff import diff as diff_of
@@ -71,6 +72,10 @@ def diff(paths: Paths, output: DocumentOutput, judging: Judging, guards: Guards,
             else:
                 shown.begin(item)
         shown.finish()
+        if opened.are_opened():
+            run.not_checked(
+                "records: batches in a bundle are the same where headers and CRCs are; verify checked the CRCs then"
+            )
 
 
 class _Shown:

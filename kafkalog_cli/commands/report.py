@@ -20,6 +20,7 @@ from kafkalog_cli.runner import Run
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from format.io.bundles.bundle import Bundle
     from format.verbs.report.table_report import TableReport
     from format.verbs.report.terms import Report, ReportTerms
 
@@ -83,7 +84,12 @@ def report(paths: Paths, document: Document, judging: Judging, guards: Guards, w
                 targets = [Target(place_of(path)) for path in paths]
                 progress = run.progress(lambda: sum(bytes_to_verify(each) for each in targets))
                 compacted_topics = compacted_topics_at(targets, guards.limits)
-                terms = replace(terms, advance=progress.advance, compacted_topics=compacted_topics)
+                terms = replace(
+                    terms,
+                    advance=progress.advance,
+                    compacted_topics=compacted_topics,
+                    bundles=_bundles_of(paths, document),
+                )
                 making = ReportRun(targets, terms)
             for found in making.findings():
                 run.judge(found)
@@ -112,6 +118,21 @@ def _has_tables(paths: list[str], document: Document) -> bool:
     if document.with_bytes:
         raise typer.BadParameter("a report set has no bytes of logs", param_hint="--with-bytes")
     return True
+
+
+def _bundles_of(paths: list[str], document: Document) -> tuple[Bundle, ...]:
+    """The bundles that the paths lie in; a usage error if only some do, or if bytes are asked for."""
+    from format.io.bundles import opened
+
+    if not opened.are_opened():
+        return ()
+    from kafkalog_cli.options import bundles
+
+    if not all(opened.bundle_of(path) is not None for path in paths):
+        raise typer.BadParameter("give bundles or log directories, not both: their findings are of different times")
+    if document.with_bytes:
+        raise typer.BadParameter("a bundle has no bytes of records", param_hint="--with-bytes")
+    return tuple(bundles.of_paths(paths))
 
 
 def _of_tables(paths: list[str], terms: ReportTerms) -> TableReport:

@@ -11,7 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from format.errors import NotInBundle, UnreadableFile
-from format.io.bundles.bundled_files import FileState, HeadersFile, LogContents, WholeFile
+from format.findings import MOST_ALIKE
+from format.io.bundles.bundled_files import FileState, HeadersFile, LogContents, WholeFile, WrongCrcs
 from format.io.bundles.members import (
     DIRECTORY,
     FILE,
@@ -73,6 +74,7 @@ class Bundle:
     finding_lines: Region = field(default_factory=lambda: Region(0, 0))
     _children: dict[str, dict[str, None]] = field(default_factory=dict)
     _inodes: dict[str, int] = field(default_factory=dict)
+    _wrong_crcs: dict[str, WrongCrcs] | None = None
 
     def index(self) -> None:
         """Note the children of each directory, after all entries are there."""
@@ -85,6 +87,17 @@ class Bundle:
         """The findings, as objects; raises InputError for a line that is none."""
         for line in self.spool.lines(self.finding_lines):
             yield object_of(line)
+
+    def _crcs(self) -> dict[str, WrongCrcs]:
+        """The batches with a wrong CRC by the path of their log, as the findings have them."""
+        if self._wrong_crcs is None:
+            found: dict[str, list[int]] = {}
+            for values in self.finding_values():
+                path, position = values.get("path"), values.get("position")
+                if values.get("code") == "batch-crc-mismatch" and isinstance(path, str) and isinstance(position, int):
+                    found.setdefault(path, []).append(position)
+            self._wrong_crcs = {path: _wrong_crcs(positions) for path, positions in found.items()}
+        return self._wrong_crcs
 
     def _add_to_parent(self, inner: str) -> None:
         while inner:
@@ -153,10 +166,17 @@ class Bundle:
         if entry.kept == KEPT_WHOLE:
             return WholeFile(self.spool, state, self.whole[inner])
         if entry.kept == KEPT_HEADERS:
-            return HeadersFile(self.spool, state, self.logs.get(inner, LogContents()))
+            contents = self.logs.get(inner, LogContents())
+            return HeadersFile(self.spool, state, contents, self._crcs().get(inner, WrongCrcs()))
         raise NotInBundle("cannot read: the bundle lists this file and does not hold it", location)
 
     def lock_holder(self, inner: str) -> int | None:
         """The process that held a ``.lock``, 0 where it is unknown which, None where none did."""
         entry = self.entries.get(inner)
         return None if entry is None else entry.lock_holder
+
+
+def _wrong_crcs(positions: list[int]) -> WrongCrcs:
+    """Some findings about wrong CRCs in one log. The last of very many stands for those after it."""
+    has_more = len(positions) > MOST_ALIKE
+    return WrongCrcs(positions, positions[MOST_ALIKE - 1] + 1 if has_more else None)

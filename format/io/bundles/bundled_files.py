@@ -40,6 +40,14 @@ class LogContents:
 
 
 @value_class
+class WrongCrcs:
+    """Where the batches of a log lie whose CRC verify found wrong: all of them, or those before ``known_to``."""
+
+    positions: Sequence[int] = ()
+    known_to: int | None = None
+
+
+@value_class
 class FileState:
     """Size, time and identity of a file in a bundle."""
 
@@ -82,6 +90,10 @@ class WholeFile:
         """The end of the file: nothing was left out before it."""
         return self.size_bytes
 
+    def crc_valid(self, positions: NDArray[np.int64]) -> NDArray[np.int8]:
+        """Unknown: the batches can be read."""
+        return np.full(len(positions), -1, np.int8)
+
     def current_size_bytes(self) -> int:
         """The size, which does not change."""
         return self.size_bytes
@@ -95,12 +107,13 @@ class HeadersFile:
 
     has_only_headers = True
 
-    def __init__(self, spool: Spool, state: FileState, contents: LogContents) -> None:
+    def __init__(self, spool: Spool, state: FileState, contents: LogContents, wrong_crcs: WrongCrcs) -> None:
         self.size_bytes, self.mtime_ns, self.device_inode = state.size_bytes, state.mtime_ns, state.device_inode
         self.damage = contents.damage
         self._spool = spool
         self._fragments = contents.fragments
         self._outlines = contents.outlines
+        self._wrong_crcs = wrong_crcs
         self._loaded: tuple[int, NDArray[np.int64], NDArray[np.int64]] | None = None
 
     def read(self, length: int, position: int) -> tuple[bytes, int]:
@@ -173,6 +186,13 @@ class HeadersFile:
             if at < len(positions):
                 return int(positions[at])
         return self.size_bytes
+
+    def crc_valid(self, positions: NDArray[np.int64]) -> NDArray[np.int8]:
+        """What verify found of the batches at some positions: 1 valid, 0 not, -1 where the bundle does not say."""
+        valid = 1 - np.isin(positions, self._wrong_crcs.positions).astype(np.int8)
+        if self._wrong_crcs.known_to is not None:
+            valid[positions >= self._wrong_crcs.known_to] = -1
+        return valid
 
     def current_size_bytes(self) -> int:
         """The size, which does not change."""

@@ -5,7 +5,11 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 
 class StoredFile(Protocol):
@@ -25,7 +29,8 @@ class BundledFile(StoredFile, Protocol):
 
     ``damage`` are the places where no batch starts, as they were found when the headers were read; ``outline`` returns
     the offsets and timestamps of the records of a batch, where the bundle has them, and ``stored_bytes`` how many bytes
-    from a position on are those of the source.
+    from a position on are those of the source. ``crc_valid`` says of batches at some positions what verify found when
+    the bundle was made: 1 valid, 0 not, -1 unknown.
     """
 
     has_only_headers: bool
@@ -35,6 +40,7 @@ class BundledFile(StoredFile, Protocol):
     def outline(self, position: int) -> tuple[list[int], list[int]] | None: ...
     def outlined_offset(self, timestamp: int) -> int | None: ...
     def next_header(self, position: int) -> int: ...
+    def crc_valid(self, positions: NDArray[np.int64]) -> NDArray[np.int8]: ...
     def stored_bytes(self, position: int) -> int: ...
 
 

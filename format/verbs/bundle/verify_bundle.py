@@ -20,18 +20,34 @@ _COUNTS = ("partitions", "segments", "side_files", "batches", "records", "bytes"
 
 
 def verify_bundle(bundle: Bundle, targets: Sequence[Target], terms: Verification) -> Iterator[Finding]:
-    """The findings at or below some targets in a bundle. Raises InputError for a bundle with broken ones.
+    """The findings at or below some targets in a bundle. Raises InputError for a bundle with broken ones."""
+    seen: list[Finding] = []
+    for found in findings_then(bundle, targets):
+        seen.append(found)
+        yield found
+    yield from findings_now(targets, seen, terms)
 
-    What the batch headers show now has been found before, unless this program has learned to find more since.
-    """
+
+def findings_then(bundle: Bundle, targets: Sequence[Target]) -> Iterator[Finding]:
+    """The findings of the time when the bundle was made, as ``verify_bundle``."""
     below = tuple(str(target.path) for target in targets)
-    seen: set[tuple[Any, ...]] = set()
     for values in bundle.finding_values():
         found = _finding(bundle, values)
         if found.location.path.startswith(below) or _is_around(found.location.path, below):
-            seen.add(_key(found))
             yield found
-    again = Verification(Level.HEADERS, terms.limits, Coverage(), advance=terms.advance)
+
+
+def findings_now(targets: Sequence[Target], then: Sequence[Finding], terms: Verification) -> Iterator[Finding]:
+    """What the batch headers show now: nothing new, unless this program has learned to find more since."""
+    seen = {_key(found) for found in then}
+    again = Verification(
+        Level.HEADERS,
+        terms.limits,
+        Coverage(),
+        advance=terms.advance,
+        watch=terms.watch,
+        compacted_topics=terms.compacted_topics,
+    )
     for target in targets:
         for found in verify(target, again):
             if _key(found) not in seen:

@@ -21,6 +21,7 @@ from format.offset_ranges import (
     is_covered,
     merged,
     runs,
+    without,
 )
 from format.scan.progress import Advance
 from format.value_class import state_class
@@ -64,7 +65,9 @@ class PairDifference:
 class ReplicaDifference:
     """One replica against all others: the offsets that it alone has, and those of others that it lacks.
 
-    ``lost_committed`` are of these below the high watermark of a replica that has them.
+    ``lost_committed`` are of these below the high watermark of a replica that has them. Where headers are all that is
+    known, ``undecided_offsets`` are lacked and may have been compacted away, and ``unknown`` are in other bytes than
+    elsewhere, with records that may be the same.
     """
 
     unique: Span = field(default_factory=Span)
@@ -72,6 +75,8 @@ class ReplicaDifference:
     lost_committed: Span = field(default_factory=Span)
     compacted_count: int = 0
     undecided_count: int = 0
+    undecided_offsets: Span = field(default_factory=Span)
+    unknown: Span = field(default_factory=Span)
 
 
 class Comparison:
@@ -120,7 +125,7 @@ class Comparison:
             self._add_up(self._only)
         for number, missing in enumerate(self._missing):
             window = windows[number]
-            if missing.is_waiting and window is not None:
+            if missing.is_waiting and window is not None and window.has_records:
                 for table in records_of(window, bounds, self._limits):
                     missing.feed(table)
 
@@ -169,7 +174,11 @@ class Comparison:
                     log.note_damaged(lost)
                     log.findings.append(finding_of(error, log.replica.partition.location().at(offset=lost[0])))
                 difference.other_bytes = _least(difference.other_bytes, [lost])
-        difference.other_bytes = _least(difference.other_bytes, found.same_records)
+        difference.other_bytes = _least(difference.other_bytes, found.same_records + found.unknown)
+        for number in pair:
+            self.differences[number].unknown.add(found.unknown)
+        for side, (holder, lacking) in enumerate((pair, pair[::-1])):
+            self._add_lone_ranges(holder, lacking, found.lone[side])
 
     def _add_ahead(self, holder: int, lacking: int, ranges: list[Range]) -> None:
         """Batches past the end of the other replica."""
@@ -185,6 +194,9 @@ class Comparison:
         spans = spans_of(window, bounds)
         if all(is_covered(each, damaged) for each in spans):
             self._add_unreadable(holder, lacking, spans)
+            return
+        if not window.has_records:
+            self._add_lone_ranges(holder, lacking, spans)
             return
         for table in records_of(window, bounds, self._limits):
             self._add_lone(holder, lacking, table)
@@ -207,6 +219,23 @@ class Comparison:
         self._only.setdefault((holder, lacking), []).extend(ranges)
         pair = self._pair(holder, lacking)
         pair.diverged = _least(pair.diverged, ranges)
+
+    def _add_lone_ranges(self, holder: int, lacking: int, ranges: list[Range]) -> None:
+        """The same for offsets of batches of which only the headers are known."""
+        damaged = merged(self.logs[lacking].damaged)
+        unreadable = held_by_none([ranges, damaged])
+        if unreadable:
+            self._add_unreadable(holder, lacking, unreadable)
+        lost = without(ranges, damaged)
+        if not lost:
+            return
+        pair = self._pair(holder, lacking)
+        if self._may_be_compacted(holder, lacking):
+            self.differences[lacking].undecided_offsets.add(lost)
+            pair.other_bytes = _least(pair.other_bytes, lost)
+            return
+        self._only.setdefault((holder, lacking), []).extend(lost)
+        pair.diverged = _least(pair.diverged, lost)
 
     def _may_be_compacted(self, one: int, other: int) -> bool:
         """Whether the topic is compacted, as far as the checkpoints of the cleaner say."""

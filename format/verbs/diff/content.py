@@ -33,12 +33,17 @@ class WindowDifference:
     ``other_content``: offsets that both have with different records. ``other_epochs``: the offsets of batches where
     all those of one side are of later leader epochs. ``same_records``: offsets of records that are the same in other
     bytes. ``unreadable``: errors of batches whose records cannot be read, with their offsets.
+
+    Where one of the two has headers only: ``lone`` are the offsets of batches that overlap none of the other,
+    ``unknown`` those of batches in other bytes, with records that may be the same.
     """
 
     other_content: list[Range] = field(default_factory=list)
     other_epochs: tuple[list[Range], list[Range]] = ([], [])
     same_records: list[Range] = field(default_factory=list)
     unreadable: tuple[list[tuple[Range, KafkaLogError]], ...] = field(default_factory=lambda: ([], []))
+    lone: tuple[list[Range], list[Range]] = ([], [])
+    unknown: list[Range] = field(default_factory=list)
 
 
 def compare_windows(
@@ -52,6 +57,9 @@ def compare_windows(
     rest, rest_there = mine.picked(~same), theirs.picked(~same_there)
     if _have_other_epochs(rest, rest_there):
         found.other_epochs = spans_of(rest, bounds), spans_of(rest_there, bounds)
+        return found
+    if not (mine.has_records and theirs.has_records):
+        _compare_headers((mine, theirs), (same, same_there), bounds, found)
         return found
     left = _records(rest, bounds, limits, found.unreadable[0])
     right = _records(rest_there, bounds, limits, found.unreadable[1])
@@ -120,6 +128,9 @@ def _adjoin(left: BatchTable, right: BatchTable, alike: NDArray[np.intp]) -> NDA
 
 
 def _equal_bytes(mine: Window, theirs: Window, rows: NDArray[np.intp], others: NDArray[np.intp]) -> bool:
+    """Whether batches with equal headers are the same; where one side has only headers, their right CRCs say so."""
+    if not (mine.has_records and theirs.has_records):
+        return True
     return _content(mine, rows) == _content(theirs, others)
 
 
@@ -132,6 +143,35 @@ def _content(window: Window, rows: NDArray[np.intp]) -> bytes:
     start = int(chunk.table.position[first]) - chunk.buffer_position
     end = int(chunk.table.position[last]) + int(chunk.table.size_bytes[last]) - chunk.buffer_position
     return bytes(chunk.buffer[start:end])
+
+
+def _compare_headers(
+    windows: tuple[Window, Window],
+    same: tuple[NDArray[np.bool_], NDArray[np.bool_]],
+    bounds: Range,
+    found: WindowDifference,
+) -> None:
+    """Compare the batches that are not the same by offsets and leader epochs, where records cannot be read."""
+    edges = np.unique(np.concatenate([(each.base_offset, each.last_offset + 1) for each in windows], axis=None))
+    edges = np.unique(np.clip(edges, bounds[0], bounds[1] + 1))
+    firsts, lasts = edges[:-1], edges[1:] - 1
+    rows, is_held, epochs = [], [], []
+    for window in windows:
+        at = np.maximum(np.searchsorted(window.base_offset, firsts, "right") - 1, 0)
+        table = window.table
+        rows.append(at)
+        is_held.append((window.base_offset[at] <= firsts) & (window.last_offset[at] >= firsts))
+        epochs.append(np.where(table.magic[at] == 2, table.leader_epoch[at], -1))
+    by_both = is_held[0] & is_held[1]
+    has_other_epoch = by_both & (epochs[0] != epochs[1]) & (epochs[0] >= 0) & (epochs[1] >= 0)
+    is_unknown = by_both & ~has_other_epoch & ~(same[0][rows[0]] & same[1][rows[1]])
+
+    def ranges(which: NDArray[np.bool_]) -> list[Range]:
+        return merged(zip(firsts[which].tolist(), lasts[which].tolist(), strict=True))
+
+    found.other_epochs = ranges(has_other_epoch), ranges(has_other_epoch)
+    found.unknown = ranges(is_unknown)
+    found.lone = ranges(is_held[0] & ~is_held[1]), ranges(is_held[1] & ~is_held[0])
 
 
 def _have_other_epochs(mine: Window, theirs: Window) -> bool:

@@ -23,7 +23,7 @@ from format.scan.protocol import Cost, LogUnit
 from format.scan.selected_logs import every_log_of
 from format.scan.whole_units import WholeUnits, scan_units
 from format.value_class import value_class
-from format.verbs.diff.comparison import Comparison, PairDifference
+from format.verbs.diff.comparison import Comparison, PairDifference, ReplicaDifference
 from format.verbs.diff.epochs import ReplicaEpochs, replica_epochs
 from format.verbs.diff.replica_log import ReplicaLog
 from format.verbs.diff.replicas import Matching, Replicas, matched
@@ -56,7 +56,10 @@ class ReplicaResult:
 
 @value_class
 class PartitionResult:
-    """The replicas of one partition, compared. ``truncate_to[leader][follower]`` is None for the leader itself."""
+    """The replicas of one partition, compared. ``truncate_to[leader][follower]`` is None for the leader itself.
+
+    ``is_decided``: of all that is in other bytes, or is lacking, it could be said whether records differ.
+    """
 
     topic: str | None
     number: int | None
@@ -67,6 +70,7 @@ class PartitionResult:
     truncate_to: list[list[int | None]]
     findings: list[Finding] = field(default_factory=list)
     not_checked: list[str] = field(default_factory=list)
+    is_decided: bool = True
     is_complete: bool = True
 
     @property
@@ -179,6 +183,7 @@ def compared(group: Replicas, limits: Limits, advance: Advance) -> PartitionResu
         [None if leader is follower else follower.truncated_by(leader) for follower in epochs] for leader in epochs
     ]
     replicas = []
+    is_decided = True
     for number, (log, difference) in enumerate(zip(logs, comparison.differences, strict=True)):
         kind = offset = None
         if number != best:
@@ -189,6 +194,9 @@ def compared(group: Replicas, limits: Limits, advance: Advance) -> PartitionResu
         if difference.undecided_count:
             words = f"whether {difference.undecided_count} records that {log.replica.path} lacks were compacted away"
             not_checked.append(words)
+        is_decided &= not difference.undecided_count and difference.undecided_offsets.first is None
+        is_decided &= difference.unknown.first is None
+        not_checked += _not_in_headers(str(log.replica.path), difference)
         replicas.append(
             ReplicaResult(
                 path=str(log.replica.path),
@@ -218,9 +226,18 @@ def compared(group: Replicas, limits: Limits, advance: Advance) -> PartitionResu
         truncate_to=truncate_to,
         findings=findings,
         not_checked=not_checked,
-        is_complete=all(log.is_complete for log in logs)
-        and not any(each.undecided_count for each in comparison.differences),
+        is_decided=is_decided,
+        is_complete=is_decided and all(log.is_complete for log in logs),
     )
+
+
+def _not_in_headers(path: str, difference: ReplicaDifference) -> Iterator[str]:
+    """What cannot be said of a replica where only the batch headers are known."""
+    lacked, unknown = difference.undecided_offsets.ends, difference.unknown.ends
+    if lacked is not None:
+        yield f"whether offsets {lacked[0]} to {lacked[1]} were compacted away in {path}: a bundle has no keys"
+    if unknown is not None:
+        yield f"whether offsets {unknown[0]} to {unknown[1]} of {path} are the same records: a bundle has none"
 
 
 def _order(number: int, comparison: Comparison, epochs: list[ReplicaEpochs]) -> tuple[int, ...]:

@@ -21,12 +21,11 @@ from format.location import Location
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange
 from format.log.batch_table import BatchTable
-from format.log.walker import batch_chunks
 from format.node.segment import Segment
 from format.offset_ranges import Int64s, Range
 from format.scan.progress import Advance
 from format.scan.protocol import LogUnit
-from format.scan.read_log import LogChunk, opened_chunks
+from format.scan.read_log import LogChunk, chunks_with_crcs, opened_chunks
 from format.scan.selection import EVERYTHING
 from format.value_class import state_class, value_class
 from format.verbs.diff.replicas import Replica
@@ -51,6 +50,11 @@ class Window:
     @property
     def table(self) -> BatchTable:
         return self.chunk.table.rows(self.rows)
+
+    @property
+    def has_records(self) -> bool:
+        """Whether the records can be read; a bundle has headers only."""
+        return self.chunk.buffer is not None
 
     def picked(self, which: NDArray[np.bool_]) -> Window:
         """The batches that a mask picks."""
@@ -206,11 +210,8 @@ class ReplicaLog:
             opened.after_offset = chunk.table.last_offset_of(len(chunk.table) - 1)
 
     def _walk(self, opened: _OpenSegment) -> Iterator[LogChunk | Finding]:
-        chunks = batch_chunks(
-            opened.source,
-            BatchRange(opened.position, after_offset=opened.after_offset, read_from=0),
-            limits=self._limits,
-        )
+        place = BatchRange(opened.position, after_offset=opened.after_offset, read_from=0)
+        chunks = chunks_with_crcs(opened.source, place, self._limits)
         log = LogUnit(path_of(opened.source.path), opened.location, opened.segment, opened.next_base_offset)
         return opened_chunks(opened.source, chunks, log, EVERYTHING, limits=self._limits)
 

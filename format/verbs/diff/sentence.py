@@ -47,6 +47,8 @@ def _where(kind: str, first: int, result: PartitionResult) -> str:
         return f"from offset {first:,} on"
     if any(each.damaged for each in result.replicas):
         return f"from offset {first:,} on, where one of them cannot be read"
+    if not result.is_decided:
+        return f"in bytes from offset {first:,} on; it is not known whether the records are the same"
     compacted = max(each.compacted_count for each in result.replicas)
     if compacted:
         return f"from offset {first:,} on by compaction only: {compacted:,} records are gone from one of them"

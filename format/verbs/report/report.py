@@ -19,6 +19,7 @@ from format.node.target import Target
 from format.rows.record_rows import Row
 from format.state.cluster_context import ContextTerms, read_context
 from format.value_class import state_class
+from format.verbs.bundle.verify_bundle import findings_now, findings_then, verified_counts
 from format.verbs.ls.ls import LogDirListing, log_dir_listing, sizes_of
 from format.verbs.ls.partition_listing import PartitionListing, list_partition
 from format.verbs.report.answers import (
@@ -31,6 +32,7 @@ from format.verbs.report.answers import (
     answer_retention,
     answer_transactions,
 )
+from format.verbs.report.bundled_findings import FindingsInBundle
 from format.verbs.report.filling import FoundPartition, add_findings, add_histograms, add_partitions, overview
 from format.verbs.report.kept_findings import KeptFindings
 from format.verbs.report.survey import Survey, SurveyedPartition
@@ -63,6 +65,9 @@ class ReportRun:
 
     def findings(self) -> Iterator[Finding]:
         """Read everything once, as verify does; its findings."""
+        if self.terms.bundles:
+            yield from self._bundled_findings()
+            return
         verification = Verification(
             limits=self.terms.limits,
             coverage=self.coverage,
@@ -80,6 +85,30 @@ class ReportRun:
         for found in verify_nodes(self.targets, verification):
             self._take(found)
             yield found
+
+    def _bundled_findings(self) -> Iterator[Finding]:
+        """The findings in bundles, each taken when the batches before it have been seen."""
+        terms = self.terms
+        for bundle in terms.bundles:
+            own = [target for target in self.targets if str(target.path).startswith(f"{bundle.path}/")]
+            waiting = FindingsInBundle(list(findings_then(bundle, own)), self._survey)
+            verification = Verification(
+                limits=terms.limits,
+                advance=terms.advance,
+                watch=waiting.see,
+                compacted_topics=terms.compacted_topics,
+            )
+            self._survey.begin(partial(_partition_of, own, terms))
+            for found in findings_now(own, waiting.findings, verification):
+                self._take(found)
+                yield found
+            self._survey.finish()
+            waiting.finish()
+            for found in waiting.findings:
+                self.kept.add(found)
+                yield found
+            for name, count in verified_counts(bundle):
+                setattr(self.coverage, name, getattr(self.coverage, name) + count)
 
     def _take(self, found: Finding) -> None:
         self.kept.add(found)
@@ -106,6 +135,8 @@ class ReportRun:
         add_findings(report, self.kept)
         if terms.with_bytes:
             report.table(FILE_BYTES, _MOST_SHOWN_PLACES).extend(_bytes_at(self.kept.shown()))
+        if terms.bundles:
+            report.note(["CRCs, records and side files: their findings are of the time when the bundle was made"])
         report.counts = asdict(self.coverage)
         report.counts["log_dirs"] = len(log_dirs)
         report.counts["lost_offsets"] = self.kept.lost_offsets
@@ -159,6 +190,14 @@ class ReportRun:
             codecs=totals.codecs_text,
         )
         return listing, asked.context.node_id_of(partition), seen
+
+
+def _partition_of(targets: Sequence[Target], terms: ReportTerms, path: Path) -> tuple[Partition, Checkpoints]:
+    """A partition at or below one of some targets."""
+    for target in targets:
+        if path == target.path or any(log_dir.path == path.parent for log_dir in target.log_dirs):
+            return _partition_at(target, terms, path)
+    raise LookupError(path)
 
 
 def _partition_at(target: Target, terms: ReportTerms, path: Path) -> tuple[Partition, Checkpoints]:

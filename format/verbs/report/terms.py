@@ -7,6 +7,7 @@ from dataclasses import field
 from typing import Any
 
 from format.columns import RowSchema
+from format.io.bundles.bundle import Bundle
 from format.limits import DEFAULT_LIMITS, Limits
 from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
@@ -22,6 +23,7 @@ class ReportTerms:
     """The time to judge at, and how the work is done.
 
     ``with_bytes``: the bytes of the files at damaged places are part of the report, which may be keys and values.
+    ``bundles``: the targets lie in these, and their findings are those of the time when the bundles were made.
     """
 
     now_ms: int
@@ -30,6 +32,7 @@ class ReportTerms:
     advance: Advance = no_progress
     with_bytes: bool = False
     compacted_topics: frozenset[str] = frozenset()  # by their configs in the metadata log
+    bundles: tuple[Bundle, ...] = ()
 
 
 @state_class

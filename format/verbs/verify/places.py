@@ -9,7 +9,7 @@ from pathlib import Path
 from format.checks.log_dir_files import check_log_dir_files
 from format.checks.topic_ids import check_topic_ids
 from format.errors import KafkaLogError
-from format.findings import Finding, finding_of
+from format.findings import MOST_ALIKE, Finding, finding_of
 from format.node.checkpoints import Checkpoints
 from format.node.file_location import location_of_directory
 from format.node.log_dir import Kind, LogDir
@@ -18,9 +18,6 @@ from format.verbs.verify.log_checks import verify_kraft_snapshot, verify_lone_se
 from format.verbs.verify.partition_checks import verify_partition
 from format.verbs.verify.terms import Verification
 from format.verbs.verify.walk import Level
-
-#: Findings of one code in one file that are reported one by one; the rest are counted in the last of them.
-MOST_ALIKE = 100
 
 
 def verify_log_dir_files(log_dir: LogDir, terms: Verification) -> Iterator[Finding]:

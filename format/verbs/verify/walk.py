@@ -23,7 +23,7 @@ from format.location import Location
 from format.log.batch_chunk import BatchChunk, Damage
 from format.log.batch_groups import batch_groups
 from format.log.batch_table import BatchTable, Int64Column
-from format.log.control_records import ControlRecord, decode_control_record
+from format.log.control_records import ControlRecord, decode_control_record, read_control_records
 from format.log.legacy_messages import open_wrappers
 from format.log.read_records import group_tables, record_tables
 from format.log.record_table import RecordTable
@@ -123,13 +123,17 @@ def _walked(
     if chunk.buffer is not None and chunk.table.is_wrapper.any():
         stored_offsets = chunk.table.base_offset.copy()
         open_wrappers(chunk, limits=walk.limits)
+    bundled = source.bundled
+    has_only_headers = bundled is not None and bundled.has_only_headers
+    if bundled is not None and has_only_headers:
+        chunk.table.crc_valid[:] = bundled.crc_valid(chunk.table.position)
     sound = sound_batches(chunk.table)
     latest_timestamp_ms = source.mtime_ns // 1_000_000 + DAY_MS
     walked = WalkedChunk(
         chunk.table,
         _header_findings(source, chunk, sound, log, latest_timestamp_ms, stored_offsets),
         (),
-        _markers(chunk, walk.limits),
+        _bundled_markers(source, chunk, walk.limits) if has_only_headers else _markers(chunk, walk.limits),
         chunk.damage,
         None if chunk.damage is None else tail_finding(source, chunk, log),
     )
@@ -200,3 +204,11 @@ def _markers(chunk: BatchChunk, limits: Limits) -> dict[int, ControlRecord]:
             except CorruptDataError:
                 continue  # the record check reports it
     return markers
+
+
+def _bundled_markers(source: FileSource, chunk: BatchChunk, limits: Limits) -> dict[int, ControlRecord]:
+    """The same of a log of which a bundle has the headers, and whole control batches."""
+    is_sound = chunk.table.crc_valid != 0
+    sound_row = np.cumsum(is_sound) - 1
+    found = read_control_records(chunk, source, limits)
+    return {int(sound_row[row]): marker for row, marker in found.items() if is_sound[row]}

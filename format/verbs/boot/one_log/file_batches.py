@@ -14,6 +14,7 @@ from format.io.source import Source
 from format.layout import LOG_ENTRY, MESSAGE_V0, MIN_MESSAGE_LENGTH, RECORD_BATCH
 from format.log.batch_header import header_tables
 from format.value_class import value_class
+from format.verbs.boot.one_log.bundled_batches import ends_at, headers_in_bundle, invalid_crc
 
 _UP_TO_MAGIC = RECORD_BATCH.offset_of("magic") + 1
 _ENTRY = LOG_ENTRY.struct
@@ -74,8 +75,11 @@ def batches_from(source: Source, start: int, end: int, shown_path: Path) -> Iter
     Raises CorruptRecords for a length that no batch has.
     """
     window = _Window(source)
+    bundled = headers_in_bundle(source)
     position = start
     while position + _UP_TO_MAGIC <= end:
+        if bundled is not None and ends_at(bundled, source, position):
+            return
         head = window.read(position, min(RECORD_BATCH.size_bytes, end - position))
         offset, length = _ENTRY.unpack_from(head)
         if length < MIN_MESSAGE_LENGTH:
@@ -119,7 +123,13 @@ def _wrapped(value: int) -> int:
 
 
 def invalid_batch(source: Source, batch: FileBatch) -> str | None:
-    """What the reader says of a batch whose size or CRC is wrong; None for one that it takes."""
+    """What the reader says of a batch whose size or CRC is wrong; None for one that it takes.
+
+    Of a batch in a bundle the computed CRC is not known, and so left out.
+    """
+    bundled = headers_in_bundle(source)
+    if bundled is not None:
+        return invalid_crc(bundled, source, batch.position, batch.magic)
     data = source.read_at(batch.position, batch.size_bytes)
     if batch.magic >= 2:
         least, crc_from, crc_of = RECORD_BATCH.size_bytes, _V2_CRC_FROM, crc32c_of

@@ -10,7 +10,8 @@ from pathlib import Path
 
 from format.io.source import FileSource
 from format.layout import MAX_RELATIVE_OFFSET, OFFSET_INDEX_ENTRY
-from format.log.walker import batch_chunks
+from format.log.batch_ranges import BatchRange
+from format.scan.read_log import chunks_with_crcs
 from format.verbs.boot.one_log.file_batches import CorruptRecords, batches_from, invalid_batch
 from format.verbs.boot.one_log.index_lookups import LogEnd, OffsetIndexView, log_end
 from format.verbs.boot.one_log.recovered_log import ReadLog, Recovered
@@ -31,7 +32,7 @@ def recovered_segment(path: Path, shown_path: Path, base_offset: int, terms: Boo
 def _read_log(source: FileSource, base_offset: int, terms: BootTerms) -> ReadLog:
     """The batches of a log up to the first damage, by columns."""
     log = ReadLog(base_offset)
-    for chunk in batch_chunks(source, limits=terms.limits):
+    for chunk in chunks_with_crcs(source, BatchRange(0), terms.limits):
         log.add(chunk.table, is_damaged=chunk.damage is not None)
         if not log.is_sound:
             break

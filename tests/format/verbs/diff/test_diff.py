@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from format.node.target import Target
-from format.verbs.diff import replica_log
+from format.scan import read_log
 from format.verbs.diff.diff import PartitionResult, diff
 from tests.format.verbs.diff.building_replicas import ModelBatch, ModelReplica, compacted, plain
 
@@ -161,9 +161,9 @@ def test_every_offset_is_judged_as_the_models_say(
     chunk_bytes = source.choice((None, 100, 300, 2000))
     with pytest.MonkeyPatch.context() as patch:
         if chunk_bytes is not None:
-            whole = replica_log.batch_chunks
+            whole = read_log.batch_chunks
             patch.setattr(
-                replica_log, "batch_chunks", lambda *args, **terms: whole(*args, **terms, chunk_bytes=chunk_bytes)
+                read_log, "batch_chunks", lambda *args, **terms: whole(*args, **terms, chunk_bytes=chunk_bytes)
             )
         result = compare(tmp_path_factory.getbasetemp() / "property", *replicas)
     records = [each.records for each in replicas]

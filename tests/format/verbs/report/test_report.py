@@ -13,8 +13,8 @@ from format.columns import FINDING
 from format.errors import InputError
 from format.findings import Finding
 from format.io.source import FileSource
-from format.log.walker import batch_chunks
 from format.node.target import Target
+from format.scan.read_log import chunks_with_crcs
 from format.verbs.boot.boot import boot
 from format.verbs.boot.one_log import recovery
 from format.verbs.boot.steps import BootTerms
@@ -124,12 +124,12 @@ def test_a_start_recovers_from_what_verify_has_read(
     wanted = [step.row() for step in boot([node], BootTerms()).steps]
     read: set[str] = set()
 
-    def noted(source: FileSource, **terms: Any) -> Any:
+    def noted(source: FileSource, *terms: Any) -> Any:
         if source.size_bytes:
             read.add(Path(source.path).parent.name)
-        return batch_chunks(source, **terms)
+        return chunks_with_crcs(source, *terms)
 
-    monkeypatch.setattr(recovery, "batch_chunks", noted)
+    monkeypatch.setattr(recovery, "chunks_with_crcs", noted)
     assert report_of(node).tables["boot_step"].rows == wanted
     assert sum(row[0] == "recover" for row in wanted) > 10
     read.discard("__cluster_metadata-0")  # verify itself asks whether a broker refuses to start

@@ -9,8 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from format.findings import Finding, Severity
-from format.verbs.verify.places import MOST_ALIKE
+from format.findings import MOST_ALIKE, Finding, Severity
 from format.verbs.verify.verify import Level, Verification, bytes_to_verify, verify
 from tests.building import batch, write_segment
 from tests.corpora import Corpus

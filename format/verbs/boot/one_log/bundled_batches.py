@@ -1,0 +1,47 @@
+"""Batches of a log of which a bundle has the headers: where a broker's reader would end, and which CRCs are wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from format.errors import NotInBundle
+from format.io.bundles.opened import BundledFile
+from format.io.source import FileSource, Source
+from format.layout import MESSAGE_V0, RECORD_BATCH
+from format.location import Location
+from format.log.after_damage.recorded import recorded_damage
+
+
+def headers_in_bundle(source: Source) -> BundledFile | None:
+    """The file in the bundle if its batch headers are all that is there, else None."""
+    bundled = source.bundled if isinstance(source, FileSource) else None
+    return bundled if bundled is not None and bundled.has_only_headers else None
+
+
+def ends_at(bundled: BundledFile, source: Source, position: int) -> bool:
+    """Whether the reader ends at a position, as a batch is cut off there.
+
+    Raises NotInBundle where bytes lie that are no batch: what the reader makes of them depends on them. Zeros are
+    returned as they were, and the reader meets them itself.
+    """
+    if bundled.stored_bytes(position):
+        return False
+    damage = recorded_damage(bundled, position)
+    if damage is None or damage.code not in ("tail-torn", "tail-zeros"):
+        message = "the bundle does not hold what lies here, which is no batch"
+        raise NotInBundle(message, Location(source.path, position=position))
+    return damage.code == "tail-torn"
+
+
+def invalid_crc(bundled: BundledFile, source: Source, position: int, magic: int) -> str | None:
+    """What the reader says of a batch whose CRC is wrong, up to the computed CRC; None for one that is right.
+
+    Raises NotInBundle where the bundle does not say.
+    """
+    (valid,) = bundled.crc_valid(np.array([position])).tolist()
+    if valid < 0:
+        message = "the bundle does not say whether the CRC of the batch here is right"
+        raise NotInBundle(message, Location(source.path, position=position))
+    stored_at = (RECORD_BATCH if magic >= 2 else MESSAGE_V0).offset_of("crc")
+    stored = int.from_bytes(source.read_at(position + stored_at, 4), "big")
+    return None if valid else f"Record is corrupt (stored crc = {stored},"
