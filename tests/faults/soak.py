@@ -18,7 +18,6 @@ import json
 import os
 import random
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -39,11 +38,12 @@ from format.verbs.dump.dump_lines import dump_lines
 from format.verbs.verify.verify import Verification, verify
 from kafkalog_cli.line_style import line_style
 from tests.corpora import SHARED
+from tests.oracle.broker import LAB_PORTS, is_open
 from tests.oracle.kafka_lab import KafkaLab
 
 VERSION = "4.3.1"
 LAB = SHARED / "kafka-lab"
-BROKER = ("127.0.0.1", 29191)
+BROKER = ("127.0.0.1", LAB_PORTS[1])
 BOOTSTRAP = ("--bootstrap-server", f"{BROKER[0]}:{BROKER[1]}")
 SMALL_SEGMENTS = ("--config", "segment.bytes=1048576", "--config", "file.delete.delay.ms=500")
 TOPICS = {
@@ -91,17 +91,9 @@ def missing() -> str | None:
     """Why there can be no soak here, in words."""
     if not (LAB / "cluster.sh").exists():
         return f"there is no {LAB / 'cluster.sh'}"
-    if is_listening():
+    if is_open(BROKER[1]):
         return f"something listens on port {BROKER[1]} already"
     return KafkaLab().missing(VERSION)
-
-
-def is_listening() -> bool:
-    try:
-        with socket.create_connection(BROKER, timeout=1):
-            return True
-    except OSError:
-        return False
 
 
 @contextmanager
@@ -111,7 +103,7 @@ def broker(folder: Path) -> Iterator[Path]:
     run(script, "start", VERSION, str(folder), "1")
     try:
         deadline = time.monotonic() + 240  # on a busy machine
-        while not is_listening():
+        while not is_open(BROKER[1]):
             if time.monotonic() > deadline:
                 raise TimeoutError((folder / "node-1.log").read_text()[-2000:])
             time.sleep(0.5)

@@ -8,6 +8,7 @@ import pytest
 
 from tests.conftest import unavailable
 from tests.faults.soak import missing, soak
+from tests.oracle.broker import lab_ports
 
 SECONDS = float(os.environ.get("KAFKALOG_SOAK_SECONDS", "15"))
 
@@ -15,9 +16,10 @@ SECONDS = float(os.environ.get("KAFKALOG_SOAK_SECONDS", "15"))
 @pytest.mark.oracle
 @pytest.mark.slow
 def test_an_appending_broker_is_never_called_corrupt() -> None:
-    reason = missing()
-    if reason is not None:
-        unavailable(reason)
-    soaked = soak(SECONDS)
+    with lab_ports():
+        reason = missing()
+        if reason is not None:
+            unavailable(reason)
+        soaked = soak(SECONDS)
     assert soaked.scans > 3
     assert not soaked.has_failed, soaked.describe()

@@ -10,7 +10,6 @@ import os
 import random
 import re
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -25,6 +24,7 @@ from crc32c import crc32c
 
 from tests.conftest import unavailable
 from tests.corpora import SHARED, corpora
+from tests.oracle.broker import LAB_PORTS, is_open, lab_ports
 from tests.oracle.dump_log_goldens import GOLDENS, Golden, captured
 from tests.running import Run
 
@@ -289,7 +289,6 @@ def test_files_that_kill_the_tool(version: str, tmp_path: Path, kafka_lab: DumpL
 # -- a corpus made afresh --------------------------------------------------------------------------------------
 
 CLIENTS = ("confluent-kafka", "aiokafka", "kafka-python")  # the codecs that they need are in this environment
-PORTS = (29091, 29191)
 SEED, SCALE = 20_431, 0.02
 
 
@@ -299,21 +298,23 @@ def fresh_corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lab = SHARED / "kafka-lab"
     if not (lab / "generate_corpus.py").exists():
         unavailable("shared/kafka-lab is absent, which starts brokers and fills them")
-    _wait_until_free(PORTS)
     root = tmp_path_factory.mktemp("fresh")
     clients, cluster = root / "clients", root / "cluster"
-    with _installation_of_clients(clients) as installation:
-        subprocess.run(["bash", lab / "cluster.sh", "start", "4.3.1", cluster, "1"], check=True, timeout=120)
-        try:
-            _wait_for(PORTS[1])
-            _finish(installation)
-            address = f"127.0.0.1:{PORTS[1]}"
-            words = ["--bootstrap", address, "--out", root / "truth", "--seed", str(SEED), "--scale", str(SCALE)]
-            command = [sys.executable, lab / "generate_corpus.py", *words]
-            environment = {**os.environ, "PYTHONPATH": str(clients)}
-            subprocess.run(command, env=environment, check=True, timeout=240, capture_output=True)
-        finally:
-            subprocess.run(["bash", lab / "cluster.sh", "stop", cluster], check=True, timeout=120)
+    try:
+        with _installation_of_clients(clients) as installation, lab_ports():
+            subprocess.run(["bash", lab / "cluster.sh", "start", "4.3.1", cluster, "1"], check=True, timeout=300)
+            try:
+                _wait_for(LAB_PORTS[1])
+                _finish(installation)
+                address = f"127.0.0.1:{LAB_PORTS[1]}"
+                words = ["--bootstrap", address, "--out", root / "truth", "--seed", str(SEED), "--scale", str(SCALE)]
+                command = [sys.executable, lab / "generate_corpus.py", *words]
+                environment = {**os.environ, "PYTHONPATH": str(clients)}
+                subprocess.run(command, env=environment, check=True, timeout=400, capture_output=True)
+            finally:
+                subprocess.run(["bash", lab / "cluster.sh", "stop", cluster], check=True, timeout=300)
+    except TimeoutError as error:
+        unavailable(str(error))
     return cluster / "node-1"
 
 
@@ -331,30 +332,16 @@ def _installation_of_clients(place: Path) -> Iterator[subprocess.Popen[bytes]]:
 
 def _finish(installation: subprocess.Popen[bytes]) -> None:
     try:
-        _, errors = installation.communicate(timeout=120)
+        _, errors = installation.communicate(timeout=300)
     except subprocess.TimeoutExpired:
         unavailable("Kafka's clients cannot be had from the package index in time")
     if installation.returncode:
         unavailable(f"Kafka's clients cannot be had: {errors.decode(errors='replace')[-300:]}")
 
 
-def _wait_until_free(ports: Iterable[int]) -> None:
-    """Wait for another test's broker to end."""
-    for _ in range(240):
-        if not any(_is_open(port) for port in ports):
-            return
-        time.sleep(0.5)
-    unavailable(f"something listens on one of the ports {PORTS} that a fresh cluster needs")
-
-
-def _is_open(port: int) -> bool:
-    with socket.socket() as probe:
-        return probe.connect_ex(("127.0.0.1", port)) == 0
-
-
 def _wait_for(port: int) -> None:
-    for _ in range(120):
-        if _is_open(port):
+    for _ in range(360):
+        if is_open(port):
             time.sleep(3)  # it listens before it is ready
             return
         time.sleep(0.5)
