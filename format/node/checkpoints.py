@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field, replace
+from dataclasses import field
 from pathlib import Path
 
 from format.errors import KafkaLogError
@@ -47,7 +47,7 @@ class Checkpoints:
         only = {
             name: {key: offsets[key]} for name, offsets in self.by_name.items() if key is not None and key in offsets
         }
-        return replace(self, by_name=only, findings=())
+        return Checkpoints(only, self.is_clean_shutdown, self.has_remote_storage, self.lock)
 
 
 def read_checkpoints(

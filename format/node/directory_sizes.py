@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-import stat
 from collections.abc import Generator, Iterable
 from dataclasses import field
 from pathlib import Path
+from stat import S_ISREG
 
 from format import layout
 from format.findings import Finding, finding
@@ -37,22 +37,26 @@ class DirectorySizes:
         except OSError:
             return  # a live broker deleted it
         try:
+            size_bytes, log_bytes, status_of = self.size_bytes, self.log_bytes, os.stat
             for name in names:
                 try:
-                    self.add(name, os.stat(name, dir_fd=fd, follow_symlinks=False))
+                    status = status_of(name, dir_fd=fd, follow_symlinks=False)
                 except OSError:
                     continue
+                if S_ISREG(status.st_mode):
+                    size_bytes += status.st_size
+                    if name[20:] == layout.LOG_SUFFIX and layout.SEGMENT_FILE.match(name):
+                        log_bytes[name] = status.st_size
+            self.size_bytes = size_bytes
         finally:
             os.close(fd)
 
     def add(self, name: str, status: os.stat_result) -> None:
         """Add a file by its status."""
-        if not stat.S_ISREG(status.st_mode):
-            return
-        size_bytes = status.st_size
-        self.size_bytes += size_bytes
-        if name.endswith(layout.LOG_SUFFIX) and layout.SEGMENT_FILE.match(name):
-            self.log_bytes[name] = size_bytes
+        if S_ISREG(status.st_mode):
+            self.size_bytes += status.st_size
+            if name[20:] == layout.LOG_SUFFIX and layout.SEGMENT_FILE.match(name):
+                self.log_bytes[name] = status.st_size
 
 
 def size_of_files(paths: Iterable[Path]) -> int:
@@ -63,7 +67,7 @@ def size_of_files(paths: Iterable[Path]) -> int:
             status = path.lstat()
         except OSError:
             continue
-        size_bytes += status.st_size if stat.S_ISREG(status.st_mode) else 0
+        size_bytes += status.st_size if S_ISREG(status.st_mode) else 0
     return size_bytes
 
 

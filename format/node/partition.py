@@ -30,6 +30,7 @@ _ENDINGS = {
     )
     for mark in ("", *layout.LEFTOVER_SUFFIXES)
 }
+_INDEX_AND_LOG = (layout.LOG_SUFFIX, layout.TIME_INDEX_SUFFIX, layout.OFFSET_INDEX_SUFFIX)
 _MAX_OFFSET_DIGITS = f"{INT64_RANGE[1]:020d}"
 
 DIRECTORY_GONE = "cannot list: the directory is not there, or not any more"
@@ -171,21 +172,24 @@ def _sort_out(partition: Partition, listed: list[tuple[str, bool]]) -> None:
     """Put the names of a directory, each with whether it is a regular file, into the fields that they belong to."""
     directory = partition.path
     grouped: dict[tuple[str, str], dict[str, str]] = {}  # by digits and mark; the names by suffix
+    live_digits = ""
+    live_names: dict[str, str] = {}
     for name, is_file in listed:
-        digits = name[:20]
-        ending = _ENDINGS.get(name[20:])
+        digits, rest = name[:20], name[20:]
+        if digits == live_digits and rest in _INDEX_AND_LOG and is_file:  # most files follow another of their segment
+            live_names[rest] = name
+            continue
+        ending = _ENDINGS.get(rest)
         if ending is None or not is_file or not is_segment_number(digits):
             _put_other(partition, name, is_file)
             continue
         suffix, leftover = ending
-        if suffix == layout.PRODUCER_SNAPSHOT_SUFFIX and leftover is None:
-            partition.snapshots[int(digits)] = directory / name
-        key = (digits, leftover or "")
-        names = grouped.get(key)
-        if names is None:
-            grouped[key] = {suffix: name}
-        else:
-            names[suffix] = name
+        names = grouped.setdefault((digits, leftover or ""), {})
+        names[suffix] = name
+        if leftover is None:
+            live_digits, live_names = digits, names
+            if suffix == layout.PRODUCER_SNAPSHOT_SUFFIX:
+                partition.snapshots[int(digits)] = directory / name
     for digits, mark in sorted(grouped):
         names = grouped[digits, mark]
         segment = Segment(directory, int(digits), mark or None, NamedFiles(directory, names))

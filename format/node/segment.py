@@ -21,6 +21,11 @@ class NamedFiles(Mapping[str, Path]):
         self._directory = directory
         self._names = names
 
+    @property
+    def names(self) -> Mapping[str, str]:
+        """The names alone."""
+        return self._names
+
     def __getitem__(self, suffix: str) -> Path:
         return self._directory / self._names[suffix]
 

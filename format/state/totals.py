@@ -90,11 +90,13 @@ class LogTotals:
 
     def merge(self, later: LogTotals) -> None:
         """Add the totals of the segment that follows."""
+        self.is_whole = self.is_whole and later.is_whole
+        if later.batch_count == 0:
+            return
         self.batch_count += later.batch_count
         self.magics |= later.magics
         self.codec_counts = [mine + theirs for mine, theirs in zip(self.codec_counts, later.codec_counts, strict=True)]
         self.codec_bytes = [mine + theirs for mine, theirs in zip(self.codec_bytes, later.codec_bytes, strict=True)]
-        self.is_whole = self.is_whole and later.is_whole
         if not later._has_first:
             return
         if not self._has_first:
@@ -116,6 +118,9 @@ class LogTotals:
         return ",".join(f"{name}:{count}" for name, count in pairs if count) or None
 
 
+_NOTHING = bytes(8 * len(HEADER_SUMS))
+
+
 class HeaderSums:
     """The totals of plainly sound logs, which the kernel adds up from headers without tables of batches.
 
@@ -123,9 +128,8 @@ class HeaderSums:
     """
 
     def __init__(self) -> None:
-        self._sums = array("q", bytes(8 * len(HEADER_SUMS)))
+        self._sums = array("q", _NOTHING)
         self._view = memoryview(self._sums)
-        self._bounds = (0, 0)
 
     def keep(self) -> bytes:
         """The sums so far, for ``restore``."""
@@ -133,40 +137,45 @@ class HeaderSums:
 
     def restore(self, kept: bytes) -> None:
         """Forget what was added since."""
-        self._view[:] = memoryview(kept).cast("q")
+        self._view.cast("B")[:] = kept
 
-    def begin(self, segment_base_offset: int) -> None:
-        """The headers that are added next are the first ones of a segment."""
-        self._view[H_LEAST_OFFSET] = 0
-        self._bounds = segment_base_offset, _most_offset(segment_base_offset)
+    def add(self, log: bytes, segment_base_offset: int, next_base_offset: int | None) -> bool:
+        """Add the headers of a whole log. False, with sums that mean nothing, if it is not plainly sound.
 
-    def add(self, headers: bytes) -> int:
-        """Add the headers in the next bytes of a log; returns what ``sum_headers`` does: -1 if not all are plain."""
-        return sum_headers(headers, 0, len(headers), *self._bounds, self._view)
+        It is not, either, if it reaches into the segment of the next base offset.
+        """
+        view, length = self._view, len(log)
+        view[H_LEAST_OFFSET] = 0
+        if sum_headers(log, 0, length, segment_base_offset, _most_offset(segment_base_offset), view) != length:
+            return False
+        return next_base_offset is None or not length or view[H_LAST_OFFSET] < next_base_offset
 
-    def reaches(self, offset: int) -> bool:
-        """Whether the last batch of the log that was begun last has this offset or a larger one."""
-        return self._view[H_LEAST_OFFSET] > 0 and self._view[H_LAST_OFFSET] >= offset
+    @property
+    def are_empty(self) -> bool:
+        """Whether no batch was added."""
+        return self._view[H_COUNT] == 0
 
     def taken(self) -> LogTotals:
         """The totals of what was added, which is forgotten."""
+        if self.are_empty:
+            return LogTotals()
         sums = self._sums.tolist()
-        self._view[:] = memoryview(bytes(8 * len(HEADER_SUMS))).cast("q")
+        self.restore(_NOTHING)
         return _totals_of(sums)
 
 
 def _totals_of(sums: Sequence[int]) -> LogTotals:
-    totals = LogTotals()
-    if sums[H_COUNT]:
-        totals.batch_count = sums[H_COUNT]
-        totals.first_offset, totals.last_offset = sums[H_FIRST_OFFSET], sums[H_LAST_OFFSET]
-        totals.first_timestamp = _timestamp(sums[H_FIRST_TIMESTAMP])
-        totals.max_timestamp = _timestamp(sums[H_MAX_TIMESTAMP])
-        totals.magics = {magic for magic in range(3) if sums[H_MAGICS] >> magic & 1}
-        totals.codec_counts = list(sums[H_CODEC_COUNTS : H_CODEC_COUNTS + len(CODEC_BITS_NAMES)])
-        totals.codec_bytes = list(sums[H_CODEC_BYTES : H_CODEC_BYTES + len(CODEC_BITS_NAMES)])
-        totals._has_first = True
-    return totals
+    return LogTotals(
+        batch_count=sums[H_COUNT],
+        first_offset=sums[H_FIRST_OFFSET],
+        last_offset=sums[H_LAST_OFFSET],
+        first_timestamp=_timestamp(sums[H_FIRST_TIMESTAMP]),
+        max_timestamp=_timestamp(sums[H_MAX_TIMESTAMP]),
+        magics={magic for magic in range(3) if sums[H_MAGICS] >> magic & 1},
+        codec_counts=list(sums[H_CODEC_COUNTS : H_CODEC_COUNTS + len(CODEC_BITS_NAMES)]),
+        codec_bytes=list(sums[H_CODEC_BYTES : H_CODEC_BYTES + len(CODEC_BITS_NAMES)]),
+        _has_first=True,
+    )
 
 
 def _timestamp(value: int) -> int | None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import field
-from typing import TYPE_CHECKING, Annotated
+from time import monotonic
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -34,6 +35,10 @@ if TYPE_CHECKING:
 
 SORT_KEYS = ("name", "size", "segments", "batches", "time")  # as in format.verbs.ls.ls; a test compares them
 GROUPINGS = ("topic", "codec", "age")  # likewise, of format.verbs.ls.disk_usage
+
+#: How many rows are written together at most, and how often rows are written at least while they come.
+_MOST_ROWS = 500
+_LATEST_S = 0.5
 
 EXAMPLES = (
     ("kafkalog ls /var/kafka", "every partition of a log directory: offsets, sizes, watermarks, what is odd"),
@@ -207,10 +212,13 @@ def ls(
             progress.advance,
             _context(targets, guard.limits) if listed.scan else None,
         )
-        for path, target in zip(reading.paths, targets, strict=True):
-            with run.leaving_out(path):
-                for item in listings(target, terms):
-                    shown.take(item)
+        try:
+            for path, target in zip(reading.paths, targets, strict=True):
+                with run.leaving_out(path):
+                    for item in listings(target, terms):
+                        shown.take(item)
+        finally:
+            shown.write_rows()
         shown.finish()
 
 
@@ -295,7 +303,10 @@ def _savings_words(usages: Sequence[DiskUsage], codec: str) -> str:
 
 
 class _Shown:
-    """Writes listings and findings to the run; findings come after a table, so that they do not interrupt it."""
+    """Writes listings and findings to the run; findings come after a table, so that they do not interrupt it.
+
+    Rows of one kind that come fast are written together.
+    """
 
     def __init__(self, run: Run, fail_on: Severity) -> None:
         self._run = run
@@ -303,6 +314,9 @@ class _Shown:
         self._least = min(fail_on, Severity.WARNING)
         self._held: list[Finding] = []
         self._infos = 0
+        self._schema: RowSchema | None = None
+        self._rows: list[tuple[Any, ...]] = []
+        self._write_at = 0.0
 
     def take(self, item: Listing | Finding) -> None:
         from format.columns import LOG_DIR, PARTITION, SEGMENT
@@ -311,13 +325,26 @@ class _Shown:
         from format.verbs.ls.partition_listing import PartitionListing
 
         if isinstance(item, Finding):
+            self.write_rows()
             self._take_finding(item)
-        elif isinstance(item, LogDirListing):
-            self._run.write(LOG_DIR, (item.row(),))
-        elif isinstance(item, PartitionListing):
-            self._run.write(PARTITION, (item.row(),))
+            return
+        if isinstance(item, PartitionListing):
+            schema = PARTITION
         else:
-            self._run.write(SEGMENT, (item.row(),))
+            schema = LOG_DIR if isinstance(item, LogDirListing) else SEGMENT
+        if schema is not self._schema:
+            self.write_rows()
+            self._schema = schema
+        self._rows.append(item.row())
+        if len(self._rows) >= _MOST_ROWS or monotonic() >= self._write_at:
+            self.write_rows()
+            self._write_at = monotonic() + _LATEST_S
+
+    def write_rows(self) -> None:
+        """Write the rows that wait."""
+        if self._schema is not None and self._rows:
+            rows, self._rows = self._rows, []
+            self._run.write(self._schema, rows)
 
     def _take_finding(self, found: Finding) -> None:
         if not self._is_table:

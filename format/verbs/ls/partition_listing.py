@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Generator
+from operator import attrgetter
 from pathlib import Path
 
 from format.columns import PARTITION
@@ -29,6 +30,8 @@ from format.verbs.ls.segment_listing import (
     list_sound_segment,
 )
 from format.verbs.ls.sound_logs import SoundLogs
+
+_ROW_OF = attrgetter(*PARTITION.names)
 
 
 @value_class
@@ -60,7 +63,8 @@ class PartitionListing:
 
     def row(self) -> Row:
         """The fields in the order of columns.PARTITION."""
-        return tuple(getattr(self, name) for name in PARTITION.names)
+        row: Row = _ROW_OF(self)
+        return row
 
 
 @value_class
@@ -105,25 +109,23 @@ def list_partition(
     segment_listings: list[SegmentListing] = []
     last_segment: SegmentListing | None = None
     with SoundLogs(partition, advance) as sound:
-        for number, segment in enumerate(live):
-            next_base_offset = live[number + 1].base_offset if number + 1 < len(live) else None
-            is_listed = segments or next_base_offset is None or not sound.has_plain_files(segment)
-            if is_listed:
+        number = 0
+        while number < len(live):
+            if not segments:
+                start, number = number, sound.add_run(live, number, scan=scan)
                 totals.merge(sound.taken())
-            is_sound = scan and sound.add(segment, next_base_offset)
-            if not is_listed and (is_sound or not scan):
-                totals.is_whole = totals.is_whole and scan
-                continue
+                totals.is_whole = totals.is_whole and (scan or number == start)
+            segment = live[number]
+            number += 1
+            next_base_offset = live[number].base_offset if number < len(live) else None
             location = partition.location(segment.log, segment.base_offset)
-            own = sound.taken()
-            if is_sound:
+            if scan and sound.add(segment, next_base_offset):
                 result = yield from seen.passing(
                     list_sound_segment(
-                        segment, location, own, sound.size_bytes(segment), side_files=segments, limits=limits
+                        segment, location, sound.taken(), sound.size_bytes(segment), side_files=segments, limits=limits
                     )
                 )
             else:
-                totals.merge(own)
                 result = yield from seen.passing(
                     list_segment(
                         segment,
@@ -139,7 +141,6 @@ def list_partition(
             last_segment = result.listing
             if segments:
                 segment_listings.append(result.listing)
-        totals.merge(sound.taken())
     if segments:
         for leftover in partition.leftovers:
             if leftover.log is not None and leftover.base_offset <= MAX_BASE_OFFSET:

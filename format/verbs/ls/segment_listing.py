@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
+from operator import attrgetter
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ from format.scan.protocol import LogUnit
 from format.state.totals import LogTotals
 from format.value_class import value_class
 from format.verbs.ls.log_totals import read_log_totals
+
+_ROW_OF = attrgetter(*SEGMENT.names)
 
 
 @value_class
@@ -51,7 +54,8 @@ class SegmentListing:
 
     def row(self) -> Row:
         """The fields in the order of columns.SEGMENT."""
-        return tuple(getattr(self, name) for name in SEGMENT.names)
+        row: Row = _ROW_OF(self)
+        return row
 
 
 @value_class

@@ -6,6 +6,7 @@ All other logs are left to ``log_totals``, which reports what is odd about them.
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from contextlib import suppress
 from types import TracebackType
 from typing import Self
@@ -16,9 +17,11 @@ from format.io.remote_path import is_on_disk
 from format.io.source import read_listed
 from format.log.walker import HEADER_CHUNK_BYTES
 from format.node.partition import Partition
-from format.node.segment import Segment, segment_file_name
+from format.node.segment import NamedFiles, Segment, segment_file_name
 from format.scan.progress import Advance
 from format.state.totals import HeaderSums, LogTotals
+
+_PLAIN = {layout.LOG_SUFFIX, layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX}
 
 
 class SoundLogs:
@@ -37,22 +40,42 @@ class SoundLogs:
         """The size of a segment's log when it was looked at; None where that is not known."""
         return self._log_bytes.get(segment_file_name(segment.base_offset, layout.LOG_SUFFIX))
 
-    def has_plain_files(self, segment: Segment) -> bool:
-        """Whether a log and both indexes are on this disk, so that names and sizes leave nothing to report."""
-        is_complete = layout.OFFSET_INDEX_SUFFIX in segment.files and layout.TIME_INDEX_SUFFIX in segment.files
-        return is_complete and not segment.is_remote and self.size_bytes(segment) is not None
-
     def add(self, segment: Segment, next_base_offset: int | None) -> bool:
         """Add the log of a segment; False, and nothing is added, if it is large or anything about it is not plain."""
+        size_bytes = self.size_bytes(segment)
+        if size_bytes is None or segment.is_remote:
+            return False
         name = segment_file_name(segment.base_offset, layout.LOG_SUFFIX)
-        size_bytes = self._log_bytes.get(name)
-        if size_bytes is None or size_bytes > HEADER_CHUNK_BYTES or segment.is_remote or self._directory_fd < 0:
+        return self._add(name, size_bytes, segment.base_offset, next_base_offset)
+
+    def add_run(self, segments: Sequence[Segment], start: int, *, scan: bool) -> int:
+        """Add logs from one on, for totals that say nothing of single segments; returns the number of the next one.
+
+        It stops at the last segment, and at one of which there is more to say: it lacks an index or is not here, or its
+        log is large or not sound. With ``scan`` False no log is read.
+        """
+        size_of = self._log_bytes.get
+        for number in range(start, len(segments) - 1):
+            segment = segments[number]
+            files = segment.files
+            if not (isinstance(files, NamedFiles) and files.names.keys() >= _PLAIN):
+                return number
+            name = files.names[layout.LOG_SUFFIX]
+            size_bytes = size_of(name)
+            if size_bytes is None:
+                return number
+            if scan and not self._add(name, size_bytes, segment.base_offset, segments[number + 1].base_offset):
+                return number
+        return max(start, len(segments) - 1)
+
+    def _add(self, name: str, size_bytes: int, base_offset: int, next_base_offset: int | None) -> bool:
+        if size_bytes > HEADER_CHUNK_BYTES or self._directory_fd < 0:
+            return False
+        content = read_listed(self._directory_fd, name, size_bytes)
+        if content is None:
             return False
         kept = self._sums.keep()
-        self._sums.begin(segment.base_offset)
-        content = read_listed(self._directory_fd, name, size_bytes)
-        is_sound = content is not None and self._sums.add(content) == size_bytes
-        if not is_sound or (next_base_offset is not None and self._sums.reaches(next_base_offset)):
+        if not self._sums.add(content, base_offset, next_base_offset):
             self._sums.restore(kept)
             return False
         self._advance(size_bytes)
