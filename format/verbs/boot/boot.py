@@ -19,6 +19,7 @@ from format.verbs.boot.log_dir_state import FoundLog, LogDirState, open_log_dir
 from format.verbs.boot.log_dirs import LogsState, load_logs
 from format.verbs.boot.losses import lost_range
 from format.verbs.boot.metadata_log import MetadataState, load_metadata
+from format.verbs.boot.permissions import closed_to_the_owner, closed_to_this_user
 from format.verbs.boot.steps import (
     Action,
     BootResult,
@@ -37,7 +38,10 @@ def boot(log_dirs: list[Path], terms: BootTerms, node_id: int | None = None) -> 
 
     ``node_id`` is the one in the configuration; without it that of meta.properties counts.
     """
-    result = BootResult()
+    result = BootResult(steps=[_unknown(error) for error in closed_to_this_user(log_dirs)])
+    if result.is_unknown:
+        result.not_checked.append("what the start would do: not every log directory can be listed")
+        return result
     metadata_dir = next((path for path in log_dirs if is_there(path / METADATA_PARTITION)), log_dirs[0])
     identity = _identity(log_dirs, metadata_dir, node_id, terms, result)
     metadata = MetadataState()
@@ -53,6 +57,7 @@ def boot(log_dirs: list[Path], terms: BootTerms, node_id: int | None = None) -> 
     logs = load_logs(opened, metadata.image, node_id, terms)
     result.steps += [_refusal(error) for error in logs.stops]
     result.steps += [_unknown(error) for error in logs.unknown]
+    result.steps += [_unknown(error) for error in closed_to_the_owner(log_dirs)]
     result.unread += logs.unread
     has_metadata = identity is not None and not identity.is_zookeeper
     has_metadata = has_metadata and (not terms.is_one_of_several or is_there(metadata_dir / METADATA_PARTITION))
@@ -88,6 +93,9 @@ def _identity(
             check_bootstrap(metadata_dir, terms.limits)
     except StopsStart as error:
         result.steps.append(_refusal(error))
+        return None
+    except NotKnown as error:
+        result.steps.append(_unknown(error))
         return None
     except KafkaLogError as error:
         result.steps.append(_unknown(NotKnown(error.message, metadata_dir)))

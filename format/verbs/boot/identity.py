@@ -17,7 +17,7 @@ from format.kafka_uuid import canonical_uuid, is_reserved, is_uuid
 from format.layout import CLUSTER_METADATA_TOPIC, META_PROPERTIES
 from format.limits import Limits
 from format.value_class import state_class, value_class
-from format.verbs.boot.steps import FailsLogDir, StopsStart
+from format.verbs.boot.steps import FailsLogDir, NotKnown, StopsStart
 
 METADATA_PARTITION = f"{CLUSTER_METADATA_TOPIC}-0"
 _ENSEMBLE = "MetaPropertiesEnsemble"
@@ -54,7 +54,10 @@ class _Unreadable(Exception):
 def read_identity(
     log_dirs: list[Path], metadata_dir: Path, node_id: int | None, version: tuple[int, int], limits: Limits
 ) -> NodeIdentity:
-    """The identity that all directories agree on. Raises StopsStart where they do not, or none can be read."""
+    """The identity that all directories agree on. Raises StopsStart where they do not, or none can be read.
+
+    Raises NotKnown where this user may not read what the broker's user may.
+    """
     missing: list[Path] = []
     failed: dict[Path, str] = {}
     found: dict[Path, DirIdentity] = {}
@@ -121,6 +124,8 @@ def _read(path: Path, limits: Limits) -> DirIdentity:
         with FileSource(path) as source:
             properties = decode_properties(source, limits)
     except KafkaLogError as error:
+        if isinstance(error.__cause__, PermissionError):
+            raise NotKnown(error.message, path) from error
         raise _Unreadable(error.message) from error
     values = {each.name: each.value for each in properties.properties}
     text = values.get("version", "0")

@@ -1,0 +1,94 @@
+"""Files and directories that this user, or the user who owns the log directory, cannot open.
+
+A broker opens every file of a log to read and to write. Which user runs it is not known: the owner of the log directory
+is the likely one. After a restore as root that user often cannot write the files.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+
+from format.io.bundles import opened
+from format.io.remote_path import is_remote
+from format.io.source import os_reason
+from format.node.partition import parse_partition_dir
+from format.verbs.boot.steps import NotKnown
+
+_READ, _WRITE, _SEARCH = 4, 2, 1
+
+
+def closed_to_this_user(log_dirs: list[Path]) -> list[NotKnown]:
+    """The log directories that the user of this program may not list."""
+    found = []
+    for path in filter(_is_local, log_dirs):
+        try:
+            os.listdir(path)
+            (path / ".").stat()
+        except PermissionError as error:
+            found.append(NotKnown(f"the log directory cannot be listed: {os_reason(error)}", path))
+        except OSError:
+            continue  # not a directory, or not there: the start itself says what follows
+    return found
+
+
+def closed_to_the_owner(log_dirs: list[Path]) -> list[NotKnown]:
+    """One entry for each directory with files that the owner of its log directory can apparently not open."""
+    found = []
+    for log_dir in filter(_is_local, log_dirs):
+        try:
+            status = log_dir.stat()
+            names = sorted(name for name in os.listdir(log_dir) if parse_partition_dir(name))
+        except OSError:
+            continue
+        if status.st_uid == 0:
+            continue  # root opens everything
+        for directory in [log_dir, *(log_dir / name for name in names)]:
+            closed = _closed(directory, status)
+            if closed:
+                found.append(NotKnown(_words(closed, status.st_uid), directory))
+    return found
+
+
+def _closed(directory: Path, owner: os.stat_result) -> list[tuple[str, os.stat_result]]:
+    """Names in a directory, and ``.`` for itself, that the owner cannot open; nothing where this cannot be seen."""
+    closed = []
+    try:
+        status = directory.stat()
+        if not _is_open(status, owner, _READ | _WRITE | _SEARCH):
+            closed.append((".", status))
+        with os.scandir(directory) as entries:
+            for entry in entries:
+                status = entry.stat()
+                if stat.S_ISREG(status.st_mode) and not _is_open(status, owner, _READ | _WRITE):
+                    closed.append((entry.name, status))
+    except OSError:
+        return closed
+    return sorted(closed)
+
+
+def _is_open(status: os.stat_result, owner: os.stat_result, wanted: int) -> bool:
+    """Whether the permission bits give the owner of the log directory all that is wanted.
+
+    A file of its own may be read-only, as in a copy that is kept as evidence.
+    """
+    mode = stat.S_IMODE(status.st_mode)
+    if status.st_uid == owner.st_uid:
+        return (mode >> 6) & _READ != 0
+    bits = mode >> 3 if status.st_gid == owner.st_gid else mode
+    return bits & wanted == wanted
+
+
+def _words(closed: list[tuple[str, os.stat_result]], owner: int) -> str:
+    name, status = closed[0]
+    first = "the directory" if name == "." else name
+    more = f", and {len(closed) - 1:,} more here" if len(closed) > 1 else ""
+    return (
+        f"the owner of the log directory, user {owner}, cannot open {first} (user {status.st_uid}, mode "
+        f"{stat.S_IMODE(status.st_mode):04o}){more}: a broker that runs as that user fails on it"
+    )
+
+
+def _is_local(path: Path) -> bool:
+    return not is_remote(path) and opened.bundle_of(os.fspath(path)) is None

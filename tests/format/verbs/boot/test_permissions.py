@@ -1,0 +1,74 @@
+"""boot where the files are closed to this user, or to the owner of the log directory: nothing is claimed."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from format.verbs.boot.boot import boot
+from format.verbs.boot.sentence import sentence
+from format.verbs.boot.steps import Action, BootTerms
+from tests.oracle.boot_mutations.node import Node, copied_node
+
+TERMS = BootTerms()
+
+
+@pytest.fixture
+def node(data_dir: Path, tmp_path: Path) -> Node:
+    """A writable copy of the single node that ships with the tests."""
+    return copied_node(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "work")
+
+
+def test_an_unreadable_identity_is_no_refusal(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    real = os.open
+
+    def refused(path: Any, *arguments: Any, **options: Any) -> int:
+        if os.fspath(path).endswith("meta.properties"):
+            raise PermissionError(13, "Permission denied")
+        return real(path, *arguments, **options)
+
+    monkeypatch.setattr(os, "open", refused)
+    result = boot(node.log_dirs, TERMS)
+    assert not result.is_refused
+    assert [step.path.name for step in result.having(Action.UNKNOWN)] == ["meta.properties"]
+    assert "cannot be said" in sentence(result, TERMS)
+    assert "Permission denied" in sentence(result, TERMS)
+
+
+def test_a_closed_log_directory_is_no_refusal(node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(_path: Any) -> list[str]:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(os, "listdir", refused)
+    result = boot(node.log_dirs, TERMS)
+    assert [step.action for step in result.steps] == [Action.UNKNOWN]
+    assert result.steps[0].reason == "the log directory cannot be listed: Permission denied"
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root gives files away")
+def test_files_of_another_user_are_named(node: Node) -> None:
+    os.chown(node.first, 1234, 1234)
+    for path in node.first.rglob("*"):
+        os.chown(path, 1234, 1234)
+    assert not boot(node.log_dirs, TERMS).is_unknown
+    log = node.first / "orders-0" / "00000000000000000000.log"
+    log.chmod(0o444)
+    assert not boot(node.log_dirs, TERMS).is_unknown, "a copy that its owner made read-only"
+    os.chown(log, 0, 0)
+    os.chown(log.with_suffix(".index"), 0, 0)
+    [step] = boot(node.log_dirs, TERMS).having(Action.UNKNOWN)
+    assert step.path.name == "orders-0"
+    assert "user 1234, cannot open 00000000000000000000.index (user 0, mode 0644), and 1 more here" in step.reason
+
+
+def test_modes_of_the_owner(node: Node) -> None:
+    if os.geteuid() == 0:
+        for path in (node.first, *node.first.rglob("*")):
+            os.chown(path, 1234, 1234)
+    log = node.first / "orders-0" / "00000000000000000000.log"
+    log.chmod(0)
+    steps = boot(node.log_dirs, TERMS).having(Action.UNKNOWN)
+    assert any("cannot open 00000000000000000000.log" in step.reason for step in steps)
