@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from format import layout
-from format.io.remote_path import absolute, path_of
+from format.io.remote_path import absolute, is_there, path_of
 from format.location import Location
 from format.node.partition import is_offset, parse_partition_dir
 
@@ -19,7 +19,7 @@ def location_of_directory(path: Path) -> Location:
 
 
 def location_of_file(path: str | os.PathLike[str]) -> Location:
-    """Topic, partition and segment base offset as a file's name and directory tell them.
+    """Topic, partition and segment base offset as a file's name and directory give them.
 
     A file of the log directory itself has none of them, even where that directory is called ``node-1``.
     """
@@ -33,3 +33,14 @@ def location_of_file(path: str | os.PathLike[str]) -> Location:
     if match is not None and is_offset(int(match["base_offset"])):
         location = replace(location, base_offset=int(match["base_offset"]))
     return location
+
+
+def proven_topic_of_file(path: str | os.PathLike[str]) -> str | None:
+    """The topic of a segment file that lies where a broker wrote it: beside a partition.metadata.
+
+    The name of the directory alone proves nothing: a file may have been copied to ``case-42``.
+    """
+    place = path_of(path)
+    if not is_there(place.parent / layout.PARTITION_METADATA):
+        return None
+    return location_of_file(place).topic

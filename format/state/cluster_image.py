@@ -89,6 +89,11 @@ class ClusterImage:
         topic_id = self.topic_id(topic)
         return None if topic_id is None else self.partitions.get((topic_id, number))
 
+    def partition_count(self, topic: str) -> int:
+        """How many partitions the topic of that name has; 0 for one that is not there."""
+        topic_id = self.topic_id(topic)
+        return 0 if topic_id is None else sum(key[0] == topic_id for key in self.partitions)
+
     def topic_configs(self, name: str) -> dict[str, str]:
         """The configs that are set for a topic itself."""
         return self.configs.get((TOPIC_RESOURCE, name), {})

@@ -12,6 +12,7 @@ from format.layout import CLUSTER_METADATA_TOPIC
 from format.limits import Limits
 from format.location import Location
 from format.log.walker import batch_chunks
+from format.node.file_location import proven_topic_of_file
 from format.node.log_dir import Kind, LogDir, log_dir_around
 from format.node.partition import KraftSnapshot, Partition, read_partition
 from format.node.segment import Segment
@@ -44,6 +45,9 @@ def metadata_source(targets: Iterable[Target], limits: Limits) -> tuple[Metadata
 
 def _sources(target: Target, limits: Limits) -> Iterator[MetadataSource]:
     if target.kind in (Kind.LOG, Kind.KRAFT_SNAPSHOT):
+        topic = proven_topic_of_file(target.path)
+        if topic not in (None, CLUSTER_METADATA_TOPIC):
+            raise InputError(f"no metadata lies in a log of the topic {topic}", Location(str(target.path)))
         yield _source(_lone_file(target), None, limits)
         return
     if target.kind is Kind.PARTITION:

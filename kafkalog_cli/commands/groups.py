@@ -17,6 +17,7 @@ from kafkalog_cli.render.shown_columns import ShownColumns
 
 if TYPE_CHECKING:
     from format.verbs.groups.group_list import GroupList
+    from format.verbs.groups.groups import GroupsReading
     from format.verbs.groups.terms import Narrowing
     from kafkalog_cli.runner import Run
 
@@ -125,7 +126,7 @@ def groups(
     Groups of all protocols (classic, consumer, share, streams) are read from __consumer_offsets and
     __share_group_state. Of a partition that several nodes hold, the replica with the highest log end is read. The lag
     is the difference to the log end of the partition where it is at the paths, too. The exit status is 1 where there
-    is no group.
+    is no group, and 3 where the partition of __consumer_offsets that would hold it is not at the paths.
     """
     from format.columns import GROUP_COMMIT, GROUP_OFFSET
     from format.node.target import Target
@@ -157,27 +158,42 @@ def groups(
         if listed.history:
             run.write(GROUP_COMMIT, history.rest())
         found = reading.groups()
-        _show(run, found, listed)
+        _show(run, reading, found, listed)
         for words in reading.not_checked(found):
             run.not_checked(words)
         if listed.reset_csv is not None:
             _write_reset_csv(run, found, listed.reset_csv, paths)
 
 
-def _show(run: Run, found: GroupList, listed: Listed) -> None:
+def _show(run: Run, reading: GroupsReading, found: GroupList, listed: Listed) -> None:
     from format.columns import GROUP, GROUP_OFFSET
-    from format.verbs.groups.sentence import none_of, sentences
-    from kafkalog_cli.exit_codes import Condition
 
-    wanted = listed.narrowing.groups
-    if wanted and not len(found):
-        run.say_now(none_of(wanted, found.names()))
-    else:
+    if len(found):
+        from format.verbs.groups.sentence import sentences
+
         run.say_now(sentences(found.overview()))
+    else:
+        _say_nothing_found(run, reading, found, listed.narrowing.groups)
     run.write(GROUP, found.group_rows())
     if not listed.history:
         run.write(GROUP_OFFSET, found.offset_rows())
-    if not len(found):
+
+
+def _say_nothing_found(run: Run, reading: GroupsReading, found: GroupList, wanted: frozenset[str]) -> None:
+    """Say that there is no such group, or that its partition was not read: that is no proof of absence."""
+    from format.verbs.groups.sentence import NO_COORDINATORS, none_at_all, none_of, sentences
+    from kafkalog_cli.exit_codes import Condition
+
+    if not reading.replicas.has_coordinators:
+        run.say_now(NO_COORDINATORS)
+        run.condition(Condition.INCOMPLETE)
+    elif wanted:
+        run.say_now(none_of(wanted, found.names(), reading.coordinators))
+        is_unread = bool(reading.coordinators.unread(wanted))
+        run.condition(Condition.INCOMPLETE if is_unread else Condition.NOTHING_FOUND)
+    else:
+        overview = found.overview()
+        run.say_now(sentences(overview) if overview.dead_count else none_at_all(reading.coordinators))
         run.condition(Condition.NOTHING_FOUND)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import field
+from functools import cached_property
 
 from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.checkpoints import TopicPartition
+from format.node.log_dir import Kind
 from format.node.target import Target
 from format.scan.cost import size_of
 from format.scan.drivers import scan_logs
@@ -15,6 +17,7 @@ from format.scan.progress import Advance, no_progress
 from format.scan.protocol import LogUnit
 from format.state.groups import GroupStates
 from format.value_class import value_class
+from format.verbs.groups.coordinators import OFFSETS_TOPIC, Coordinators
 from format.verbs.groups.group_list import GroupList
 from format.verbs.groups.replicas import Replicas, find_replicas
 from format.verbs.groups.scan import GroupsScan, LogRecords
@@ -38,6 +41,7 @@ class GroupsReading:
     def __init__(self, targets: Sequence[Target], terms: GroupTerms) -> None:
         """Find the logs. Raises InputError for a path that holds none."""
         self._terms = terms
+        self._targets = targets
         self.replicas: Replicas = find_replicas(targets, terms.limits)
         self._states = GroupStates()
         self._partitions: dict[TopicPartition, int] = {}
@@ -61,11 +65,25 @@ class GroupsReading:
         """The bytes to read, for a progress bar."""
         return sum(size_of(log.path) for log in self.replicas.logs if isinstance(log, LogUnit))
 
+    @cached_property
+    def coordinators(self) -> Coordinators:
+        """The partitions of __consumer_offsets at the paths; the metadata log there says how many there are."""
+        from format.state.cluster_context import ContextTerms, read_context  # it loads much, and not every run asks
+
+        places = [log.location for log in self.replicas.logs if isinstance(log, LogUnit)]
+        read = frozenset(
+            each.partition for each in places if each.topic == OFFSETS_TOPIC and each.partition is not None
+        )
+        image = read_context(self._targets, ContextTerms(limits=self._terms.limits)).image
+        return Coordinators(read, None if image is None else image.partition_count(OFFSETS_TOPIC) or None)
+
     def not_checked(self, found: GroupList) -> list[str]:
         """What the answer does not rest on, in words."""
         words = []
         if not self.replicas.has_coordinators:
             words.append("there is no log of __consumer_offsets or __share_group_state at the paths")
+        elif self._asks_for_all and self.coordinators.missing:
+            words.append(self.coordinators.not_read())
         if self.replicas.left_out:
             (left, chosen), count = self.replicas.left_out[0], len(self.replicas.left_out)
             words.append(
@@ -77,6 +95,11 @@ class GroupsReading:
             noun = "partition" if unknown == 1 else "partitions"
             words.append(f"the lag on {unknown:,} committed {noun}: not at the paths")
         return words
+
+    @property
+    def _asks_for_all(self) -> bool:
+        """Whether all groups of some log directories are asked for, rather than those of chosen partitions."""
+        return any(target.kind is Kind.LOG_DIR for target in self._targets)
 
     def groups(self) -> GroupList:
         """The groups after everything was read."""

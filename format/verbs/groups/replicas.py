@@ -11,6 +11,7 @@ from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.checkpoints import Checkpoints, TopicPartition
+from format.node.file_location import proven_topic_of_file
 from format.node.log_dir import Kind
 from format.node.offsets import offsets_of
 from format.node.partition import Partition
@@ -88,6 +89,10 @@ def find_replicas(targets: Iterable[Target], limits: Limits = DEFAULT_LIMITS) ->
                 f"no records of groups lie in a file of the kind {target.kind.value}", Location(str(target.path))
             )
         if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
+            topic = proven_topic_of_file(target.path)
+            if topic is not None and topic not in COORDINATOR_TOPICS:
+                message = f"no records of groups lie in a log of the topic {topic}"
+                raise NotALogDir(message, Location(str(target.path)))
             found.logs.extend(selected_logs(target, EVERYTHING))
             continue
         for each in partitions_below(target):

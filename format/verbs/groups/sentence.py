@@ -5,20 +5,43 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from format.timestamps import iso_time
+from format.verbs.groups.coordinators import OFFSETS_TOPIC, Coordinators
 from format.verbs.groups.group_list import Overview
 from format.wording import counted, listed
 
 _MOST_NAMED = 5
 
 
-def none_of(wanted: Iterable[str], found: list[str]) -> str:
-    """That the wanted groups are not there, and which are."""
-    asked = f"There is no group {' or '.join(sorted(wanted))}"
+NO_COORDINATORS = "No group is known: there is no log of __consumer_offsets or __share_group_state at the paths."
+
+
+def none_of(wanted: Iterable[str], found: list[str], coordinators: Coordinators) -> str:
+    """That the wanted groups are not there, and which are; or that their partitions were not read."""
+    unread = coordinators.unread(wanted)
+    sentences = [
+        f"Whether there is a group {group} cannot be said: it would be in {OFFSETS_TOPIC}-{partition}, which is not at "
+        "the paths."
+        for group, partition in unread.items()
+    ]
+    absent = sorted(set(wanted) - unread.keys())
+    if absent:
+        sentences.append(_absent(absent, found))
+    return " ".join(sentences)
+
+
+def _absent(names: list[str], found: list[str]) -> str:
+    asked = f"There is no group {' or '.join(names)}"
     if not found:
         return f"{asked}, nor any other."
     more = len(found) - _MOST_NAMED
     named = [*found[:_MOST_NAMED], f"{more:,} more"] if more > 0 else found
     return f"{asked}; there {'is' if len(found) == 1 else 'are'} {listed(named)}."
+
+
+def none_at_all(coordinators: Coordinators) -> str:
+    """That there is no group in what was read."""
+    words = coordinators.words()
+    return f"There is no group in {words}; the others are not at the paths." if words else "There is no group."
 
 
 def sentences(overview: Overview) -> str:

@@ -50,6 +50,5 @@ class Transactions(Replicas[PartitionTransactions]):
         from format.state.cluster_context import ContextTerms, read_context  # few runs ask this, and it loads much
 
         image = read_context(self.targets, ContextTerms(limits=limits)).image
-        topic_id = None if image is None else image.topic_id(TRANSACTION_STATE_TOPIC)
-        count = 0 if image is None else sum(key[0] == topic_id for key in image.partitions)
+        count = 0 if image is None else image.partition_count(TRANSACTION_STATE_TOPIC)
         return count > 0 and self.ids.partitions >= set(range(count))

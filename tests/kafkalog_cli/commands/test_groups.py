@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -58,8 +59,21 @@ def test_history_and_narrowing(run_kafkalog: RunOne) -> None:
 def test_no_such_group(run_kafkalog: RunOne) -> None:
     run = run_kafkalog("groups", "--group", "nobody", "--format", "jsonl", NODE).check(1)
     assert run.summary["conditions"] == ["nothing-found"]
-    assert run_kafkalog("groups", NODE / "orders-0").check(1).stderr.startswith("There is no group.")
+    assert run_kafkalog("groups", NODE / "orders-0").check(3).stderr.startswith("No group is known: there is no log of")
     assert "no records of groups" in run_kafkalog("groups", NODE / "meta.properties").check(2).stderr
+
+
+def test_a_group_of_a_partition_that_is_not_there_is_not_said_to_be_absent(
+    run_kafkalog: RunOne, tmp_path: Path
+) -> None:
+    node = tmp_path / "node-1"
+    shutil.copytree(NODE, node)
+    shutil.rmtree(node / "__consumer_offsets-2")
+    run = run_kafkalog("groups", "--group", "group-0", "--format", "jsonl", node).check(3)
+    assert run.stderr.startswith("Whether there is a group group-0 cannot be said: it would be in __consumer_offsets-2")
+    assert run.summary["not_checked"] == ["groups in 1 partition of __consumer_offsets: not at the paths"]
+    run = run_kafkalog("groups", node).check(1)
+    assert run.stderr.startswith("There is no group in partitions 0, 1 and 3 of the 4 of __consumer_offsets; ")
 
 
 def test_reset_csv(run_kafkalog: RunOne, tmp_path: Path) -> None:

@@ -20,12 +20,13 @@ from format.io.source import FileSource
 from format.log.walker import batch_chunks
 from format.node.partition import read_partition
 from format.node.target import Target
+from format.verbs.groups.coordinators import Coordinators, partition_of_group
 from format.verbs.groups.groups import GroupsReading, GroupTerms
 from format.verbs.groups.history import CommitHistory
 from format.verbs.groups.log_ends import log_end_at
 from format.verbs.groups.reset_csv import ResetCsv
 from format.verbs.groups.scan import LogRecords
-from format.verbs.groups.sentence import sentences
+from format.verbs.groups.sentence import none_of, sentences
 from format.verbs.groups.terms import Narrowing
 from tests.building import BASE_TIMESTAMP, batch, write_segment
 from tests.corpora import DATA_DIR, Corpus
@@ -361,9 +362,29 @@ def test_nothing_to_read(tmp_path: Path) -> None:
     assert not answer.groups
     assert answer.sentences == "There is no group."
     assert answer.not_checked == ["there is no log of __consumer_offsets or __share_group_state at the paths"]
+    (tmp_path / "orders-0" / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA\n")
+    with pytest.raises(NotALogDir, match="no records of groups lie in a log of the topic orders"):
+        Answer(next((tmp_path / "orders-0").glob("*.log")))
     (tmp_path / "meta.properties").write_text("version=1\n")
     with pytest.raises(NotALogDir):
         Answer(tmp_path / "meta.properties")
+
+
+@pytest.mark.parametrize(("group", "partition"), [("group-0", 2), ("", 0), ("ünï-😀", 11), ("polygenelubricants", 0)])
+def test_the_partition_of_a_group_is_the_hash_of_java(group: str, partition: int) -> None:
+    """The last one has the hash -2**31 in Java, of which there is no positive value."""
+    assert partition_of_group(group, 4 if group == "group-0" else 50) == partition
+
+
+def test_groups_in_partitions_that_were_not_read() -> None:
+    some = Coordinators(frozenset({0, 3}), 4)
+    assert some.missing == [1, 2]
+    assert some.words() == "partitions 0 and 3 of the 4 of __consumer_offsets"
+    words = "Whether there is a group group-0 cannot be said: it would be in __consumer_offsets-2, which is not at "
+    assert none_of(["group-0"], [], some) == f"{words}the paths."
+    assert none_of(["group-0"], ["a"], Coordinators(frozenset({2}), 4)) == "There is no group group-0; there is a."
+    unknown = Coordinators(frozenset({0}))
+    assert (unknown.missing, unknown.words(), unknown.unread(["group-0"])) == ([], "", {})
 
 
 # -- the CSV to reset offsets ------------------------------------------------------------------------------------
