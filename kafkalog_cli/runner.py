@@ -147,12 +147,14 @@ class Run:
         self.summary.count(name, number)
 
     def say_now(self, words: str) -> None:
-        """Print a line on standard error now; not in a quiet run."""
+        """Print a line on standard error now; not in a quiet run. A table shows the rows before it first."""
         if not self._is_quiet:
+            if self.format_name == "table":
+                self.flush()
             self._say_aside(words)
 
     def say_at_end(self, words: str) -> None:
-        """Print a line on standard error after the last row of a run that succeeded; not in a quiet run.
+        """Print a line on standard error after the last row of a run that read something; not in a quiet run.
 
         Nothing is printed for no words.
         """
@@ -221,7 +223,7 @@ class Run:
             self._output.publish()
         if self._is_quiet:
             return
-        for words in self._last_words:
+        for words in () if self.summary.is_usage_error else self._last_words:
             say(words)
         if self.format_name == "jsonl":
             return

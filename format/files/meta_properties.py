@@ -53,10 +53,18 @@ class MetaProperties:
 
 def node_id_in(path: Path | None, limits: Limits = DEFAULT_LIMITS) -> int | None:
     """The node id in a file; None where there is no file, or none that can be read, which ls and verify report."""
+    return ids_in(path, limits)[0]
+
+
+def ids_in(path: Path | None, limits: Limits = DEFAULT_LIMITS) -> tuple[int | None, str | None]:
+    """The node id and the cluster id in a file; None where ``node_id_in`` returns None."""
+    if path is None:
+        return None, None
     try:
-        return None if path is None else read(path, limits).node_id
+        found = read(path, limits)
     except KafkaLogError:
-        return None
+        return None, None
+    return found.node_id, found.cluster_id
 
 
 @value_class

@@ -117,8 +117,9 @@ class LogDir:
 
     @property
     def topic_partitions(self) -> set[TopicPartition]:
-        """Topic and number of each partition directory, marked ones among them."""
-        return {parsed[:2] for parsed in (parse_partition_dir(path.name) for path in self.partitions) if parsed}
+        """Topic and number of each partition directory, marked ones and links to directories among them."""
+        places = [*self.partitions, *(path for path in self.unexpected if path.is_symlink())]
+        return {parsed[:2] for parsed in (parse_partition_dir(path.name) for path in places) if parsed}
 
     @property
     def is_marked_at_shutdown(self) -> bool:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from format import layout
 from format.errors import UnreadableFile
-from format.findings import Finding, finding, finding_of
+from format.findings import Finding, Judgement, finding, finding_of
 from format.location import Location
 from format.node.log_dir import LogDir, list_directory, log_dir_of
 from format.node.partition import is_partition_file, parse_partition_dir
@@ -43,7 +43,8 @@ class LogDirSearch:
         for path in self._passed:
             if path.is_symlink() and path.is_dir():
                 message = "is a symbolic link to a directory, which is not followed"
-                yield finding("file-unreadable", Location(str(path)), message)
+                judgement = Judgement(next_step="Give the path that it points to as well, if a log directory is there.")
+                yield finding("file-unreadable", Location(str(path)), message, judgement=judgement)
 
     def _below(self, path: Path, names: Names, depth: int) -> Iterator[LogDir]:
         if has_own_files(names):
@@ -78,7 +79,8 @@ class LogDirSearch:
                 return True
             if has_own_files(listed) or any(is_dir and parse_partition_dir(each) for each, is_dir in listed):
                 return False
-        return bool(named)
+        # A name alone proves nothing: /etc/dbus-1 is no partition. One that is empty may be a new one.
+        return any(not children[name] for name in named) and self._listed_count < _MOST_LISTED
 
     def _list(self, path: Path) -> Names:
         if self._listed_count >= _MOST_LISTED:

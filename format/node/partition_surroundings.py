@@ -80,7 +80,9 @@ def unexpected_finding(path: Path, location: Location) -> Finding:
         return finding("entry-unexpected", location, message)
     known_name = layout.SEGMENT_FILE.match(path.name) or parse_partition_dir(path.name)
     if stat.S_ISLNK(mode) and known_name:
-        return finding("file-unreadable", location, "is a symbolic link, which is not followed")
+        next_step = "Give the path that it points to as well: kafkalog does not follow it, a broker does."
+        message = "is a symbolic link, which is not followed"
+        return finding("file-unreadable", location, message, judgement=Judgement(next_step=next_step))
     if known_name and layout.SEGMENT_FILE.match(path.name):
         return finding("file-unreadable", location, f"is {_type_words(mode)} under the name of a segment's file")
     if path.name == MANIFEST and stat.S_ISREG(mode):

@@ -116,7 +116,7 @@ class Target:
         names = self._names
         has_partition_dir = any(parse_partition_dir(name) and is_dir for name, is_dir in names)
         has_segment = any(layout.SEGMENT_FILE.match(name) for name, _ in names)
-        if has_partition_dir and not has_segment:
+        if has_partition_dir and not has_segment and self._search.below(self.path, names):
             return Kind.LOG_DIR
         has_partition_file = any(is_partition_file(name) for name, _ in names)
         if has_segment or (parse_partition_dir(resolved.name) and (not names or has_partition_file)):

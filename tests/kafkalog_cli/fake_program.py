@@ -31,7 +31,7 @@ EXAMPLES = (("kafkalog fake /data", "everything"), ("kafkalog fake --limit 3 /da
 MATCH = RowSchema("match", WHOLE_MATCH.columns[:7])  # a short row type
 ENDINGS = (
     "well", "crc", "input", "not-a-log-dir", "limit", "os-error", "bug", "system-exit", "usage",
-    "nothing-found", "finding", "info", "not-checked", "sleep", "stacktrace",
+    "nothing-found", "finding", "info", "not-checked", "sentence", "sleep", "stacktrace",
 )  # fmt: skip
 
 
@@ -95,6 +95,9 @@ def finish(run: Run, path: str, end: str) -> None:
             run.finding(finding("offset-gap", where, "a gap"))
         case "not-checked":
             run.findings([finding("file-unreadable", where, "no")] * 2)
+        case "sentence":
+            run.say_now("a sentence about the next row")
+            run.write(MATCH, [("orders", 0, 4711, 1714564800000, 0, 0, None)])
         case "sleep":
             sys.stderr.write("ready\n")
             sys.stderr.flush()

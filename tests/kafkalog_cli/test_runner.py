@@ -345,6 +345,14 @@ def test_a_table_fits_the_terminal(tmp_path):
     assert max(len(line) for line in f"severity{table}".splitlines()) <= 90
 
 
+def test_a_sentence_stands_behind_the_rows_before_it(tmp_path):
+    _code, seen = on_a_terminal(tmp_path, "--end", "sentence", env={"NO_COLOR": "1"})
+    before, _sentence, after = seen.partition("a sentence about the next row")
+    assert "2024-05-01T12:00" in before
+    assert "4711" in after
+    assert "4711" not in before
+
+
 def test_help_has_no_colour_codes_on_a_terminal():
     _code, seen = on_a_terminal("--help")
     assert "\x1b" not in seen

@@ -10,8 +10,7 @@ import os
 import stat
 from pathlib import Path
 
-from format.io.bundles import opened
-from format.io.remote_path import is_remote
+from format.io.remote_path import is_on_disk
 from format.io.source import os_reason
 from format.node.partition import parse_partition_dir
 from format.verbs.boot.steps import NotKnown
@@ -22,7 +21,7 @@ _READ, _WRITE, _SEARCH = 4, 2, 1
 def closed_to_this_user(log_dirs: list[Path]) -> list[NotKnown]:
     """The log directories that the user of this program may not list."""
     found = []
-    for path in filter(_is_local, log_dirs):
+    for path in filter(is_on_disk, log_dirs):
         try:
             os.listdir(path)
             (path / ".").stat()
@@ -36,7 +35,7 @@ def closed_to_this_user(log_dirs: list[Path]) -> list[NotKnown]:
 def closed_to_the_owner(log_dirs: list[Path]) -> list[NotKnown]:
     """One entry for each directory with files that the owner of its log directory can apparently not open."""
     found = []
-    for log_dir in filter(_is_local, log_dirs):
+    for log_dir in filter(is_on_disk, log_dirs):
         try:
             status = log_dir.stat()
             names = sorted(name for name in os.listdir(log_dir) if parse_partition_dir(name))
@@ -88,7 +87,3 @@ def _words(closed: list[tuple[str, os.stat_result]], owner: int) -> str:
         f"the owner of the log directory, user {owner}, cannot open {first} (user {status.st_uid}, mode "
         f"{stat.S_IMODE(status.st_mode):04o}){more}: a broker that runs as that user fails on it"
     )
-
-
-def _is_local(path: Path) -> bool:
-    return not is_remote(path) and opened.bundle_of(os.fspath(path)) is None

@@ -10,6 +10,7 @@ from format import layout
 from format.errors import InputError, KafkaLogError, NotALogDir
 from format.files import meta_properties, partition_metadata
 from format.findings import Finding, finding, finding_of
+from format.io.remote_path import is_on_disk
 from format.limits import Limits
 from format.location import Location
 from format.node.checkpoints import Checkpoints
@@ -30,6 +31,7 @@ class Replica:
     offsets: PartitionOffsets
     topic_id: str | None = None
     node_id: int | None = None
+    cluster_id: str | None = None  # of the log directory; None for a partition directory that was given by itself
     was_cleaned: bool | None = None  # by compaction, as the checkpoint of the cleaner says; None where there is none
 
     @property
@@ -88,7 +90,9 @@ def matched(targets: Sequence[Target], limits: Limits) -> Matching:
         _match_partitions(targets, limits, result)
         return result
     groups: dict[tuple[str, int], list[Replicas]] = {}
+    seen: dict[tuple[int, int], Path] = {}
     for replica in _found(targets, limits, result.findings):
+        _refuse_same_directory(replica, seen)
         key = replica.partition.key
         if key is not None and replica.partition.mark is None:
             _add(groups.setdefault(key, []), replica)
@@ -105,6 +109,9 @@ def matched(targets: Sequence[Target], limits: Limits) -> Matching:
 
 def _match_partitions(targets: Sequence[Target], limits: Limits, result: Matching) -> None:
     replicas = list(_found(targets, limits, result.findings))
+    seen: dict[tuple[int, int], Path] = {}
+    for replica in replicas:
+        _refuse_same_directory(replica, seen)
     keys = sorted({each.partition.key for each in replicas if each.partition.key is not None})
     if len(keys) > 1:
         names = " and ".join(f"{topic}-{number}" for topic, number in keys[:2])
@@ -124,25 +131,43 @@ def _match_partitions(targets: Sequence[Target], limits: Limits, result: Matchin
 
 
 def _add(groups: list[Replicas], replica: Replica) -> None:
-    """Add a replica to the group of its topic id; one without a topic id belongs to the first."""
+    """Add a replica to the group of its topic id and cluster id; one without them belongs to the first."""
     for group in groups:
-        known = next((each.topic_id for each in group.replicas if each.topic_id is not None), None)
-        if known is None or replica.topic_id is None or known == replica.topic_id:
+        if all(_may_be_one(each, replica) for each in group.replicas):
             group.replicas.append(replica)
             return
     groups.append(Replicas(replica.partition.topic, replica.partition.number, [replica]))
 
 
+def _may_be_one(first: Replica, second: Replica) -> bool:
+    """Whether two replicas may be of one partition: the ids that both have are the same."""
+    topics, clusters = (first.topic_id, second.topic_id), (first.cluster_id, second.cluster_id)
+    return all(None in ids or ids[0] == ids[1] for ids in (topics, clusters))
+
+
 def _conflict(groups: list[Replicas]) -> Finding:
     first, second = groups[0].replicas[0], groups[1].replicas[0]
+    what, expected, actual = "topic id", first.topic_id, second.topic_id
+    if expected == actual or None in (expected, actual):  # the topic id of the metadata log is that of every cluster
+        what, expected, actual = "cluster id", first.cluster_id, second.cluster_id
     return finding(
         "topic-id-conflict",
         second.partition.location(),
-        f"the topic id is {second.topic_id}, in {first.path} it is {first.topic_id}: these are not replicas of one "
-        "partition",
-        expected=first.topic_id,
-        actual=second.topic_id,
+        f"the {what} is {actual}, in {first.path} it is {expected}: these are not replicas of one partition",
+        expected=expected,
+        actual=actual,
     )
+
+
+def _refuse_same_directory(replica: Replica, seen: dict[tuple[int, int], Path]) -> None:
+    """Raise InputError for a partition directory that was found before: a log compared with itself proves nothing."""
+    if not is_on_disk(replica.path) or not replica.path.is_dir():
+        return
+    status = replica.path.stat()
+    other = seen.setdefault((status.st_dev, status.st_ino), replica.path)
+    if other is not replica.path:
+        message = f"the same directory as {other}: give the directories of different replicas"
+        raise InputError(message, Location(str(replica.path)))
 
 
 def _found(targets: Iterable[Target], limits: Limits, findings: list[Finding]) -> Iterator[Replica]:
@@ -154,25 +179,29 @@ def _found(targets: Iterable[Target], limits: Limits, findings: list[Finding]) -
                 node_id = meta_properties.node_id_in(log_dir.meta_properties, limits)
             except KafkaLogError:
                 node_id = None  # a directory that was copied by itself
-            yield _replica(target.partition, target.checkpoints_around(limits), node_id, limits, findings)
+            yield _replica(target.partition, target.checkpoints_around(limits), (node_id, None), limits, findings)
             continue
         findings.extend(target.link_findings())
         for log_dir in target.log_dirs:
             findings.extend(log_dir.unread_findings())
             checkpoints = log_dir.checkpoints(limits)
             findings.extend(checkpoints.findings)
-            node_id = meta_properties.node_id_in(log_dir.meta_properties, limits)
+            ids = meta_properties.ids_in(log_dir.meta_properties, limits)
             for path in log_dir.partitions:
                 try:
                     partition = log_dir.partition(path)
                 except KafkaLogError as error:
                     findings.append(finding_of(error, location_of_directory(path)))
                     continue
-                yield _replica(partition, checkpoints, node_id, limits, findings)
+                yield _replica(partition, checkpoints, ids, limits, findings)
 
 
 def _replica(
-    partition: Partition, checkpoints: Checkpoints, node_id: int | None, limits: Limits, findings: list[Finding]
+    partition: Partition,
+    checkpoints: Checkpoints,
+    ids: tuple[int | None, str | None],
+    limits: Limits,
+    findings: list[Finding],
 ) -> Replica:
     findings.extend(unread_findings(partition))
     topic_id = None
@@ -184,4 +213,4 @@ def _replica(
     was_cleaned = None
     if layout.CLEANER_OFFSET_CHECKPOINT in checkpoints.by_name:
         was_cleaned = checkpoints.offset(layout.CLEANER_OFFSET_CHECKPOINT, partition.key) is not None
-    return Replica(partition, offsets_of(partition, checkpoints), topic_id, node_id, was_cleaned)
+    return Replica(partition, offsets_of(partition, checkpoints), topic_id, *ids, was_cleaned)

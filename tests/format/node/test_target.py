@@ -109,6 +109,32 @@ def test_a_directory_without_any(tmp_path: Path) -> None:
         _ = Target(tmp_path).kind
 
 
+def test_the_name_of_a_partition_alone_is_none(tmp_path: Path) -> None:
+    """/etc has dbus-1 and polkit-1, which are no partitions; an empty directory may be one that is new."""
+    (tmp_path / "dbus-1" / "session.d").mkdir(parents=True)
+    (tmp_path / "polkit-1").mkdir()
+    (tmp_path / "polkit-1" / "rules.conf").touch()
+    with pytest.raises(NotALogDir, match="holds no TOPIC-PARTITION directory"):
+        _ = Target(tmp_path).kind
+    (tmp_path / "orders-0").mkdir()
+    assert Target(tmp_path).kind is Kind.LOG_DIR
+
+
+def test_a_partition_behind_a_link_is_there_and_not_read(broker: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "elsewhere"
+    link = broker / "ledger-0"
+    link.rename(moved)
+    link.symlink_to(moved)
+    (log_dir,) = Target(broker).log_dirs
+    assert ("ledger", 0) in log_dir.topic_partitions
+    assert link not in log_dir.partitions
+    (found,) = log_dir.unread_findings()
+    assert found.next_step.startswith("Give the path that it points to as well")
+    reported = list(verify(Target(broker), Verification()))
+    named = [each for each in reported if getattr(each, "code", "") == "checkpoint-stale-entry"]
+    assert not [each for each in named if each.location.topic == "ledger"]
+
+
 def test_a_broker_behind_a_link_is_reported_and_not_followed(broker: Path, tmp_path: Path) -> None:
     elsewhere = tmp_path / "elsewhere"
     shutil.move(broker, elsewhere)

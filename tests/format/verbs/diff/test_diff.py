@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from format.errors import InputError
+from format.findings import Finding
 from format.node.target import Target
 from format.scan import read_log
 from format.verbs.diff.diff import PartitionResult, diff
@@ -32,6 +34,26 @@ def compare(directory: Path, *replicas: ModelReplica, jobs: int = 1) -> Partitio
 
 def recompressed(batches: list[ModelBatch], codec: int) -> list[ModelBatch]:
     return [replace(each, codec=codec) for each in batches]
+
+
+def test_a_directory_is_not_compared_with_itself(tmp_path: Path) -> None:
+    ModelReplica(plain(3)).write(tmp_path / "node-1")
+    (tmp_path / "node-2").symlink_to(tmp_path / "node-1")
+    for other in (tmp_path / "node-1", tmp_path / "node-2", tmp_path / "node-1" / "orders-0"):
+        with pytest.raises(InputError, match="the same directory as"):
+            list(diff([Target(tmp_path / "node-1"), Target(other)]))
+
+
+def test_logs_of_two_clusters_are_no_replicas(tmp_path: Path) -> None:
+    """The topic id of the metadata log is the same in every cluster."""
+    for number, cluster in enumerate(("cluster-a", "cluster-b")):
+        ModelReplica(plain(3 + number)).write(tmp_path / cluster, "__cluster_metadata-0")
+        (tmp_path / cluster / "meta.properties").write_text(f"version=1\nnode.id=1\ncluster.id={cluster}\n")
+    items = list(diff([Target(tmp_path / "cluster-a"), Target(tmp_path / "cluster-b")]))
+    assert not [each for each in items if isinstance(each, PartitionResult)]
+    (found,) = [each for each in items if isinstance(each, Finding)]
+    assert found.code == "topic-id-conflict"
+    assert "the cluster id is cluster-b" in found.message
 
 
 def test_the_same_bytes_are_identical(tmp_path: Path) -> None:
