@@ -325,7 +325,7 @@ _CODES = (
     FindingCode("boot-refused", _E, "full", "A broker would refuse to start on this log directory.",
                 "Stops, with the words in the message.", "Run kafkalog boot on all log directories of the node, and mend or move away what it names."),
     FindingCode("boot-unserved", _E, "full", "A broker would start and not serve this log directory or partition.",
-                "Takes it offline.", "Run kafkalog boot on all log directories of the node; mend what it names, or delete the file where a broker writes it anew."),
+                "Takes it offline.", "Run kafkalog boot on all log directories of the node; mend what it names, or delete the file where a broker writes it again."),
     FindingCode("replica-stray", _E, "full", "A log that the metadata log of the same directory does not assign to this node.",
                 "Renames its directory to -stray and serves nothing of it.", "Find out where the directory comes from; restore its partition.metadata when that is wrong."),
     FindingCode("replica-missing", _E, "full", "A partition that the metadata log assigns to this directory, and that is not there.",

@@ -77,7 +77,7 @@ def _begun(state: CaughtUp) -> str:
     partitions = "1 partition" if state.partition_count == 1 else f"{state.partition_count} partitions"
     polled = ""
     if state.polled_count:
-        polled = f" inotify tells nothing of {state.polled_count} directories, which are looked at instead."
+        polled = f" Polled, as inotify does not cover them: {state.polled_count} directories."
     return f"kafkalog: following {partitions}, until Ctrl-C.{polled}"
 
 

@@ -113,9 +113,13 @@ def _code_of(error: BaseException) -> int:
 
 
 def _usage_error(error: Any) -> int:
+    from kafkalog_cli.hints import words_and_hint
     from kafkalog_cli.messages import say, say_traceback
 
-    say(f"kafkalog: {_usage_words(error)}")
+    words, hint = words_and_hint(error)
+    say(f"kafkalog: {words or _usage_words(error)}")
+    if hint is not None:
+        say(f"  {hint}")
     if error.ctx is not None:
         say(f"  See '{error.ctx.command_path} --help'.")
     say_traceback(error)

@@ -68,7 +68,7 @@ def other_pages() -> str:
 
 
 def rewritten(text: str) -> str:
-    """The page with every generated part made anew; console blocks with jq stay where there is no jq."""
+    """The page with every generated part rebuilt; console blocks with jq stay where there is no jq."""
     text = _PART.sub(_part, text)
     if RUNS_COMMANDS not in text:
         return text

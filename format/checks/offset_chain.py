@@ -171,8 +171,8 @@ class OffsetChain:
             yield finding(
                 code,
                 place,
-                f"{message}: whether compaction removed them cannot be known here, as neither the checkpoint of the "
-                "cleaner nor a record without a key before them tells",
+                f"{message}: it is not known whether compaction removed them: the checkpoint of the cleaner does not "
+                "cover them, and no record without a key lies before them",
                 judgement=Judgement(
                     severity=Severity.INFO,
                     certainty=Certainty.POSSIBLE,

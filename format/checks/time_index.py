@@ -52,7 +52,7 @@ class TimeIndexCheck:
     def findings(self, damaged_after_offset: int | None, *, is_closed: bool) -> Iterator[Finding]:
         """The findings once the whole segment was fed; entries past damage cannot be judged.
 
-        The last entry of a closed segment tells a broker the segment's largest timestamp.
+        A broker takes the largest timestamp of a closed segment from the last entry.
         """
         for number in range(len(self._timestamps)):
             timestamp, offset = int(self._timestamps[number]), int(self._offsets[number])

@@ -196,7 +196,7 @@ CLEANER = RowSchema(
         Column("would_keep_records", "int", "records that it would keep"),
         Column("key_count", "int", "keys in the dirty part"),
         Column("is_map_full", "bool", "the cleaner's buffer has no room for all keys, so that it needs more than one run"),
-        Column("is_estimate", "bool", "the bytes to keep are an estimate: compressed batches would be made anew"),
+        Column("is_estimate", "bool", "the bytes to keep are an estimate: compressed batches would be rebuilt"),
         Column("config_source", "string", "where each config comes from: topic, broker, cluster, properties, option or default"),
         Column("path", "string", "the partition's directory"),
     ),

@@ -13,7 +13,7 @@ from format.node.partition import Partition
 from format.value_class import value_class
 
 #: The marks of directories that checkpoints speak of: the others are no replicas any more, and a topic of the same
-#: name may have been made anew since.
+#: name may have been rebuilt since.
 MARKS_OF_REPLICAS = (None, "future")
 
 

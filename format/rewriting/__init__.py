@@ -1,1 +1,1 @@
-"""What all commands that write a partition anew share: sources, indexes, snapshots, publication."""
+"""What all commands that rewrite a partition share: sources, indexes, snapshots, publication."""

@@ -1,6 +1,6 @@
 """Files that go into the output beside its logs and indexes: as they are, or with what the output changes in them.
 
-A file that stops a broker stays out, with a finding: one that is missing is made anew, or does without.
+A file that stops a broker stays out, with a finding: one that is missing is rebuilt, or does without.
 """
 
 from __future__ import annotations
@@ -106,7 +106,7 @@ def carry_partition_files(
 ) -> Generator[Finding, None, set[int]]:
     """Copy partition.metadata, the leader epochs, quorum-state, KRaft snapshots and (``snapshots``) producer snapshots.
 
-    One that cannot be read stays out, with findings: a broker builds leader epochs anew from the log. Returns the
+    One that cannot be read stays out, with findings: a broker rebuilds leader epochs from the log. Returns the
     offsets of the producer snapshots that came along; for the others see ``rebuild_snapshots``.
     """
     carrying = _Carrying(publication, terms, name)
@@ -139,7 +139,7 @@ def carry_partition_files(
 
 
 def _carried_metadata(carrying: _Carrying, partition: Partition) -> Iterator[Finding]:
-    """partition.metadata, made anew where it cannot be read and the topic's id is known from elsewhere."""
+    """partition.metadata, rebuilt where it cannot be read and the topic's id is known from elsewhere."""
     terms, path = carrying.terms, partition.metadata
     topic_id = terms.topic_ids.get(partition.topic or "")
     if path is None:
@@ -156,7 +156,7 @@ def _carried_metadata(carrying: _Carrying, partition: Partition) -> Iterator[Fin
             if topic_id is None:
                 words = "it is left out, since a broker stops at it; without it a KRaft broker takes the log for stray"
             else:
-                words = f"it is made anew with topic id {topic_id}"
+                words = f"it is rebuilt with topic id {topic_id}"
             found = finding(found.code, found.location, f"{found.message}; {words}")
         else:
             yield from problem_findings(problems, location)
@@ -218,7 +218,7 @@ def carry_log_dir_files(
 
 
 def _carried_identity(carrying: _Carrying, path: Path) -> Iterator[Finding]:
-    """meta.properties, made anew where it cannot be read and the ids of the cluster and of the node are known."""
+    """meta.properties, rebuilt where it cannot be read and the ids of the cluster and of the node are known."""
     terms, location = carrying.terms, Location(str(path))
     try:
         found = meta_properties.read(path, terms.limits)
@@ -232,7 +232,7 @@ def _carried_identity(carrying: _Carrying, path: Path) -> Iterator[Finding]:
                 "and node.id as in the backup or on the other nodes, before a broker is started"
             )
         else:
-            words = "it is made anew with what is sound in it"
+            words = "it is rebuilt with what is sound in it"
             carrying.write(path.name, content)
         wrong = finding_of(error, location)
         yield finding(wrong.code, location, f"{wrong.message}; {words}")

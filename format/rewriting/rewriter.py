@@ -54,7 +54,7 @@ class WriteTerms:
 class Portion(NamedTuple):
     """Some new batches of a chunk; ``digest`` is of their content, for the read-back, where the verb wants one.
 
-    ``error`` is why the batch of the chunk's ``row`` could not be made anew: it was copied as it is, or left out where
+    ``error`` is why the batch of the chunk's ``row`` could not be rebuilt: it was copied as it is, or left out where
     there are no batches.
     """
 
@@ -189,7 +189,7 @@ class Rewriter:
         """The next chunk is about to be written."""
 
     def report_error(self, portion: Portion, chunk: BatchChunk, location: Location, result: SegmentResult) -> None:
-        """A batch could not be made anew."""
+        """A batch could not be rebuilt."""
 
     def refusal(self, result: SegmentResult) -> Refused | None:
         """Why the run ends here, with nothing published; None where it goes on."""

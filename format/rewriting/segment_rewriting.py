@@ -1,4 +1,4 @@
-"""One segment of the source written anew: batches in order, read back and compared, then the indexes."""
+"""One segment of the source rewritten: batches in order, read back and compared, then the indexes."""
 
 from __future__ import annotations
 

@@ -74,7 +74,7 @@ class Starting:
 def boot(starting: Starting, output: DocumentOutput, pacing: Pacing) -> None:
     """Would a broker start on these log directories, and what would it do to each file?
 
-    Nothing is written: the start is followed in thought, in the broker's own order, refusals first. A loss is given in
+    Nothing is written: the start is simulated in the order of the broker, refusals first. A loss is given in
     offsets between log start and high watermark. The exit status is 1 where the broker would refuse, leave something
     unserved or lose records, and 3 where that cannot be said.
     """

@@ -45,9 +45,9 @@ _TABLE_COLUMNS = {
 def diff(paths: Paths, output: DocumentOutput, judging: Judging, guards: Guards, work: Work) -> None:
     """Compare replicas: where they part, which one is right, what each election would lose.
 
-    Replicas are compared by leader epoch, batch and content, and every CRC is computed: one that was recompressed or
-    compacted is told from one that lost records. Partitions of log directories are matched by topic, number and topic
-    id. Nothing is written. The exit status is 1 where a difference was found.
+    Replicas are compared by leader epoch, batch and content, and every CRC is computed. A replica that was recompressed
+    or compacted is not reported as one that lost records. Partitions of log directories are matched by topic, number
+    and topic id. Nothing is written. The exit status is 1 where a difference was found.
     """
     from format.columns import DIVERGENCE
     from format.findings import Finding

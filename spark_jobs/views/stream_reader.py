@@ -80,7 +80,7 @@ class _Replica:
         return self.partition.segments[0].base_offset
 
     def next_offset(self, offset: StreamOffset) -> int | None:
-        """The next offset of this partition; None where it is new to the stream, as is a topic that was made anew."""
+        """The next offset of this partition; None where it is new to the stream, as is a topic that was rebuilt."""
         topic = offset.get(self.broker, {}).get(str(self.partition.topic), {})
         known = topic.get(str(self.partition.number))
         return None if known is None or self._is_other(topic) else int(known)

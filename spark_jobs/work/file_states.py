@@ -67,5 +67,5 @@ def words_for_change(path: str, planned: FileState, now: FileState) -> str | Non
     if now.mtime_ns < planned.mtime_ns:
         return "it is older than when the work was planned: it was replaced, or is another host's"
     if is_remote(path) and now.size_bytes == planned.size_bytes and now.mtime_ns != planned.mtime_ns:
-        return "it was written anew after the work was planned"
+        return "it was rewritten after the work was planned"
     return None

@@ -1,4 +1,4 @@
-"""The field corpus: brokers x what happens to logs x clients, each cell made anew and judged.
+"""The field corpus: brokers x what happens to logs x clients, each cell rebuilt and judged.
 
     python -m tests.field --prepare
     python -m tests.field --broker 4.3.1 --scenario clients --output DIR

@@ -31,7 +31,7 @@ def clients(field: Field) -> None:
 
 
 def client_replicas(field: Field) -> None:
-    """The same with three replicas; one follower is away for a while, another fetches everything anew."""
+    """The same with three replicas; one follower is away for a while, another fetches everything again."""
     field.write_with_clients(SMALL, replicas=[1, 2, 3])
     _fetch_anew(field, 3, list(field.topics))
 

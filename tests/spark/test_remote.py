@@ -188,7 +188,7 @@ def test_files_written_anew_and_gone_since_they_were_planned(
     code, out, _ = printed("scan", "verify", address, "--format", "jsonl", *tables)
     *found, summary = map(json.loads, out.splitlines())
     changed = {each["path"]: each["message"] for each in found if each["code"] == "file-changed"}
-    assert changed.pop(f"{address}/t-0") == "it was written anew after the work was planned"
+    assert changed.pop(f"{address}/t-0") == "it was rewritten after the work was planned"
     assert [path for path in changed if path.startswith(f"{address}/v-0")]
     assert not [path for path in changed if "/u-0" in path]
     assert (code, summary["complete"]) == (3, False)

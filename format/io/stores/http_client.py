@@ -50,7 +50,7 @@ class Traffic:
             self.retries += is_retry
 
     def reset(self) -> None:
-        """Begin to count anew."""
+        """Start to count again."""
         with self._lock:
             self.requests = self.bytes_received = self.retries = 0
 

@@ -233,7 +233,7 @@ class Publication:
         return name in self._steps
 
     def redo_step(self, name: str) -> None:
-        """Begin a step that is done anew in every run: what an earlier run made in it is removed."""
+        """Begin a step that is repeated in every run: what an earlier run made in it is removed."""
         if self._steps.pop(name, None) is None and name not in self._step_files:
             return
         for entry in self._step_files.pop(name, ()):

@@ -101,7 +101,7 @@ def _identity(
         result.steps.append(_unknown(NotKnown(error.message, metadata_dir)))
         return None
     for path in identity.without_directory_id:
-        reason = "it gets a directory id, and so is written anew"
+        reason = "it gets a directory id, and so is rewritten"
         result.steps.append(Step(Action.CREATE, path / "meta.properties", reason=reason, kafka_class="KafkaRaftServer"))
     return identity
 

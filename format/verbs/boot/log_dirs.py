@@ -45,7 +45,7 @@ class LogsState:
 def load_logs(
     log_dirs: list[LogDirState], image: ClusterImage | None, node_id: int | None, terms: BootTerms
 ) -> LogsState:
-    """Load every log of these directories in thought, and sort out whose it is."""
+    """Simulate the load of every log in these directories, and find out which node each belongs to."""
     state = LogsState()
     for log_dir in log_dirs:
         state.stops += log_dir.stops

@@ -47,7 +47,7 @@ def _log_step(found: FoundLog, high_watermark: int | None, log_start: int | None
     lost = None if log_start is None else lost_range(log.log_end, 2**63, log_start, high_watermark)
     reason = "the log is kept as it is"
     if log.is_cleared:
-        reason = "the log is emptied and begins anew at its log start offset"
+        reason = "the log is emptied and starts again at its log start offset"
     elif any(step.action is not Action.KEEP for step in found.files.steps):
         reason = "the log is served from here on"
     if lost is not None:

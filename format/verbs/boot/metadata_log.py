@@ -75,7 +75,7 @@ def _check_records(path: Path, kafka_class: str, reason: str) -> int:
 
 
 def load_metadata(metadata_dir: Path, terms: BootTerms) -> MetadataState:
-    """Load the metadata log in thought. Raises StopsStart, NotKnown, and what reading raises."""
+    """Simulate the load of the metadata log. Raises StopsStart, NotKnown, and what reading raises."""
     state = MetadataState()
     path = metadata_dir / METADATA_PARTITION
     if not is_there(path):
@@ -145,7 +145,7 @@ def _check_topic_id(files: PartitionFiles, limits: Limits) -> None:
     if PARTITION_METADATA in files.folders:
         raise StopsStart(f"Error while reading partition metadata file {path}", "PartitionMetadataFile", path=path)
     if PARTITION_METADATA not in files.present:
-        files.step(Action.CREATE, PARTITION_METADATA, "it is written anew", kafka_class="PartitionMetadataFile")
+        files.step(Action.CREATE, PARTITION_METADATA, "it is rewritten", kafka_class="PartitionMetadataFile")
         return
     try:
         topic_id = read_topic_id(path, limits)

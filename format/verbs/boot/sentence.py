@@ -51,7 +51,7 @@ def _clauses(result: BootResult) -> list[str]:
         clauses.append(f"renames {_names(strays)} to stray")
     created = [step for step in result.having(Action.CREATE) if step.log_end_offset is not None]
     if created:
-        clauses.append(f"makes {_names(created)} anew, empty")
+        clauses.append(f"creates {_names(created)} again, empty")
     lost = [step for step in result.steps if step.lost_offsets is not None]
     if lost:
         count = sum(last - first + 1 for first, last in (step.lost_offsets for step in lost if step.lost_offsets))

@@ -197,7 +197,7 @@ class BundleRun:
         )
 
     def _read(self, entry: BundledEntry, each: SourceFile, headers: HeaderWriter) -> tuple[BundledEntry, bool]:
-        """The entry with what reading the file told, and whether it could be read."""
+        """The entry with what was read from the file, and whether it could be read."""
         if entry.type != FILE:
             return entry, entry.error is None
         if self.terms.names is not None and each.path.name in layout.OFFSET_CHECKPOINTS:

@@ -59,7 +59,7 @@ class CleaningTerms:
 class Cleaned:
     """What a run would do: bytes and records before and after, tombstones left, and the earliest delete horizon.
 
-    ``end_offset`` is where the next run begins. ``is_estimate``: some batches are compressed and would be made anew.
+    ``end_offset`` is where the next run begins. ``is_estimate``: some batches are compressed and would be rebuilt.
     ``kept_offsets`` are there where they were asked for.
     """
 

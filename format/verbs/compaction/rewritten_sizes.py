@@ -1,4 +1,4 @@
-"""The size of a v2 batch that is made anew of some of its records.
+"""The size of a v2 batch that is rebuilt of some of its records.
 
 Offsets keep their deltas. Timestamps count from the first record that stays, or from the delete horizon, so that their
 deltas, and with them the lengths of the records, change.

@@ -53,7 +53,7 @@ class ReplicaEpochs:
     def truncated_by(self, leader: ReplicaEpochs) -> int:
         """The offset to which this log is truncated as a follower of ``leader``; its own end where it is not."""
         if self.log_end_offset < leader.log_start_offset:
-            return leader.log_start_offset  # the fetch is out of range: it starts anew at the leader's first offset
+            return leader.log_start_offset  # the fetch is out of range: it starts again at the leader's first offset
         follower = self
         while follower.latest is not None:
             asked = follower.latest

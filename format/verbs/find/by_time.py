@@ -9,6 +9,7 @@ import numpy as np
 
 from format.findings import finding
 from format.layout import NO_TIMESTAMP
+from format.timestamps import iso_time
 from format.verbs.find.bounds import Bounds
 from format.verbs.find.lookup_scan import BatchPlace
 from format.verbs.find.segment_lookup import LookupSegment
@@ -52,9 +53,12 @@ def timestamp_lookup(
             stopped_at = segment
         segment.close()
     if largest_of_all >= timestamp:
-        return NotFound(f"no record at or after {timestamp} from the log start offset {bounds.log_start_offset} on")
-    largest_words = "the log has none" if largest_of_all == NO_TIMESTAMP else f"the largest is {largest_of_all}"
-    return NotFound(f"no record has a timestamp at or after {timestamp}; {largest_words}")
+        start = bounds.log_start_offset
+        return NotFound(f"no record at or after {iso_time(timestamp)} from the log start offset {start} on")
+    largest_words = (
+        "the log has none" if largest_of_all == NO_TIMESTAMP else f"the largest is {iso_time(largest_of_all)}"
+    )
+    return NotFound(f"no record has a timestamp at or after {iso_time(timestamp)}; {largest_words}")
 
 
 def max_timestamp_lookup(segments: list[LookupSegment], bounds: Bounds) -> Generator[LookupStep, None, Result]:

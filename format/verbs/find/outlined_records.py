@@ -38,7 +38,7 @@ def outlined_table(
 
 
 def _from_header(table: BatchTable, by_time: bool) -> tuple[list[int], list[int]] | None:
-    """What a header tells: the offsets of a batch without gaps, and its timestamps if there is one for all of them."""
+    """What a header says: the offsets of a batch without gaps, and its timestamps if there is one for all of them."""
     first, last = int(table.base_offset[0]), table.last_offset_of(0)
     timestamp = int(table.max_timestamp[0])
     if table.magic[0] < 2:

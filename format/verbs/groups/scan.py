@@ -15,6 +15,7 @@ from format.scan.read_log import selected_chunks
 from format.scan.selection import EVERYTHING
 from format.state.group_records import COORDINATOR_TOPICS, GroupRecords, UnreadRecords, read_groups
 from format.value_class import value_class
+from format.wording import counted
 
 # Measured: seconds for each batch, each byte, and each byte of compressed batches.
 _COST = Cost(batch_s=1e-6, byte_s=4.5e-9, compressed_byte_s=10e-9)
@@ -69,7 +70,7 @@ class GroupsScan:
 def _unread_finding(unread: UnreadRecords, place: Location) -> Finding:
     others = ""
     if unread.count > 1:
-        others = f", and so it is with {unread.count - 1:,} {'record' if unread.count == 2 else 'records'} after it"
+        others = f"; {counted(unread.count - 1, 'more record')} like it"
     where = place.at(position=unread.position, offset=unread.offset)
     if unread.is_unknown:
         return finding(

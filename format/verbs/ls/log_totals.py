@@ -105,7 +105,7 @@ class TotalsScan:
                 "log-framing-broken",
                 log.location,
                 message,
-                judgement=Judgement(next_step="Run verify, which tells them all."),
+                judgement=Judgement(next_step="Run verify, which lists them all."),
             )
         yield totals
 

@@ -102,7 +102,7 @@ Check = Callable[[SegmentFacts], bool]
 def _conditions(
     segments: Sequence[SegmentFacts], log: LogFacts, now_ms: int
 ) -> list[tuple[str, Callable[[Sequence[SegmentFacts]], Check]]]:
-    """The checks in the broker's order; each is made anew of the segments that are left."""
+    """The checks in the broker's order; each is rebuilt of the segments that are left."""
 
     def log_start(rest: Sequence[SegmentFacts]) -> Check:
         return lambda segment: _is_below_log_start(segment, log)

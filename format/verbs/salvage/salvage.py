@@ -2,7 +2,7 @@
 
 A batch is intact when its CRC is right. Its base offset lies outside the CRC; one whose offsets cannot be where it lies
 goes into a file of its own beside the partitions (``NAME.BASE_OFFSET.quarantine``) and its offsets count as lost.
-Indexes are built anew, and so is a producer snapshot for the log's end; the source's may speak of batches that are
+Indexes are rebuilt, and so is a producer snapshot for the log's end; the source's may speak of batches that are
 lost. The clean-shutdown mark is left out: a broker that starts on the output checks every batch.
 """
 

@@ -1,4 +1,4 @@
-"""Files beside the logs: what stops a broker stays out or is made anew, and redact writes only what it knows."""
+"""Files beside the logs: what stops a broker stays out or is rebuilt, and redact writes only what it knows."""
 
 from __future__ import annotations
 
@@ -194,7 +194,7 @@ def test_a_damaged_identity_is_made_anew_from_what_is_known(
         assert "left out" in message
         assert not written.exists()
     else:
-        assert "made anew" in message
+        assert "rebuilt" in message
         expected_ids = {"version": "1", **expected, "directory.id": DIRECTORY_ID}
         assert dict(meta_properties.read(written).properties) == expected_ids
 

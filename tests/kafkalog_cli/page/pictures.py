@@ -1,4 +1,4 @@
-"""The pictures of docs/report.md: ``python -m tests.kafkalog_cli.page.pictures`` makes them anew."""
+"""The pictures of docs/report.md: ``python -m tests.kafkalog_cli.page.pictures`` rebuilds them."""
 
 from __future__ import annotations
 

@@ -39,7 +39,7 @@ class EpochCache:
                 self._assign(epoch, offset)
         except BadText as error:
             kind = FailsLogDir if error.is_io_error else StopsStart
-            reason = "the leader epochs cannot be read; a broker makes the file anew where it is missing"
+            reason = "the leader epochs cannot be read; a broker creates the file again where it is missing"
             raise kind(error.text, "LeaderEpochCheckpointFile", path=path, reason=reason) from error
 
     @property

@@ -89,7 +89,7 @@ class LoadedLog:
 
 
 def load_log(files: PartitionFiles, terms: LoadTerms) -> LoadedLog:
-    """Load a log in thought. Raises StopsStart, FailsLogDir, NotKnown, and what reading raises."""
+    """Simulate the load of a log. Raises StopsStart, FailsLogDir, NotKnown, and what reading raises."""
     return _LogLoad(files, terms).run()
 
 
@@ -216,7 +216,7 @@ class _LogLoad:
         files.step(
             Action.RECOVER,
             name,
-            f"{why}: every batch is read, its CRC checked, and the indexes are made anew",
+            f"{why}: every batch is read, its CRC checked, and the indexes are rebuilt",
             offset=base_offset,
             bytes=found.size_bytes,
             kafka_class="LogSegment.recover",
@@ -235,7 +235,7 @@ class _LogLoad:
         for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             index_name = file_name(base_offset, suffix)
             if files.present.get(index_name) is not None:
-                files.step(Action.REBUILD_INDEX, index_name, "made anew with its log", kafka_class="LogSegment.recover")
+                files.step(Action.REBUILD_INDEX, index_name, "rebuilt with its log", kafka_class="LogSegment.recover")
             files.create(index_name)
         self._epochs += found.epochs
         segment.recovered, segment.size_bytes = found, found.valid_bytes

@@ -74,11 +74,11 @@ class PartitionFiles:
         self.present[to] = self.present.pop(name)
 
     def create(self, name: str) -> None:
-        """A file that the start makes, or writes anew."""
+        """A file that the start creates or rewrites."""
         self.present[name] = None
 
     def settled_steps(self, *, with_kept: bool) -> list[Step]:
-        """The steps, without the deletion of files that are then written anew; with a step for each file that stays."""
+        """The steps, without the deletion of files that are then rewritten; with a step for each file that stays."""
         written = {step.path for step in self.steps if step.action is Action.REBUILD_SNAPSHOT}
         steps = [step for step in self.steps if step.action is not Action.DELETE or step.path not in written]
         if with_kept:

@@ -21,7 +21,7 @@ _INDEX_ENTRY = struct.Struct(">iI")
 
 
 def recovered_segment(path: Path, shown_path: Path, base_offset: int, terms: BootTerms) -> Recovered:
-    """Recover a segment's log in thought. Raises StopsStart where the broker exits over it."""
+    """Simulate the recovery of a segment's log. Raises StopsStart where the broker exits over it."""
     with FileSource(path) as source:
         read = terms.read_logs.get(path)
         found = read.recovered(source.size_bytes) if read is not None and read.base_offset == base_offset else None

@@ -33,7 +33,7 @@ def log(end: int, *entries: tuple[int, int], start: int = 0, high_watermark: int
         # Logs of formats without epochs: down to the high watermark.
         (log(30, high_watermark=12), log(40), 12),
         (log(30), log(20), 20),
-        # Behind the first offset of the leader: the follower begins anew there.
+        # Behind the first offset of the leader: the follower starts again there.
         (log(30, (0, 0)), log(90, (0, 50), start=50), 50),
     ],
 )

@@ -37,7 +37,7 @@ def test_marked_directories(log_dir: Path):
     assert {mark: each.high_watermark for mark, each in found.items()} == {
         None: 42,
         "future": 42,
-        "delete": None,  # the checkpoint may speak of a topic that was made anew
+        "delete": None,  # the checkpoint may speak of a topic that was rebuilt
         "stray": None,
     }
     assert codes(items) == ["partition-dir-marked"] * 3

@@ -1,0 +1,40 @@
+"""What is said of options and commands that other tools have."""
+
+from __future__ import annotations
+
+import pytest
+
+from kafkalog_cli.main import main
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message", "hint"),
+    [
+        (["grep", "--key", "x", "."], "no such option: --key", "kafkalog grep --in key TEXT"),
+        (["ls", "--topic", "x", "."], "no such option: --topic", "DIR/TOPIC-*"),
+        (["dump", "--partition", "0", "."], "no such option: --partition", "DIR/TOPIC-N"),
+        (["verify", "--json", "."], "no such option: --json", "--format jsonl"),
+        (
+            ["ls", "--fromat", "csv", "."],
+            "no such option: --fromat. Did you mean --format?",
+            "See 'kafkalog ls --help'",
+        ),
+        (["--format", "csv", "ls", "."], "no such option: --format", "kafkalog COMMAND --format"),
+        (["--versoin"], "no such option: --versoin. Did you mean --version?", "See 'kafkalog --help'"),
+        (["-V"], "no such option: -V", "Use --version"),
+        (["cat", "x"], "no such command 'cat'", "kafkalog dump --records"),
+        (["verfy", "x"], "no such command 'verfy'. Did you mean 'verify'?", "See 'kafkalog --help'"),
+    ],
+)
+def test_words_of_other_tools(
+    arguments: list[str], message: str, hint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == 2
+    first, second = capsys.readouterr().err.splitlines()[:2]
+    assert first == f"kafkalog: {message}"
+    assert hint in second
+
+
+def test_an_option_without_its_value_is_named(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["find", "x", "--offset"]) == 2
+    assert capsys.readouterr().err == "kafkalog: option '--offset' requires an argument\n"
