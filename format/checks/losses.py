@@ -5,11 +5,25 @@ from __future__ import annotations
 from dataclasses import replace
 
 from format.findings import Cause, Finding, Severity
+from format.layout import CLUSTER_METADATA_TOPIC
 from format.node.offsets import PartitionOffsets
 from format.offset_ranges import Range, merged
 
 #: What a crash may leave at the end of a log.
 _LOST_ENDS = ("tail-torn", "tail-zeros")
+#: A broker that stopped cleanly recovers no log when it starts again: the torn bytes stay in the middle of the log.
+_AFTER_CLEAN_STOP = (
+    "After a clean stop a broker leaves the torn bytes and appends behind them. With the broker stopped, delete "
+    ".kafka_cleanshutdown: the next start then recovers every log."
+)
+
+
+def after_stop(found: Finding, offsets: PartitionOffsets) -> Finding:
+    """A finding with the next step that fits the way in which the broker stopped."""
+    is_left = found.code == "tail-torn" and bool(offsets.is_clean_shutdown)
+    if not is_left or found.location.topic == CLUSTER_METADATA_TOPIC:  # the metadata log is recovered at every start
+        return found
+    return replace(found, next_step=_AFTER_CLEAN_STOP)
 
 
 class LossAccount:

@@ -16,6 +16,7 @@ from kafkalog_cli.options.output import RowOutput
 from kafkalog_cli.options.parsers import one_of, parse_size
 from kafkalog_cli.options.work import Work
 from kafkalog_cli.options.writing import Indexing, Resumption, Sources, local_directory
+from kafkalog_cli.render.shown_columns import ShownColumns
 from kafkalog_cli.runner import Run
 from kafkalog_cli.written_rows import SEGMENT_TABLE_COLUMNS, say_published, show_resumed, show_written
 
@@ -31,6 +32,11 @@ EXAMPLES = (
     ("kafkalog recompress --estimate --codec zstd node-1 node-2 node-3", "over all nodes, every replica counted"),
     ("kafkalog recompress /var/kafka/orders-0 --explain --codec lz4", "batch by batch: what would be done, and why"),
     ("kafkalog recompress old-0 --output new --codec zstd --magic 2", "v0 and v1 messages become v2 batches"),
+)
+
+_DECISION_COLUMNS = ShownColumns(
+    ("topic", "partition", "base_offset", "last_offset", "size_bytes", "codec", "decision", "reason"),
+    first_to_go=("size_bytes", "last_offset"),
 )
 
 
@@ -132,7 +138,11 @@ def recompress(
     target = Target(CODEC_NAMES.index(recompressed.codec or "zstd"), recompressed.level, recompressed.magic_number)
     plan = PlanTerms(target, recompressed.force, recompressed.merge_bytes or 0)
     if recompressed.explain:
-        with work.reading(), Run("recompress", output, judging, main_schema=BATCH_DECISION) as run:
+        columns = {BATCH_DECISION.type: _DECISION_COLUMNS}
+        with (
+            work.reading(),
+            Run("recompress", output, judging, main_schema=BATCH_DECISION, table_columns=columns) as run,
+        ):
             _explain(run, read_measured_sources(paths), plan, guards.limits)
         return
     from format.columns import WRITTEN_SEGMENT
@@ -192,17 +202,21 @@ def _estimate(run: Run, sources: WriteSources, given: Recompressed, limits: Limi
     from format.columns import ESTIMATE
     from format.findings import Finding
     from format.verbs.recompress.estimate import estimate, not_measured, targets_of
+    from format.verbs.recompress.sentence import Savings
 
     sample_bytes = given.sample.size_bytes
     targets = targets_of(given.codec, given.level)
     progress = run.progress()
     largest_log_bytes = 0
+    savings = Savings()
     for item in estimate(sources, targets, sample_bytes, limits=limits, advance=progress.advance):
         if isinstance(item, Finding):
             run.finding(item)
         else:
             run.write(ESTIMATE, (item.row(),))
+            savings.take(item)
             largest_log_bytes = max(largest_log_bytes, item.log_bytes)
+    run.say_at_end(savings.sentence())
     for words in not_measured(largest_log_bytes, sample_bytes):
         run.not_checked(words)
 
@@ -211,10 +225,15 @@ def _explain(run: Run, sources: WriteSources, plan: PlanTerms, limits: Limits) -
     from format.columns import BATCH_DECISION
     from format.findings import Finding
     from format.verbs.recompress.explain import explain_recompress
+    from format.verbs.recompress.sentence import Decided
 
     progress = run.progress(sources.size_bytes)
+    decided = Decided(plan.target.codec)
     for item in explain_recompress(sources, plan, limits=limits, advance=progress.advance):
         if isinstance(item, Finding):
             run.finding(item)
         else:
+            decided.take(item)
             run.write(BATCH_DECISION, item)
+    for words in decided.sentences():
+        run.say_at_end(words)

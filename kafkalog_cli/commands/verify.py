@@ -99,6 +99,8 @@ def verify(
     remote = depth.tiering.remote
     depth.following.check({"--output": output.output_file, "--jobs": work.sharing.jobs, "--remote": remote})
     targets = reading.targets()
+    if places.partitions is not None:
+        _check_one_topic(targets)
     if opened.are_opened():
         _check_not_bundled(depth, places)
     terms = Verification(
@@ -135,6 +137,19 @@ def verify(
             run.not_checked(words)
         if terms.level is Level.FULL and {each.kind for each in targets} - {Kind.LOG_DIR, Kind.PARTITION}:
             run.not_checked("what lies beside a file that is given by itself")
+
+
+def _check_one_topic(targets: list[Target]) -> None:
+    """Refuse paths with partitions of several topics: --partitions is the number of partitions of one."""
+    from format.checks.key_placement import is_placed_by_key
+
+    places = [partition.location() for target in targets for partition in target.partitions()]
+    topics = sorted({place.topic for place in places if place.topic is not None and is_placed_by_key(place)})
+    if len(topics) > 1:
+        words = (
+            f"is for one topic, and there are {len(topics)} at the paths: give the directories of one, {topics[0]}-*"
+        )
+        raise typer.BadParameter(words, param_hint="--partitions")
 
 
 def _check_not_bundled(depth: Depth, places: KeyPlaces) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 from format import layout
 from format.checks.leader_epochs import LeaderEpochCheck
 from format.checks.log_dir_files import check_partition_checkpoints
-from format.checks.losses import CauseAccount, LossAccount
+from format.checks.losses import CauseAccount, LossAccount, after_stop
 from format.checks.offset_chain import OffsetChain
 from format.checks.offset_index import OffsetIndexCheck
 from format.checks.partition_files import check_partition_files
@@ -56,7 +56,8 @@ def verify_partition(partition: Partition, checkpoints: Checkpoints, terms: Veri
     offsets = offsets_of(partition, checkpoints)
     yield from remote_head_findings(offsets, partition.location())
     losses = LossAccount(offsets)
-    yield from map(losses.counted, _PartitionRun(partition, checkpoints, terms).findings())
+    for found in _PartitionRun(partition, checkpoints, terms).findings():
+        yield after_stop(losses.counted(found), offsets)
     if terms.level is Level.FULL:
         snapshots = [each for each in partition.kraft_snapshots if each.leftover is None]
         newest = max((each.end_offset for each in snapshots), default=None)

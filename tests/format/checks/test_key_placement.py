@@ -83,6 +83,10 @@ def test_the_command(data_dir: Path, run_kafkalog: Callable[..., Run]) -> None:
         ("--partitioner", "murmur2", "--partitions", "0"),
     ):
         assert run_kafkalog("verify", *words, partition).code == 2
+    node = partition.parent
+    several = run_kafkalog("verify", "--partitioner", "murmur2", "--partitions", "3", node)
+    assert several.code == 2, "other topics have other numbers of partitions"
+    assert "--partitions: is for one topic, and there are" in several.stderr
     assert (
         run_kafkalog("verify", "--level", "crc", "--partitioner", "murmur2", "--partitions", "3", partition).code == 2
     )
