@@ -1,8 +1,10 @@
-"""What an exception means for the run: a condition, a message, and advice."""
+"""What an exception means for the run: a condition, a message, and advice; with hints on words that other tools use."""
 
 from __future__ import annotations
 
 import os
+from difflib import SequenceMatcher
+from typing import Any
 
 import typer
 
@@ -41,6 +43,67 @@ _ADVICE: dict[type[KafkaLogError], str] = {
     OutputError: "Check the free space and the permissions of the place.",
     UnsupportedError: "Use a newer kafkalog.",
     LimitExceeded: "Raise the limit with its flag if you trust the data; see --help.",
+}
+
+_LEAST_CLOSE = 0.75
+
+_ONE_TOPIC = "For one topic, give its partition directories: DIR/TOPIC-*"
+_ONE_PARTITION = "For one partition, give its directory: DIR/TOPIC-N"
+_RANGE = "A range of offsets is --from-offset N --to-offset N; one record is 'kafkalog find PARTITION --offset N'."
+_TIMES = (
+    "A range of time is --from-time T --to-time T; the first record from a time on is 'kafkalog find --timestamp T'."
+)
+_DUMP_LOG = "The flags of kafka-dump-log are those of 'kafkalog dump-log'."
+_NO_BROKER = "kafkalog reads the files of a broker and connects to none."
+
+_BEFORE_COMMAND = {"-v": "Use --version.", "-V": "Use --version."}
+
+#: Options and commands of other tools, and where they are here.
+_OF_OPTION = {
+    "--topic": _ONE_TOPIC,
+    "--topics": _ONE_TOPIC,
+    "--partition": _ONE_PARTITION,
+    "--partitions": _ONE_PARTITION,
+    "--key": "To look in keys: kafkalog grep --in key TEXT PATH…",
+    "--value": "To look in values: kafkalog grep --in value TEXT PATH…",
+    "--offset": _RANGE,
+    "--offsets": _RANGE,
+    "--timestamp": _TIMES,
+    "--time": _TIMES,
+    "--since": _TIMES,
+    "--until": _TIMES,
+    "--json": "Use --format jsonl.",
+    "--jsonl": "Use --format jsonl.",
+    "--csv": "Use --format csv.",
+    "-o": "Use --output.",
+    "-n": "Use --limit.",
+    "--verbose": "A table shows more with --columns all.",
+    "--path": "Paths are arguments, without an option.",
+    "--dir": "Paths are arguments, without an option.",
+    "--log-dir": "Paths are arguments, without an option.",
+    "--log-dirs": "Paths are arguments, without an option.",
+    "--files": _DUMP_LOG,
+    "--print-data-log": _DUMP_LOG,
+    "--deep-iteration": _DUMP_LOG,
+    "--bootstrap-server": _NO_BROKER,
+    "--command-config": _NO_BROKER,
+}
+
+_OF_COMMAND = {
+    "help": "Use 'kafkalog --help', or 'kafkalog COMMAND --help'.",
+    "version": "Use 'kafkalog --version'.",
+    "cat": "Use 'kafkalog dump --records'.",
+    "read": "Use 'kafkalog dump --records'.",
+    "tail": "Use 'kafkalog dump --records --follow'.",
+    "search": "Use 'kafkalog grep'.",
+    "check": "Use 'kafkalog verify'.",
+    "fsck": "Use 'kafkalog verify'.",
+    "repair": "Use 'kafkalog salvage' for logs, and 'kafkalog rebuild-index' for indexes.",
+    "topics": "Use 'kafkalog ls --by topic', or 'kafkalog metadata'.",
+    "offsets": "Use 'kafkalog groups' for committed offsets, and 'kafkalog ls' for those of logs.",
+    "consumers": "Use 'kafkalog groups'.",
+    "lag": "Use 'kafkalog groups'.",
+    "transactions": "Use 'kafkalog txns'.",
 }
 
 
@@ -100,3 +163,24 @@ def advice_for(error: KafkaLogError) -> str:
 
 def _one_line(error: BaseException) -> str:
     return " ".join(str(error).split())
+
+
+def words_and_hint(error: Any) -> tuple[str | None, str | None]:
+    """The message in place of the error's own, and a line with a hint; None for each that there is not."""
+    kind = type(error).__name__  # typer raises errors of its own copy of click
+    if kind == "NoSuchOption":
+        return _for_option(error, error.option_name)
+    words = str(getattr(error, "message", "")).split("'")
+    hint = _OF_COMMAND.get(words[1]) if words[0] == "No such command " and len(words) > 1 else None
+    return (None if hint is None else f"no such command '{words[1]}'"), hint
+
+
+def _for_option(error: Any, name: str) -> tuple[str, str | None]:
+    is_before_command = error.ctx is not None and error.ctx.parent is None and hasattr(error.ctx.command, "entries")
+    close = [each for each in error.possibilities or () if SequenceMatcher(None, name, each).ratio() >= _LEAST_CLOSE]
+    hint = (_BEFORE_COMMAND if is_before_command else _OF_OPTION).get(name)
+    if hint is None and close:
+        return f"no such option: {name}. Did you mean {' or '.join(close)}?", None
+    if hint is None and is_before_command and name.startswith("--"):
+        hint = f"Options stand after the command: kafkalog COMMAND {name} …"
+    return f"no such option: {name}", hint

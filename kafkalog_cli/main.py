@@ -113,7 +113,7 @@ def _code_of(error: BaseException) -> int:
 
 
 def _usage_error(error: Any) -> int:
-    from kafkalog_cli.hints import words_and_hint
+    from kafkalog_cli.failures import words_and_hint
     from kafkalog_cli.messages import say, say_traceback
 
     words, hint = words_and_hint(error)
