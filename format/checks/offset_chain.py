@@ -8,12 +8,15 @@ import numpy as np
 
 from format import layout
 from format.findings import Certainty, Finding, Judgement, Severity, finding
+from format.kernel.checks import find_chain_break
+from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.location import Location
 from format.log.batch_chunk import Damage
-from format.log.batch_table import BatchTable, batch_location
+from format.log.batch_table import BatchTable, Int64Column, batch_location
 from format.state.epochs import LeaderEpochs
 
 _NEVER = 2**63
+_NO_GAPS = np.empty(0, np.int64)
 
 
 class OffsetChain:
@@ -31,7 +34,7 @@ class OffsetChain:
         self._unexplained_from = _NEVER  # the offset after the first gap that may be what compaction left
         self._keyless_offset: int | None = None  # the first offset of a record without a key
         self._last_gap: int | None = None  # the offset after the last gap in the tables before
-        self._gaps = np.empty(0, np.int64)  # the offsets after the gaps in the last table
+        self._gaps: Int64Column = _NO_GAPS  # the offsets after the gaps in the last table
         self.first_offset: int | None = None
         self.last_offset: int | None = None
         self._epochs = LeaderEpochs()
@@ -92,6 +95,9 @@ class OffsetChain:
             return
         if self._keyless_offset is None:
             self._keyless_offset = keyless_offset
+        if self._follows_plainly(table):
+            self._move_to(table.last_offset_of(len(table) - 1), _NO_GAPS)
+            return
         base, last = table.base_offset, table.last_offset
         sparse = table.is_sparse & (table.crc_valid != 0)
         if self._compacted_from == _NEVER and sparse.any():
@@ -112,9 +118,7 @@ class OffsetChain:
             )
         # The base offset of a compressed v0/v1 message is known only once it was opened.
         gaps = known & (base > previous + 1) & (table.record_count >= 0)
-        if len(self._gaps):
-            self._last_gap = int(self._gaps[-1])
-        self._gaps = base[gaps]
+        after_gaps = base[gaps]
         for row in np.flatnonzero(gaps).tolist():
             yield from self._gap(table, location, row, int(previous[row]), int(base[row]))
         for event in self._epochs.feed(table):
@@ -130,8 +134,29 @@ class OffsetChain:
             )
         if self.first_offset is None:
             self.first_offset = int(base[0])
-        self._previous = int(last[-1])
-        self.last_offset = max(self._previous, self._least_last_offset)
+        self._move_to(int(last[-1]), after_gaps)
+
+    def _follows_plainly(self, table: BatchTable) -> bool:
+        """Whether the compiled kernel sees at once that there is nothing to find."""
+        if not KERNEL_IS_COMPILED or self._previous is None or self._base_offset is None:
+            return False
+        first, last = int(table.base_offset[0]), table.last_offset_of(len(table) - 1)
+        if first < self._base_offset or last - self._base_offset > layout.MAX_RELATIVE_OFFSET:
+            return False
+        if (self._is_first_of_segment and first > self._base_offset) or (
+            self._next_base_offset is not None and last >= self._next_base_offset
+        ):
+            return False
+        columns = memoryview(np.ascontiguousarray(table.columns))
+        return find_chain_break(columns, self._previous + 1, self._epochs.highest) < 0
+
+    def _move_to(self, last_offset: int, gaps: Int64Column) -> None:
+        """Note the end of a table, and the offsets after the gaps in it."""
+        if len(self._gaps):
+            self._last_gap = int(self._gaps[-1])
+        self._gaps = gaps
+        self._previous = last_offset
+        self.last_offset = max(last_offset, self._least_last_offset)
         self._is_first_of_segment = False
         self._is_after_damage = False
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
-from format.codecs import decompress
+from format.codecs import decompress_briefly
 from format.codecs.checksums import crc_tables
 from format.errors import CorruptDataError, KafkaLogError
 from format.findings import Finding, finding, finding_of
@@ -64,7 +64,7 @@ def sound_records(chunk: BatchChunk, group: BatchGroup, limits: Limits) -> Sound
             content: bytes | memoryview = chunk.buffer[start:end]
             if codec:
                 try:
-                    content = decompress(codec, content, magic=2, limits=limits)
+                    content = decompress_briefly(codec, content, limits)
                 except KafkaLogError:
                     return None  # the closer look meets it again, and reports it
             span[0, 0], span[0, 1], span[0, 2] = row, 0, len(content)
@@ -80,9 +80,25 @@ class RecordCheck:
     def __init__(self, location: Location, limits: Limits) -> None:
         self._location = location
         self._limits = limits
+        self._is_each_chunk_sound = True  # all groups of the last chunk were sound
         self._is_sound_so_far = True  # no group of batches needed a closer look, or the last one did not
         self._last_offset = 0  # of the batch that the last table was cut in, and its largest timestamp so far
         self._largest_timestamp = 0
+
+    def sound_chunk(self, chunk: BatchChunk) -> SoundRecords | None:
+        """The records of a chunk all of whose batches are sound and v2; None where its groups are to be checked.
+
+        After a chunk with a group that needed its tables the next one is checked by groups at once.
+        """
+        if not self._is_each_chunk_sound:
+            self._is_each_chunk_sound = True
+            return None
+        table = chunk.table
+        if not table.crc_valid.all() or not (table.magic == 2).all():
+            return None
+        sound = sound_records(chunk, BatchGroup(BatchKind.V2, np.arange(len(table))), self._limits)
+        self._is_each_chunk_sound = sound is not None
+        return sound
 
     def sound_records(self, chunk: BatchChunk, group: BatchGroup) -> SoundRecords | None:
         """The records of a group that needs no table; None where the tables of the group are to be checked.

@@ -1,7 +1,8 @@
 """Kafka's codecs: ``decompress`` and ``compress``, with memory bounded whatever the bytes declare.
 
 A payload is what a codec made of a v2 batch's records, or the value of a v0 or v1 wrapper message. Every codec
-module has the same shape: ``decompress(payload, magic, limits)`` and ``compress(payload, level, magic)``; it is
+module has the same shape: ``decompress(payload, magic, limits)`` and ``compress(payload, level, magic)``, and where it
+saves a copy ``decompress_briefly``, whose result lies in memory that the thread uses again (``thread_room``); it is
 imported when its codec is first met, so that a program that decompresses nothing loads no codec library.
 
 What Kafka's own reader (clients common/compress) makes of a payload is what comes out here too, but for these cases:
@@ -53,6 +54,11 @@ def decompress(codec: int, payload: bytes | memoryview, *, magic: int, limits: L
     return _decompressor(codec)(payload, magic, limits)
 
 
+def decompress_briefly(codec: int, payload: bytes | memoryview, limits: Limits) -> bytes | memoryview:
+    """As ``decompress`` for magic 2, but the result is valid only until this thread's next call."""
+    return _brief_decompressor(codec)(payload, 2, limits)
+
+
 def compress(codec: int, payload: bytes | memoryview, *, level: int | None = None, magic: int = 2) -> bytes:
     """``payload`` compressed in the framing of Kafka's Java clients, for ``decompress`` and for Kafka to read.
 
@@ -97,6 +103,19 @@ def _decompressor(codec: int) -> _Decompress:
     if codec == _NONE:
         return lambda payload, magic, limits: bytes(payload)
     raise UnknownCodec(f"compression type {codec} is unknown")
+
+
+@cache
+def _brief_decompressor(codec: int) -> Callable[[bytes | memoryview, int, Limits], bytes | memoryview]:
+    if codec == _LZ4:
+        from format.codecs import lz4_frames
+
+        return lz4_frames.decompress_briefly
+    if codec == _SNAPPY:
+        from format.codecs import snappy_blocks
+
+        return snappy_blocks.decompress_briefly
+    return _decompressor(codec)
 
 
 @cache

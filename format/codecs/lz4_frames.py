@@ -14,6 +14,7 @@ import lz4.block
 import lz4.frame
 
 from format.codecs.failures import MAX_PARTS, failed, output_over_limit, too_many_parts
+from format.codecs.thread_room import LARGEST_ROOM_BYTES, thread_room
 from format.limits import MIB, Limits
 
 _NAME = "lz4"
@@ -27,6 +28,7 @@ _MOST_BYTES_PER_BYTE = 255
 
 _BLOCK_BYTES = 64 * 1024
 _JAVA_DESCRIPTOR = bytes((0x60, 0x40))  # version 1, independent blocks, no checksums; blocks of 64 KiB
+_BLOCK_LENGTH_BYTES = 4
 _STORED_BLOCK_BIT = 0x80000000
 _END_MARK = bytes(4)
 #: A decompression context that has come to the end of a frame. One that has not is never used again: even when it is
@@ -82,6 +84,49 @@ def _decompress_quickly(view: memoryview, limit_bytes: int) -> bytes | None:
         return None
     _per_thread.context = context
     return whole if used == len(view) and len(whole) <= limit_bytes else None
+
+
+def decompress_briefly(payload: bytes | memoryview, magic: int, limits: Limits) -> bytes | memoryview:
+    """As ``decompress``; a frame as Kafka writes it goes into the thread's room.
+
+    lz4.frame decompresses into memory of its own and copies the result.
+    """
+    view = memoryview(payload)
+    if magic and len(view) <= _QUICK_BYTES and view[: len(_java_header(2))] == _java_header(2):
+        found = _decompress_blocks(view, min(limits.max_decompressed_bytes, LARGEST_ROOM_BYTES - _BLOCK_BYTES))
+        if found is not None:
+            return found
+    return decompress(payload, magic, limits)
+
+
+def _decompress_blocks(view: memoryview, limit_bytes: int) -> memoryview | None:
+    """The bytes of one frame with the header that Kafka writes; None for whatever needs a closer look."""
+    import cramjam  # not before it is needed: no other part of this module is
+
+    decompress_block_into = cramjam.lz4.decompress_block_into
+    room = thread_room(_BLOCK_BYTES)
+    position, written = len(_java_header(2)), 0
+    while True:
+        start = position + _BLOCK_LENGTH_BYTES
+        length = int.from_bytes(view[position:start], "little")
+        if not length:
+            return room[:written] if start == len(view) and written <= limit_bytes else None
+        is_stored = bool(length & _STORED_BLOCK_BIT)
+        length &= ~_STORED_BLOCK_BIT
+        position = start + length
+        if length > _BLOCK_BYTES or position > len(view) or written > limit_bytes:
+            return None
+        room = thread_room(written + _BLOCK_BYTES)
+        if is_stored:
+            room[written : written + length] = view[start:position]
+            written += length
+        else:
+            try:
+                written += decompress_block_into(
+                    view[start:position], room[written : written + _BLOCK_BYTES], _BLOCK_BYTES
+                )
+            except cramjam.DecompressionError:
+                return None
 
 
 def _take_context() -> object:

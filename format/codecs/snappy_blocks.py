@@ -15,6 +15,7 @@ import cramjam
 import snappy
 
 from format.codecs.failures import MAX_PARTS, failed, output_over_limit, too_many_parts
+from format.codecs.thread_room import LARGEST_ROOM_BYTES, thread_room
 from format.limits import MIB, Limits
 
 _NAME = "snappy"
@@ -36,6 +37,19 @@ def decompress(payload: bytes | memoryview, magic: int, limits: Limits) -> bytes
     return _uncompress_block(view, limits.max_decompressed_bytes)
 
 
+def decompress_briefly(payload: bytes | memoryview, magic: int, limits: Limits) -> bytes | memoryview:
+    """As ``decompress``; a stream of chunks that holds much goes into the thread's room."""
+    view = memoryview(payload)
+    if len(view) < _LARGE_BYTES // _MOST_BYTES_PER_BYTE or view[: len(_STREAM_MAGIC)] != _STREAM_MAGIC:
+        return decompress(payload, magic, limits)
+    chunks, total_bytes = _declared_chunks(view, limits.max_decompressed_bytes)
+    if not _LARGE_BYTES < total_bytes <= LARGEST_ROOM_BYTES:
+        return decompress(payload, magic, limits)
+    room = thread_room(total_bytes)[:total_bytes]
+    _uncompress_all(chunks, room)
+    return room
+
+
 def _uncompress_block(block: memoryview, limit_bytes: int) -> bytes:
     block_bytes = _declared_bytes(block, limit_bytes, limit_bytes)
     if block_bytes <= _LARGE_BYTES:
@@ -47,26 +61,36 @@ def _decompress_chunks(view: memoryview, limit_bytes: int) -> bytes:
     only_chunk = view[len(_STREAM_HEADER) + _CHUNK_LENGTH_BYTES :]  # as in most batches, which are smaller than one
     if len(only_chunk) and view[len(_STREAM_HEADER) : -len(only_chunk)] == len(only_chunk).to_bytes(4, "big"):
         return _uncompress_block(only_chunk, limit_bytes)
+    chunks, total_bytes = _declared_chunks(view, limit_bytes)
+    if total_bytes <= _LARGE_BYTES:
+        return b"".join([_uncompress(chunk) for chunk, _ in chunks])
+    return _uncompress_in_place(chunks, total_bytes)
+
+
+def _declared_chunks(view: memoryview, limit_bytes: int) -> tuple[list[tuple[memoryview, int]], int]:
+    """The raw blocks with the size that each declares, and all these sizes together."""
     chunks: list[tuple[memoryview, int]] = []
     total_bytes = 0
     for chunk in _chunks(view):
         block_bytes = _declared_bytes(chunk, limit_bytes - total_bytes, limit_bytes)
         total_bytes += block_bytes
         chunks.append((chunk, block_bytes))
-    if total_bytes <= _LARGE_BYTES:
-        return b"".join([_uncompress(chunk) for chunk, _ in chunks])
-    return _uncompress_in_place(chunks, total_bytes)
+    return chunks, total_bytes
 
 
 def _uncompress_in_place(blocks: list[tuple[memoryview, int]], total_bytes: int) -> bytes:
     """Large results are written where they stay: getvalue() gives out the same memory, not a copy."""
     out = io.BytesIO(bytes(total_bytes))
     with out.getbuffer() as room:
-        position = 0
-        for block, block_bytes in blocks:
-            _uncompress_into(block, room[position : position + block_bytes])
-            position += block_bytes
+        _uncompress_all(blocks, room)
     return out.getvalue()
+
+
+def _uncompress_all(blocks: list[tuple[memoryview, int]], room: memoryview) -> None:
+    position = 0
+    for block, block_bytes in blocks:
+        _uncompress_into(block, room[position : position + block_bytes])
+        position += block_bytes
 
 
 def _chunks(view: memoryview) -> Iterator[memoryview]:

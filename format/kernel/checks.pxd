@@ -23,6 +23,9 @@ cpdef Py_ssize_t check_crcs(const unsigned char[::1] buffer, long long buffer_po
                last_delta=cython.longlong, timestamp=cython.longlong)
 cpdef Py_ssize_t find_doubtful_header(const long long[:, ::1] table, long long latest_timestamp)
 
+@cython.locals(row=cython.Py_ssize_t, base_offset=cython.longlong, last_delta=cython.longlong)
+cpdef Py_ssize_t find_chain_break(const long long[:, ::1] table, long long next_offset, long long leader_epoch)
+
 @cython.locals(row=cython.Py_ssize_t, end=cython.Py_ssize_t, count=cython.Py_ssize_t, first=cython.Py_ssize_t,
                batch=cython.longlong, magic=cython.longlong, attributes=cython.longlong, base_offset=cython.longlong,
                last_delta=cython.longlong, is_control=cython.bint, is_inner=cython.bint, previous=cython.longlong,

@@ -81,6 +81,22 @@ def find_doubtful_header(table: Table, latest_timestamp: int) -> int:
     return -1
 
 
+def find_chain_break(table: Table, next_offset: int, leader_epoch: int) -> int:
+    """The first batch row that does not plainly follow the one before it, else -1.
+
+    A v2 batch does that starts at ``next_offset``, has a record for each of its offsets, and this leader epoch.
+    """
+    for row in range(len(table)):
+        base_offset = table[row, B_BASE_OFFSET]
+        last_delta = table[row, B_LAST_DELTA]
+        if table[row, B_MAGIC] != 2 or base_offset != next_offset or table[row, B_EPOCH] != leader_epoch:
+            return row
+        if last_delta < 0 or table[row, B_COUNT] != last_delta + 1 or base_offset >= MAX_I64 - last_delta:
+            return row
+        next_offset = base_offset + last_delta + 1
+    return -1
+
+
 def find_doubtful_record(buffer: Bytes, records: Table, batches: Table, max_record_bytes: int, tables: Words) -> int:
     """The first record row that needs a closer look, or the first row of a batch that does, else -1.
 

@@ -52,6 +52,10 @@ cdef enum:
     PIECE_BYTES = 16
 
 cdef inline void bring_near(const unsigned char* source, Py_ssize_t start, Py_ssize_t end) noexcept nogil:
+    kafkalog_prefetch(source + start)  # no loop for short records: how often it runs would be hard to predict
+    kafkalog_prefetch(source + start + 64)
+    kafkalog_prefetch(source + start + 128)
+    start += 192
     while start < end:
         kafkalog_prefetch(source + start)
         start += 64

@@ -8,7 +8,51 @@ cdef extern from *:
         "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
         "40414243444546474849505152535455565758596061626364656667686970717273747576777879"
         "8081828384858687888990919293949596979899";
+    #if defined(__GNUC__) || defined(__clang__)
+    #define KAFKALOG_RARE __attribute__((noinline, cold))
+    #else
+    #define KAFKALOG_RARE
+    #endif
+    /* A zigzag varint of any length. It is no part of the loops that call it, so that their code stays small. */
+    KAFKALOG_RARE static int64_t kafkalog_read_long_varint(const unsigned char *source, Py_ssize_t *at, Py_ssize_t end) {
+        Py_ssize_t next = *at;
+        uint64_t value = 0;
+        int shift = 0;
+        while (next < end) {
+            unsigned char byte = source[next++];
+            if (shift == 28 && byte > 0x0F) {
+                *at = byte & 0x80 ? -1 : -2;
+                return 0;
+            }
+            value |= (uint64_t)(byte & 0x7F) << shift;
+            if (byte < 0x80) {
+                *at = next;
+                return (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
+            }
+            shift += 7;
+        }
+        *at = -1;
+        return 0;
+    }
+    /* Nearly all have one byte or two. */
+    static inline int64_t kafkalog_read_varint(const unsigned char *source, Py_ssize_t *at, Py_ssize_t end) {
+        Py_ssize_t first = *at;
+        if (end - first > 1) {
+            uint64_t value = source[first];
+            if (value < 0x80) {
+                *at = first + 1;
+                return (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
+            }
+            if (source[first + 1] < 0x80) {
+                value = (value & 0x7F) | (uint64_t)source[first + 1] << 7;
+                *at = first + 2;
+                return (int64_t)(value >> 1) ^ -(int64_t)(value & 1);
+            }
+        }
+        return kafkalog_read_long_varint(source, at, end);
+    }
     """
+    long long kafkalog_read_varint(const unsigned char* source, Py_ssize_t* at, Py_ssize_t end) noexcept nogil
     const long long MAX_I64 "INT64_MAX"
     const long long MIN_I64 "INT64_MIN"
     const long long MAX_I32 "INT32_MAX"
@@ -34,28 +78,8 @@ cdef inline long long read_i64(const unsigned char* source, Py_ssize_t at) noexc
 
 cdef inline (long long, Py_ssize_t) read_varint(const unsigned char* source, Py_ssize_t at,
                                                 Py_ssize_t end) noexcept nogil:
-    cdef int shift = 0
-    cdef long long value = 0
-    cdef long long half
-    cdef long long byte
-    if end - at > 1:  # nearly all have one byte or two
-        byte = source[at]
-        if byte < 0x80:
-            return (byte >> 1) ^ -(byte & 1), at + 1
-        if source[at + 1] < 0x80:
-            value = (byte & 0x7F) | (<long long> source[at + 1] << 7)
-            return (value >> 1) ^ -(value & 1), at + 2
-    while at < end:
-        byte = source[at]
-        at += 1
-        if shift == 28 and byte > 0x0F:
-            return 0, (-1 if byte & 0x80 else -2)
-        value |= (byte & 0x7F) << shift
-        if byte < 0x80:
-            half = value >> 1
-            return (-half - 1 if value & 1 else half), at
-        shift += 7
-    return 0, -1
+    cdef long long value = kafkalog_read_varint(source, &at, end)
+    return value, at
 
 cdef inline Py_ssize_t put_number(unsigned char* out, Py_ssize_t at, long long value) noexcept nogil:
     cdef long long rest

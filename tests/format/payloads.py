@@ -6,6 +6,7 @@ import json
 import struct
 import zlib
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import lz4.block
@@ -13,9 +14,28 @@ import lz4.frame
 import snappy
 import zstandard
 
+from format import codecs
+from format.errors import KafkaLogError
+from format.limits import DEFAULT_LIMITS, Limits
+
 GZIP, SNAPPY, LZ4, ZSTD = 1, 2, 3, 4
 MIB = 1024 * 1024
 XERIAL_HEADER = b"\x82SNAPPY\x00" + struct.pack(">ii", 1, 1)
+
+
+def decompress(codec: int, payload: bytes | memoryview, *, magic: int, limits: Limits = DEFAULT_LIMITS) -> bytes:
+    """What ``codecs.decompress`` returns or raises, once ``decompress_briefly`` has done the same."""
+    outcomes: list[bytes | KafkaLogError] = []
+    for function in (codecs.decompress_briefly, partial(codecs.decompress, magic=magic)):
+        try:
+            outcomes.append(bytes(function(codec, payload, limits=limits)))
+        except KafkaLogError as error:
+            outcomes.append(error)
+    brief, whole = outcomes
+    assert magic != 2 or repr(brief) == repr(whole)
+    if isinstance(whole, KafkaLogError):
+        raise whole
+    return whole
 
 
 def json_records(count: int) -> bytes:

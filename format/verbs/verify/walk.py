@@ -166,6 +166,10 @@ def _record_findings(
     chunk: BatchChunk, location: Location, walk: LogWalk, record_check: RecordCheck, walked: WalkedChunk
 ) -> Iterator[Finding]:
     partition_count = walk.partition_count if is_placed_by_key(location) else None
+    sound = record_check.sound_chunk(chunk) if partition_count is None else None
+    if sound is not None:
+        walked.record_count, walked.keyless_offset = sound.count, sound.keyless_offset
+        return
     for group in batch_groups(chunk.table, chunk.table.crc_valid != 0):
         sound = record_check.sound_records(chunk, group) if partition_count is None else None
         if sound is not None:

@@ -63,6 +63,35 @@ def test_the_findings_do_not_depend_on_where_tables_are_cut(seed: int) -> None:
     assert cut_chain.log_end_offset == chain.log_end_offset
 
 
+@pytest.mark.parametrize("seed", range(80))
+def test_the_quick_look_of_the_kernel_changes_nothing(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    rnd = random.Random(seed)
+    tables, base = [], rnd.choice((0, 3))
+    for number in range(12):
+        rows = []
+        for _ in range(rnd.randrange(1, 4)):
+            rows.append((base, base + rnd.randrange(3)))
+            base = rows[-1][1] + rnd.choice((1,) * 30 + (0, 2, -3))
+        table = table_of(rows, number)
+        if rnd.random() < 0.2:
+            column = rnd.choice(("magic", "leader_epoch", "record_count", "last_offset_delta"))
+            table.columns[rnd.randrange(len(rows)), BATCH_COLUMNS.index(column)] += rnd.choice((-1, 1))
+        tables.append(table)
+
+    def all_found() -> list[object]:
+        chain, found = OffsetChain(), list[object]()
+        for number, table in enumerate(tables):
+            if number % 4 == 0:
+                chain.start_segment(int(table.base_offset[0]) - (seed + number) % 3, number * 40 if number else None)
+            found += chain.feed(table, Location("t-0/0.log"), keyless_offset=2 if seed % 2 else None)
+            found += [chain.last_offset, chain.first_offset, chain.has_gap(1, 9), chain.may_be_compacted(9)]
+        return found
+
+    quick = all_found()
+    monkeypatch.setattr("format.checks.offset_chain.KERNEL_IS_COMPILED", False)
+    assert quick == all_found()
+
+
 @pytest.mark.parametrize(
     ("keyless_offset", "severity"), [(None, Severity.INFO), (0, Severity.WARNING), (7, Severity.INFO)]
 )

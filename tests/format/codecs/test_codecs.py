@@ -22,7 +22,7 @@ import zstandard
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from format.codecs import COMPRESSION_LEVELS, compress, decompress, gzip_members
+from format.codecs import COMPRESSION_LEVELS, compress, gzip_members
 from format.codecs.failures import failed
 from format.errors import DecompressionFailed, KafkaLogError, LimitExceeded, UnknownCodec
 from format.layout import CODEC_NAMES
@@ -34,6 +34,7 @@ from tests.format.payloads import (
     SNAPPY,
     ZSTD,
     compressed_payloads,
+    decompress,
     gzip_member,
     json_records,
     lz4_frame,
@@ -316,7 +317,7 @@ def test_threads_do_not_disturb_each_other() -> None:
 
 def test_a_codec_library_is_loaded_when_it_is_needed() -> None:
     script = (
-        "import sys; from format.codecs import decompress, compress\n"
+        "import sys; from format.codecs import compress, decompress\n"
         "libraries = {'snappy', 'cramjam', 'lz4', 'zstandard', 'isal', 'zlib'}\n"
         "print(sorted(libraries & set(sys.modules)))\n"
         "decompress(4, compress(4, b'x'), magic=2); print(sorted(libraries & set(sys.modules)))"

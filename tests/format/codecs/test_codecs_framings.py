@@ -13,7 +13,7 @@ import pytest
 import snappy
 import zstandard
 
-from format.codecs import compress, decompress, lz4_frames
+from format.codecs import compress, lz4_frames
 from format.errors import DecompressionFailed, LimitExceeded
 from format.limits import MIB, Limits
 from tests.format.payloads import (
@@ -22,6 +22,7 @@ from tests.format.payloads import (
     SNAPPY,
     XERIAL_HEADER,
     ZSTD,
+    decompress,
     gzip_member,
     json_records,
     lz4_frame,

@@ -21,6 +21,7 @@ import numpy as np
 import pytest
 
 from format.checks.batch_headers import check_batch_headers
+from format.checks.offset_chain import OffsetChain
 from format.checks.record_contents import RecordCheck, SoundRecords, sound_records
 from format.codecs.checksums import crc32_of, crc32c_of, crc_tables
 from format.columns import RECORD, record_schema
@@ -138,7 +139,10 @@ def observed(log: bytes, chunk_bytes: int) -> list[Any]:
     for chunk in batch_chunks(source, with_bodies=False, chunk_bytes=chunk_bytes):
         seen.append(("header", columns_of(chunk.table), chunk.damage))
     seen += searched(log)
+    chain = OffsetChain()
+    chain.start_segment(None, None)
     for chunk in batch_chunks(source, limits=LIMITS, chunk_bytes=chunk_bytes):
+        seen.append(told(chain.feed(chunk.table, WHERE)))
         seen.append(("batch", columns_of(chunk.table), chunk.table.crc_valid.tolist(), chunk.damage))
         open_wrappers(chunk, limits=LIMITS)
         seen.append(told(check_batch_headers(chunk.table, WHERE, latest_timestamp_ms=2**62)))
@@ -256,12 +260,13 @@ def searched(log: bytes) -> list[Any]:
     return seen
 
 
-def doubts(batches: BatchTable, table: RecordTable) -> tuple[int, int, int]:
-    """Which rows the quick checks do not pass, and which key belongs elsewhere."""
+def doubts(batches: BatchTable, table: RecordTable) -> tuple[int, int, int, int]:
+    """Which rows the quick checks do not pass, which key belongs elsewhere, and where the chain of offsets breaks."""
     columns, records = (memoryview(np.ascontiguousarray(each.columns)) for each in (batches, table))
     record = in_use().find_doubtful_record(table.buffer, records, columns, 5000, crc_tables()) if len(table) else -1
     misplaced = in_use().find_misplaced_record(table.buffer, records, columns, 1, 3, 0) if len(table) else -1
-    return in_use().find_doubtful_header(columns, 2**62), record, misplaced
+    break_at = in_use().find_chain_break(columns, int(batches.base_offset[0]), int(batches.leader_epoch[0]))
+    return in_use().find_doubtful_header(columns, 2**62), record, misplaced, break_at
 
 
 def found_in(table: RecordTable) -> list[list[int]]:
