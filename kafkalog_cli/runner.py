@@ -68,6 +68,7 @@ class Run:
         )
         self._progress = Progress()
         self._last_words: list[str] = []
+        self._said: list[tuple[str, int]] = []  # each with the number of rows before it
         self._tables = tables_of(command, paths)
         if shows_summary or main_schema is FINDING:
             self.summary.findings.update({severity.label: 0 for severity in Severity})
@@ -151,6 +152,7 @@ class Run:
         if not self._is_quiet:
             if self.format_name == "table":
                 self.flush()
+                self._said.append((words, sum(self.summary.counts.values())))
             self._say_aside(words)
 
     def say_at_end(self, words: str) -> None:
@@ -223,6 +225,8 @@ class Run:
             self._output.publish()
         if self._is_quiet:
             return
+        if self._output.is_terminal:
+            self._repeat_what_has_scrolled_off()
         for words in () if self.summary.is_usage_error else self._last_words:
             say(words)
         if self.format_name == "jsonl":
@@ -233,6 +237,15 @@ class Run:
             return  # the message has said it all
         if self.summary.is_remarkable or (self.format_name == "table" and self._output.is_terminal):
             say(self.summary.paragraph())
+
+    def _repeat_what_has_scrolled_off(self) -> None:
+        """Say the one sentence above a long table again: a terminal shows the end."""
+        import shutil
+
+        if len(self._said) == 1:
+            [(words, row_count)] = self._said
+            if sum(self.summary.counts.values()) - row_count >= shutil.get_terminal_size().lines:
+                say(words)
 
     def _count_traffic(self) -> None:
         """Count what was requested of stores by this process; tasks of a cluster count for themselves."""

@@ -79,7 +79,8 @@ class Summary:
 
     def paragraph(self) -> str:
         """The summary in a few lines of text."""
-        counts = _joined(counted(count, name) for name, count in self.counts.items() if name != "finding")
+        unnamed = {"finding", "match"} if Condition.NOTHING_FOUND in self.conditions else {"finding"}
+        counts = _joined(counted(count, name) for name, count in self.counts.items() if name not in unnamed)
         lines = [f"{self.command}: {counts or 'nothing'}."]
         found = _joined(f"{count:,} {name}" for name, count in reversed(self.findings.items()) if count)
         if found:

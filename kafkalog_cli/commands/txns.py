@@ -42,7 +42,10 @@ _TABLE_COLUMNS = {
             "last_offset", "record_count", "start_timestamp", "is_hanging", "coordinator_state", "waiting_record_count",
             "abort_command",
         ),
-        first_to_go=("abort_command", "waiting_record_count", "coordinator_state", "producer_epoch", "is_hanging"),
+        first_to_go=(
+            "abort_command", "waiting_record_count", "coordinator_state", "producer_epoch", "start_timestamp",
+            "last_offset", "record_count",
+        ),
     )
 }  # fmt: skip
 _MINUTE_MS = 60_000

@@ -353,6 +353,12 @@ def test_a_sentence_stands_behind_the_rows_before_it(tmp_path):
     assert "4711" not in before
 
 
+def test_a_sentence_that_has_scrolled_off_is_said_again(tmp_path):
+    for lines, count in (("1", 2), ("24", 1)):
+        _code, seen = on_a_terminal(tmp_path, "--end", "sentence", env={"LINES": lines})
+        assert seen.count("a sentence about the next row") == count
+
+
 def test_help_has_no_colour_codes_on_a_terminal():
     _code, seen = on_a_terminal("--help")
     assert "\x1b" not in seen

@@ -18,6 +18,8 @@ from format.verbs.groups.offset_list import UNKNOWN, OffsetList, text_of
 from format.verbs.groups.terms import Narrowing, Read
 
 _TOTAL = {name: number for number, name in enumerate(TOTAL_COLUMNS)}
+#: How many of the groups with the most bytes are named.
+_MOST_LARGE = 3
 _MS_PER_HOUR = 3_600_000
 
 
@@ -44,6 +46,15 @@ class Lag:
 
 
 @value_class
+class Size:
+    """What the records of a group take in the log that was read."""
+
+    group: str
+    size_bytes: int
+    record_count: int
+
+
+@value_class
 class Overview:
     """All listed groups together; ``group_count`` without those that are dead."""
 
@@ -54,6 +65,7 @@ class Overview:
     unknown_count: int  # of committed partitions, those whose lag is not known
     pending_count: int
     furthest: Lag | None
+    largest: tuple[Size, ...] = ()
 
 
 class GroupList:
@@ -185,6 +197,17 @@ class GroupList:
             int(committed.sum() - sums.known[listed].sum()),
             int(pending.sum()),
             furthest,
+            self._largest(listed),
+        )
+
+    def _largest(self, listed: Int64Column) -> tuple[Size, ...]:
+        """The groups with the most bytes in the logs that were read, the largest first."""
+        totals = self._totals()
+        names = listed[np.argsort(-totals[listed, _TOTAL["size_bytes"]], kind="stable")][:_MOST_LARGE].tolist()
+        rows = {name: totals[name].tolist() for name in names}
+        return tuple(
+            Size(text_of(self._states.names[name]), row[_TOTAL["size_bytes"]], row[_TOTAL["record_count"]])
+            for name, row in rows.items()
         )
 
     def _totals(self) -> Int64Column:

@@ -49,7 +49,7 @@ def sentences(overview: Overview) -> str:
     if not overview.group_count:
         dead = f" {counted(overview.dead_count, 'group')} that was deleted left records." if overview.dead_count else ""
         return f"There is no group.{dead}"
-    return " ".join(each for each in (_lag(overview), _pending(overview)) if each)
+    return " ".join(each for each in (_lag(overview), _pending(overview), _largest(overview)) if each)
 
 
 def _lag(overview: Overview) -> str:
@@ -75,3 +75,12 @@ def _pending(overview: Overview) -> str:
     if not count:
         return ""
     return f"{counted(count, 'offset')} {'waits' if count == 1 else 'wait'} for a transaction that has not ended."
+
+
+def _largest(overview: Overview) -> str:
+    """What fills the log, where no lag is asked for: in the log of a coordinator by itself."""
+    if overview.group_count < 2 or overview.unknown_count < overview.committed_count:
+        return ""
+    sizes = [f"{each.group} ({each.size_bytes:,} bytes, {counted(each.record_count, 'record')})"
+             for each in overview.largest]  # fmt: skip
+    return f"The most bytes are of {listed(sizes)}."

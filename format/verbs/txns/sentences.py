@@ -15,14 +15,17 @@ _MOST = 3
 
 
 def sentences(result: Transactions, opened: list[OpenTransaction], terms: TransactionTerms) -> Iterator[str]:
-    """A sentence for the first few that hold a last stable offset or hang, or one that says there is none."""
+    """A sentence for the first few that hang or hold a last stable offset, or one that says there is none."""
     shown = [each for each in opened if each.holds_last_stable_offset or each.is_hanging]
+    shown.sort(key=lambda each: not each.is_hanging)  # those that need a command first
     for each in shown[:_MOST]:
         yield _of_one(each, terms)
     if len(shown) > _MOST:
         count = len(shown) - _MOST
         words = "1 more transaction holds" if count == 1 else f"{count:,} more transactions hold"
-        yield f"{words} a last stable offset, or {'hangs' if count == 1 else 'hang'}; see the rows."
+        words += f" a last stable offset, or {'hangs' if count == 1 else 'hang'}; see the rows"
+        more_hang = any(each.is_hanging for each in shown[_MOST:])
+        yield f"{words} (--columns all shows the command to abort it)." if more_hang else f"{words}."
     if not opened:
         yield _none(result, terms)
 

@@ -79,7 +79,7 @@ def test_not_found(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
     partition = partition_of(tmp_path)
     for way, words, visibilities in (
         (("--offset", "60"), "log end offset 60", ["past_end"]),
-        (("--timestamp", str(BASE_TIMESTAMP + 60)), f"the largest is {BASE_TIMESTAMP + 59}", []),
+        (("--timestamp", str(BASE_TIMESTAMP + 60)), f"the largest is {iso_time(BASE_TIMESTAMP + 59)}", []),
     ):
         run = run_one(run_kafkalog_many, "find", partition, *way, *JSON).check(1)
         assert [row["visibility"] for row in run.rows()] == visibilities
