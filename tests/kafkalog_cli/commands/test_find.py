@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from format.timestamps import iso_time
 from tests.building import BASE_TIMESTAMP, batch
 from tests.corpora import REPOSITORY
 from tests.format.verbs.find.lookup_logs import (
