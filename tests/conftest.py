@@ -70,7 +70,12 @@ def pytest_sessionstart() -> None:
 SLOW = (
     *("faults", "faults_writing", "oracle", "properties", "recording", "spark", "truth"),
     *("docs/test_generated.py", "test_packaging.py", "test_readme.py"),
-    *("format/kernel/test_kernel_twins.py", "format/codecs/test_codecs.py", "format/rewriting"),
+    *(
+        "format/kernel/test_kernel_twins.py",
+        "format/kernel/test_quick_checks.py",
+        "format/codecs/test_codecs.py",
+        "format/rewriting",
+    ),
     *(f"format/verbs/{verb}" for verb in ("dump_log", "grep", "rebuild_index", "recompress", "redact", "salvage")),
     *("kafkalog_cli/options/test_work.py", "kafkalog_cli/test_runner.py", "kafkalog_cli/test_line_style.py"),
     *(

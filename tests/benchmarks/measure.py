@@ -50,10 +50,9 @@ def kafkalog(words: Sequence[str], logs: Sequence[Path]) -> list[str]:
     return [*command, *map(str, logs)]
 
 
-def run(command: Sequence[str | Path], expected: Sequence[int] = (0,)) -> Cost:
-    """One run; what it prints is thrown away. Raises RuntimeError where it ends with another code than ``expected``."""
-    started = time.perf_counter()
-    process = subprocess.Popen(
+def _started(command: Sequence[str | Path]) -> subprocess.Popen[bytes]:
+    """A process whose output is thrown away."""
+    return subprocess.Popen(
         [os.fspath(word) for word in command],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
@@ -61,6 +60,12 @@ def run(command: Sequence[str | Path], expected: Sequence[int] = (0,)) -> Cost:
         env=environment(),
         cwd=REPOSITORY,
     )
+
+
+def run(command: Sequence[str | Path], expected: Sequence[int] = (0,)) -> Cost:
+    """One run; what it prints is thrown away. Raises RuntimeError where it ends with another code than ``expected``."""
+    started = time.perf_counter()
+    process = _started(command)
     _, status, usage = os.wait4(process.pid, 0)
     wall_s = time.perf_counter() - started
     process.returncode = os.waitstatus_to_exitcode(status)
@@ -71,14 +76,7 @@ def run(command: Sequence[str | Path], expected: Sequence[int] = (0,)) -> Cost:
 
 def peak_bytes(command: Sequence[str | Path]) -> int:
     """The most memory that a run and its children hold together: pages that they share count once."""
-    process = subprocess.Popen(
-        [os.fspath(word) for word in command],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        env=environment(),
-        cwd=REPOSITORY,
-    )
+    process = _started(command)
     peak = 0
     ended = threading.Event()
     threading.Thread(target=lambda: (process.wait(), ended.set()), daemon=True).start()

@@ -70,16 +70,21 @@ def commands(log_dir: Path) -> list[list[str | Path]]:
     ]
 
 
+def assert_harmless(run: Run, form: str) -> None:
+    """Both streams of a run: nothing that a terminal obeys, and no formula in a cell of CSV."""
+    run.check(0, 1, 2, 3)
+    assert_screen_safe(run.stderr.encode("utf-8", "surrogateescape"))
+    if form == "csv":
+        assert_cells_are_no_formulas(run.stdout)
+    else:
+        assert_screen_safe(run.stdout.encode("utf-8", "surrogateescape"))
+
+
 @pytest.mark.parametrize("form", FORMATS)
 def test_nothing_gets_out_raw(log_dir: Path, form: str, run_kafkalog_many: RunMany) -> None:
     words = [[*each, "--format", form] for each in commands(log_dir)]
     for run in run_kafkalog_many(words):
-        run.check(0, 1, 2, 3)
-        assert_screen_safe(run.stderr.encode("utf-8", "surrogateescape"))
-        if form == "csv":
-            assert_cells_are_no_formulas(run.stdout)
-        else:
-            assert_screen_safe(run.stdout.encode("utf-8", "surrogateescape"))
+        assert_harmless(run, form)
         if form == "jsonl":
             for line in run.stdout.splitlines():
                 json.loads(line)
@@ -100,12 +105,7 @@ def test_nothing_gets_out_raw_of_commands_that_write(
         [*each, "--format", form, "--output", hostile / str(number)] for number, each in enumerate(words)
     )
     for run in runs:
-        run.check(0, 1, 2, 3)
-        assert_screen_safe(run.stderr.encode("utf-8", "surrogateescape"))
-        if form == "csv":
-            assert_cells_are_no_formulas(run.stdout)
-        else:
-            assert_screen_safe(run.stdout.encode("utf-8", "surrogateescape"))
+        assert_harmless(run, form)
     (written,) = (hostile / "4").rglob("*.csv")
     content = written.read_bytes().decode("utf-8", "surrogateescape")
     assert_cells_are_no_formulas(content)
