@@ -34,10 +34,10 @@ def test_a_file_of_another_owner_is_read_all_the_same(tmp_path: Path, monkeypatc
     path.write_bytes(b"content")
     open_file = os.open
 
-    def refusing(name: str, flags: int, *rest: int) -> int:
+    def refusing(name: str, flags: int, *rest: int, dir_fd: int | None = None) -> int:
         if flags & os.O_NOATIME:
             raise PermissionError(errno.EPERM, "not the owner")
-        return open_file(name, flags, *rest)
+        return open_file(name, flags, *rest, dir_fd=dir_fd)
 
     monkeypatch.setattr(os, "open", refusing)
     with FileSource(path) as source:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 import typer
 from typer.main import get_command
@@ -27,7 +29,8 @@ def test_the_threshold_is_error_unless_given():
     assert options.Judging().fail_on is Severity.ERROR
 
 
-#: For each command with --fail-on, the words of a run over a partition; {} is where something new may be written.
+#: For each command with --fail-on, the words of a run over a partition; {} is where something new may be written, and
+#: {copy} another replica.
 RUNS = {
     "ls": (),
     "dump": (),
@@ -47,7 +50,7 @@ RUNS = {
     "groups": (),
     "compaction": (),
     "retention": (),
-    "diff": ("{source}",),
+    "diff": ("{copy}",),
     "report": ("--format", "json", "--output", "{}"),
     "bundle": ("--no-report", "--output", "{}.tar.zst"),
 }
@@ -82,7 +85,10 @@ def test_every_command_judges_by_the_severity_that_was_given(command, severity, 
     monkeypatch.setattr(Run, "__exit__", leave_with_a_finding)
     log_dir = data_dir / "kafka-4.3-single" / "node-1"
     source = log_dir if command in OF_A_LOG_DIR else log_dir / "sensor-0"
-    words = [word.format(tmp_path / "out", source=source) for word in RUNS[command]]
+    copy = tmp_path / "copy" / source.name
+    if "{copy}" in RUNS[command]:
+        shutil.copytree(source, copy)
+    words = [word.format(tmp_path / "out", copy=copy) for word in RUNS[command]]
     assert program.main([*command.split(), str(source), *words, "--fail-on", severity.label]) == 0
     assert judged
     assert set(judged) == {severity}
