@@ -47,6 +47,7 @@ FINDING_SUMMARY = RowSchema(
         Column("meaning", "string", "what it means"),
         Column("broker", "string", "what a broker does on meeting it"),
         Column("next_step", "string", "what to do about it"),
+        Column("places", "string", "where: the first partitions or files, each with what is lost there"),
     ),
 )
 TIMELINE_EVENT = RowSchema(

@@ -250,7 +250,8 @@ def answer_retention(asked: Asked) -> None:
     asked.report.table(RETENTION_TOTAL).extend(judged.total_rows())
     asked.report.note(judged.not_checked())
     if judged.totals:
-        asked.report.sentences.append(judged.sentence())
+        words = judged.sentence()
+        asked.report.sentences.append(f"Retention: {words[:1].lower()}{words[1:]}")
 
 
 def answer_compaction(asked: Asked) -> None:

@@ -32,14 +32,20 @@ FoundPartition = tuple[PartitionListing, int | None, SurveyedPartition]
 def add_partitions(
     report: Report, now_ms: int, partitions: Sequence[FoundPartition], *, has_records: bool = True
 ) -> None:
-    """Add the partitions and their topics. ``has_records``: their records were counted."""
+    """Add the partitions, damaged ones first, and their topics. ``has_records``: their records were counted."""
     topics = TopicTotals(now_ms, has_records)
     table = report.table(REPORT_PARTITION, MOST_PARTITIONS)
-    for listing, node_id, seen in partitions:
+    for listing, node_id, seen in sorted(partitions, key=_by_damage):
         topics.add(listing, seen)
         record_count = seen.record_count if has_records else None
         table.add((*listing.row(), node_id, record_count, _state(listing, seen), seen.finding_count))
     report.table(TOPIC_USAGE).extend(topics.rows(report))
+
+
+def _by_damage(found: FoundPartition) -> int:
+    """Damaged partitions come first, the worst before the others; sound ones stay in their order."""
+    worst = found[2].worst
+    return 0 if worst is None else -worst
 
 
 def _state(listing: PartitionListing, seen: SurveyedPartition) -> str:
@@ -84,7 +90,13 @@ def add_findings(report: Report, kept: KeptFindings) -> None:
     table.total = kept.total
 
 
-def overview(report: Report) -> str:
+def add_overview(report: Report, kept: KeptFindings) -> None:
+    """Put what was read and what is damaged before all other sentences."""
+    damage = kept.sentence()
+    report.sentences[:0] = [_overview(report), *([] if damage is None else [damage])]
+
+
+def _overview(report: Report) -> str:
     """What was read, and what was found, in one sentence."""
     counts = report.counts
     found = [f"{count:,} {label}" for label, count in report.severities.items() if count]

@@ -14,6 +14,9 @@ from format.verbs.report.terms import MOST_ROWS
 #: So many places are listed for one code; with more severe codes there may be no room for as many.
 _MOST_OF_CODE = 500
 _MOST_DIRECTORIES = 100_000
+#: Codes in the sentence about damage, and places that are named for each.
+_MOST_CODES = 4
+_MOST_NAMED = 3
 
 
 @state_class
@@ -65,8 +68,38 @@ class KeptFindings:
             key = severity, code
             yield (
                 severity.label, code, self.counts[key], len(self.places[key]), entry.meaning, entry.broker,
-                entry.next_step,
+                entry.next_step, self._places(key),
             )  # fmt: skip
+
+    def sentence(self) -> str | None:
+        """What is damaged, and where: the gravest codes from warnings up; None without any."""
+        grave = [key for key in self._order() if key[0] >= Severity.WARNING]
+        if not grave:
+            return None
+        words = [
+            f"{severity.label} {code} in {self._places((severity, code))}" for severity, code in grave[:_MOST_CODES]
+        ]
+        more = len(grave) - _MOST_CODES
+        return f"Damage: {'; '.join(words)}{f'; and {more:,} more kinds of findings, below' if more > 0 else ''}."
+
+    def _places(self, key: tuple[Severity, str]) -> str:
+        """The first places of a code in words, one for each partition or file, those with losses first."""
+        found: dict[str, str] = {}
+        for each in sorted(self.kept[key], key=lambda one: one.lost_offsets is None):
+            where = each.location
+            name = where.path.rpartition("/")[2] if where.topic is None else f"{where.topic}-{where.partition}"
+            found.setdefault(name, name + _loss_words(each))
+        shown = list(found.values())[:_MOST_NAMED]
+        # A code with very many findings is not kept whole: how many places there are is known all the same.
+        more = max(len(found), len(self.places[key])) - len(shown)
+        return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
 
     def _order(self) -> list[tuple[Severity, str]]:
         return sorted(self.counts, key=lambda key: (-key[0], key[1]))
+
+
+def _loss_words(found: Finding) -> str:
+    if found.lost_offsets is None:
+        return ""
+    first, last = found.lost_offsets
+    return f" (offset {first:,} lost)" if first == last else f" (offsets {first:,} to {last:,} lost)"

@@ -33,7 +33,7 @@ from format.verbs.report.answers import (
     answer_transactions,
 )
 from format.verbs.report.bundled_findings import FindingsInBundle
-from format.verbs.report.filling import FoundPartition, add_findings, add_histograms, add_partitions, overview
+from format.verbs.report.filling import FoundPartition, add_findings, add_histograms, add_overview, add_partitions
 from format.verbs.report.kept_findings import KeptFindings
 from format.verbs.report.survey import Survey, SurveyedPartition
 from format.verbs.report.terms import Report, ReportTerms
@@ -140,7 +140,7 @@ class ReportRun:
         report.counts = asdict(self.coverage)
         report.counts["log_dirs"] = len(log_dirs)
         report.counts["lost_offsets"] = self.kept.lost_offsets
-        report.sentences.insert(0, overview(report))
+        add_overview(report, self.kept)
         return report
 
     def _log_dirs(self) -> Iterator[LogDirListing]:

@@ -41,7 +41,7 @@ from format.timestamps import iso_time
 from format.value_class import state_class
 from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.report.batch_rows import BATCH_ROWS, batch_tables
-from format.verbs.report.filling import FoundPartition, add_findings, add_histograms, add_partitions, overview
+from format.verbs.report.filling import FoundPartition, add_findings, add_histograms, add_overview, add_partitions
 from format.verbs.report.histograms import BytesByOffset
 from format.verbs.report.kept_findings import KeptFindings
 from format.verbs.report.survey import Survey, SurveyedPartition
@@ -155,7 +155,7 @@ class TableReport:
         add_histograms(report, self._survey)
         add_findings(report, self.kept)
         self._fill_counts(report, partitions)
-        report.sentences.insert(0, overview(report))
+        add_overview(report, self.kept)
         return report
 
     def _add_runs(self, report: Report) -> None:

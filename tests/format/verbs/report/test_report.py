@@ -136,6 +136,11 @@ def test_a_start_recovers_from_what_verify_has_read(
     assert read == {"orders-0", "payments-0", "mixed-0"}, "damage, and offsets that only opened messages have"
 
 
+def places_of(finding: dict[str, Any]) -> str:
+    first, last = finding["lost_offsets"]
+    return f"{first:,} to {last:,}"
+
+
 def test_damage_has_its_place_in_time_and_offset(data_dir: Path, tmp_path: Path) -> None:
     report = report_of(damaged_node(data_dir / "kafka-4.3-single" / "node-1", tmp_path))
     places = {(row["topic"], row["code"]): row for row in _rows(report, "damaged_place")}
@@ -144,6 +149,13 @@ def test_damage_has_its_place_in_time_and_offset(data_dir: Path, tmp_path: Path)
     assert [place["first_offset"], place["last_offset"]] == found["lost_offsets"]
     orders = next(row for row in _rows(report, "report_partition") if (row["topic"], row["partition"]) == ("orders", 0))
     assert orders["state"] == "fatal"
+    first = [(row["topic"], row["state"] == "sound") for row in _rows(report, "report_partition")][:3]
+    assert first == [("orders", False), ("payments", False), ("__cluster_metadata", True)]
+    damage = f"Damage: fatal batch-crc-mismatch in orders-0 (offsets {places_of(found)} lost); "
+    assert report.sentences[1].startswith(damage)
+    assert "tail-torn in payments-0" in report.sentences[1]
+    summary = {row["code"]: row["places"] for row in _rows(report, "finding_summary")}
+    assert summary["batch-crc-mismatch"] == f"orders-0 (offsets {places_of(found)} lost)"
     assert orders["first_timestamp"] <= place["timestamp"] <= orders["max_timestamp"]
     events = [row for row in _rows(report, "timeline_event") if row["kind"] == "damage"]
     assert (place["timestamp"], "orders") in {(row["timestamp"], row["topic"]) for row in events}
