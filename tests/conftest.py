@@ -86,7 +86,7 @@ SLOW = (
         "format/scan/test_changed_files.py",
     ),
     *("format/verbs/boot", "format/verbs/find", "format/verbs/verify/test_walk.py"),
-    *(f"kafkalog_cli/commands/test_{verb}.py" for verb in ("extract", "redact", "report")),
+    *(f"kafkalog_cli/commands/test_{verb}.py" for verb in ("bundle", "bundled_answers", "extract", "redact", "report")),
     *("field", "test_shipped_data.py", "format/internal_topics/test_reader.py", "format/verbs/report"),
     *(
         f"kafkalog_cli/{each}"
