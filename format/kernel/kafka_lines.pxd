@@ -1,9 +1,9 @@
 # The C types of kafka_lines.py.
 cimport cython
-from format.kernel.memory cimport PIECE_BYTES, bytes_at, room_at, words_at, copy_bytes, copy_piece
+from format.kernel.memory cimport PIECE_BYTES, bytes_at, room_at, words_at, copy_ascii, copy_piece
 from format.kernel.numbers cimport read_u32, read_varint, put_number, MAX_I64, MAX_I32, TWO_31
 from format.kernel.crc cimport crc_of, LEGACY_TABLES
-from format.kernel.utf8 cimport is_ascii, is_utf8
+from format.kernel.utf8 cimport is_utf8
 from format.kernel.tables cimport B_POSITION, B_SIZE, B_MAGIC, B_BASE_OFFSET, B_LAST_DELTA, B_COUNT, B_ATTRIBUTES
 from format.kernel.tables cimport B_CRC, B_EPOCH, B_BASE_TIMESTAMP, B_MAX_TIMESTAMP, B_PRODUCER_ID, B_PRODUCER_EPOCH
 from format.kernel.tables cimport B_BASE_SEQUENCE, R_BATCH, R_OFFSET, R_TIMESTAMP, R_START, R_SIZE, R_KEY_START
@@ -40,7 +40,7 @@ cdef Py_ssize_t _put_batch(const unsigned char* words, const long long[:, ::1] b
 
 @cython.locals(magic=cython.longlong, is_first=cython.bint, sequence=cython.longlong, start=cython.Py_ssize_t,
                stop=cython.Py_ssize_t, crc=cython.longlong, is_valid=cython.bint)
-cdef Py_ssize_t _put_record(const unsigned char* words, const unsigned char* source, Py_ssize_t end,
+cdef inline Py_ssize_t _put_record(const unsigned char* words, const unsigned char* source, Py_ssize_t end,
                             const long long[:, ::1] records, Py_ssize_t row,
                             const long long[:, ::1] batches, Py_ssize_t batch, const unsigned int* tables,
                             long long wants, unsigned char* out, Py_ssize_t at) noexcept nogil
@@ -49,8 +49,8 @@ cdef Py_ssize_t _put_record(const unsigned char* words, const unsigned char* sou
 cdef Py_ssize_t _put_header_keys(const unsigned char* source, Py_ssize_t start, Py_ssize_t end, Py_ssize_t count,
                                  unsigned char* out, Py_ssize_t at) noexcept nogil
 
-cdef Py_ssize_t _put_text(const unsigned char* source, Py_ssize_t start, Py_ssize_t length, unsigned char* out,
-                          Py_ssize_t at) noexcept nogil
+cdef Py_ssize_t _put_text(const unsigned char* source, Py_ssize_t start, Py_ssize_t length, Py_ssize_t limit,
+                          unsigned char* out, Py_ssize_t at) noexcept nogil
 
 cdef Py_ssize_t _put_time(const unsigned char* words, long long magic, long long attributes, unsigned char* out,
                           Py_ssize_t at) noexcept nogil

@@ -295,13 +295,13 @@ def _put_record(
             at = _put_word(words, _W_BAR if is_first else _W_SPACE, out, at)
             is_first = False
             at = _put_word(words, _W_KEY, out, at)
-            at = _put_text(source, records[row, R_KEY_START], records[row, R_KEY_LENGTH], out, at)
+            at = _put_text(source, records[row, R_KEY_START], records[row, R_KEY_LENGTH], end, out, at)
             if at < 0:
                 return -1
         if records[row, R_VALUE_LENGTH] >= 0:
             at = _put_word(words, _W_BAR if is_first and not wants & _WANTS_3_9_1 else _W_SPACE, out, at)
             at = _put_word(words, _W_PAYLOAD, out, at)
-            at = _put_text(source, records[row, R_VALUE_START], records[row, R_VALUE_LENGTH], out, at)
+            at = _put_text(source, records[row, R_VALUE_START], records[row, R_VALUE_LENGTH], end, out, at)
             if at < 0:
                 return -1
     out[at] = 10
@@ -315,7 +315,7 @@ def _put_header_keys(source: Bytes, start: int, end: int, count: int, out: Room,
             out[at] = 44
             at += 1
         length, start = read_varint(source, start, end)
-        at = _put_text(source, start, length, out, at)
+        at = _put_text(source, start, length, end, out, at)
         if at < 0:
             return -1
         length, start = read_varint(source, start + length, end)
@@ -324,11 +324,11 @@ def _put_header_keys(source: Bytes, start: int, end: int, count: int, out: Room,
     return at
 
 
-def _put_text(source: Bytes, start: int, length: int, out: Room, at: int) -> int:
-    """Write bytes that must be UTF-8; -1 if they are not."""
-    if not is_ascii(source, start, start + length) and not is_utf8(source, start, start + length):
+def _put_text(source: Bytes, start: int, length: int, limit: int, out: Room, at: int) -> int:
+    """Write bytes that must be UTF-8; -1 if they are not. ``limit`` is the end of what may be read."""
+    if not copy_ascii(out, at, source, start, start + length, limit) and not is_utf8(source, start, start + length):
         return -1
-    return copy_bytes(out, at, source, start, start + length)
+    return at + length
 
 
 def _put_time(words: Bytes, magic: int, attributes: int, out: Room, at: int) -> int:

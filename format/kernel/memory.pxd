@@ -37,6 +37,115 @@ cdef extern from *:
         return 0;
     #endif
     }
+    #if defined(__x86_64__) && (defined(__GNUC__) || defined(__clang__))
+    #include <tmmintrin.h>
+    #define KAFKALOG_MAY_SHUFFLE 1
+    /* The bytes that are not printable ASCII, those of 0x80 and more are negative here; and quotes and backslashes. */
+    #define KAFKALOG_STOPS(bytes) ((unsigned)_mm_movemask_epi8(_mm_or_si128( \
+        _mm_cmplt_epi8(bytes, _mm_set1_epi8(0x20)), _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x7F)))))
+    #define KAFKALOG_MARKS(bytes) ((unsigned)_mm_movemask_epi8(_mm_or_si128( \
+        _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x22)), _mm_cmpeq_epi8(bytes, _mm_set1_epi8(0x5C)))))
+    /* Writes 16 bytes, with a backslash before each that is marked: up to 32. expansions is text.EXPANSIONS. */
+    __attribute__((target("ssse3,popcnt"))) static inline void kafkalog_expand(
+            unsigned char *out, __m128i bytes, unsigned marks, const unsigned char *expansions) {
+        const __m128i backslash = _mm_set1_epi8(0x5C);
+        const __m128i low = _mm_loadu_si128((const __m128i *)(expansions + 16 * (marks & 0xFF)));
+        const __m128i high = _mm_loadu_si128((const __m128i *)(expansions + 16 * (marks >> 8)));
+        _mm_storeu_si128((__m128i *)out, _mm_shuffle_epi8(_mm_unpacklo_epi64(bytes, backslash), low));
+        out += 8 + __builtin_popcount(marks & 0xFF);
+        _mm_storeu_si128((__m128i *)out, _mm_shuffle_epi8(_mm_unpackhi_epi64(bytes, backslash), high));
+    }
+    /* Copies as kafkalog_copy_word does, 16 bytes at a time, as long as so many may be read. It may write to 32 bytes
+       behind what it returns. */
+    __attribute__((target("ssse3,popcnt"))) static inline size_t kafkalog_expand_all(
+            unsigned char *out, const unsigned char *source, size_t length, size_t readable,
+            const unsigned char *expansions, size_t *taken) {
+        size_t at = 0, index = 0;
+        __m128i bytes;
+        unsigned stops = 0, marks, count;
+        for (; length - index >= 16; index += 16) {
+            bytes = _mm_loadu_si128((const __m128i *)(source + index));
+            stops = KAFKALOG_STOPS(bytes);
+            if (stops)
+                break;
+            marks = KAFKALOG_MARKS(bytes);
+            kafkalog_expand(out + at, bytes, marks, expansions);
+            at += 16 + (size_t)__builtin_popcount(marks);
+        }
+        if (index < length && readable - index >= 16) {
+            bytes = _mm_loadu_si128((const __m128i *)(source + index));
+            stops = KAFKALOG_STOPS(bytes);
+            if (length - index < 16)
+                stops |= 0xFFFFU << (length - index);
+            count = (unsigned)__builtin_ctz(stops);
+            marks = KAFKALOG_MARKS(bytes) & ((1U << count) - 1);
+            kafkalog_expand(out + at, bytes, marks, expansions);
+            at += count + (size_t)__builtin_popcount(marks);
+            index += count;
+        }
+        *taken = index;
+        return at;
+    }
+    #endif
+    static inline size_t kafkalog_copy_escaped(
+            unsigned char *out, const unsigned char *source, size_t length, size_t readable,
+            const unsigned char *expansions, size_t *taken) {
+        size_t at = 0, index = 0;
+    #ifdef KAFKALOG_MAY_SHUFFLE
+        if (__builtin_cpu_supports("ssse3") && __builtin_cpu_supports("popcnt")) {
+            at = kafkalog_expand_all(out, source, length, readable, expansions, &index);
+            if (readable - index >= 16) {
+                *taken = index;
+                return at;
+            }
+        }
+    #else
+        (void)readable;
+        (void)expansions;
+    #endif
+        while (length - index >= 8) {
+            const int written = kafkalog_copy_word(out + at, source + index);
+            if (!written)
+                break;
+            at += (size_t)written;
+            index += 8;
+        }
+        *taken = index;
+        return at;
+    }
+    /* Copies bytes and returns whether they are ASCII. It may write to 16 bytes behind them, and reads as many behind
+       them as are readable. */
+    static inline int kafkalog_copy_ascii(
+            unsigned char *out, const unsigned char *source, size_t length, size_t readable) {
+        uint64_t seen = 0, pair[2];
+        size_t at = 0;
+        for (; length - at >= 16; at += 16) {
+            memcpy(pair, source + at, 16);
+            memcpy(out + at, pair, 16);
+            seen |= pair[0] | pair[1];
+        }
+    #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+        if (at < length && readable - at >= 16) {
+            const size_t bits = 8 * (length - at);
+            memcpy(pair, source + at, 16);
+            memcpy(out + at, pair, 16);
+            if (bits < 64)
+                seen |= pair[0] & ((UINT64_C(1) << bits) - 1);
+            else if (bits == 64)
+                seen |= pair[0];
+            else
+                seen |= pair[0] | (pair[1] & ((UINT64_C(1) << (bits - 64)) - 1));
+            at = length;
+        }
+    #else
+        (void)readable;
+    #endif
+        for (; at < length; at++) {
+            out[at] = source[at];
+            seen |= source[at];
+        }
+        return !(seen & KAFKALOG_EACH_BYTE(0x80));
+    }
     /* Starts to bring bytes into the cache; reads none, so that they may lie behind the end of a buffer. */
     #if defined(__GNUC__) || defined(__clang__)
     #define kafkalog_prefetch(address) __builtin_prefetch(address)
@@ -45,11 +154,14 @@ cdef extern from *:
     #endif
     """
     void kafkalog_prefetch(const void* address) noexcept nogil
-    int kafkalog_copy_word(unsigned char* out, const unsigned char* source) noexcept nogil
+    size_t kafkalog_copy_escaped(unsigned char* out, const unsigned char* source, size_t length, size_t readable,
+                                 const unsigned char* expansions, size_t* taken) noexcept nogil
+    bint kafkalog_copy_ascii(unsigned char* out, const unsigned char* source, size_t length,
+                             size_t readable) noexcept nogil
     void* memmem(const void* source, size_t source_bytes, const void* wanted, size_t wanted_bytes) noexcept nogil
 
 cdef enum:
-    PIECE_BYTES = 16
+    PIECE_BYTES = 32
 
 cdef inline void bring_near(const unsigned char* source, Py_ssize_t start, Py_ssize_t end) noexcept nogil:
     kafkalog_prefetch(source + start)  # no loop for short records: how often it runs would be hard to predict
@@ -79,22 +191,23 @@ cdef inline Py_ssize_t copy_bytes(unsigned char* out, Py_ssize_t at, const unsig
 cdef inline Py_ssize_t copy_piece(unsigned char* out, Py_ssize_t at, const unsigned char* source, Py_ssize_t start,
                                   Py_ssize_t end) noexcept nogil:
     cdef Py_ssize_t stop = at + (end - start)
-    while start < end:
-        memcpy(out + at, source + start, 16)
+    memcpy(out + at, source + start, 16)
+    while end - start > 16:
         at += 16
         start += 16
+        memcpy(out + at, source + start, 16)
     return stop
 
 cdef inline (Py_ssize_t, Py_ssize_t) copy_escaped(unsigned char* out, Py_ssize_t at, const unsigned char* source,
-                                                  Py_ssize_t start, Py_ssize_t end) noexcept nogil:
-    cdef int length
-    while end - start >= 8:
-        length = kafkalog_copy_word(out + at, source + start)
-        if length == 0:
-            break
-        at += length
-        start += 8
-    return at, start
+                                                  Py_ssize_t start, Py_ssize_t end, Py_ssize_t limit,
+                                                  const unsigned char* expansions) noexcept nogil:
+    cdef size_t taken = 0
+    at += kafkalog_copy_escaped(out + at, source + start, end - start, limit - start, expansions, &taken)
+    return at, start + <Py_ssize_t> taken
+
+cdef inline bint copy_ascii(unsigned char* out, Py_ssize_t at, const unsigned char* source, Py_ssize_t start,
+                            Py_ssize_t end, Py_ssize_t limit) noexcept nogil:
+    return kafkalog_copy_ascii(out + at, source + start, end - start, limit - start)
 
 cdef inline Py_ssize_t find_bytes(const unsigned char* source, Py_ssize_t start, Py_ssize_t end,
                                   const unsigned char* wanted, Py_ssize_t length) noexcept nogil:

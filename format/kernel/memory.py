@@ -17,6 +17,7 @@ __all__ = (
     "Words",
     "bring_near",
     "bytes_at",
+    "copy_ascii",
     "copy_bytes",
     "copy_escaped",
     "copy_piece",
@@ -35,8 +36,8 @@ Row: TypeAlias = memoryview
 #: uint32, with one dimension.
 Words: TypeAlias = memoryview
 
-#: How many bytes past the end copy_piece and copy_escaped may read and write.
-PIECE_BYTES = 16
+#: How many bytes past the end copy_piece may read, and copy_piece, copy_escaped and copy_ascii may write.
+PIECE_BYTES = 32
 
 
 def bytes_at(view: Bytes) -> Bytes:
@@ -70,13 +71,22 @@ def copy_piece(out: Room, at: int, source: Bytes, start: int, end: int) -> int:
     return copy_bytes(out, at, source, start, end)
 
 
-def copy_escaped(out: Room, at: int, source: Bytes, start: int, end: int) -> tuple[int, int]:
+def copy_escaped(
+    out: Room, at: int, source: Bytes, start: int, end: int, limit: int, expansions: Bytes
+) -> tuple[int, int]:
     """Copy the first bytes of ``source[start:end]``, with a backslash before each quote and backslash.
 
     Return the indexes after the last byte written and after the last byte read. Copying ends at the first byte that is
     not printable ASCII, or earlier: callers go on byte by byte. In Python it ends at once, since callers are as fast.
+    C may read up to ``limit``. ``expansions`` starts with text.EXPANSIONS.
     """
     return at, start
+
+
+def copy_ascii(out: Room, at: int, source: Bytes, start: int, end: int, limit: int) -> bool:
+    """Copy ``source[start:end]`` to ``out[at:]``, and return whether it is ASCII; C may read up to ``limit``."""
+    copy_bytes(out, at, source, start, end)
+    return bytes(source[start:end]).isascii()
 
 
 def find_bytes(source: Bytes, start: int, end: int, wanted: Bytes, length: int) -> int:

@@ -3,6 +3,7 @@
 cdef extern from *:
     """
     #include <stdint.h>
+    #include <string.h>
     /* The numbers from 00 to 99, two digits each. */
     static const char kafkalog_digits[] =
         "00010203040506070809101112131415161718192021222324252627282930313233343536373839"
@@ -51,13 +52,92 @@ cdef extern from *:
         }
         return kafkalog_read_long_varint(source, at, end);
     }
+    /* Writes a number below 10^8 in eight digits, as one word: pairs of digits are split for all of them at once. */
+    static inline uint64_t kafkalog_eight_digits(uint32_t value) {
+        const uint64_t fours = value / 10000 | (uint64_t)(value % 10000) << 32;
+        const uint64_t hundreds = (fours * 10486 >> 20) & UINT64_C(0x0000007F0000007F);
+        const uint64_t twos = hundreds + ((fours - 100 * hundreds) << 16);
+        const uint64_t tens = (twos * 103 >> 10) & UINT64_C(0x000F000F000F000F);
+        return (tens + ((twos - 10 * tens) << 8)) | UINT64_C(0x3030303030303030);
+    }
+    /* Writes the lowest bytes of a word first, on every machine. */
+    static inline void kafkalog_put_word(unsigned char *out, uint64_t word) {
+    #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+        memcpy(out, &word, 8);
+    #else
+        int byte;
+        for (byte = 0; byte < 8; byte++)
+            out[byte] = (unsigned char)(word >> 8 * byte);
+    #endif
+    }
+    /* Writes a number below 10^8 without leading zeros; returns how many digits it has, and may write to 8 bytes. The
+       count comes from branches, so that the processor need not wait for it. */
+    static inline int kafkalog_put_short(unsigned char *out, uint32_t value) {
+        uint64_t digits;
+        if (value < 100) {
+            if (value < 10) {
+                *out = (unsigned char)(0x30 + value);
+                return 1;
+            }
+            memcpy(out, kafkalog_digits + 2 * value, 2);
+            return 2;
+        }
+        if (value < 10000) {
+            const uint32_t high = value / 100;
+            if (high < 10) {
+                *out = (unsigned char)(0x30 + high);
+                memcpy(out + 1, kafkalog_digits + 2 * (value - 100 * high), 2);
+                return 3;
+            }
+            memcpy(out, kafkalog_digits + 2 * high, 2);
+            memcpy(out + 2, kafkalog_digits + 2 * (value - 100 * high), 2);
+            return 4;
+        }
+        digits = kafkalog_eight_digits(value);
+        if (value >= 10000000) {
+            kafkalog_put_word(out, digits);
+            return 8;
+        }
+        if (value >= 1000000) {
+            kafkalog_put_word(out, digits >> 8);
+            return 7;
+        }
+        if (value >= 100000) {
+            kafkalog_put_word(out, digits >> 16);
+            return 6;
+        }
+        kafkalog_put_word(out, digits >> 24);
+        return 5;
+    }
+    /* Writes a number; returns how many bytes it has, and may write to 8 bytes more. */
+    static inline int kafkalog_put_number(unsigned char *out, long long number) {
+        const uint32_t eight = 100000000;
+        uint64_t value = (uint64_t)number;
+        unsigned char *at = out;
+        if (number < 0) {
+            *at++ = 0x2D;
+            value = 0 - value;
+        }
+        if (value < eight)
+            return (int)(at - out) + kafkalog_put_short(at, (uint32_t)value);
+        if (value < (uint64_t)eight * eight)
+            at += kafkalog_put_short(at, (uint32_t)(value / eight));
+        else {
+            const uint64_t high = value / eight;
+            at += kafkalog_put_short(at, (uint32_t)(high / eight));
+            kafkalog_put_word(at, kafkalog_eight_digits((uint32_t)(high % eight)));
+            at += 8;
+        }
+        kafkalog_put_word(at, kafkalog_eight_digits((uint32_t)(value % eight)));
+        return (int)(at - out) + 8;
+    }
     """
     long long kafkalog_read_varint(const unsigned char* source, Py_ssize_t* at, Py_ssize_t end) noexcept nogil
     const long long MAX_I64 "INT64_MAX"
     const long long MIN_I64 "INT64_MIN"
     const long long MAX_I32 "INT32_MAX"
     const long long TWO_31 "INT64_C(0x80000000)"
-    const char* kafkalog_digits
+    int kafkalog_put_number(unsigned char* out, long long number) noexcept nogil
 
 cdef inline long long read_i16(const unsigned char* source, Py_ssize_t at) noexcept nogil:
     cdef long long value = source[at] << 8 | source[at + 1]
@@ -82,35 +162,4 @@ cdef inline (long long, Py_ssize_t) read_varint(const unsigned char* source, Py_
     return value, at
 
 cdef inline Py_ssize_t put_number(unsigned char* out, Py_ssize_t at, long long value) noexcept nogil:
-    cdef long long rest
-    cdef Py_ssize_t stop, two
-    if value < 0:
-        out[at] = c"-"
-        at += 1
-        if value == MIN_I64:  # its negation does not fit in 64 bits: write the first digit, then the rest
-            out[at] = c"9"
-            at += 1
-            value = -(value + 9000000000000000000LL)
-        else:
-            value = -value
-    rest = value
-    stop = at + 1
-    while rest >= 10000:
-        rest = rest // 10000
-        stop += 4
-    while rest >= 10:
-        rest = rest // 10
-        stop += 1
-    at = stop
-    while value >= 100:
-        rest = value // 100
-        two = 2 * (value - rest * 100)
-        value = rest
-        at -= 2
-        out[at] = kafkalog_digits[two]
-        out[at + 1] = kafkalog_digits[two + 1]
-    if value >= 10:
-        out[at - 2] = <unsigned char> (c"0" + value // 10)
-        value = value % 10
-    out[at - 1] = <unsigned char> (c"0" + value)
-    return stop
+    return at + kafkalog_put_number(out + at, value)

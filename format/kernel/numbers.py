@@ -67,7 +67,7 @@ def read_varint(source: Bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def put_number(out: Room, at: int, value: int) -> int:
-    """Write a number of 64 bits in decimal digits; return the index after them."""
+    """Write a number of 64 bits in decimal digits; return the index after them. C may write to 8 bytes more."""
     digits = b"%d" % value
     stop = at + len(digits)
     out[at:stop] = digits

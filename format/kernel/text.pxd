@@ -9,9 +9,10 @@ from format.kernel.header_layout cimport CODEC_MASK, TIMESTAMP_TYPE_BIT, DELETE_
 
 cdef int _F_END, _F_V2, _F_TIMED, _F_COUNT, _F_LAST_OFFSET, _F_BASE_TIMESTAMP, _F_DELETE_HORIZON, _F_CODEC
 cdef int _F_TIMESTAMP_TYPE, _F_BIT, _F_CRC_VALID, _F_RECORD, _F_RECORD_TIMESTAMP, _F_RECORD_SEQUENCE, _F_RECORD_BYTES
-cdef int _F_RECORD_HEADERS
+cdef int _F_RECORD_HEADERS, _F_BELOW_LOG_START
 cdef int _L_NULL, _L_FALSE, _L_TIMESTAMP_TYPES, _L_CODECS
 cdef int _TEXT_CLASSES, _BARE_CLASSES, _JSON_NULL, _ALPHABET, _BASE64_START, _BASE64_END, _UNSAFE
+cdef int _JSON_CLASSES
 cdef unsigned char _LETTER_U, _LETTER_X
 cdef long long _MOST_NUMBERS, _MOST_PER_BYTE, _MOST_PER_HEADER
 
@@ -52,7 +53,8 @@ cdef Py_ssize_t _put_headers(unsigned char* out, Py_ssize_t at, const unsigned c
 @cython.locals(at=cython.Py_ssize_t, index=cython.Py_ssize_t, byte=cython.int, escape=cython.int,
                point=cython.longlong, after=cython.Py_ssize_t)
 cdef inline Py_ssize_t _put_json(unsigned char* out, Py_ssize_t first, const unsigned char* source,
-                                 Py_ssize_t start, Py_ssize_t end, const unsigned char* tables) noexcept nogil
+                                 Py_ssize_t start, Py_ssize_t end, Py_ssize_t limit,
+                                 const unsigned char* tables) noexcept nogil
 
 @cython.locals(bits=cython.int)
 cdef Py_ssize_t _put_base64(unsigned char* out, Py_ssize_t at, const unsigned char* source, Py_ssize_t start,
@@ -61,7 +63,7 @@ cdef Py_ssize_t _put_base64(unsigned char* out, Py_ssize_t at, const unsigned ch
 @cython.locals(index=cython.Py_ssize_t, byte=cython.int, escape=cython.int, point=cython.longlong,
                after=cython.Py_ssize_t)
 cdef Py_ssize_t _put_quoted(unsigned char* out, Py_ssize_t at, const unsigned char* source, Py_ssize_t start,
-                            Py_ssize_t end, const unsigned char* tables) noexcept nogil
+                            Py_ssize_t end, Py_ssize_t limit, const unsigned char* tables) noexcept nogil
 
 @cython.locals(shift=cython.int, nibble=cython.int)
 cdef Py_ssize_t _put_hex(unsigned char* out, Py_ssize_t at, long long value, int digits) noexcept nogil

@@ -52,6 +52,12 @@ CHARACTER_WORDS = (
     b'"}',
 )
 
+#: For each set of 8 bytes that get a backslash: which byte comes next, 16 times; 8 stands for the backslash.
+EXPANSIONS = b"".join(
+    bytes(each for byte in range(8) for each in ((8, byte) if marks >> byte & 1 else (byte,))).ljust(16, b"\0")
+    for marks in range(256)
+)
+
 _F_END = FIELDS.index("end")
 _F_V2 = FIELDS.index("v2")
 _F_TIMED = FIELDS.index("timed")
@@ -74,7 +80,8 @@ _L_FALSE = LITERALS.index("false")
 _L_TIMESTAMP_TYPES = LITERALS.index(layout.NO_TIMESTAMP_TYPE)
 _L_CODECS = LITERALS.index(layout.CODEC_NAMES[0])
 # Where each part of the tables of characters starts.
-_TEXT_CLASSES = 256
+_JSON_CLASSES = len(EXPANSIONS)
+_TEXT_CLASSES = _JSON_CLASSES + 256
 _BARE_CLASSES = _TEXT_CLASSES + 256
 _JSON_NULL = _BARE_CLASSES + 256
 _ALPHABET = _JSON_NULL + len(CHARACTER_WORDS[0])
@@ -138,10 +145,11 @@ def put_records(
     """Write lines of records from row ``first`` on into ``out``, as many as are sure to fit.
 
     ``fields``, ``literals`` and ``pieces`` are the same as for ``put_batches``. ``record_fields`` has the kind and
-    column of each field that comes from the record: "record-number" and the kinds after it. ``tables`` has, for each
-    byte, how JSON escapes it (0 for not at all), then how text escapes it, then whether a word of text may hold it
-    without quotes; after that come CHARACTER_WORDS, and a bit for each character that is escaped. ``scratch`` has room
-    for the fields of one batch. Returns the row after the last one written; ``status[0]`` is the index after its line.
+    column of each field that comes from the record: "record-number" and the kinds after it. ``tables`` has EXPANSIONS,
+    then, for each byte, how JSON escapes it (0 for not at all), then how text escapes it, then whether a word of text
+    may hold it without quotes; after that come CHARACTER_WORDS, and a bit for each character that is escaped.
+    ``scratch`` has room for the fields of one batch. Returns the row after the last one written; ``status[0]`` is the
+    index after its line.
     """
     line = room_at(out)
     texts = bytes_at(pieces)
@@ -169,15 +177,17 @@ def put_records(
             at = copy_piece(line, at, fixed_text, bounds[field], bounds[field + 1])
             kind = record_fields[field, 0]
             column = record_fields[field, 1]
-            if kind == _F_RECORD_BYTES:
+            if kind == _F_RECORD:
+                at = put_number(line, at, records[row, column])
+            elif kind == _F_RECORD_BYTES:
                 start = records[row, column]
                 length = records[row, column + 1]
                 if length < 0:
                     at = _put_literal(line, at, texts, literals, _L_NULL)
                 elif is_json:
-                    at = _put_json(line, at, source, start, start + length, words)
+                    at = _put_json(line, at, source, start, start + length, end, words)
                 else:
-                    at = _put_quoted(line, at, source, start, start + length, words)
+                    at = _put_quoted(line, at, source, start, start + length, end, words)
             elif kind == _F_BELOW_LOG_START:
                 literal = _L_FALSE + (1 if records[row, R_OFFSET] < column else 0)
                 at = _put_literal(line, at, texts, literals, literal)
@@ -282,7 +292,7 @@ def _put_headers(out: Room, at: int, source: Bytes, start: int, end: int, count:
             at += 1
         out[at] = 0x5B
         length, start = read_varint(source, start, end)
-        at = _put_json(out, at + 1, source, start, start + length, tables)
+        at = _put_json(out, at + 1, source, start, start + length, end, tables)
         start += length
         out[at] = 0x2C
         at += 1
@@ -290,7 +300,7 @@ def _put_headers(out: Room, at: int, source: Bytes, start: int, end: int, count:
         if length < 0:
             at = copy_piece(out, at, tables, _JSON_NULL, _ALPHABET)
         else:
-            at = _put_json(out, at, source, start, start + length, tables)
+            at = _put_json(out, at, source, start, start + length, end, tables)
             start += length
         out[at] = 0x5D
         at += 1
@@ -299,17 +309,20 @@ def _put_headers(out: Room, at: int, source: Bytes, start: int, end: int, count:
     return at + 1
 
 
-def _put_json(out: Room, first: int, source: Bytes, start: int, end: int, tables: Bytes) -> int:
-    """Write bytes as JSON: as a string if they are UTF-8, else as an object with the key base64."""
+def _put_json(out: Room, first: int, source: Bytes, start: int, end: int, limit: int, tables: Bytes) -> int:
+    """Write bytes as JSON: as a string if they are UTF-8, else as an object with the key base64.
+
+    ``limit`` is the end of what may be read.
+    """
     out[first] = 0x22
     at = first + 1
     index = start
     while index < end:
-        at, index = copy_escaped(out, at, source, index, end)
+        at, index = copy_escaped(out, at, source, index, end, limit, tables)
         escape = 0
         while index < end:
             byte = source[index]
-            escape = tables[byte]
+            escape = tables[_JSON_CLASSES + byte]
             if escape != 0:
                 break
             out[at] = byte
@@ -371,8 +384,11 @@ def _put_base64(out: Room, at: int, source: Bytes, start: int, end: int, tables:
     return at
 
 
-def _put_quoted(out: Room, at: int, source: Bytes, start: int, end: int, tables: Bytes) -> int:
-    """Write bytes as a word of the text format: as they are if that is clear, else in double quotes with escapes."""
+def _put_quoted(out: Room, at: int, source: Bytes, start: int, end: int, limit: int, tables: Bytes) -> int:
+    """Write bytes as a word of the text format: as they are if that is clear, else in double quotes with escapes.
+
+    ``limit`` is the end of what may be read.
+    """
     index = start
     while index < end and tables[_BARE_CLASSES + source[index]]:
         index += 1
@@ -382,7 +398,7 @@ def _put_quoted(out: Room, at: int, source: Bytes, start: int, end: int, tables:
     at += 1
     index = start
     while index < end:
-        at, index = copy_escaped(out, at, source, index, end)
+        at, index = copy_escaped(out, at, source, index, end, limit, tables)
         escape = 0
         while index < end:
             byte = source[index]

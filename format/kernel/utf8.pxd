@@ -1,11 +1,4 @@
 # The functions of utf8.py in C.
-cdef inline bint is_ascii(const unsigned char* source, Py_ssize_t start, Py_ssize_t end) noexcept nogil:
-    cdef unsigned char seen = 0
-    while start < end:
-        seen |= source[start]
-        start += 1
-    return seen < 0x80
-
 cdef inline bint is_utf8(const unsigned char* source, Py_ssize_t start, Py_ssize_t end) noexcept nogil:
     cdef int byte, second, more
     cdef Py_ssize_t at = start

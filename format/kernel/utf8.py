@@ -1,4 +1,4 @@
-"""Text in bytes: what is ASCII, what is UTF-8, and one character of it.
+"""Text in bytes: what is UTF-8, and one character of it.
 
 Compiled modules have these functions from ``utf8.pxd``; this file is never compiled.
 """
@@ -7,12 +7,7 @@ from __future__ import annotations
 
 from format.kernel.memory import Bytes
 
-__all__ = ("is_ascii", "is_utf8", "read_character")
-
-
-def is_ascii(source: Bytes, start: int, end: int) -> bool:
-    """Whether ``source[start:end]`` is ASCII."""
-    return bytes(source[start:end]).isascii()
+__all__ = ("is_utf8", "read_character")
 
 
 def is_utf8(source: Bytes, start: int, end: int) -> bool:

@@ -14,7 +14,7 @@ import numpy as np
 from format.columns import BATCH, EXTRA_RECORD_COLUMNS, RECORD, Fill, RowSchema
 from format.kernel.memory import PIECE_BYTES
 from format.kernel.tables import BATCH_COLUMNS, RECORD_COLUMNS
-from format.kernel.text import CHARACTER_WORDS, FIELDS, LITERALS, put_batches, put_records
+from format.kernel.text import CHARACTER_WORDS, EXPANSIONS, FIELDS, LITERALS, put_batches, put_records
 from format.location import Location
 from format.log.batch_table import BatchTable
 from format.log.record_table import RecordTable
@@ -222,4 +222,4 @@ def _character_tables(unsafe_ranges: tuple[tuple[int, int], ...]) -> bytes:
     for first, last in unsafe_ranges:
         is_unsafe[first : last + 1] = 1
     bits = np.packbits(is_unsafe, bitorder="little").tobytes()
-    return b"".join((json, text, bare, *CHARACTER_WORDS, bits))
+    return b"".join((EXPANSIONS, json, text, bare, *CHARACTER_WORDS, bits))
