@@ -249,7 +249,7 @@ def source_snapshot() -> Iterator[Callable[[Path], None]]:
 
 @pytest.fixture(scope="session")
 def kafka_lab() -> Callable[..., subprocess.CompletedProcess[bytes]]:
-    """Runs kafka-dump-log of a release: ``kafka_lab("4.3.1", "--files", path)``; skips where it is not to be had."""
+    """Runs kafka-dump-log of a release: ``kafka_lab("4.3.1", "--files", path)``; skips where it is missing."""
     lab = KafkaLab()
 
     def dump_log(version: str, *arguments: str | Path) -> subprocess.CompletedProcess[bytes]:

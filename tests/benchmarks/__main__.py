@@ -220,8 +220,8 @@ def _print_lookups(root: Path, rounds: int) -> None:
     print(f"\n| find in {size_bytes / 2**30:.1f} GiB | s (range) | bytes read |\n| --- | --- | --- |")
     for words in LOOKUPS:
         command = kafkalog(("find", *words, "--explain"), [partition])
-        told = subprocess.run(command, capture_output=True, text=True, check=True, env=environment(), cwd=REPOSITORY)
-        (bytes_read,) = re.findall(r"(\d+) bytes were read", told.stdout)
+        done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment(), cwd=REPOSITORY)
+        (bytes_read,) = re.findall(r"(\d+) bytes were read", done.stdout)
         seconds = [run(command).wall_s for _ in range(3 * rounds)]
         spread = f"{statistics.median(seconds):.2f} ({min(seconds):.2f}-{max(seconds):.2f})"
         print(f"| {' '.join(words)} | {spread} | {int(bytes_read):,} |", flush=True)

@@ -4,7 +4,7 @@ Run by hand: ``python -m tests.benchmarks.bench_recompress [--mib 512] [--batch-
 --table it compares the whole command's work with two sums, both of the codec's library called as plainly as can be
 plus plain reading, writing and flushing: ``bare``, to decompress the source and compress it; and ``with reading back``,
 which is that and to read and decompress source and output once more, as the command does to compare them. Neither
-counts checksums (CRC-32C of every batch, SHA-256 of the output) or the comparison. Both are told by the clock and in
+counts checksums (CRC-32C of every batch, SHA-256 of the output) or the comparison. Both are given by the clock and in
 processor time, of all processes together. With --table it measures size and speed of each codec and level, for
 docs/recompress.md.
 """

@@ -1,4 +1,4 @@
-"""verify of every record of one log without the imports: seconds, as aiokafka_reader tells them.
+"""verify of every record of one log without the imports: seconds, as aiokafka_reader prints them.
 
 ``python -m tests.benchmarks.own_reader LOG JOBS``. More is checked here than there: order, timestamps, counts, headers.
 """

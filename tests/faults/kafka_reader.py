@@ -128,7 +128,7 @@ def _ours_alone(words: str) -> Callable[[ReadBatch, ReadBatch], bool]:
 
 
 #: Differences that are meant, in batches which both readers see and whose CRC is right. Kafka's reader serves what it
-#: does not look at; ours tells of it, and keeps the records before it.
+#: does not look at; ours reports it, and keeps the records before it.
 RULES: dict[str, Callable[[ReadBatch, ReadBatch], bool]] = {
     "a key or value length below -1 is null to Kafka": lambda mine, theirs: (
         any(f"{part} length is invalid" in mine.failure for part in ("key's", "value's", "header value's"))

@@ -37,7 +37,7 @@ def single_bytes(options: argparse.Namespace) -> Iterator[str]:
     """Targets 1 to 3."""
     tally = sweep.run(options.sweep_part)
     yield sweep.report(tally)
-    yield from (f"{FAILED}not told, and not explained: {what}" for what in unexplained(tally))
+    yield from (f"{FAILED}not reported, and not explained: {what}" for what in unexplained(tally))
 
 
 def damaged_ranges(options: argparse.Namespace) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Every single-byte change and every truncation of real logs and of the files beside them: is it told?
+"""Every single-byte change and every truncation of real logs and of the files beside them: is it reported?
 
     python -m tests.faults.sweep                 everything, on all cores: half an hour on two
     python -m tests.faults.sweep --part 50       one case in fifty, evenly spread
@@ -6,7 +6,7 @@
 What is enumerated through verify itself: all 255 other values of every byte that no CRC covers and of the CRC, one
 flipped bit of every byte that a CRC covers, every truncation point, all 255 other values of every byte of every side
 file. The 255 values of the covered bytes are enumerated against the CRC alone, by the reader's own function; that
-verify tells of every wrong CRC is what the flipped bits show.
+verify reports every wrong CRC is what the flipped bits show.
 """
 
 from __future__ import annotations
@@ -184,7 +184,7 @@ def sweep_truncations(bench: Workbench, part: Part, tally: Tally) -> None:
 
 
 def sweep_side_files(bench: Workbench, part: Part, tally: Tally) -> None:
-    """All other values of every byte of every file beside the logs: told, or every look-up still right."""
+    """All other values of every byte of every file beside the logs: reported, or every look-up still right."""
     right = None
     for path in side_files(bench):
         content = path.read_bytes()
@@ -293,9 +293,9 @@ def report(tally: Tally) -> str:
     lines = []
     for kind, count in sorted(tally.cases.items()):
         missed = {what: number for what, number in tally.undetected.items() if what.startswith(kind + ": ")}
-        lines.append(f"{kind}: {count} cases, {count - sum(missed.values())} told")
+        lines.append(f"{kind}: {count} cases, {count - sum(missed.values())} reported")
         for what, number in sorted(missed.items()):
-            lines.append(f"    {number} not told: {what.removeprefix(kind + ': ')}, such as {tally.examples[what]}")
+            lines.append(f"    {number} not reported: {what.removeprefix(kind + ': ')}, such as {tally.examples[what]}")
     return "\n".join(lines)
 
 

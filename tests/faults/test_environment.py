@@ -75,9 +75,9 @@ def test_an_io_error_at_any_read_is_told_and_the_rest_read(partition: Path, on_p
         on_pread(fail)
         found = findings_of(partition, level=level)
         assert "file-unreadable" in codes_of(found), failing
-        told = next(each for each in found if each.code == "file-unreadable")
-        assert told.is_incomplete
-        assert "Input/output error" in told.message
+        reported = next(each for each in found if each.code == "file-unreadable")
+        assert reported.is_incomplete
+        assert "Input/output error" in reported.message
 
 
 @pytest.mark.parametrize("most", [1, 7, 61, 100])

@@ -94,8 +94,8 @@ BESIDE = {
 
 @pytest.mark.parametrize("name", BESIDE)
 def test_a_truncation_between_batches_shows_through_what_lies_beside(tmp_path: Path, name: str) -> None:
-    path, content, told = BESIDE[name]
-    for log, expected in ((LOG, set()), (FIRST + SECOND, {told})):
+    path, content, reported = BESIDE[name]
+    for log, expected in ((LOG, set()), (FIRST + SECOND, {reported})):
         partition_of(tmp_path, log)
         (tmp_path / path).write_bytes(content)
         found = findings_of(tmp_path)

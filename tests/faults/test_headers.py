@@ -35,20 +35,20 @@ def test_a_flip_in_a_base_offset(tmp_path: Path, which: int, byte: int) -> None:
     changed[byte] ^= 0x40
     parts[which] = bytes(changed)
     found = codes_of(verdict(tmp_path, b"".join(parts)))
-    told = {"offset-not-increasing", "offset-gap", "file-name-mismatch", "offset-out-of-segment", "batch-invalid"}
-    assert told & set(found)
+    reported = {"offset-not-increasing", "offset-gap", "file-name-mismatch", "offset-out-of-segment", "batch-invalid"}
+    assert reported & set(found)
     assert "batch-crc-mismatch" not in found
 
 
 @pytest.mark.parametrize(
-    ("position", "told"),
+    ("position", "reported"),
     [(17, "batch-crc-mismatch"), (21, "batch-crc-mismatch"), (80, "batch-crc-mismatch"), (16, "log-framing-broken")],
 )
-def test_a_flip_in_the_crc_the_body_and_the_magic(tmp_path: Path, position: int, told: str) -> None:
+def test_a_flip_in_the_crc_the_body_and_the_magic(tmp_path: Path, position: int, reported: str) -> None:
     changed = bytearray(SECOND)
     changed[position] ^= 0x10
     (found,) = verdict(tmp_path, FIRST + bytes(changed) + THIRD)
-    assert (found.code, found.lost_offsets) == (told, (3, 5))
+    assert (found.code, found.lost_offsets) == (reported, (3, 5))
     assert (found.location.position, found.location.length) == (len(FIRST), len(SECOND))
     assert offsets_read(tmp_path) == [0, 1, 2, 6, 7, 8]
 
@@ -91,7 +91,7 @@ def test_a_segment_near_the_end_of_all_offsets(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("count", "told"),
+    ("count", "reported"),
     [
         (-1, ["batch-invalid", "record-count-mismatch"]),
         (-(2**31), ["batch-invalid", "record-count-mismatch"]),
@@ -101,12 +101,12 @@ def test_a_segment_near_the_end_of_all_offsets(tmp_path: Path) -> None:
         (0, ["record-trailing-bytes"]),
     ],
 )
-def test_a_wrong_record_count(tmp_path: Path, count: int, told: list[str]) -> None:
-    assert codes_of(verdict(tmp_path, FIRST + with_field(SECOND, "record_count", count) + THIRD)) == told
+def test_a_wrong_record_count(tmp_path: Path, count: int, reported: list[str]) -> None:
+    assert codes_of(verdict(tmp_path, FIRST + with_field(SECOND, "record_count", count) + THIRD)) == reported
 
 
 @pytest.mark.parametrize(
-    ("delta", "told"),
+    ("delta", "reported"),
     [
         (-1, "batch-invalid"),
         (1, "last-offset-delta-mismatch"),
@@ -114,8 +114,8 @@ def test_a_wrong_record_count(tmp_path: Path, count: int, told: list[str]) -> No
         (2**31 - 1, "offset-not-increasing"),
     ],
 )
-def test_a_wrong_last_offset_delta(tmp_path: Path, delta: int, told: str) -> None:
-    assert told in codes_of(verdict(tmp_path, FIRST + with_field(SECOND, "last_offset_delta", delta) + THIRD))
+def test_a_wrong_last_offset_delta(tmp_path: Path, delta: int, reported: str) -> None:
+    assert reported in codes_of(verdict(tmp_path, FIRST + with_field(SECOND, "last_offset_delta", delta) + THIRD))
 
 
 def test_what_compaction_leaves_is_fine(tmp_path: Path) -> None:

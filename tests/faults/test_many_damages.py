@@ -1,4 +1,4 @@
-"""A log that is damaged in hundreds of places: each is told, and memory stays that of a few chunks."""
+"""A log that is damaged in hundreds of places: each is reported, and memory stays that of a few chunks."""
 
 from __future__ import annotations
 
@@ -68,6 +68,6 @@ def test_every_place_is_told_and_memory_is_bounded(words: tuple[str, ...], parti
     )
     code, peak_bytes = done.stderr.split()[-2:]
     assert int(code) == 1, done.stderr[-2000:]
-    told = done.stdout.count(b'"type":"finding"')
-    assert told == (103 if words[0] == "verify" else _BATCHES // _DAMAGED_EVERY)
+    reported = done.stdout.count(b'"type":"finding"')
+    assert reported == (103 if words[0] == "verify" else _BATCHES // _DAMAGED_EVERY)
     assert int(peak_bytes) < MOST_BYTES

@@ -116,9 +116,9 @@ UNUSUAL: dict[str, tuple[bytes, list[str], list[int]]] = {
 
 @pytest.mark.parametrize("name", UNUSUAL)
 def test_a_record_that_can(tmp_path: Path, name: str) -> None:
-    log, told, offsets = UNUSUAL[name]
+    log, reported, offsets = UNUSUAL[name]
     found = verdict(tmp_path, log)
-    assert codes_of([each for each in found if each.code != "timestamp-suspicious"]) == told
+    assert codes_of([each for each in found if each.code != "timestamp-suspicious"]) == reported
     read = offsets_read(tmp_path)
     assert read[:3] == [0, 1, 2]
     assert not offsets or read[3 : 3 + len(offsets)] == offsets

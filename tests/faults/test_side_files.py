@@ -30,7 +30,7 @@ INDEX, TIME_INDEX, TXN_INDEX, SNAPSHOT = (
 LAST_TIMESTAMP = BASE_TIMESTAMP + 17
 
 
-def told(folder: Path, name: str, content: bytes, log: bytes = LOG) -> list[str]:
+def reported(folder: Path, name: str, content: bytes, log: bytes = LOG) -> list[str]:
     return codes_of(findings_of(partition_of(folder, log, {name: content})))
 
 
@@ -40,8 +40,8 @@ SOUND_INDEX = offset_index.write(([5, 11], [POSITIONS[1], POSITIONS[3]]))
 
 
 def test_sound_indexes_are_silent(tmp_path: Path) -> None:
-    assert told(tmp_path, INDEX, SOUND_INDEX) == []
-    assert told(tmp_path, TIME_INDEX, time_index.write(([BASE_TIMESTAMP + 5, LAST_TIMESTAMP], [5, 17]))) == []
+    assert reported(tmp_path, INDEX, SOUND_INDEX) == []
+    assert reported(tmp_path, TIME_INDEX, time_index.write(([BASE_TIMESTAMP + 5, LAST_TIMESTAMP], [5, 17]))) == []
 
 
 INDEXES: dict[str, tuple[bytes, list[str]]] = {
@@ -64,7 +64,7 @@ INDEXES: dict[str, tuple[bytes, list[str]]] = {
 @pytest.mark.parametrize("name", INDEXES)
 def test_an_offset_index(tmp_path: Path, name: str) -> None:
     content, expected = INDEXES[name]
-    assert set(told(tmp_path, INDEX, content)) == set(expected)
+    assert set(reported(tmp_path, INDEX, content)) == set(expected)
 
 
 # -- .timeindex ----------------------------------------------------------------------------------------------
@@ -83,7 +83,7 @@ TIME_INDEXES: dict[str, tuple[bytes, list[str]]] = {
 @pytest.mark.parametrize("name", TIME_INDEXES)
 def test_a_time_index(tmp_path: Path, name: str) -> None:
     content, expected = TIME_INDEXES[name]
-    assert set(told(tmp_path, TIME_INDEX, content)) == set(expected)
+    assert set(reported(tmp_path, TIME_INDEX, content)) == set(expected)
 
 
 def test_a_time_index_entry_moved_to_a_later_batch_with_the_same_timestamp(tmp_path: Path) -> None:
@@ -131,10 +131,10 @@ def test_a_closed_segments_time_index_without_its_last_entry(tmp_path: Path) -> 
 
 def test_a_transaction_index_of_a_bad_version_or_range(tmp_path: Path) -> None:
     entry = layout.ABORTED_TXN.struct
-    assert told(tmp_path, TXN_INDEX, entry.pack(9, 7, 0, 3, 3)) == ["transaction-index-mismatch", "version-unknown"]
-    assert told(tmp_path, TXN_INDEX, entry.pack(0, 7, 5, 3, 3)) == ["index-invalid", "transaction-index-mismatch"]
-    assert told(tmp_path, TXN_INDEX, entry.pack(0, -7, 0, 3, 3)) == ["index-invalid", "transaction-index-mismatch"]
-    assert told(tmp_path, TXN_INDEX, entry.pack(0, 7, 0, 3, 3)[:-1]) == ["index-invalid"]
+    assert reported(tmp_path, TXN_INDEX, entry.pack(9, 7, 0, 3, 3)) == ["transaction-index-mismatch", "version-unknown"]
+    assert reported(tmp_path, TXN_INDEX, entry.pack(0, 7, 5, 3, 3)) == ["index-invalid", "transaction-index-mismatch"]
+    assert reported(tmp_path, TXN_INDEX, entry.pack(0, -7, 0, 3, 3)) == ["index-invalid", "transaction-index-mismatch"]
+    assert reported(tmp_path, TXN_INDEX, entry.pack(0, 7, 0, 3, 3)[:-1]) == ["index-invalid"]
 
 
 def snapshot(**changes: int) -> bytes:
@@ -166,11 +166,11 @@ SNAPSHOTS: dict[str, tuple[bytes, list[str]]] = {
 @pytest.mark.parametrize("name", SNAPSHOTS)
 def test_a_producer_snapshot(tmp_path: Path, name: str) -> None:
     content, expected = SNAPSHOTS[name]
-    assert sorted(set(told(tmp_path, "00000000000000000018.snapshot", content))) == expected
+    assert sorted(set(reported(tmp_path, "00000000000000000018.snapshot", content))) == expected
 
 
 def test_a_snapshot_past_the_end_of_the_log(tmp_path: Path) -> None:
-    assert "snapshot-mismatch" in told(tmp_path, "00000000000000000099.snapshot", snapshot())
+    assert "snapshot-mismatch" in reported(tmp_path, "00000000000000000099.snapshot", snapshot())
 
 
 # -- checkpoints ---------------------------------------------------------------------------------------------
@@ -193,16 +193,16 @@ CHECKPOINTS: dict[str, bytes] = {
 
 @pytest.mark.parametrize("name", CHECKPOINTS)
 def test_a_leader_epoch_checkpoint(tmp_path: Path, name: str) -> None:
-    found = told(tmp_path, "leader-epoch-checkpoint", CHECKPOINTS[name])
+    found = reported(tmp_path, "leader-epoch-checkpoint", CHECKPOINTS[name])
     assert set(found) == {"checkpoint-invalid"}
 
 
 def test_a_leader_epoch_checkpoint_of_another_version(tmp_path: Path) -> None:
-    assert told(tmp_path, "leader-epoch-checkpoint", b"7\n1\n0 0\n") == ["version-unknown"]
+    assert reported(tmp_path, "leader-epoch-checkpoint", b"7\n1\n0 0\n") == ["version-unknown"]
 
 
 def test_a_leader_epoch_past_the_end_of_the_log(tmp_path: Path) -> None:
-    assert told(tmp_path, "leader-epoch-checkpoint", b"0\n2\n0 0\n1 500\n") == ["leader-epoch-checkpoint-mismatch"]
+    assert reported(tmp_path, "leader-epoch-checkpoint", b"0\n2\n0 0\n1 500\n") == ["leader-epoch-checkpoint-mismatch"]
 
 
 @pytest.mark.parametrize("content", [b"0\n1\n" + b"x" * 200_000, b"0\n9\n" + b"0 0\n" * 100_000, b"9" * (70 << 20)])
@@ -286,13 +286,13 @@ def test_brokers_before_0_10_1_write_no_time_index(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("suffix", [".index", ".timeindex", ".txnindex"])
 def test_orphans(tmp_path: Path, suffix: str) -> None:
-    assert told(tmp_path, f"{100:020d}{suffix}", b"") == ["index-orphan"]
+    assert reported(tmp_path, f"{100:020d}{suffix}", b"") == ["index-orphan"]
 
 
 @pytest.mark.parametrize("mark", layout.LEFTOVER_SUFFIXES)
 @pytest.mark.parametrize("suffix", [".log", ".index", ".timeindex", ".txnindex", ".snapshot"])
 def test_leftovers(tmp_path: Path, suffix: str, mark: str) -> None:
-    assert told(tmp_path, f"{0:020d}{suffix}{mark}", b"") == ["segment-leftover"]
+    assert reported(tmp_path, f"{0:020d}{suffix}{mark}", b"") == ["segment-leftover"]
 
 
 @pytest.mark.parametrize("name", [each + ".tmp" for each in layout.ATOMICALLY_WRITTEN])

@@ -18,7 +18,7 @@ from tests.faults.sweep import (
 )
 from tests.faults.workbench import names, workbench
 
-#: What no look at the bytes can tell; docs/reliability.md says why for each.
+#: What no look at the bytes can show; docs/reliability.md says why for each.
 KNOWN = {
     "side file .kafka_cleanshutdown": "one mark of a clean stop is as good as another",
     "side file meta.properties": "comments, and names that nothing else on the disk repeats",

@@ -103,5 +103,5 @@ SEQUENCES: dict[str, tuple[list[bytes], list[str]]] = {
 
 @pytest.mark.parametrize("name", SEQUENCES)
 def test_sequences(tmp_path: Path, name: str) -> None:
-    log, told = SEQUENCES[name]
-    assert codes_of(verdict(tmp_path, b"".join(log))) == told
+    log, reported = SEQUENCES[name]
+    assert codes_of(verdict(tmp_path, b"".join(log))) == reported

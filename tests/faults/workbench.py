@@ -49,7 +49,7 @@ class Workbench:
     before: set[tuple[object, ...]] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.before = {told(each) for each in self.findings()}
+        self.before = {reported(each) for each in self.findings()}
 
     @property
     def logs(self) -> list[Path]:
@@ -60,13 +60,13 @@ class Workbench:
 
     def new_findings(self) -> list[Finding]:
         """What verify says now that it did not say of the whole partition."""
-        return [each for each in self.findings() if told(each) not in self.before]
+        return [each for each in self.findings() if reported(each) not in self.before]
 
     def is_detected(self, at_least: Severity = Severity.WARNING) -> bool:
-        """Whether verify tells of the damage; it is not asked for more than the first finding that does."""
+        """Whether verify reports the damage; it stops at the first finding that does."""
         found = verify(self.directory.parent, Verification())
         return any(
-            (each.severity >= at_least or each.is_incomplete) and told(each) not in self.before for each in found
+            (each.severity >= at_least or each.is_incomplete) and reported(each) not in self.before for each in found
         )
 
     @contextmanager
@@ -84,7 +84,7 @@ class Workbench:
             os.close(descriptor)
 
 
-def told(finding: Finding) -> tuple[object, ...]:
+def reported(finding: Finding) -> tuple[object, ...]:
     return finding.code, finding.location, finding.message
 
 

@@ -219,13 +219,13 @@ class Trial:
         verdict = Verdict()
         nodes = _copied(cluster)
         verified(verdict, nodes)
-        is_foretold = not cluster.has_zookeeper and cluster.numbers >= [3, 9]
+        is_predicted = not cluster.has_zookeeper and cluster.numbers >= [3, 9]
         expected = []
-        if is_foretold:  # on the directories that the brokers start on
+        if is_predicted:  # on the directories that the brokers start on
             expected = boot_predicted(verdict, [node.log_dirs for node in cluster.nodes], cluster.version)
         cluster.start()
         texts = [node.log_text for node in cluster.nodes]
-        if is_foretold:
+        if is_predicted:
             starts_compared(verdict, expected, texts)
         else:
             verdict.starts += len(cluster.nodes)

@@ -121,7 +121,7 @@ def snappy_stream_zeros(mib: int) -> bytes:
 
 
 def lz4_frame(content: bytes, **options: object) -> bytes:
-    """A frame with independent blocks of 64 KiB unless told otherwise."""
+    """A frame with independent blocks of 64 KiB unless another size is given."""
     chosen = {"block_size": lz4.frame.BLOCKSIZE_MAX64KB, "block_linked": False, "store_size": False, **options}
     return lz4.frame.compress(content, **chosen)
 

@@ -201,15 +201,15 @@ def test_damage_stands_between_the_same_lines(tmp_path: Path, monkeypatch: pytes
         for selection in (Selection(), Selection(from_offset=50), Selection(from_offset=50, to_offset=60)):
             terms = DumpTerms(records, selection)
             style = line_style("jsonl")
-            by_rows = as_told(dump(path, records=records, selection=selection))
-            assert as_told(dump_lines([path], terms, style)) == by_rows
-            assert as_told(dump_lines([path], terms, style, jobs=2)) == by_rows
+            by_rows = as_given(dump(path, records=records, selection=selection))
+            assert as_given(dump_lines([path], terms, style)) == by_rows
+            assert as_given(dump_lines([path], terms, style, jobs=2)) == by_rows
             for limit in (1, 7, 10_000):
-                limited = as_told(dump_lines([path], terms, style, limit=limit, jobs=2))
+                limited = as_given(dump_lines([path], terms, style, limit=limit, jobs=2))
                 assert limited == cut(by_rows, limit)
 
 
-def as_told(items: Iterable[Any]) -> list[Any]:
+def as_given(items: Iterable[Any]) -> list[Any]:
     """Lines one by one, and findings between them."""
     seen: list[Any] = []
     for item in items:

@@ -21,10 +21,10 @@ def test_resume_says_where_there_is_nothing_to_take_up(
 ) -> None:
     more = {"extract": ("--to", "jsonl"), "redact": ("--mode", "fill")}.get(command) or COMMANDS.get(command, ())
     words = [command, partition, *more, "--format", "jsonl", "--resume", "--output"]
-    told, quiet = run_kafkalog_many([[*words, tmp_path / "1"], [*words, tmp_path / "2", "--quiet"]])
-    assert "no unfinished run" in told.check(0).stderr
+    reported, quiet = run_kafkalog_many([[*words, tmp_path / "1"], [*words, tmp_path / "2", "--quiet"]])
+    assert "no unfinished run" in reported.check(0).stderr
     assert not quiet.check(0).stderr
-    assert told.summary["counts"]["resumed_files"] == quiet.summary["counts"]["resumed_files"] == 0
+    assert reported.summary["counts"]["resumed_files"] == quiet.summary["counts"]["resumed_files"] == 0
 
 
 def test_resume_counts_what_it_takes_over(damaged: Path, tmp_path: Path, run_kafkalog_many: RunMany) -> None:

@@ -342,7 +342,7 @@ def run_all(trials: Trials, chosen: list[Mutation], minutes: float = 0) -> list[
 def table(results: list[Comparison]) -> str:
     """Agreed of tried by kind, refusals apart, as lines of a Markdown table."""
     lines = [
-        "| kind of damage | agreed / tried | refusals foretold / refusals | said to be unknown |",
+        "| kind of damage | agreed / tried | refusals predicted / refusals | said to be unknown |",
         "| --- | --- | --- | --- |",
     ]
     for kind in dict.fromkeys(each.mutation.kind for each in results):
@@ -354,8 +354,8 @@ def _table_line(name: str, results: list[Comparison]) -> str:
     unknown = sum(each.predicted == "unknown" for each in results)
     agreed = sum(not each.differences for each in results) - unknown
     refused = [each for each in results if each.outcome != "started"]
-    foretold = sum(each.predicted == "refused" for each in refused)
-    return f"| {name} | {agreed} / {len(results)} | {foretold} / {len(refused)} | {unknown} |"
+    predicted = sum(each.predicted == "refused" for each in refused)
+    return f"| {name} | {agreed} / {len(results)} | {predicted} / {len(refused)} | {unknown} |"
 
 
 def main() -> int:

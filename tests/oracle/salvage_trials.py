@@ -56,7 +56,7 @@ class SalvageTrial:
     number: int
     damages: list[str] = field(default_factory=list)
     outcome: str = ""
-    foretold: list[str] = field(default_factory=list)  # the refusals and unserved logs that salvage reported
+    predicted: list[str] = field(default_factory=list)  # the refusals and unserved logs that salvage reported
     differences: list[str] = field(default_factory=list)
     strays: int = 0
     identity_given: bool = False  # cluster and node id were lost, and written by hand before the start
@@ -66,7 +66,7 @@ class SalvageTrial:
     @property
     def is_right(self) -> bool:
         """Whether the broker started, or salvage said that it would not; and it serves all that was kept."""
-        return not self.differences and (self.outcome == "started" or bool(self.foretold))
+        return not self.differences and (self.outcome == "started" or bool(self.predicted))
 
 
 class SalvageTrials(Trials):
@@ -90,10 +90,10 @@ class SalvageTrials(Trials):
             with Publication(saved, [node.first], job=sources.job("salvage")) as publication:
                 items = list(salvage(sources, publication))
         except InputError as error:
-            result.outcome, result.foretold = "no source", [error.message]
+            result.outcome, result.predicted = "no source", [error.message]
             return result
         found = [each for each in items if isinstance(each, Finding) and each.severity >= Severity.ERROR]
-        result.foretold = [each.message for each in found if each.location.path.startswith(str(saved))]
+        result.predicted = [each.message for each in found if each.location.path.startswith(str(saved))]
         copy = Node(saved.parent, [saved])
         if not (saved / META_PROPERTIES).exists():
             # As the finding says: nothing but the operator knows what the cluster is called.
@@ -118,7 +118,7 @@ class SalvageTrials(Trials):
             strays = _compare(result, copy, expected, Observed(result.outcome, text, before, files_of(copy)))
             read_places = {place: each for place, each in served.items() if place not in strays}
             _compare_records(result, starts, kept, read_places)
-        elif not result.foretold:
+        elif not result.predicted:
             result.differences.append(f"the broker did not start: {last_words(text)}")
         return result
 
@@ -182,7 +182,7 @@ def table(trials: list[SalvageTrial]) -> str:
     """The sums, as a Markdown table."""
     outcomes = Counter(each.outcome for each in trials)
     served = sum(each.outcome == "started" and not each.differences for each in trials)
-    foretold = sum(each.outcome != "started" and bool(each.foretold) for each in trials)
+    predicted = sum(each.outcome != "started" and bool(each.predicted) for each in trials)
     return "\n".join(
         [
             (
@@ -193,7 +193,7 @@ def table(trials: list[SalvageTrial]) -> str:
             (
                 f"| {len(trials)} | {outcomes['started']} | {sum(each.identity_given for each in trials)} | {served} "
                 f"| {sum(each.partitions for each in trials):,} | {sum(each.records for each in trials):,} "
-                f"| {foretold} | {sum(each.strays for each in trials)} |"
+                f"| {predicted} | {sum(each.strays for each in trials)} |"
             ),
         ]
     )

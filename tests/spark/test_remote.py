@@ -40,8 +40,8 @@ from tests.spark.scanning import Printed, scanned, store_of_four
 Upload = Callable[[Path, str], str]
 
 
-def _moved(told: Iterable[Any], place: Path, address: str) -> list[Any]:
-    """What is told of a place on disk as it would be told of another address."""
+def _moved(reported: Iterable[Any], place: Path, address: str) -> list[Any]:
+    """What is reported of a place on disk as it would be reported of another address."""
 
     def text(value: Any) -> Any:
         if isinstance(value, str):
@@ -53,7 +53,7 @@ def _moved(told: Iterable[Any], place: Path, address: str) -> list[Any]:
         place_of_it = replace(each.location, path=text(each.location.path))
         return replace(each, location=place_of_it, message=text(each.message), caused_by=cause)
 
-    return [found(each) if isinstance(each, Finding) else text(each) for each in told]
+    return [found(each) if isinstance(each, Finding) else text(each) for each in reported]
 
 
 @pytest.fixture(scope="module")

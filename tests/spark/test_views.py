@@ -26,10 +26,10 @@ _DDL, _RECORDS = records_view(value=True, headers=True, details=True)
 
 def _cut(directory: Path, range_bytes: int, view: str) -> tuple[Counter[str], Counter[Finding]]:
     rows: Counter[str] = Counter()
-    told: Counter[Finding] = Counter()
+    reported: Counter[Finding] = Counter()
 
     def tell(found: Finding) -> None:
-        told[found] += 1
+        reported[found] += 1
 
     for task in plan([directory], range_bytes=range_bytes, splits_small=True).tasks:
         for item in task:
@@ -41,7 +41,7 @@ def _cut(directory: Path, range_bytes: int, view: str) -> tuple[Counter[str], Co
             for each in made:
                 columns = each.columns[:-1] if view == "batches" else each.columns  # but for the path
                 rows.update(map(repr, zip(*(column.to_pylist() for column in columns), strict=True)))
-    return rows, told
+    return rows, reported
 
 
 def _shown(directory: Path) -> Counter[str]:

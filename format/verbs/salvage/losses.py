@@ -18,7 +18,7 @@ _LOOK_ELSEWHERE = "Look for these offsets in another replica, a backup, or where
 
 @state_class
 class LossTeller:
-    """Tells what a segment lost: every byte between kept batches, and the offsets that those bytes may have held."""
+    """Reports what a segment lost: every byte between kept batches, and the offsets that those bytes may have held."""
 
     location: Location
     scan: SegmentScan

@@ -36,9 +36,9 @@ def test_high_watermarks_are_what_the_broker_told_its_clients(corpus):
     checkpoint = offset_checkpoint.read(corpus.log_dirs[0] / "replication-offset-checkpoint").by_partition()
     watermarks = corpus.truth_json("watermarks")
     assert len(watermarks) > 10
-    for name, told in watermarks.items():
+    for name, reported in watermarks.items():
         topic, _, partition = name.rpartition("-")
-        assert checkpoint[topic, int(partition)] == told["high_watermark"]
+        assert checkpoint[topic, int(partition)] == reported["high_watermark"]
 
 
 @given(st.lists(st.tuples(TOPICS, st.integers(0, 2**31 - 1), st.integers(0, 2**63 - 1)), max_size=20))

@@ -89,7 +89,7 @@ def test_floor_entry_of_a_broker_s_index_is_that_of_a_naive_scan(corpus):
 )
 def test_floor_entry_is_that_of_a_naive_scan(steps, begins_with_zeros, padding, data):
     rising = [tuple(row) for row in np.cumsum(np.array(steps), axis=0).tolist()] if steps else []
-    # Timestamp 0 at the base offset is an entry of zeros. Before padding alone it cannot be told from it.
+    # Timestamp 0 at the base offset is an entry of zeros. Before padding alone it cannot be distinguished from it.
     first = [(0, 0)] if begins_with_zeros and (rising or padding == 0) else []
     content = encoded(*first, *rising) + bytes(padding * 12)
     index = time_index.read(BytesSource(content), 1000)

@@ -52,13 +52,13 @@ def test_what_brokers_wrote(row: dict[str, Any]) -> None:
     if key is None:
         assert decoded.record_type == expected["type"]
     for length in range(len(key or b"")):
-        with pytest.raises(TruncatedData) as told:
+        with pytest.raises(TruncatedData) as reported:
             decoder.decode_key((key or b"")[:length])
-        assert told.value.code == INVALID
+        assert reported.value.code == INVALID
     for length in range(len(value or b"")):
-        with pytest.raises(TruncatedData) as told:
+        with pytest.raises(TruncatedData) as reported:
             decoder.decode_value(decoded_key, (value or b"")[:length])
-        assert told.value.code == INVALID
+        assert reported.value.code == INVALID
 
 
 def test_a_committed_offset() -> None:
@@ -170,9 +170,11 @@ def test_an_unknown_tagged_field_is_kept() -> None:
 
 
 def test_errors_name_the_field() -> None:
-    with pytest.raises(TruncatedData, match=r"^value\.OffsetCommitValue\.metadata: needs 1 bytes at byte 16") as told:
+    with pytest.raises(
+        TruncatedData, match=r"^value\.OffsetCommitValue\.metadata: needs 1 bytes at byte 16"
+    ) as reported:
         OFFSETS.decode_value(OFFSETS.decode_key(KEY), VALUE[:16])
-    assert told.value.code == INVALID
+    assert reported.value.code == INVALID
     group = bytes.fromhex("0000 0000 00000000 ffff ffff 00000001 0001 61 0001 62 0001 63 00000000 7fffffff") + bytes(9)
     with pytest.raises(TruncatedData, match=r"^value\.GroupMetadataValue\.members\[0\]\.subscription: "):
         OFFSETS.decode_value(OFFSETS.decode_key(bytes.fromhex("0002 0001 67")), group)

@@ -1,4 +1,4 @@
-"""Connections to S3: what the environment and an address say, and that a store that cannot be had is told of soon."""
+"""Connections to S3: what the environment and an address say, and the error for a store that cannot be reached."""
 
 from __future__ import annotations
 
@@ -56,21 +56,21 @@ def test_a_store_that_cannot_be_reached_is_a_clear_error_before_long(
     monkeypatch.setattr(http_client, "PATIENCE_S", 2.0)
     address = request.getfixturevalue(where)
     remote_files.know([f"s3://bucket/log?endpoint_override={address}&scheme=http"])
-    told: list[BaseException] = []
+    reported: list[BaseException] = []
 
     def look() -> None:
         try:
             kind_of(path_of("s3://bucket/log"))
         except BaseException as error:
-            told.append(error)
+            reported.append(error)
 
     looking = threading.Thread(target=look, daemon=True)
     looking.start()
     looking.join(_FAR_LONGER_S)
-    assert len(told) == 1
-    assert isinstance(told[0], UnreadableFile)
-    assert f"cannot reach {address}: " in told[0].message
-    assert str(told[0]).startswith("s3://bucket/log: cannot look: ")
+    assert len(reported) == 1
+    assert isinstance(reported[0], UnreadableFile)
+    assert f"cannot reach {address}: " in reported[0].message
+    assert str(reported[0]).startswith("s3://bucket/log: cannot look: ")
 
 
 def _options_of(system: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Hopping through a log: what is read, and what is told of the bytes that no batch holds."""
+"""Hopping through a log: what is read, and what is reported of the bytes that no batch holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Records of v2 batches and of v0/v1 messages: what is decoded, and what is told of the rest."""
+"""Records of v2 batches and of v0/v1 messages: what is decoded, and what is reported of the rest."""
 
 from __future__ import annotations
 

@@ -180,13 +180,13 @@ def test_gaps_are_told_without_minus_one(dump_log: Callable[..., Run], tmp_path:
     log = write_segment(tmp_path / "orders-0", 30, [batch(30), batch(40)])
     ours = dump_log("--deep-iteration", "--files", log)
     assert ours.code == 0
-    told = [f"Non-consecutive offsets in {log}", "  32 is followed by 40"]
-    assert ours.stderr.splitlines() == told
-    assert dump_log("--emulate", "3.9.1", "--deep-iteration", "--files", log).stderr.splitlines() == told
+    reported = [f"Non-consecutive offsets in {log}", "  32 is followed by 40"]
+    assert ours.stderr.splitlines() == reported
+    assert dump_log("--emulate", "3.9.1", "--deep-iteration", "--files", log).stderr.splitlines() == reported
     assert dump_log("--emulate", "4.3.1", "--deep-iteration", "--files", log).stderr.splitlines() == [
-        told[0],
+        reported[0],
         "  -1 is followed by 30",
-        told[1],
+        reported[1],
     ]
 
 

@@ -65,10 +65,10 @@ def test_parquet_holds_what_dump_shows(
         found = [row for path in files for row in parquet_rows(path)]
         assert sorted(found, key=lambda row: row[:3]) == sorted(expected, key=lambda row: row[:3])
         assert run.summary["counts"]["records"] == len(expected)
-        told = {row["path"]: row for row in run.rows("extracted_file")}
-        assert set(told) == {path.relative_to(output).as_posix() for path in files}
+        reported = {row["path"]: row for row in run.rows("extracted_file")}
+        assert set(reported) == {path.relative_to(output).as_posix() for path in files}
         for path in files:
-            row = told[path.relative_to(output).as_posix()]
+            row = reported[path.relative_to(output).as_posix()]
             rows = parquet_rows(path)
             assert (row["record_count"], row["size_bytes"]) == (len(rows), path.stat().st_size)
             assert (row["first_offset"], row["last_offset"]) == (rows[0][2], rows[-1][2])
@@ -112,7 +112,7 @@ def test_it_reads_as_one_data_set(tmp_path: Path, data_dir: Path, run_kafkalog_m
 
 
 def partition_of(parent: Path, name: str = "orders-0", content: bytes | None = None) -> Path:
-    """Thirty records in ten batches, unless told otherwise."""
+    """Thirty records in ten batches, unless other numbers are given."""
     partition = parent / name
     partition.mkdir(parents=True)
     (partition / f"{0:020d}.log").write_bytes(b"".join(batches(10)) if content is None else content)

@@ -231,7 +231,7 @@ def test_a_timestamp_past_the_last_write_of_its_file_is_remarked(tmp_path: Path,
 
 
 def test_a_log_that_cannot_be_searched(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
-    """A log that is gone, or no regular file, is told: the answer may lie there."""
+    """A log that is gone, or no regular file, is reported: the answer may lie there."""
     partition = partition_of(tmp_path)
     path = partition / f"{30:020d}.log"
     path.rename(tmp_path / "moved")

@@ -14,8 +14,8 @@ RunMany = Callable[..., list[Run]]
 
 def test_where_the_result_is_comes_after_all_rows(damaged: Path, tmp_path: Path) -> None:
     words = [sys.executable, "-m", "kafkalog_cli", "salvage", damaged, "--format", "table"]
-    told = subprocess.run([*words, "--output", tmp_path / "out"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
-    assert told.stdout.decode().splitlines()[-1] == f"published: {tmp_path / 'out'}"
+    reported = subprocess.run([*words, "--output", tmp_path / "out"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+    assert reported.stdout.decode().splitlines()[-1] == f"published: {tmp_path / 'out'}"
     quiet = subprocess.run([*words, "--quiet", "--output", tmp_path / "other"], stderr=subprocess.PIPE)
     assert quiet.stderr == b""
 

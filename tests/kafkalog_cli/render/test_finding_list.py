@@ -15,12 +15,13 @@ PLACE = Location("/data/orders-0/00000000000000000000.log", "orders", 0, 0)
 def test_a_finding_says_where_what_and_at_the_end_what_to_do() -> None:
     listed = FindingList(100, is_coloured=False)
     lost = finding("batch-crc-mismatch", PLACE.at(10, 20, 30), "it is broken", lost_offsets=(30, 39))
-    told = listed.paragraphs(finding_row(lost))
+    reported = listed.paragraphs(finding_row(lost))
     assert (
-        told.splitlines()[0] == "fatal    batch-crc-mismatch  offset 30; position 10, 20 bytes; lost offsets 30 to 39"
+        reported.splitlines()[0]
+        == "fatal    batch-crc-mismatch  offset 30; position 10, 20 bytes; lost offsets 30 to 39"
     )
-    assert PLACE.path in told
-    assert "it is broken" in told
+    assert PLACE.path in reported
+    assert "it is broken" in reported
     closing = listed.closing()
     assert "A broker: Consumers fail on it" in closing
     assert "Next: Compare with another replica" in closing
@@ -79,9 +80,11 @@ def test_an_effect_names_its_cause_and_has_no_next_step() -> None:
 
 def test_long_words_fold_and_control_characters_do_not_pass() -> None:
     listed = FindingList(60, is_coloured=False)
-    told = listed.paragraphs(finding_row(finding("data-corrupt", Location("/d/\x1b[31m\n"), "word " * 60 + "\u202e")))
-    assert max(map(len, told.splitlines())) <= 60
-    assert not {"\x1b", "\u202e"} & set(told)
+    reported = listed.paragraphs(
+        finding_row(finding("data-corrupt", Location("/d/\x1b[31m\n"), "word " * 60 + "\u202e"))
+    )
+    assert max(map(len, reported.splitlines())) <= 60
+    assert not {"\x1b", "\u202e"} & set(reported)
 
 
 def test_colour_is_only_there_where_asked_for() -> None:

@@ -166,5 +166,5 @@ def test_a_narrow_terminal_keeps_what_one_looks_for(monkeypatch, width, shown):
     lines = buffer.getvalue().decode().splitlines()
     assert lines[0].split() == shown.split()
     assert max(map(len, lines[: lines.index("")] if "" in lines else lines)) <= width
-    told = " ".join(lines).partition("Not shown: ")[2].partition(". For them")[0].split(", ")
-    assert set(told) == set(RECORD.names) - set(shown.split()) - {"topic", "partition"}
+    reported = " ".join(lines).partition("Not shown: ")[2].partition(". For them")[0].split(", ")
+    assert set(reported) == set(RECORD.names) - set(shown.split()) - {"topic", "partition"}

@@ -23,7 +23,7 @@ NOTHING = (-1, -1)
 
 @dataclass(frozen=True)
 class Lookup:
-    """All that a look-up told."""
+    """All that a look-up reported."""
 
     result: Match | NotFound
     steps: list[TraceStep]
@@ -53,7 +53,7 @@ class Lookup:
         return step.detail
 
 
-def told(items: Iterable[Any]) -> Lookup:
+def reported(items: Iterable[Any]) -> Lookup:
     *way, result = items
     assert isinstance(result, (Match, NotFound))
     steps = [each for each in way if isinstance(each, TraceStep)]
@@ -62,15 +62,15 @@ def told(items: Iterable[Any]) -> Lookup:
 
 
 def by_offset(path: Path, offset: int) -> Lookup:
-    return told(find_offset(partition_to_search(path), offset))
+    return reported(find_offset(partition_to_search(path), offset))
 
 
 def by_time(path: Path, timestamp: int, **options: bool) -> Lookup:
-    return told(find_timestamp(partition_to_search(path), timestamp, **options))
+    return reported(find_timestamp(partition_to_search(path), timestamp, **options))
 
 
 def by_max(path: Path, **options: bool) -> Lookup:
-    return told(find_max_timestamp(partition_to_search(path), **options))
+    return reported(find_max_timestamp(partition_to_search(path), **options))
 
 
 def records_on_disk(partition: Path) -> list[tuple[int, int]]:

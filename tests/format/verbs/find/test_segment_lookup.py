@@ -106,7 +106,7 @@ def flip(path: Path, position: int, mask: int = 0x10) -> None:
 
 
 def test_a_batch_with_a_wrong_crc(tmp_path: Path) -> None:
-    """It is told; a record that can still be read is found, another is not."""
+    """It is reported; a record that can still be read is found, another is not."""
     partition = tmp_path / "topic-0"
     log = [batch(0), batch(3), batch(6)]
     path = write_indexed(partition, 0, log)

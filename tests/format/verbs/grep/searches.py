@@ -30,10 +30,10 @@ IN_HEADERS = Places(key=False, value=False)
 
 def found_offsets(path: Path, criteria: Criteria, **options: Any) -> list[int]:
     """The offsets of the records found."""
-    told = list(grep(path, criteria, **options))
-    assert not [each for each in told if isinstance(each, Finding)]
-    offsets = [int(each) for item in told if isinstance(item, FoundRecords) for each in item.records.offset]
-    assert len(offsets) == sum(item.record_count for item in told if isinstance(item, LogSearched))
+    reported = list(grep(path, criteria, **options))
+    assert not [each for each in reported if isinstance(each, Finding)]
+    offsets = [int(each) for item in reported if isinstance(item, FoundRecords) for each in item.records.offset]
+    assert len(offsets) == sum(item.record_count for item in reported if isinstance(item, LogSearched))
     return offsets
 
 

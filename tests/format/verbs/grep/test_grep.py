@@ -262,9 +262,9 @@ def test_only_the_first(tmp_path: Path) -> None:
     write_segment(partition, 0, [*many, bytes(broken)])
     write_segment(partition, 10, [batch(10, [b"y"])])
     write_segment(partition, 11, [batch(11, [b"x"])])
-    told = list(grep(partition, Criteria(text_pattern("x")), first_only=True))
-    assert not [each for each in told if isinstance(each, Finding)]
-    assert [bool(each.record_count) for each in told if isinstance(each, LogSearched)] == [True, False, True]
+    reported = list(grep(partition, Criteria(text_pattern("x")), first_only=True))
+    assert not [each for each in reported if isinstance(each, Finding)]
+    assert [bool(each.record_count) for each in reported if isinstance(each, LogSearched)] == [True, False, True]
     assert [each for each in grep(partition, Criteria(text_pattern("x"))) if isinstance(each, Finding)]
 
 
@@ -285,14 +285,14 @@ def test_the_hits_say_where(tmp_path: Path) -> None:
 
 
 def test_damage_on_the_way(tmp_path: Path) -> None:
-    """A batch with a wrong CRC is not searched, and told; what follows is."""
+    """A batch with a wrong CRC is not searched, and reported; what follows is."""
     good, bad, last = (bytearray(batch(at, [b"needle"])) for at in (0, 1, 2))
     bad[17] ^= 1  # the CRC itself, so that only the CRC is in the way of a match
     path = log_of(tmp_path, bytes(good), bytes(bad), bytes(last), b"\0" * 7)
-    told = list(grep(path, Criteria(text_pattern("needle"))))
-    found = [int(each) for item in told if isinstance(item, FoundRecords) for each in item.records.offset]
+    reported = list(grep(path, Criteria(text_pattern("needle"))))
+    found = [int(each) for item in reported if isinstance(item, FoundRecords) for each in item.records.offset]
     assert found == [0, 2]
-    codes = [each.code for each in told if isinstance(each, Finding)]
+    codes = [each.code for each in reported if isinstance(each, Finding)]
     assert codes[0] == "batch-crc-mismatch"
     assert len(codes) == 2
 
@@ -300,9 +300,9 @@ def test_damage_on_the_way(tmp_path: Path) -> None:
 def test_records_before_a_broken_one(tmp_path: Path) -> None:
     """A batch that lies about its count gives its records, and a finding."""
     path = log_of(tmp_path, batch(0, [b"needle", b"needle"], record_count=3, last_offset_delta=2))
-    told = list(grep(path, Criteria(text_pattern("needle"))))
-    assert [int(each) for item in told if isinstance(item, FoundRecords) for each in item.records.offset] == [0, 1]
-    assert [each.code for each in told if isinstance(each, Finding)] == ["record-count-mismatch"]
+    reported = list(grep(path, Criteria(text_pattern("needle"))))
+    assert [int(each) for item in reported if isinstance(item, FoundRecords) for each in item.records.offset] == [0, 1]
+    assert [each.code for each in reported if isinstance(each, Finding)] == ["record-count-mismatch"]
 
 
 def test_a_needle_that_is_everywhere(tmp_path: Path) -> None:

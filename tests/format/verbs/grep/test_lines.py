@@ -70,12 +70,12 @@ def test_the_same_by_rows_by_lines_and_by_processes(
 ) -> None:
     partition = partition_of(tmp_path, damaged=damaged)
     logs = sorted(partition.glob("*.log"))
-    told = [each for path in (partition, logs[2]) for each in grep(path, criteria)]
+    reported = [each for path in (partition, logs[2]) for each in grep(path, criteria)]
     style = line_style(style_name) if style_name else None
     for jobs in (1, 2, 3):
         search = Search(criteria, style, jobs=jobs)
         shown = list(as_shown(found_lines((partition, logs[2]), search)))
-        assert shown == list(as_told(told, style_name)), jobs
+        assert shown == list(as_given(reported, style_name)), jobs
 
 
 @pytest.mark.parametrize("damaged", [False, True])
@@ -84,11 +84,11 @@ def test_the_same_by_rows_by_lines_and_by_processes(
 def test_the_same_counts_by_processes(tmp_path: Path, criteria: Criteria, first_only: bool, damaged: bool) -> None:
     """All counts; of the first match in a log only that there is one, and nothing of what follows it."""
     partition = partition_of(tmp_path, damaged=damaged)
-    told = [each for each in grep(partition, criteria, first_only=first_only) if not isinstance(each, FoundRecords)]
+    reported = [each for each in grep(partition, criteria, first_only=first_only) if not isinstance(each, FoundRecords)]
     for jobs in (1, 2, 3):
         search = Search(criteria, jobs=jobs)
         searched = list(searched_logs([partition], search, first_only=first_only))
-        assert [*map(as_count, searched)] == [*map(as_count, told)], jobs
+        assert [*map(as_count, searched)] == [*map(as_count, reported)], jobs
 
 
 @pytest.mark.skipif(not KERNEL_IS_COMPILED, reason="lines are made so only by a compiled kernel")
@@ -106,14 +106,14 @@ def test_the_first_lines(tmp_path: Path) -> None:
 @pytest.mark.parametrize("pattern", [text_pattern("e"), regex_pattern("[a-z][0-9]|[ -~]$")])
 def test_real_logs(corpus: Corpus, pattern: Pattern) -> None:
     log_dir = corpus.log_dirs[0]
-    told = list(as_told(grep(log_dir, Criteria(pattern)), None))
-    assert list(as_shown(found_lines([log_dir], Search(Criteria(pattern), jobs=2)))) == told
-    assert told
+    reported = list(as_given(grep(log_dir, Criteria(pattern)), None))
+    assert list(as_shown(found_lines([log_dir], Search(Criteria(pattern), jobs=2)))) == reported
+    assert reported
 
 
-def as_told(told: Iterable[Any], style_name: str | None) -> Iterable[Any]:
+def as_given(reported: Iterable[Any], style_name: str | None) -> Iterable[Any]:
     """The rows, or lines, and the findings between them."""
-    for item in told:
+    for item in reported:
         if isinstance(item, Finding):
             yield item
         elif isinstance(item, FoundRecords):

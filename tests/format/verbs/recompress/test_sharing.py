@@ -51,8 +51,8 @@ def outcome(source: Path, target: Path, jobs: int, codec: str, **terms: Any) -> 
     plan = {name: terms.pop(name) for name in ("force", "merge_bytes") if name in terms}
     wanted = Target(CODEC_NAMES.index(codec), terms.pop("level", None), terms.pop("magic", None))
     sources = read_write_sources([source])
-    told: list[int] = []
-    run = Recompression(plan=PlanTerms(wanted, **plan), jobs=jobs, advance=told.append, **terms)
+    reported: list[int] = []
+    run = Recompression(plan=PlanTerms(wanted, **plan), jobs=jobs, advance=reported.append, **terms)
     items: list[Finding | WrittenSegment] = []
     refusal = None
     try:
@@ -61,7 +61,7 @@ def outcome(source: Path, target: Path, jobs: int, codec: str, **terms: Any) -> 
     except KafkaLogError as error:
         refusal = str(error)
     files = {str(each.relative_to(target)): each.read_bytes() for each in target.rglob("*") if each.is_file()}
-    return {"items": items, "refusal": refusal, "files": files, "bytes": sum(told) if refusal is None else None}
+    return {"items": items, "refusal": refusal, "files": files, "bytes": sum(reported) if refusal is None else None}
 
 
 def assert_alike(source: Path, tmp_path: Path, codec: str, **terms: Any) -> dict[str, Any]:

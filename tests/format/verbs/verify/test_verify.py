@@ -56,21 +56,21 @@ def test_progress_ends_where_the_logs_do(node: Path, level: Level) -> None:
     damaged = node / "orders-0" / "00000000000000000000.log"
     flip(damaged, 40_000)
     damaged.write_bytes(damaged.read_bytes()[:-7])
-    told: list[int] = []
-    terms = Verification(level, advance=told.append)
+    reported: list[int] = []
+    terms = Verification(level, advance=reported.append)
     for _ in verify(node, terms):
-        assert sum(told) <= bytes_to_verify(node)
-    assert sum(told) == bytes_to_verify(node) == sum(each.stat().st_size for each in node.glob("*-*/*.log"))
-    assert all(each >= 0 for each in told)
+        assert sum(reported) <= bytes_to_verify(node)
+    assert sum(reported) == bytes_to_verify(node) == sum(each.stat().st_size for each in node.glob("*-*/*.log"))
+    assert all(each >= 0 for each in reported)
 
 
 def test_progress_through_several_processes(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("format.scan.drivers.is_worth_sharing", lambda *_: True)
     node = data_dir / "kafka-4.3-single" / "node-1"
-    told: list[int] = []
-    terms = Verification(jobs=2, advance=told.append)
+    reported: list[int] = []
+    terms = Verification(jobs=2, advance=reported.append)
     assert [each.code for each in verify(node, terms)] == ["transaction-open"]
-    assert sum(told) == bytes_to_verify(node) > 0
+    assert sum(reported) == bytes_to_verify(node) > 0
 
 
 # -- one change, one finding ----------------------------------------------------------------------------------
