@@ -50,13 +50,15 @@ class TimeIndexCheck:
         self._largest = max(self._largest, int(largest[-1]))
 
     def findings(self, damaged_after_offset: int | None, *, is_closed: bool) -> Iterator[Finding]:
-        """The findings once the whole segment was fed; entries past damage cannot be judged.
+        """The findings once the whole segment was fed; only intact batches were.
 
-        A broker takes the largest timestamp of a closed segment from the last entry.
+        Past damage an entry may speak of a batch that is damaged. It is wrong if an intact batch up to its offset has
+        a larger timestamp. A broker takes the largest timestamp of a closed segment from the last entry.
         """
         for number in range(len(self._timestamps)):
             timestamp, offset = int(self._timestamps[number]), int(self._offsets[number])
-            if damaged_after_offset is not None and offset > damaged_after_offset:
+            is_past_damage = damaged_after_offset is not None and offset > damaged_after_offset
+            if is_past_damage and not self._is_seen[number]:
                 continue
             place = self._location.at(number * TIME_INDEX_ENTRY.size_bytes, TIME_INDEX_ENTRY.size_bytes, offset)
             if not self._is_seen[number]:
@@ -67,6 +69,8 @@ class TimeIndexCheck:
                     )  # fmt: skip
                 continue
             upto = max(int(self._before[number]), int(self._of_batch[number]))
+            if is_past_damage and timestamp >= upto:
+                continue
             if timestamp > upto and self._is_past_v0[number]:
                 yield finding(
                     "time-index-imprecise", place,
@@ -77,7 +81,7 @@ class TimeIndexCheck:
                 yield finding(
                     "time-index-mismatch", place,
                     f"entry {number} says that {timestamp} is the largest timestamp up to offset {offset}; "
-                    f"it is {upto}",
+                    f"it is {upto}" + (" or larger" if is_past_damage else ""),
                     expected=upto, actual=timestamp,
                 )  # fmt: skip
             elif int(self._before[number]) == int(self._of_batch[number]) == timestamp:
@@ -93,7 +97,7 @@ class TimeIndexCheck:
                     "time-index-imprecise", place,
                     f"entry {number}: timestamp {timestamp} lies before the batch of offset {offset}",
                 )  # fmt: skip
-        if is_closed and damaged_after_offset is None and self._largest >= 0 and not self.has_padding:
+        if is_closed and self._largest >= 0 and not self.has_padding:
             known = int(self._timestamps[-1]) if len(self._timestamps) else -1
             if known < self._largest:
                 yield finding(

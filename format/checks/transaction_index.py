@@ -6,6 +6,8 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import field
 
+import numpy as np
+
 from format import layout
 from format.errors import KafkaLogError
 from format.files import transaction_index
@@ -13,17 +15,41 @@ from format.files.side_file import problem_findings
 from format.findings import Finding, Judgement, Severity, finding, finding_of
 from format.limits import Limits
 from format.location import Location
+from format.log.batch_table import BatchTable
 from format.node.segment import Segment
-from format.state.producer_events import ProducerEvent, TransactionBegan, TransactionEnded
+from format.offset_ranges import Range
+from format.state.producer_events import MarkerOrphaned, ProducerEvent, TransactionBegan, TransactionEnded
 from format.value_class import state_class
 
 
 @state_class
 class SegmentTransactions:
-    """The transactions whose marker lies in a segment, and those that began in it, both in log order."""
+    """The transactions whose marker lies in a segment, and those that began in it, both in log order.
+
+    ``aborts`` are the producer id and offset of all ABORT markers, ``intact`` the offsets of intact batches.
+    """
 
     ended: list[TransactionEnded] = field(default_factory=list)
     began: list[tuple[int, int]] = field(default_factory=list)  # first offset and producer id
+    aborts: set[tuple[int, int]] = field(default_factory=set)
+    intact: list[Range] = field(default_factory=list)
+
+    def cover(self, table: BatchTable) -> None:
+        """Note the offsets of the next batches."""
+        if not len(table):
+            return
+        starts = np.flatnonzero(np.append(True, table.base_offset[1:] != table.last_offset[:-1] + 1))
+        ends = np.append(starts[1:], len(table)) - 1
+        for first, last in zip(table.base_offset[starts].tolist(), table.last_offset[ends].tolist(), strict=True):
+            if self.intact and self.intact[-1][1] + 1 == first:
+                self.intact[-1] = (self.intact[-1][0], last)
+            else:
+                self.intact.append((first, last))
+
+    def is_intact(self, offset: int) -> bool:
+        """Whether an offset lies in an intact batch."""
+        before = bisect_right(self.intact, offset, key=lambda each: each[0])
+        return before > 0 and offset <= self.intact[before - 1][1]
 
     def add(self, events: Iterable[ProducerEvent]) -> None:
         """Add the events of the next batches of the segment."""
@@ -32,6 +58,8 @@ class SegmentTransactions:
                 self.ended.append(event)
             elif isinstance(event, TransactionBegan):
                 self.began.append((event.first_offset, event.producer_id))
+            if isinstance(event, TransactionEnded | MarkerOrphaned) and event.is_aborted:
+                self.aborts.add((event.producer_id, event.place.offset))
 
     def may_be_stable(self, ended: TransactionEnded, offset: int) -> bool:
         """Whether this may be the last stable offset that a broker noted for a transaction.
@@ -61,7 +89,7 @@ def check_transaction_index(
 
     What a transaction wrote before the log's ``first_offset`` is known from the index alone. Compaction removes
     aborted records and their markers. Where the log has damage (``log_is_whole`` False), what is missing proves
-    nothing.
+    nothing, unless an intact batch lies in its place.
     """
     ended = transactions.ended
     aborted = {(each.producer_id, each.last_offset): each for each in ended if each.is_aborted}
@@ -98,13 +126,17 @@ def check_transaction_index(
         known = aborted.pop((producer_id, last), None)
         began_before = first_offset is not None and first < first_offset
         if known is None:
-            if began_before or is_compacted or not log_is_whole:
+            if began_before or is_compacted:
+                continue
+            if not log_is_whole and ((producer_id, last) in transactions.aborts or not transactions.is_intact(last)):
                 continue
             yield finding(
                 "transaction-index-mismatch", place,
                 f"entry {number}: no ABORT marker of producer {producer_id} lies at offset {last}",
             )  # fmt: skip
-        elif known.first_offset != first and not (is_compacted or began_before):
+        elif known.first_offset != first and not (
+            is_compacted or began_before or (not log_is_whole and first < known.first_offset)
+        ):
             yield finding(
                 "transaction-index-mismatch", place,
                 f"entry {number}: the transaction of producer {producer_id} begins at offset {known.first_offset}, "
@@ -113,6 +145,7 @@ def check_transaction_index(
             )  # fmt: skip
         elif not (
             is_compacted
+            or not log_is_whole
             or transactions.may_be_stable(known, stable)
             or (first_offset is not None and stable < first_offset)
         ):

@@ -14,6 +14,7 @@ from format.io import broker_lock
 from format.io.remote_path import is_there
 from format.layout import CLUSTER_METADATA_TOPIC, LOCK
 from format.verbs.boot.bootstrap import check_bootstrap
+from format.verbs.boot.directory_ids import unknown_directory_steps
 from format.verbs.boot.identity import METADATA_PARTITION, NodeIdentity, read_identity
 from format.verbs.boot.log_dir_state import FoundLog, LogDirState, open_log_dir
 from format.verbs.boot.log_dirs import LogsState, load_logs
@@ -68,6 +69,7 @@ def boot(log_dirs: list[Path], terms: BootTerms, node_id: int | None = None) -> 
     if metadata.image is not None and node_id is not None:
         _future_logs(logs, metadata, node_id, result)
         is_whole = not offline and not terms.is_one_of_several
+        result.steps += unknown_directory_steps(logs, opened, metadata.image, node_id, is_whole=is_whole)
         _missing_logs(logs, opened, metadata, node_id, result, is_whole=is_whole)
         if metadata.image.problem is not None:
             result.steps.append(_unknown(NotKnown(metadata.image.problem, metadata_dir / METADATA_PARTITION)))
@@ -101,7 +103,7 @@ def _identity(
         result.steps.append(_unknown(NotKnown(error.message, metadata_dir)))
         return None
     for path in identity.without_directory_id:
-        reason = "it gets a directory id, and so is rewritten"
+        reason = "it has no directory.id: the broker makes up a new id, and rewrites the file"
         result.steps.append(Step(Action.CREATE, path / "meta.properties", reason=reason, kafka_class="KafkaRaftServer"))
     return identity
 

@@ -248,6 +248,7 @@ class _PartitionRun:
             part, its_markers = _part(table, markers, first, boundary)
             events = self.producers.feed(part, its_markers)
             self.transactions.add(events)
+            self.transactions.cover(part)
             yield from check_producer_events(events, location, self.chain, self.causes)
             first = max(first, boundary)
             if first >= len(table):

@@ -26,3 +26,23 @@ def test_times_that_the_messages_lack(tmp_path: Path, magic: int, code: str, is_
     for each in [[part] for part in rows] if is_cut else [rows]:
         check.feed(table_of(each))
     assert [each.code for each in check.findings(None, is_closed=True)] == [code]
+
+
+@pytest.mark.parametrize(
+    ("entry", "code"),
+    [
+        ((APPENDED + 9, 12), None),  # a damaged batch may have that time
+        ((APPENDED, 12), "time-index-mismatch"),  # the intact one of offset 12 has a later one
+        ((APPENDED + 5, 11), None),  # the damaged batch
+    ],
+)
+def test_past_damage_an_intact_batch_with_a_later_time_shows_an_entry_to_be_wrong(
+    tmp_path: Path, entry: tuple[int, int], code: str | None
+) -> None:
+    path = tmp_path / f"{0:020d}.timeindex"
+    path.write_bytes(time_index.write(([entry[0]], [entry[1]])))
+    check = TimeIndexCheck(time_index.read(path, 0), Location(str(path)))
+    check.feed(table_of([row(10, -1, max_timestamp=APPENDED), row(12, -1, max_timestamp=APPENDED + 5)]))
+    found = list(check.findings(10, is_closed=False))
+    assert [each.code for each in found] == ([] if code is None else [code])
+    assert all(each.message.endswith(f"it is {APPENDED + 5} or larger") for each in found)

@@ -19,7 +19,9 @@ from tests.format.state.test_producers import ABORT, data, marker
 Entry = tuple[int, int, int, int]
 
 
-def codes(tmp_path: Path, entries: list[Entry], rows: list[dict[str, int]], first_offset: int = 0) -> list[str]:
+def codes(
+    tmp_path: Path, entries: list[Entry], rows: list[dict[str, int]], first_offset: int = 0, *, is_whole: bool = True
+) -> list[str]:
     """The findings for a segment with these batches, markers all ABORT, whose index has these entries."""
     path = tmp_path / f"{0:020d}{TRANSACTION_INDEX_SUFFIX}"
     columns = [list(each) for each in zip(*entries, strict=True)]
@@ -27,6 +29,7 @@ def codes(tmp_path: Path, entries: list[Entry], rows: list[dict[str, int]], firs
     transactions = SegmentTransactions()
     markers = {number: ABORT for number, each in enumerate(rows) if each["base_sequence"] == -1}
     transactions.add(ProducerState().feed(table_of(rows), markers))
+    transactions.cover(table_of(rows))
     segment = Segment(tmp_path, 0, None, {TRANSACTION_INDEX_SUFFIX: path})
     found = check_transaction_index(
         segment,
@@ -34,7 +37,7 @@ def codes(tmp_path: Path, entries: list[Entry], rows: list[dict[str, int]], firs
         Location("orders-0/0.log", "orders", 0),
         first_offset=first_offset,
         is_compacted=False,
-        log_is_whole=True,
+        log_is_whole=is_whole,
         limits=DEFAULT_LIMITS,
     )
     return [each.code for each in found]
@@ -72,3 +75,22 @@ def test_a_transaction_that_began_in_the_head_that_is_gone(tmp_path: Path) -> No
 def test_a_transaction_that_was_open_in_the_head_that_is_gone(tmp_path: Path) -> None:
     assert codes(tmp_path, [(1, 10, 12, 0)], ROWS, first_offset=10) == []
     assert codes(tmp_path, [(1, 10, 12, 0)], ROWS, first_offset=0) == ["transaction-index-mismatch"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "rows", "is_right"),
+    [
+        ((1, 5, 12, 13), ROWS, True),  # its first batch may be among what damage took
+        ((1, 11, 12, 13), ROWS, False),  # it began before that
+        ((1, 10, 12, 7), ROWS, True),  # another one may have been open
+        ((1, 10, 12, 13), ROWS[1:], True),  # the marker is there, its transaction is not
+        ((1, 10, 12, 13), [ROWS[0], *ROWS[2:]], True),  # the marker is not there
+        ((1, 10, 16, 17), ROWS, True),  # nothing is there
+        ((9, 14, 15, 16), ROWS, False),  # an intact batch is there, and it is no marker
+    ],
+)
+def test_beside_damage_only_what_intact_batches_contradict_is_wrong(
+    tmp_path: Path, entry: Entry, rows: list[dict[str, int]], is_right: bool
+) -> None:
+    entries = [entry] if (entry[0], entry[2]) == (1, 12) else [(1, 10, 12, 13), entry]
+    assert codes(tmp_path, entries, rows, is_whole=False) == ([] if is_right else ["transaction-index-mismatch"])

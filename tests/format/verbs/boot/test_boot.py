@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from format.limits import DEFAULT_LIMITS
 from format.verbs.boot.boot import boot
+from format.verbs.boot.refusals import refusal_findings
 from format.verbs.boot.sentence import sentence
 from format.verbs.boot.steps import Action, BootResult, BootTerms, Step
 from tests.oracle.boot_mutations.node import (
@@ -90,6 +92,28 @@ def test_a_refusal_comes_with_the_brokers_words(node: Node, mutation: str, messa
     assert result.is_refused
     assert message in (result.having(Action.REFUSE)[0].broker_message or "")
     assert "would refuse to start" in sentence(result, TERMS)
+
+
+@pytest.mark.parametrize("how", ["no directory id", "other directory id"])
+def test_logs_of_a_directory_id_that_is_gone_have_no_leader(node: Node, how: str) -> None:
+    assigned = re.findall("(?m)^directory.id=(.*)$", node.meta())[0]
+    next(each for each in mutations() if str(each) == f"meta-properties/{how}").apply(node)
+    result = booted(node)
+    assert not result.is_refused
+    step = only(result, Action.OFFLINE)
+    logs = [each for each in result.steps if each.log_end_offset is not None and each.topic != "__cluster_metadata"]
+    assert f"assigns {len(logs)} partitions that lie here to the directory id {assigned}" in step.reason
+    made = [each for each in result.having(Action.CREATE) if each.path.name == "meta.properties"]
+    assert len(made) == (how == "no directory id")
+    found = [each for each in refusal_findings(node.first, DEFAULT_LIMITS) if each.code == "boot-unserved"]
+    assert [assigned in each.message for each in found] == [True] * len(made)  # another directory may have that id
+
+
+def test_an_id_of_another_log_directory_is_not_gone(node: Node) -> None:
+    meta = node.meta()
+    node.second(meta=meta)
+    (node.first / "meta.properties").write_text(re.sub("(?m)^directory.id=.*\n", "", meta))
+    assert not booted(node).having(Action.OFFLINE)
 
 
 def test_one_unreadable_file_of_two_directories_takes_one_offline(node: Node) -> None:
