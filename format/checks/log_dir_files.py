@@ -16,7 +16,7 @@ from format.location import Location
 from format.node.checkpoints import Checkpoints
 from format.node.log_dir import LogDir
 from format.node.offsets import CHECKPOINT_WORDS, PartitionOffsets
-from format.node.partition import parse_partition_dir
+from format.node.partition import Partition, parse_partition_dir
 from format.node.partition_surroundings import interrupted_finding, unexpected_finding
 
 #: Replicas that are being moved lie in two directories for a while, and stray ones are not served.
@@ -130,6 +130,24 @@ def check_partition_checkpoints(
             f"offsets {recovery_point} to {log_end_offset - 1} lie past the recovery point: the broker checks them "
             "batch by batch at start",
         )
+
+
+def check_lost_log(offsets: PartitionOffsets, partition: Partition) -> Iterator[Finding]:
+    """The finding for a partition without segments that had records, by the checkpoints and snapshots."""
+    first, end = max(offsets.log_start_checkpoint or 0, 0), offsets.known_end
+    is_swapped = any(each.leftover == "swap" and each.log is not None for each in partition.leftovers)
+    if end is None or end <= first or is_swapped or offsets.has_remote_storage:
+        return  # a broker completes the swap of a log
+    yield finding(
+        "checkpoint-mismatch",
+        partition.location().at(offset=end),
+        f"the partition has no segment, but the log reached offset {end}, as the checkpoints or snapshots show: all of "
+        "it is lost",
+        expected=first,
+        actual=end,
+        lost_offsets=(first, end - 1),
+        judgement=Judgement(severity=Severity.ERROR),
+    )
 
 
 def _past_the_end(

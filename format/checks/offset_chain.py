@@ -185,15 +185,27 @@ class OffsetChain:
                 f"offsets {base[row]} to {last[row]} lie outside their segment, which holds {self._base_offset}{end}",
             )
 
+    def end_findings(self, location: Location) -> Iterator[Finding]:
+        """The finding for offsets that are missing before a last segment without batches: the log once ended there."""
+        base, previous = self._base_offset, self._previous
+        if not self._is_first_of_segment or self._is_after_damage or previous is None or base is None:
+            return
+        if previous + 1 < base < self._compacted_from:
+            yield self._gap_finding(location.at(offset=base), previous, base, True)
+
     def _gap(self, table: BatchTable, location: Location, row: int, previous: int, base: int) -> Iterator[Finding]:
         if base >= self._compacted_from or (row == 0 and self._is_after_damage):
             return
         between_segments = row == 0 and self._is_first_of_segment
-        code = "segment-missing" if between_segments else "offset-gap"
-        place, message = batch_location(location, table, row), f"offsets {previous + 1} to {base - 1} are in no batch"
+        yield self._gap_finding(batch_location(location, table, row), previous, base, between_segments)
+
+    def _gap_finding(self, place: Location, previous: int, base: int, between_segments: bool) -> Finding:
+        code, message = "offset-gap", f"offsets {previous + 1} to {base - 1} are in no batch"
+        if between_segments:
+            code = "segment-missing"
         if self._keyless_offset is None or self._keyless_offset > previous:
             self._unexplained_from = min(self._unexplained_from, base)
-            yield finding(
+            return finding(
                 code,
                 place,
                 f"{message}: it is not known whether compaction removed them: the checkpoint of the cleaner does not "
@@ -204,8 +216,7 @@ class OffsetChain:
                     next_step="Compare with another replica, if the topic was never compacted.",
                 ),
             )
-            return
-        yield finding(
+        return finding(
             code,
             place,
             f"{message}, and the record without a key at offset {self._keyless_offset} shows that no cleaner was here",

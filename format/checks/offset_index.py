@@ -6,8 +6,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from format.files.index_file import entries_with_problems
 from format.files.offset_index import OffsetIndex
-from format.findings import Finding, finding
+from format.findings import Cause, Finding, Judgement, finding
 from format.layout import OFFSET_INDEX_ENTRY
 from format.location import Location
 from format.log.batch_table import BatchTable
@@ -24,6 +25,7 @@ class OffsetIndexCheck:
         self._location = location
         self._offsets = index.offsets
         self._positions = index.positions
+        self._is_invalid = entries_with_problems(index.problems, OFFSET_INDEX_ENTRY.size_bytes, index.entry_count)
         self._is_seen = np.zeros(index.entry_count, bool)
         self._is_exact = np.zeros(index.entry_count, bool)
         self._is_inside = np.zeros(index.entry_count, bool)  # whether the position lies in the midst of a batch
@@ -42,32 +44,53 @@ class OffsetIndexCheck:
         self._low[hit] = base[at[hit]]
         self._is_exact |= np.isin(self._offsets, last) | np.isin(self._offsets, base)
 
-    def findings(self, damaged_from: int | None) -> Iterator[Finding]:
-        """The findings once the whole segment was fed; only intact batches were.
+    def findings(self, damaged_from: int | None, cause: Cause | None = None) -> Iterator[Finding]:
+        """The findings once the whole segment was fed; only intact batches were. ``cause`` is the damage, if any.
 
         Past ``damaged_from`` an entry may point to a batch that is damaged, and name the offset of one. It is wrong if
         it points into the midst of an intact batch, or to one that begins after its offset.
         """
-        for number in range(len(self._positions)):
-            position, offset = int(self._positions[number]), int(self._offsets[number])
-            is_past_damage = damaged_from is not None and position >= damaged_from
-            if is_past_damage and not (self._is_inside[number] or self._is_seen[number]):
+        first_astray: int | None = None  # of a run of entries that point to no batch
+        for number in range(len(self._positions) + 1):
+            is_past_end = number == len(self._positions)
+            is_past_damage = not is_past_end and damaged_from is not None and self._positions[number] >= damaged_from
+            is_astray = not is_past_end and not self._is_seen[number] and not self._is_invalid[number]
+            if is_astray and (self._is_inside[number] or not is_past_damage):
+                first_astray = number if first_astray is None else first_astray
                 continue
-            place = self._location.at(number * OFFSET_INDEX_ENTRY.size_bytes, OFFSET_INDEX_ENTRY.size_bytes, offset)
-            if not self._is_seen[number]:
+            if first_astray is not None:
+                yield self._astray(first_astray, number - 1, cause)
+                first_astray = None
+            if is_past_end or not self._is_seen[number]:
+                continue
+            offset = int(self._offsets[number])
+            if self._low[number] > offset:
                 yield finding(
-                    "offset-index-mismatch", place,
-                    f"entry {number} points to position {position}, where no batch starts", actual=position,
-                )  # fmt: skip
-            elif self._low[number] > offset:
-                yield finding(
-                    "offset-index-mismatch", place,
-                    f"entry {number} says that offset {offset} lies at or after position {position}, where the batch "
-                    f"starts at offset {self._low[number]}: look-ups from {offset} on would miss records",
+                    "offset-index-mismatch", self._place(number),
+                    f"entry {number} says that offset {offset} lies at or after position {self._positions[number]}, "
+                    f"where the batch starts at offset {self._low[number]}: look-ups from {offset} on would miss "
+                    "records",
                     expected=int(self._low[number]), actual=offset,
                 )  # fmt: skip
             elif not self._is_exact[number] and damaged_from is None:
                 yield finding(
-                    "offset-index-imprecise", place,
+                    "offset-index-imprecise", self._place(number),
                     f"entry {number} names offset {offset}, which starts or ends no batch",
                 )  # fmt: skip
+
+    def _place(self, number: int) -> Location:
+        size_bytes = OFFSET_INDEX_ENTRY.size_bytes
+        return self._location.at(number * size_bytes, size_bytes, int(self._offsets[number]))
+
+    def _astray(self, first: int, last: int, cause: Cause | None) -> Finding:
+        """The finding for entries, one behind the other, that point to no batch."""
+        positions = self._positions[first], self._positions[last]
+        words = f"entry {first} points to position {positions[0]}, where no batch starts"
+        if last > first:
+            words = (
+                f"entries {first} to {last} point to positions {positions[0]} to {positions[1]}, where no batch starts"
+            )
+        return finding(
+            "offset-index-mismatch", self._place(first), words, actual=int(positions[0]),
+            judgement=Judgement(caused_by=cause),
+        )  # fmt: skip

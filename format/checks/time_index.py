@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from format.files.index_file import entries_with_problems
 from format.files.time_index import TimeIndex
 from format.findings import Certainty, Finding, Judgement, Severity, finding
 from format.layout import TIME_INDEX_ENTRY
@@ -22,6 +23,7 @@ class TimeIndexCheck:
         self._location = location
         self._timestamps = index.timestamps
         self._offsets = index.offsets
+        self._is_invalid = entries_with_problems(index.problems, TIME_INDEX_ENTRY.size_bytes, index.entry_count)
         self._before = np.full(index.entry_count, _NEVER, np.int64)  # largest timestamp before the entry's batch
         self._of_batch = np.full(index.entry_count, _NEVER, np.int64)
         self._is_seen = np.zeros(index.entry_count, bool)
@@ -61,6 +63,8 @@ class TimeIndexCheck:
             if is_past_damage and not self._is_seen[number]:
                 continue
             place = self._location.at(number * TIME_INDEX_ENTRY.size_bytes, TIME_INDEX_ENTRY.size_bytes, offset)
+            if self._is_invalid[number]:
+                continue
             if not self._is_seen[number]:
                 # A segment without timestamps gets one entry of -1 at its base offset when it is closed.
                 if timestamp >= 0 or self._largest > timestamp:

@@ -11,6 +11,7 @@ import numpy as np
 from format import layout
 from format.errors import KafkaLogError
 from format.files import transaction_index
+from format.files.index_file import entries_with_problems
 from format.files.side_file import problem_findings
 from format.findings import Finding, Judgement, Severity, finding, finding_of
 from format.limits import Limits
@@ -112,6 +113,7 @@ def check_transaction_index(
         yield finding_of(error, where)
         return
     yield from problem_findings(index.problems, where)
+    is_invalid = entries_with_problems(index.problems, layout.ABORTED_TXN.size_bytes, len(index.producer_ids))
     entry_bytes = layout.ABORTED_TXN.size_bytes
     for number, (producer_id, first, last, stable) in enumerate(
         zip(
@@ -124,6 +126,8 @@ def check_transaction_index(
     ):
         place = where.at(number * entry_bytes, entry_bytes, first)
         known = aborted.pop((producer_id, last), None)
+        if is_invalid[number] and known is None:
+            continue
         began_before = first_offset is not None and first < first_offset
         if known is None:
             if began_before or is_compacted:

@@ -113,6 +113,14 @@ def problems_of_runs(
         )
 
 
+def entries_with_problems(problems: Iterable[Problem], size_bytes: int, count: int) -> NDArray[np.bool_]:
+    """Which entries of an index some problems are about."""
+    is_wrong = np.zeros(count, bool)
+    for each in problems:
+        is_wrong[each.position // size_bytes : -(-(each.position + each.length) // size_bytes)] = True
+    return is_wrong
+
+
 def problems_of_entries(
     layout: Layout, checks: Iterable[tuple[NDArray[np.bool_], str]], code: str = InvalidIndex.code
 ) -> tuple[Problem, ...]:

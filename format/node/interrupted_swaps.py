@@ -1,7 +1,8 @@
 """Segments that a broker was putting in the place of others when it stopped: the swap is completed, as it would be.
 
 New segments are whole before they are called ``.swap``; from then on the old ones may be gone. A ``.cleaned`` file at
-or below a ``.swap`` file says that this swap never began. Source: storage LogLoader.
+or below a ``.swap`` file says that this swap never began. One without a batch would only leave a gap, and is passed
+over. Source: storage LogLoader.
 """
 
 from __future__ import annotations
@@ -21,11 +22,12 @@ from format.node.segment import Segment
 
 def completed_swaps(partition: Partition, limits: Limits) -> tuple[Partition, list[Finding]]:
     """The partition with its swaps completed, and findings that say so; the same partition where there are none."""
-    swaps = list(_swaps(partition))
+    ends = {each.base_offset: (each, _end_offset(each, limits)) for each in _swaps(partition)}
+    swaps = [each for each, end in ends.values() if end > each.base_offset]
     if not swaps:
         return partition, []
     first = min(each.base_offset for each in swaps)
-    end = max(_end_offset(each, limits) for each in swaps)
+    end = max(end for _, end in ends.values())
     replaced = [each for each in partition.segments if first <= each.base_offset < end]
     kept = [each for each in partition.segments if each not in replaced]
     new = [replace(each, leftover=None) for each in swaps]

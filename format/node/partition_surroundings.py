@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import re
 import stat
 from collections.abc import Generator, Iterator
 from pathlib import Path
 
 from format import layout
-from format.findings import Finding, Judgement, finding
+from format.findings import Finding, Judgement, Severity, finding
 from format.layout import MANIFEST
 from format.location import Location
 from format.node.partition import Partition, is_offset, parse_partition_dir
@@ -15,6 +16,8 @@ from format.node.segment import Segment
 
 #: The largest base offset that a segment can have; 20 digits of a file's name can say more.
 MAX_BASE_OFFSET = 2**63 - 1
+#: A log whose name has an offset that is not written with 20 digits.
+_LOG_OF_A_SHORT_NAME = re.compile(r"[0-9]{1,19}" + re.escape(layout.LOG_SUFFIX))
 #: The marks of a partition directory, in words.
 MARKS = {
     "delete": "marked for deletion",
@@ -85,6 +88,13 @@ def unexpected_finding(path: Path, location: Location) -> Finding:
         return finding("file-unreadable", location, message, judgement=Judgement(next_step=next_step))
     if known_name and layout.SEGMENT_FILE.match(path.name):
         return finding("file-unreadable", location, f"is {_type_words(mode)} under the name of a segment's file")
+    if location.topic is not None and stat.S_ISREG(mode) and _LOG_OF_A_SHORT_NAME.fullmatch(path.name):
+        offset = int(path.name.partition(".")[0])
+        message = (
+            f"a broker takes it for the segment of offset {offset}, opens {offset:020d}{layout.LOG_SUFFIX} in its "
+            "place, and hides what the log has from there on"
+        )
+        return finding("entry-unexpected", location, message, judgement=Judgement(severity=Severity.ERROR))
     if path.name == MANIFEST and stat.S_ISREG(mode):
         message = "a file of the name under which kafkalog lists what it wrote; a broker ignores it"
         return finding("entry-unexpected", location, message, judgement=Judgement(next_step="Nothing."))

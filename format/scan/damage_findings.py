@@ -54,7 +54,7 @@ def _lost_at_end(damage: Damage, log: LogUnit) -> tuple[int, int] | None:
 def _words_about_the_end(known_end: int | None, lost: tuple[int, int] | None) -> str:
     """How it is known which offsets the last segment lost with its end."""
     if known_end is None:
-        return "; how far the log went is not known"
+        return "; how far the log went is not known here"
     if lost is None:
         return f"; no offset below {known_end} is lost, which is how far the checkpoints and snapshots go"
     return ", as the checkpoints or snapshots show"

@@ -212,7 +212,7 @@ class ReplicaLog:
     def _walk(self, opened: _OpenSegment) -> Iterator[LogChunk | Finding]:
         place = BatchRange(opened.position, after_offset=opened.after_offset, read_from=0)
         chunks = chunks_with_crcs(opened.source, place, self._limits)
-        log = LogUnit(path_of(opened.source.path), opened.location, opened.segment, opened.next_base_offset)
+        log = LogUnit(path_of(opened.source.path), opened.location, None, opened.next_base_offset)
         return opened_chunks(opened.source, chunks, log, EVERYTHING, limits=self._limits)
 
     def _shared_chunk(self, other: ReplicaLog) -> BatchChunk | None:

@@ -99,7 +99,7 @@ class LookupSegment:
     @property
     def unit(self) -> LogUnit:
         """The ``.log`` and what is known of its place in the partition."""
-        return LogUnit(path_of(self.location.path), self.location, self.segment, self.next_base_offset)
+        return LogUnit(path_of(self.location.path), self.location, None, self.next_base_offset)
 
     @property
     def log(self) -> FileSource:

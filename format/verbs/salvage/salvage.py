@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
+from format.checks.log_dir_files import check_lost_log
 from format.errors import UnreadableFile
 from format.findings import Cause, Certainty, Finding, Judgement, Severity, finding, finding_of
 from format.io.unreadable_ranges import PatchedSource
@@ -112,15 +113,18 @@ class Salvager(Rewriter):
 
     def end_partition(self, partition: Partition, last_offset: int | None) -> Iterator[Finding]:
         """Offsets that the log once had after its end: a checkpoint or a snapshot is past it."""
+        offsets = offsets_of(partition, self._checkpoints)
         if not partition.segments:
+            yield from check_lost_log(offsets, partition)
             return
         end = partition.segments[-1].base_offset if last_offset is None else last_offset + 1
-        offsets = offsets_of(partition, self._checkpoints)
         claims = {
             "a producer snapshot": offsets.newest_snapshot or 0,
             f"the {layout.REPLICATION_OFFSET_CHECKPOINT}": offsets.committed_end or 0,
             f"the {layout.RECOVERY_POINT_CHECKPOINT}": offsets.recovery_point or 0,
         }
+        if offsets.is_clean_shutdown and offsets.recovery_point is not None:  # where the log ended
+            claims = {f"the {layout.RECOVERY_POINT_CHECKPOINT}": offsets.recovery_point}
         what, offset = max(claims.items(), key=lambda each: each[1])
         if offset > end:
             yield finding(

@@ -32,6 +32,7 @@ class SegmentOutcome:
     damaged_after_offset: int | None = None
     is_readable: bool = True  # False where reading ended before the log did
     torn_end: Cause | None = None  # the damage that reaches the end of the log
+    cause: Cause | None = None  # the first damage
 
     def note(self, damage: Damage) -> None:
         if self.damaged_from is None:
@@ -61,7 +62,10 @@ def verify_log_file(
         for walked in parts:
             terms.watch(log, walked)
             terms.coverage.batches += len(walked.table)
-            yield from walked.header_findings
+            for each in walked.header_findings:
+                if outcome.cause is None and each.code == "batch-crc-mismatch":
+                    outcome.cause = Cause.of(each)
+                yield each
             if not walked.table.crc_valid.all():
                 outcome.note(_first_bad_crc(walked.table))
             record_findings = list(walked.record_findings)  # which reads the records
@@ -74,6 +78,8 @@ def verify_log_file(
                 chain.note_damage(walked.damage)
                 outcome.note(walked.damage)
             if walked.tail_finding is not None:
+                if outcome.cause is None and not walked.tail_finding.is_incomplete:
+                    outcome.cause = Cause.of(walked.tail_finding)
                 is_end = walked.damage is not None and walked.damage.reaches_end
                 if is_end and not walked.tail_finding.is_incomplete:  # what is still being written is no damage
                     outcome.torn_end = Cause.of(walked.tail_finding)

@@ -10,7 +10,7 @@ import numpy as np
 
 from format import layout
 from format.checks.leader_epochs import LeaderEpochCheck
-from format.checks.log_dir_files import check_partition_checkpoints
+from format.checks.log_dir_files import check_lost_log, check_partition_checkpoints
 from format.checks.losses import CauseAccount, LossAccount, after_stop
 from format.checks.offset_chain import OffsetChain
 from format.checks.offset_index import OffsetIndexCheck
@@ -111,8 +111,12 @@ class _PartitionRun:
         if not self.is_full:
             return
         yield from self._snapshots_up_to(None)
-        if not segments or not self.end_is_known:
+        if not self.end_is_known:
             return
+        if not segments:
+            yield from check_lost_log(self.offsets, self.partition)
+            return
+        yield from self.chain.end_findings(self.partition.location(segments[-1].log, segments[-1].base_offset))
         log_end = self.chain.log_end_offset
         log_end = segments[-1].base_offset if log_end is None else max(log_end, segments[-1].base_offset)
         yield from self.epochs.end_findings(log_end, self.torn_end)
@@ -157,7 +161,7 @@ class _PartitionRun:
         self.end_is_known = outcome.is_readable
         if outcome.is_readable:
             if offset_check is not None:
-                yield from offset_check.findings(outcome.damaged_from)
+                yield from offset_check.findings(outcome.damaged_from, outcome.cause)
             if time_check is not None:
                 yield from time_check.findings(outcome.damaged_after_offset, is_closed=not log.is_last_segment)
             yield from check_transaction_index(
@@ -227,11 +231,12 @@ class _PartitionRun:
             except KafkaLogError as error:
                 found.append(finding_of(error, location))
         if padded:
+            has = "have their" if len(padded) > 1 else "has its"
             found.append(
                 finding(
                     "index-preallocated",
                     self.partition.location(segment.log, segment.base_offset),
-                    f"{' and '.join(padded)} still have their preallocated size: the segment was being written",
+                    f"{' and '.join(padded)} still {has} preallocated size: the segment was being written",
                 )
             )
         return offset_check, time_check, found

@@ -47,3 +47,15 @@ def test_an_entry_past_damage_is_held_against_intact_batches(
 def test_an_entry_of_an_append_that_ends_in_damage_is_not_called_imprecise(tmp_path: Path) -> None:
     assert index_findings(tmp_path, [(8, BATCH)]) == []
     assert [each.code for each in index_findings(tmp_path, [(7, BATCH)], damaged=None)] == ["offset-index-imprecise"]
+
+
+def test_entries_that_damage_moved_are_one_finding_with_its_cause(tmp_path: Path) -> None:
+    entries = [(number * 3 + 2, number * BATCH + 7) for number in range(3, 6)]
+    (found,) = index_findings(tmp_path, entries)
+    assert found.message.startswith("entries 0 to 2 point to positions")
+    assert found.caused_by is not None
+    assert found.caused_by.code == "batch-crc-mismatch"
+
+
+def test_an_entry_that_cannot_be_is_reported_once(tmp_path: Path) -> None:
+    assert [each.code for each in index_findings(tmp_path, [(2, 0), (-5, -7)], damaged=None)] == ["index-invalid"]

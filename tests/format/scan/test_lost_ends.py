@@ -9,11 +9,11 @@ import pytest
 
 from format.files import offset_checkpoint
 from format.files.offset_checkpoint import TopicPartitionOffset
-from format.findings import Finding
+from format.findings import Finding, Severity
 from format.verbs.dump.dump import dump
 from format.verbs.grep.grep import Criteria, grep
 from format.verbs.verify.verify import Level, Verification, verify
-from tests.building import batches, write_segment
+from tests.building import batch, batches, write_segment
 
 HIGH_WATERMARK = "replication-offset-checkpoint"
 RECOVERY_POINT = "recovery-point-offset-checkpoint"
@@ -100,7 +100,7 @@ def test_what_is_not_known_is_said(partition: Path) -> None:
     damaged(partition / f"{18:020d}.log", cut=7)
     (torn,) = [each for each in verify(partition) if each.code == "tail-torn"]
     assert torn.lost_offsets is None
-    assert torn.message.endswith("how far the log went is not known")
+    assert torn.message.endswith("how far the log went is not known here")
     checkpointed(partition.parent, **{HIGH_WATERMARK: 20})
     (torn,) = [each for each in verify(partition) if each.code == "tail-torn"]
     assert "no offset below 20 is lost" in torn.message
@@ -130,3 +130,30 @@ def test_losses_that_are_none_say_why(partition: Path) -> None:
     (broken,) = [each for each in verify(partition) if each.code == "log-framing-broken"]
     assert broken.lost_offsets == (11, 11)
     assert "below the log start offset 11 was deleted on purpose" in broken.message
+
+
+@pytest.mark.parametrize("has_segment", [True, False])
+def test_a_partition_whose_segments_are_gone_lost_all_of_its_log(tmp_path: Path, has_segment: bool) -> None:
+    partition = tmp_path / "orders-0"
+    write_segment(partition, 0, batches(2))
+    (partition / f"{0:020d}.log").rename(partition / (f"{0:020d}.log" + (".deleted" if has_segment else ".swap")))
+    checkpointed(tmp_path, **{HIGH_WATERMARK: 6, "log-start-offset-checkpoint": 2})
+    assert losses(verify(partition)) == ([("checkpoint-mismatch", (2, 5))] if has_segment else [])
+
+
+def test_a_gap_before_an_empty_last_segment_is_seen(tmp_path: Path) -> None:
+    keyless = batch(0, key=None)
+    write_segment(tmp_path / "orders-0", 0, [keyless, *batches(1, 3)])
+    write_segment(tmp_path / "orders-0", 9, [])
+    assert losses(verify(tmp_path / "orders-0")) == [("segment-missing", (6, 8))]
+    write_segment(tmp_path / "whole-0", 0, [keyless, *batches(2, 3)])
+    write_segment(tmp_path / "whole-0", 9, [])
+    assert losses(verify(tmp_path / "whole-0")) == []
+
+
+def test_a_log_whose_name_has_fewer_digits_hides_the_log(tmp_path: Path) -> None:
+    write_segment(tmp_path / "orders-0", 0, batches(3))
+    (tmp_path / "orders-0" / "3.log").write_bytes(b"")
+    (found,) = [each for each in verify(tmp_path / "orders-0") if each.code == "entry-unexpected"]
+    assert found.severity is Severity.ERROR
+    assert f"opens {3:020d}.log in its place" in found.message

@@ -203,6 +203,22 @@ def test_a_torn_end_is_the_cause_of_what_the_checkpoint_misses(tmp_path: Path) -
     assert lost_offsets(result) == {6, 7, 8}  # the log ended at the recovery point when the broker stopped
 
 
+def test_a_swap_without_a_batch_leaves_no_gap(tmp_path: Path) -> None:
+    write_segment(tmp_path / "t-0", 0, batches(2))
+    (tmp_path / "t-0" / f"{99:020d}.log.swap").write_bytes(b"garbage")
+    _, findings, result = run(tmp_path / "t-0", tmp_path / "out")
+    assert [each.code for each in findings] == ["segment-leftover"]
+    assert lost_offsets(result) == set()
+
+
+def test_a_snapshot_past_the_end_of_a_clean_stop_proves_no_loss(tmp_path: Path) -> None:
+    write_segment(tmp_path / "logs/t-0", 0, batches(2))
+    (tmp_path / "logs/t-0" / f"{99:020d}.snapshot").write_bytes(b"")
+    (tmp_path / "logs/recovery-point-offset-checkpoint").write_text("0\n1\nt 0 6\n")
+    (tmp_path / "logs/.kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":3}')
+    assert lost_offsets(run(tmp_path / "logs", tmp_path / "out")[2]) == set()
+
+
 def test_a_zero_tail_is_no_loss(tmp_path: Path) -> None:
     parts = batches(2)
     write_segment(tmp_path / "t-0", 0, [*parts, bytes(5000)])
