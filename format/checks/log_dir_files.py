@@ -136,8 +136,10 @@ def check_lost_log(offsets: PartitionOffsets, partition: Partition) -> Iterator[
     """The finding for a partition without segments that had records, by the checkpoints and snapshots."""
     first, end = max(offsets.log_start_checkpoint or 0, 0), offsets.known_end
     is_swapped = any(each.leftover == "swap" and each.log is not None for each in partition.leftovers)
-    if end is None or end <= first or is_swapped or offsets.has_remote_storage:
-        return  # a broker completes the swap of a log
+    if end is None or end <= first or partition.unread_logs:
+        return
+    if is_swapped or offsets.has_remote_storage:
+        return  # a broker completes the swap of a log; a remote one may be whole
     yield finding(
         "checkpoint-mismatch",
         partition.location().at(offset=end),

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from format import layout
 from format.findings import Finding, Judgement, Severity, finding
+from format.io.remote_path import is_there
 from format.layout import MANIFEST
 from format.location import Location
 from format.node.partition import Partition, is_offset, parse_partition_dir
@@ -90,11 +91,13 @@ def unexpected_finding(path: Path, location: Location) -> Finding:
         return finding("file-unreadable", location, f"is {_type_words(mode)} under the name of a segment's file")
     if location.topic is not None and stat.S_ISREG(mode) and _LOG_OF_A_SHORT_NAME.fullmatch(path.name):
         offset = int(path.name.partition(".")[0])
-        message = (
-            f"a broker takes it for the segment of offset {offset}, opens {offset:020d}{layout.LOG_SUFFIX} in its "
-            "place, and hides what the log has from there on"
-        )
-        return finding("entry-unexpected", location, message, judgement=Judgement(severity=Severity.ERROR))
+        opened = f"{offset:020d}{layout.LOG_SUFFIX}"
+        if not is_there(path.with_name(opened)):
+            message = (
+                f"a broker takes it for the segment of offset {offset}, opens {opened} in its place, and hides what "
+                "the log has from there on"
+            )
+            return finding("entry-unexpected", location, message, judgement=Judgement(severity=Severity.ERROR))
     if path.name == MANIFEST and stat.S_ISREG(mode):
         message = "a file of the name under which kafkalog lists what it wrote; a broker ignores it"
         return finding("entry-unexpected", location, message, judgement=Judgement(next_step="Nothing."))

@@ -141,6 +141,14 @@ def test_a_partition_whose_segments_are_gone_lost_all_of_its_log(tmp_path: Path,
     assert losses(verify(partition)) == ([("checkpoint-mismatch", (2, 5))] if has_segment else [])
 
 
+def test_a_log_that_is_a_link_is_not_gone(tmp_path: Path) -> None:
+    elsewhere = write_segment(tmp_path / "elsewhere", 0, batches(2))
+    (tmp_path / "orders-0").mkdir()
+    (tmp_path / "orders-0" / elsewhere.name).symlink_to(elsewhere)
+    checkpointed(tmp_path, **{HIGH_WATERMARK: 6})
+    assert losses(verify(tmp_path / "orders-0")) == []
+
+
 def test_a_gap_before_an_empty_last_segment_is_seen(tmp_path: Path) -> None:
     keyless = batch(0, key=None)
     write_segment(tmp_path / "orders-0", 0, [keyless, *batches(1, 3)])
@@ -157,3 +165,6 @@ def test_a_log_whose_name_has_fewer_digits_hides_the_log(tmp_path: Path) -> None
     (found,) = [each for each in verify(tmp_path / "orders-0") if each.code == "entry-unexpected"]
     assert found.severity is Severity.ERROR
     assert f"opens {3:020d}.log in its place" in found.message
+    (tmp_path / "orders-0" / "3.log").rename(tmp_path / "orders-0" / "0.log")  # the log that is opened is there
+    (found,) = [each for each in verify(tmp_path / "orders-0") if each.code == "entry-unexpected"]
+    assert found.severity is Severity.INFO
