@@ -23,6 +23,8 @@ def after_stop(found: Finding, offsets: PartitionOffsets) -> Finding:
     is_left = found.code == "tail-torn" and bool(offsets.is_clean_shutdown)
     if not is_left or found.location.topic == CLUSTER_METADATA_TOPIC:  # the metadata log is recovered at every start
         return found
+    if found.lost_offsets is not None:
+        return replace(found, next_step=f"Look for the lost offsets in another replica. {_AFTER_CLEAN_STOP}")
     return replace(found, next_step=_AFTER_CLEAN_STOP)
 
 
