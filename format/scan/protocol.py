@@ -33,6 +33,8 @@ PartT_co = TypeVar("PartT_co", covariant=True)
 ResultT = TypeVar("ResultT")
 ResultT_co = TypeVar("ResultT_co", covariant=True)
 
+#: No limit makes chunks smaller than this.
+_LEAST_CHUNK_BYTES = 64 * 1024
 #: Returns a free piece of memory of SLOT_BYTES for the bytes of a part, see ``OpenedRange.room``.
 Room = Callable[[], memoryview]
 
@@ -58,7 +60,8 @@ class Cost:
 class Needs:
     """What a scan needs of the logs. ``cost`` None means that several processes are never faster.
 
-    ``chunk_bytes`` is the size of a chunk; None leaves it to the walker.
+    ``chunk_bytes`` is the size of a chunk, None for the walker's own. Under a small limit chunks are smaller: a chunk
+    that can hold a batch over the limit would leave it to chance whether the batch is read.
     """
 
     depth: Depth = Depth.RECORDS
@@ -75,7 +78,8 @@ class Needs:
     @property
     def range_bytes(self) -> int:
         """How long a range is that another process reads: what one reader reads at once."""
-        return self.chunk_bytes or BODY_CHUNK_BYTES
+        wanted = self.chunk_bytes or BODY_CHUNK_BYTES
+        return min(wanted, max(self.limits.max_decompressed_bytes, _LEAST_CHUNK_BYTES))
 
     @property
     def may_end_early(self) -> bool:
@@ -90,7 +94,7 @@ class Needs:
             with_bodies=self.reads_bodies,
             check_crc=self.reads_bodies,
             limits=self.limits,
-            chunk_bytes=self.chunk_bytes,
+            chunk_bytes=self.range_bytes if self.reads_bodies else self.chunk_bytes,
         )
 
 
