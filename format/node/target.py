@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
+from pathlib import Path
 
 from format import layout
 from format.errors import InputError, KafkaLogError, NotALogDir, UnreadableFile
@@ -16,19 +17,56 @@ from format.location import Location
 from format.node.checkpoints import Checkpoints
 from format.node.file_location import location_of_directory
 from format.node.foreign_files import absent_words, packed_segments, refuse_foreign_file
-from format.node.log_dir import Kind, LogDir, kind_of_file, list_directory, log_dir_around, log_dir_of
+from format.node.log_dir import (
+    Kind,
+    LogDir,
+    directory_around,
+    kind_of_file,
+    list_directory,
+    log_dir_around,
+    log_dir_of,
+)
 from format.node.log_dir_search import LogDirSearch
 from format.node.partition import Partition, is_partition_file, parse_partition_dir, read_partition
+
+
+class Surroundings:
+    """The directories around the paths of one command, each listed once, however many of the paths lie in it."""
+
+    def __init__(self) -> None:
+        self._log_dirs: dict[Path, LogDir | None] = {}
+        self._partitions: dict[Path, Partition] = {}
+
+    def log_dir(self, partition: Path) -> LogDir | None:
+        """The log directory that a partition directory lies in, None where that cannot be listed."""
+        directory = directory_around(partition)
+        if directory not in self._log_dirs:
+            self._log_dirs[directory] = log_dir_around(partition)
+        return self._log_dirs[directory]
+
+    def checkpoints(self, partition: Path, limits: Limits = DEFAULT_LIMITS) -> Checkpoints:
+        """The checkpoints of the log directory that a partition lies in; none where that cannot be listed."""
+        log_dir = self.log_dir(partition)
+        return Checkpoints() if log_dir is None else log_dir.checkpoints(limits)
+
+    def partition(self, file: Path) -> Partition:
+        """The partition directory that a file lies in. Raises UnreadableFile and FileChanged."""
+        if file.parent not in self._partitions:
+            self._partitions[file.parent] = read_partition(file.parent)
+        return self._partitions[file.parent]
 
 
 class Target:
     """What lies at a path. Nothing is read before it is asked for, and nothing is read twice.
 
-    ``kind`` overrides what the path's name and contents say.
+    ``kind`` overrides what the path's name and contents say. ``surroundings`` are those of all paths of a command.
     """
 
-    def __init__(self, path: str | os.PathLike[str], kind: Kind | None = None) -> None:
+    def __init__(
+        self, path: str | os.PathLike[str], kind: Kind | None = None, surroundings: Surroundings | None = None
+    ) -> None:
         self.path = path_of(path)
+        self.surroundings = surroundings or Surroundings()
         self._given_kind = kind
         self._search = LogDirSearch()
 
@@ -76,13 +114,9 @@ class Target:
                     continue
                 yield partition
 
-    @cached_property
-    def _log_dir_around(self) -> LogDir | None:
-        return log_dir_around(self.path)
-
     def checkpoints_around(self, limits: Limits = DEFAULT_LIMITS) -> Checkpoints:
         """The checkpoints of the log directory that a partition lies in; none where that cannot be listed."""
-        return Checkpoints() if self._log_dir_around is None else self._log_dir_around.checkpoints(limits)
+        return self.surroundings.checkpoints(self.path, limits)
 
     def link_findings(self) -> Iterator[Finding]:
         """Symbolic links between this path and the log directories below it: what they point to is not read."""
@@ -129,6 +163,12 @@ class Target:
         if packed:
             raise InputError(packed, location)
         raise NotALogDir("this directory holds no TOPIC-PARTITION directory and no segment file", location)
+
+
+def targets_at(paths: Iterable[str | os.PathLike[str]], kind: Kind | None = None) -> list[Target]:
+    """What lies at the paths of one command."""
+    surroundings = Surroundings()
+    return [Target(path, kind, surroundings) for path in paths]
 
 
 def nothing_to_read(target: Target) -> Finding:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Generic
 
+from format.errors import KafkaLogError
 from format.findings import Finding
 from format.scan.cluster import current_cluster
 from format.scan.cost import is_worth_sharing
@@ -34,20 +35,39 @@ def scan_logs(
     so that no cluster is to make all of them. Raises WorkerDied, and what iterating over the logs raises.
     """
     cluster = None if may_stop else current_cluster()
+    error: KafkaLogError | None = None
     if cluster is not None:
-        yield from cluster.results(LogByLog(scan), list(logs), advance)
-        return
-    if jobs > 1 and may_be_shared(scan):
-        logs = list(logs)
-        driver = open_driver(scan, [log for log in logs if isinstance(log, LogUnit)], jobs, advance)
+        logs, error = _listed(logs)
+        yield from cluster.results(LogByLog(scan), logs, advance)
+    elif jobs > 1 and may_be_shared(scan):
+        logs, error = _listed(logs)
+        with open_driver(scan, [log for log in logs if isinstance(log, LogUnit)], jobs, advance) as driver:
+            yield from _results(scan, logs, driver)
     else:
-        driver = SerialDriver(scan, advance)
-    with driver:
-        for log in logs:
-            if isinstance(log, Finding):
-                yield log
-            else:
-                yield from results_of(scan, log, driver)
+        with SerialDriver(scan, advance) as serial:
+            yield from _results(scan, logs, serial)
+    if error is not None:
+        raise error
+
+
+def _results(
+    scan: Scan[PartT, ResultT], logs: Iterable[LogUnit | Finding], driver: Driver[PartT]
+) -> Iterator[ResultT | Finding]:
+    for log in logs:
+        if isinstance(log, Finding):
+            yield log
+        else:
+            yield from results_of(scan, log, driver)
+
+
+def _listed(logs: Iterable[LogUnit | Finding]) -> tuple[list[LogUnit | Finding], KafkaLogError | None]:
+    """The logs up to a place that cannot be listed, and the error there: it is to come after their results."""
+    listed: list[LogUnit | Finding] = []
+    try:
+        listed.extend(logs)
+    except KafkaLogError as error:
+        return listed, error
+    return listed, None
 
 
 @value_class

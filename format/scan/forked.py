@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import partial
+from pathlib import Path
 from typing import Any, Generic
 
 from format.io.source import FileSource, check_unchanged
@@ -36,10 +37,12 @@ class ForkedDriver(Generic[PartT]):
         self._advance = advance
         self._serial: SerialDriver[PartT] = SerialDriver(walk, advance)
         self._room = OwnRoom()
-        self._planned = {log.path: log for log in logs}
+        self._planned: dict[Path, LogUnit] = {}
+        for log in logs:
+            self._planned.setdefault(log.path, log)  # a log that is given twice is read here the second time
         needs = walk.needs
         self._ranges: SharedRanges[LogUnit] = SharedRanges(
-            logs,
+            list(self._planned.values()),
             jobs,
             needs.range_bytes,
             partial(_send_parts, walk=walk),

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import replace
-from pathlib import Path
 
 from format.errors import KafkaLogError
 from format.findings import Finding, finding_of
@@ -14,7 +14,7 @@ from format.node.checkpoints import Checkpoints
 from format.node.file_location import location_of_directory, location_of_file
 from format.node.log_dir import Kind
 from format.node.offsets import PartitionOffsets, offsets_of, remote_head_findings
-from format.node.partition import Partition, read_partition
+from format.node.partition import Partition
 from format.node.partition_surroundings import unread_findings
 from format.node.segment import Segment
 from format.node.target import Target, nothing_to_read
@@ -32,7 +32,7 @@ def selected_logs(target: Target, selection: Selection) -> Iterator[LogUnit | Fi
     Findings stand in place of partitions that cannot be listed and of links, which are not followed.
     """
     if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
-        yield _lone_log(target.path, target.kind)
+        yield _lone_log(target)
         return
     for found in partitions_to_read(target):
         if isinstance(found, Finding):
@@ -128,16 +128,17 @@ def log_of_segment(partition: Partition, segment: Segment, offsets: PartitionOff
     return LogUnit(segment.log, location, segment, partition.next_base_offset(segment), known_end)
 
 
-def _lone_log(path: Path, kind: Kind) -> LogUnit:
+def _lone_log(target: Target) -> LogUnit:
     """One log file by itself. The files beside it name its indexes and show whether later segments follow."""
-    location = location_of_file(path)
+    path, location = target.path, location_of_file(target.path)
     segment = next_base_offset = known_end = log_start_offset = None
-    if kind is Kind.LOG and location.base_offset is not None:
-        partition = read_partition(path.parent)
-        for each in partition.segments:
+    if target.kind is Kind.LOG and location.base_offset is not None:
+        partition = target.surroundings.partition(path)
+        at = bisect_left(partition.segments, location.base_offset, key=lambda each: each.base_offset)
+        for each in partition.segments[at : at + 1]:
             if each.log is not None and each.log.name == path.name:
                 segment, next_base_offset = each, partition.next_base_offset(each)
         with suppress(KafkaLogError):
-            offsets = offsets_of(partition, Target(path.parent).checkpoints_around())
+            offsets = offsets_of(partition, target.surroundings.checkpoints(path.parent))
             log_start_offset, known_end = offsets.log_start_offset, offsets.known_end
     return LogUnit(path, location, segment, next_base_offset, known_end, log_start_offset=log_start_offset)

@@ -5,7 +5,7 @@ For verbs that judge logs by the configs of their topics.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 
@@ -112,7 +112,7 @@ def read_context(targets: Sequence[Target], terms: ContextTerms) -> ClusterConte
     if terms.metadata is not None:
         source, _ = metadata_source([Target(terms.metadata)], terms.limits)
     else:
-        places = [_log_dir_target(target) for target in targets if target.kind in (Kind.LOG_DIR, Kind.PARTITION)]
+        places = _log_dir_targets(targets)
         if not places:
             return context
         try:
@@ -129,12 +129,26 @@ def read_context(targets: Sequence[Target], terms: ContextTerms) -> ClusterConte
     return context
 
 
-def _log_dir_target(target: Target) -> Target:
-    """The target itself, or the log directory around a partition."""
-    if target.kind is not Kind.PARTITION:
-        return target
-    around = Target(directory_around(target.path))
+def _log_dir_targets(targets: Iterable[Target]) -> list[Target]:
+    """The log directories among the targets, and those around partitions, each once; partitions without one."""
+    found: list[Target] = []
+    around: dict[Path, Target] = {}
+    for target in targets:
+        if target.kind is Kind.PARTITION:
+            directory = directory_around(target.path)
+            known = directory in around
+            log_dir = around.setdefault(directory, Target(directory))
+            if not _is_log_dir(log_dir):
+                found.append(target)
+            elif not known:
+                found.append(log_dir)
+        elif target.kind is Kind.LOG_DIR:
+            found.append(target)
+    return found
+
+
+def _is_log_dir(target: Target) -> bool:
     try:
-        return around if around.kind is Kind.LOG_DIR else target
+        return target.kind is Kind.LOG_DIR
     except InputError:
-        return target
+        return False

@@ -59,7 +59,7 @@ def bundle(paths: Paths, archive: Archive, judging: Judging, guards: Guards, wor
     directory. It needs pyarrow: pip install 'kafkalog[arrow]'. The exit status is that of verify.
     """
     from format.io.bundles.members import SUFFIX
-    from format.node.target import Target
+    from format.node.target import targets_at
     from format.verbs.bundle.bundle import BundleRun, temporary_directory
     from format.verbs.bundle.names import Names
     from format.verbs.bundle.terms import BundleTerms
@@ -78,7 +78,7 @@ def bundle(paths: Paths, archive: Archive, judging: Judging, guards: Guards, wor
     if names is not None:
         render, no_report = None, "names are redacted"
     with work.reading(), Run("bundle", SummaryOutput(archive.quiet), judging, paths=paths) as run:
-        targets = [Target(place_of(path)) for path in paths]
+        targets = targets_at(map(place_of, paths))
         output = open_output(archive.output, paths)
         try:
             progress = run.progress(lambda: sum(bytes_to_verify(each) for each in targets) + making.listed_bytes)

@@ -52,7 +52,7 @@ def diff(paths: Paths, output: DocumentOutput, judging: Judging, guards: Guards,
     from format.columns import DIVERGENCE
     from format.findings import Finding
     from format.io.bundles import opened
-    from format.node.target import Target
+    from format.node.target import targets_at
     from format.verbs.diff.diff import PartitionResult
     from format.verbs.diff.diff import diff as diff_of
     from kafkalog_cli.runner import Run
@@ -61,7 +61,7 @@ def diff(paths: Paths, output: DocumentOutput, judging: Judging, guards: Guards,
         work.reading(),
         Run("diff", output, judging, paths=paths, main_schema=DIVERGENCE, table_columns=_TABLE_COLUMNS) as run,
     ):
-        targets = [Target(place_of(path)) for path in paths]
+        targets = targets_at(map(place_of, paths))
         shown = _Shown(run)
         progress = run.progress(lambda: shown.total_bytes)
         for item in diff_of(targets, limits=guards.limits, jobs=work.process_count, advance=progress.advance):

@@ -90,7 +90,7 @@ def extract(
 
     from format.columns import EXTRACTED_FILE, record_schema
     from format.findings import Finding
-    from format.node.target import Target
+    from format.node.target import targets_at
     from format.verbs.dump.empty_range import empty_range_words
     from format.verbs.extract.extract import Extraction, extract_job, extract_sources
     from format.verbs.extract.extract import extract as extract_records
@@ -110,7 +110,7 @@ def extract(
         extracted.extra.names,
     )
     sources = [place_of(each) for each in extracted.paths]
-    targets = [Target(each) for each in sources]
+    targets = targets_at(sources)
     with (
         pacing.reading(),
         Run("extract", output, judging, main_schema=EXTRACTED_FILE, shows_summary=True) as run,

@@ -162,7 +162,7 @@ def grep(
     CRC is wrong are not searched; each is a finding.
     """
     from format.columns import FILE_MATCH, record_schema
-    from format.node.target import Target
+    from format.node.target import targets_at
     from format.scan.selected_logs import selected_bytes
     from format.verbs.dump.empty_range import empty_range_words
     from format.verbs.grep.context import Context, context_schema, found_with_context
@@ -202,7 +202,7 @@ def grep(
         wanted.tombstones,
         wanted.invert,
     )
-    targets = [Target(place_of(path), as_kind.kind) for path in paths]
+    targets = targets_at(map(place_of, paths), as_kind.kind)
     for target in targets:
         _check_searchable(target)
     is_per_file = per_file.count or per_file.files_with_matches

@@ -129,7 +129,7 @@ def groups(
     is no group, and 3 where the partition of __consumer_offsets that would hold it is not at the paths.
     """
     from format.columns import GROUP_COMMIT, GROUP_OFFSET
-    from format.node.target import Target
+    from format.node.target import targets_at
     from format.verbs.groups.groups import GroupsReading, GroupTerms
     from format.verbs.groups.history import CommitHistory
     from format.verbs.groups.scan import LogRecords
@@ -147,7 +147,7 @@ def groups(
             table_columns=_TABLE_COLUMNS,
         ) as run,
     ):
-        reading = GroupsReading([Target(place_of(path)) for path in paths], terms)
+        reading = GroupsReading(targets_at(map(place_of, paths)), terms)
         progress = run.progress(lambda: reading.size_bytes)
         history = CommitHistory(terms.narrowing)
         for item in reading.read(jobs=work.process_count, advance=progress.advance):

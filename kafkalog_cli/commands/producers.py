@@ -86,7 +86,7 @@ def producers(
     of a partition the one that is furthest counts. A compacted partition has gaps in its sequences that nobody wrote.
     """
     from format.columns import PRODUCER
-    from format.node.target import Target
+    from format.node.target import targets_at
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
     from format.verbs.producers.producers import Producers, ProducerTerms, producer_rows
@@ -97,7 +97,7 @@ def producers(
         work.reading(),
         Run("producers", output, judging, paths=paths, main_schema=PRODUCER, table_columns=_TABLE_COLUMNS) as run,
     ):
-        targets = [Target(place_of(path)) for path in paths]
+        targets = targets_at(map(place_of, paths))
         place = of_record.record
         terms = ProducerTerms(
             at_ms=wanted.as_of.at,

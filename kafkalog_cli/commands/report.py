@@ -61,7 +61,7 @@ def report(paths: Paths, document: Document, judging: Judging, guards: Guards, w
 
     A path may also be a report set: the tables that kafkalog scan verify --output DIR and other scans wrote.
     """
-    from format.node.target import Target
+    from format.node.target import targets_at
     from format.verbs.report.report import ReportRun
     from format.verbs.report.terms import ReportTerms
     from format.verbs.verify.compacted_topics import compacted_topics_at
@@ -81,7 +81,7 @@ def report(paths: Paths, document: Document, judging: Judging, guards: Guards, w
             if has_tables:
                 making = _of_tables(paths, terms)
             else:
-                targets = [Target(place_of(path)) for path in paths]
+                targets = targets_at(map(place_of, paths))
                 progress = run.progress(lambda: sum(bytes_to_verify(each) for each in targets))
                 compacted_topics = compacted_topics_at(targets, guards.limits)
                 terms = replace(

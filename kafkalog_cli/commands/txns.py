@@ -98,7 +98,7 @@ def txns(
     furthest counts. Open transactions come first, the oldest first.
     """
     from format.columns import TRANSACTION
-    from format.node.target import Target
+    from format.node.target import targets_at
     from format.scan.selected_logs import selected_bytes
     from format.scan.selection import EVERYTHING
     from format.verbs.txns.sentences import sentences
@@ -119,7 +119,7 @@ def txns(
         work.reading(),
         Run("txns", output, judging, paths=paths, main_schema=TRANSACTION, table_columns=_TABLE_COLUMNS) as run,
     ):
-        targets = [Target(place_of(path)) for path in paths]
+        targets = targets_at(map(place_of, paths))
         if wanted.following.follow:
             check_followable(targets)
             _follow(run, targets, terms)

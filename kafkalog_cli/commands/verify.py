@@ -88,7 +88,7 @@ def verify(
     from format.node.log_dir import Kind
     from format.verbs.verify.compacted_topics import compacted_topics_at
     from format.verbs.verify.terms import NOT_CHECKED, Coverage, Verification
-    from format.verbs.verify.verify import bytes_to_verify, verify_nodes
+    from format.verbs.verify.verify import bytes_to_verify, opened_for, verify_nodes
     from format.verbs.verify.verify import verify as verify_path
     from format.verbs.verify.walk import Level
 
@@ -124,8 +124,9 @@ def verify(
             _follow(run, targets, terms)
         else:
             terms.advance = run.progress(lambda: sum(bytes_to_verify(each) for each in targets)).advance
-            for target in targets:
-                run.findings(verify_path(target, terms))
+            with opened_for(targets, terms) as opened_terms:
+                for target in targets:
+                    run.findings(verify_path(target, opened_terms))
             run.findings(verify_nodes(targets, terms))
             if tiered is not None and terms.level is Level.FULL:
                 from format.state.tiered.tiered_logs import compared_with_local

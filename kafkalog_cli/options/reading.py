@@ -143,9 +143,9 @@ class Reading:
 
     def targets(self) -> list[Target]:
         """What lies at the paths; each is read once, when it is asked for."""
-        from format.node.target import Target
+        from format.node.target import targets_at
 
-        return [Target(each, self.kind) for each in self.files]
+        return targets_at(self.files, self.kind)
 
 
 @value_class

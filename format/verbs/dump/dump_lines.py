@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import groupby
 from pathlib import Path
 
 from format.findings import Finding
@@ -45,19 +46,21 @@ def dump_lines(
         )
         yield from rows if text is None else in_lines(rows, text, OwnRoom())
         return
+    # Rows cost more on their way from another process than it takes to make them.
+    jobs = 1 if text is None else jobs
     scan = DumpScan(terms, text)
-    for path in paths:
-        target = target_at(path, kind)
-        if target.kind not in LOG_KINDS:
-            yield from side_file_blocks(target.path, target.kind, limits=terms.limits)
-            continue
-        if terms.last is not None:
-            rows = last_rows(target, terms, terms.last)
-            yield from rows if text is None else in_lines(rows, text, OwnRoom())
-            continue
-        logs = logs_below(target, terms.selection, terms.limits)
-        # Rows cost more on their way from another process than it takes to make them.
-        yield from scan_logs(scan, logs, jobs=1 if text is None else jobs, advance=advance)
+    targets = (target_at(path, kind) for path in paths)
+    for are_logs, group in groupby(targets, lambda target: target.kind in LOG_KINDS):
+        if not are_logs:
+            for target in group:
+                yield from side_file_blocks(target.path, target.kind, limits=terms.limits)
+        elif terms.last is not None:
+            for target in group:
+                rows = last_rows(target, terms, terms.last)
+                yield from rows if text is None else in_lines(rows, text, OwnRoom())
+        else:
+            logs = (log for target in group for log in logs_below(target, terms.selection, terms.limits))
+            yield from scan_logs(scan, logs, jobs=jobs, advance=advance)
 
 
 def _limited(blocks: Iterator[RowBlock | Finding], limit: int) -> Iterator[RowBlock | Finding]:

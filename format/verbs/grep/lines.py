@@ -58,9 +58,8 @@ def found_lines(paths: Iterable[Path | Target], search: Search, *, kind: Kind | 
     """
     text = None if search.style is None or not KERNEL_IS_COMPILED else RowText(search.style)
     scan = GrepLines(GrepScan(search.criteria, search.limits), text, search.extra_columns)
-    for path in paths:
-        logs = logs_to_search(path, search.criteria, kind)
-        yield from scan_logs(scan, logs, jobs=search.jobs, advance=search.advance)
+    logs = (log for path in paths for log in logs_to_search(path, search.criteria, kind))
+    yield from scan_logs(scan, logs, jobs=search.jobs, advance=search.advance)
 
 
 def searched_logs(
@@ -68,9 +67,8 @@ def searched_logs(
 ) -> Iterator[LogSearched | Finding]:
     """How many records ``grep`` finds in each log, in the same order, and findings; ``first_only`` as there."""
     scan = GrepCounts(GrepScan(search.criteria, search.limits, first_only))
-    for path in paths:
-        logs = logs_to_search(path, search.criteria, kind)
-        yield from scan_logs(scan, logs, jobs=search.jobs, advance=search.advance)
+    logs = (log for path in paths for log in logs_to_search(path, search.criteria, kind))
+    yield from scan_logs(scan, logs, jobs=search.jobs, advance=search.advance)
 
 
 @value_class

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -32,6 +33,7 @@ __all__ = [
     "Verification",
     "bytes_to_verify",
     "logs_to_verify",
+    "opened_for",
     "verify",
     "verify_nodes",
 ]
@@ -50,9 +52,29 @@ def verify(
     if cluster is not None:
         yield from _verify_on(cluster, target, terms)
         return
-    logs = list(logs_to_verify(target, terms.limits)) if terms.jobs > 1 and may_be_shared(terms.walk) else []
+    if terms.driver is not None:
+        yield from _verify(target, terms)
+        return
+    with opened_for([target], terms) as opened:
+        yield from _verify(target, opened)
+
+
+@contextmanager
+def opened_for(targets: Iterable[Target], terms: Verification) -> Iterator[Verification]:
+    """The terms with a driver that knows the logs of all these targets, for ``verify`` of one after the other.
+
+    On a cluster the terms are as they were.
+    """
+    if current_cluster() is not None:
+        yield terms
+        return
+    logs: list[LogUnit] = []
+    if terms.jobs > 1 and may_be_shared(terms.walk):
+        for target in targets:
+            with suppress(KafkaLogError):  # verifying the target reports it
+                logs.extend(logs_to_verify(target, terms.limits))
     with open_driver(terms.walk, logs, terms.jobs, terms.advance) as driver:
-        yield from _verify(target, replace(terms, driver=driver))
+        yield replace(terms, driver=driver)
 
 
 def verify_nodes(targets: Iterable[Target], terms: Verification) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from format.io.remote_path import entries_of
 from format.node import log_dir as log_dir_module
 from format.node import partition as partition_module
 from format.node.log_dir import Kind
-from format.node.target import Target, target_at
+from format.node.target import Target, target_at, targets_at
 from format.verbs.ls.ls import ls
 from format.verbs.verify.terms import Verification
 from format.verbs.verify.verify import bytes_to_verify, verify
@@ -177,3 +177,12 @@ def test_a_controller_leaves_no_mark(tmp_path: Path, topic: str, is_marked: bool
     (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
     assert Target(tmp_path).log_dirs[0].is_marked_at_shutdown == is_marked
     assert ("unclean-shutdown" in {each.code for each in verify(tmp_path)}) == is_marked
+
+
+def test_what_lies_around_several_paths_is_listed_once(broker: Path, looked_at: Counter[str]) -> None:
+    partitions = targets_at(Target(broker).log_dirs[0].partitions)
+    looked_at.clear()
+    assert len({id(each.checkpoints_around()) for each in partitions}) == 1
+    logs = targets_at(sorted(next(iter(partitions)).path.glob("*.log")) * 2)
+    assert len({id(each.surroundings.partition(each.path)) for each in logs}) == 1
+    assert set(looked_at.values()) == {1}

@@ -1,0 +1,90 @@
+"""Several paths of one command: one driver for all, and the same results as path by path."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from format.errors import InputError
+from format.findings import Finding
+from format.node.target import targets_at
+from format.rows.line_blocks import LineBlock
+from format.scan.forked import ForkedDriver
+from format.verbs.dump.dump import DumpTerms
+from format.verbs.dump.dump_lines import dump_lines
+from format.verbs.grep.grep import Criteria
+from format.verbs.grep.lines import Search, found_lines
+from format.verbs.grep.pattern import text_pattern
+from format.verbs.verify.terms import Verification
+from format.verbs.verify.verify import opened_for, verify
+from kafkalog_cli.line_style import line_style
+from tests.building import batches, write_segment
+
+STYLE = line_style("jsonl")
+
+
+@pytest.fixture
+def driver_count(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The number of logs that each forked driver was given."""
+    counts: list[int] = []
+    opened = ForkedDriver.__init__
+
+    def counting(self: ForkedDriver[object], walk: object, logs: list[object], *rest: object) -> None:
+        counts.append(len(logs))
+        opened(self, walk, logs, *rest)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(ForkedDriver, "__init__", counting)
+    monkeypatch.setattr("format.scan.drivers.is_worth_sharing", lambda *_: True)
+    return counts
+
+
+@pytest.fixture
+def paths(tmp_path: Path) -> list[Path]:
+    """Partitions, one of them damaged and one given twice, and a file by itself."""
+    found = [tmp_path / name for name in ("a-0", "b-0", "c-0")]
+    for partition in found:
+        for base_offset in (0, 9):
+            write_segment(partition, base_offset, batches(3, base_offset))
+    (found[1] / f"{0:020d}.log").write_bytes(b"".join(batches(3))[:-5])
+    alone = shutil.copytree(found[0], tmp_path / "other" / "d-0") / f"{9:020d}.log"
+    return [*found, found[0], alone]
+
+
+def dumped(paths: list[Path], jobs: int) -> list[object]:
+    blocks = dump_lines(targets_at(paths), DumpTerms(records=True), STYLE, jobs=jobs)
+    return [bytes(each.lines) if isinstance(each, LineBlock) else each for each in blocks]
+
+
+def grepped(paths: list[Path], jobs: int) -> list[object]:
+    blocks = found_lines(targets_at(paths), Search(Criteria(text_pattern("value")), STYLE, jobs=jobs))
+    return [bytes(each.lines) if isinstance(each, LineBlock) else each for each in blocks]
+
+
+def verified(paths: list[Path], jobs: int) -> list[object]:
+    terms, targets = Verification(jobs=jobs), targets_at(paths)
+    with opened_for(targets, terms) as opened:
+        found: list[object] = [each for target in targets for each in verify(target, opened)]
+    return [*found, terms.coverage]
+
+
+@pytest.mark.parametrize("read", [dumped, grepped, verified])
+def test_one_driver_reads_them_all(read: object, paths: list[Path], driver_count: list[int]) -> None:
+    by_one = read(paths, 1)  # type: ignore[operator]
+    assert driver_count == []
+    assert read(paths, 2) == by_one  # type: ignore[operator]
+    assert driver_count == [9]
+    assert any(isinstance(each, Finding) for each in by_one)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_an_error_comes_after_the_results_of_the_paths_before_it(
+    jobs: int, paths: list[Path], tmp_path: Path, driver_count: list[int]
+) -> None:
+    found: list[object] = []
+    blocks = dump_lines([paths[0], tmp_path / "nothing"], DumpTerms(records=True), STYLE, jobs=jobs)
+    with pytest.raises(InputError):
+        found.extend(blocks)
+    assert sum(block.row_count for block in found if isinstance(block, LineBlock)) == 18
+    assert len(driver_count) == jobs - 1
