@@ -124,7 +124,9 @@ class _Shown:
             run.condition(Condition.INCOMPLETE)
 
     def finish(self) -> None:
-        from format.verbs.diff.sentence import overview
+        from format.verbs.diff.sentence import NOTHING_TO_COMPARE, overview
 
+        if not self._kinds:
+            self._run.say_now(NOTHING_TO_COMPARE)
         if self._kinds and (len(self._kinds) > 1 or not self._sentences):
             self._run.say_now(overview(self._kinds))

@@ -10,6 +10,9 @@ from format.wording import counted, listed
 
 #: So many partitions get a sentence; the rows have all.
 MOST_SENTENCES = 10
+NOTHING_TO_COMPARE = (
+    "No partition has two replicas at the paths: give the log directories of several nodes of a cluster."
+)
 
 
 def sentence(result: PartitionResult) -> str:

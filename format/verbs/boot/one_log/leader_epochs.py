@@ -11,6 +11,7 @@ from format.verbs.boot.one_log.kafka_text import BadText, read_epochs
 from format.verbs.boot.one_log.log_load import LoadedLog
 from format.verbs.boot.one_log.partition_files import PartitionFiles
 from format.verbs.boot.steps import Action, FailsLogDir, StopsStart
+from format.wording import counted
 
 _CLASS = "LeaderEpochFileCache"
 
@@ -69,7 +70,7 @@ class EpochCache:
         self._files.step(
             Action.TRUNCATE,
             LEADER_EPOCH_CHECKPOINT,
-            f"{len(gone)} leader epochs that begin at or past the end of the log are dropped",
+            f"{counted(len(gone), 'leader epoch')} at or past the end of the log: dropped",
             offset=log.log_end,
             kafka_class=_CLASS,
         )
