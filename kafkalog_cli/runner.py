@@ -68,6 +68,7 @@ class Run:
         )
         self._progress = Progress()
         self._last_words: list[str] = []
+        self._row_count = 0
         self._said: list[tuple[str, int]] = []  # each with the number of rows before it
         self._tables = tables_of(command, paths)
         if shows_summary or main_schema is FINDING:
@@ -90,6 +91,7 @@ class Run:
                 yield row
                 del row  # a long one is not to be held while the next one is made
         finally:
+            self._row_count += number
             self.summary.count(schema.type, number)
 
     @property
@@ -152,7 +154,7 @@ class Run:
         if not self._is_quiet:
             if self.format_name == "table":
                 self.flush()
-                self._said.append((words, sum(self.summary.counts.values())))
+                self._said.append((words, self._row_count))
             self._say_aside(words)
 
     def say_at_end(self, words: str) -> None:
@@ -244,7 +246,7 @@ class Run:
 
         if len(self._said) == 1:
             [(words, row_count)] = self._said
-            if sum(self.summary.counts.values()) - row_count >= shutil.get_terminal_size().lines:
+            if self._row_count - row_count >= shutil.get_terminal_size().lines:
                 say(words)
 
     def _count_traffic(self) -> None:
