@@ -154,7 +154,7 @@ def decoded(blocks: Iterator[RowBlock | Finding], terms: DumpTerms) -> Iterator[
 def _control_apart(block: RowBlock | Finding) -> Iterator[RowBlock | Finding]:
     """A block of records split into parts with only control records or none, so that only the former are decoded."""
     records = None if isinstance(block, Finding) else block.records
-    if isinstance(block, Finding) or records is None or block.location is None:
+    if isinstance(block, Finding) or records is None or block.location is None or not records.batches.is_control.any():
         yield block
         return
     is_control = records.batches.is_control[records.batch]
