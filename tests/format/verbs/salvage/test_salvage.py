@@ -198,8 +198,9 @@ def test_a_torn_end_is_the_cause_of_what_the_checkpoint_misses(tmp_path: Path) -
     (tmp_path / "logs/recovery-point-offset-checkpoint").write_text("0\n1\nt 0 9\n")
     (tmp_path / "logs/.kafka_cleanshutdown").write_text('{"version":0,"brokerEpoch":3}')
     _, findings, result = run(tmp_path / "logs", tmp_path / "out")
-    torn, end = (each for each in findings if each.code in ("tail-torn", "checkpoint-mismatch"))
+    torn, end, written = (each for each in findings if each.code in ("tail-torn", "checkpoint-mismatch"))
     assert end.caused_by == Cause.of(torn)
+    assert "6 is written instead" in written.message
     assert lost_offsets(result) == {6, 7, 8}  # the log ended at the recovery point when the broker stopped
 
 
