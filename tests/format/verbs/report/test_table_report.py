@@ -68,8 +68,8 @@ def test_brokers_with_directories_of_the_same_name_are_kept_apart(tmp_path: Path
     report = _report(tmp_path)
     partitions = report.tables["report_partition"].objects()
     assert [(row["path"], row["node_id"], row["state"], row["record_count"]) for row in partitions] == [
-        ("broker 1:/var/kafka/t-0", 1, "sound", None),
         ("broker 2:/var/kafka/t-0", 2, "fatal", None),
+        ("broker 1:/var/kafka/t-0", 1, "sound", None),
     ]
     (row,) = report.tables["finding"].objects()
     assert row["path"] == f"broker 2:/var/kafka/t-0/{0:020d}.log"
