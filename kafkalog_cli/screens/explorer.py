@@ -15,7 +15,7 @@ from textual.widgets import DataTable, Footer, Input, Static, Tree
 from textual.worker import get_current_worker
 
 from format.errors import KafkaLogError
-from format.findings import Finding
+from format.findings import Finding, Severity
 from format.verbs.explore import look_ups
 from format.verbs.explore.byte_views import ByteView, view_of
 from format.verbs.explore.look_ups import Spot
@@ -32,6 +32,9 @@ _QUESTIONS = {
     "position": "Byte position in this log file, such as 4711 or 0x1267",
     "search": "Text in keys, values and headers; /REGEX/ for a regular expression",
 }
+#: Places in or at a file, which has byte positions.
+_IN_LOGS = (PlaceKind.FILE, PlaceKind.BATCH, PlaceKind.RECORD, PlaceKind.DAMAGE)
+_HINT = "f goes to the next finding, Enter opens and closes; o, t and / go to an offset, a time or a text"
 
 
 class Explorer(App[None]):
@@ -147,7 +150,13 @@ class Explorer(App[None]):
             fields.add_row(Text(printable(region.field or "…")), _cell(region.value), key=f"r{number}")
         for number, (name, value) in enumerate(self._view.decoded):
             fields.add_row(Text(printable(name), "bold"), _cell(value), key=f"d{number}")
-        self.query_one("#meaning", Static).update("")
+        self._say_what("")
+
+    def _say_what(self, words: str) -> None:
+        """Say what a field means; at a directory, which has none, what the keys do."""
+        is_directory = self.places.place.kind is PlaceKind.DIRECTORY
+        hint = _HINT if is_directory else ""
+        self.query_one("#meaning", Static).update(Text(printable(words or hint)))
 
     def _name_of(self, path: Path) -> str:
         """A path without what it has in common with the root's."""
@@ -158,7 +167,7 @@ class Explorer(App[None]):
         """Mark the bytes of a field, and say what it means."""
         key = event.row_key.value or ""
         if not key.startswith("r"):
-            self.query_one("#meaning", Static).update("")
+            self._say_what("")
             return
         number = int(key[1:])
         if number >= len(self._view.regions):
@@ -177,6 +186,13 @@ class Explorer(App[None]):
 
     def action_ask(self, question: str) -> None:
         """Open the line for an answer."""
+        place = self.places.place
+        if question == "position" and place.kind not in _IN_LOGS:
+            self._say("choose a log file first")
+            return
+        if question != "position" and look_ups.partition_of(place) is None:
+            self._say("choose a partition first")
+            return
         self._question = question
         ask = self.query_one("#ask", Input)
         ask.placeholder = _QUESTIONS[question]
@@ -203,7 +219,7 @@ class Explorer(App[None]):
 
     def _answer(self, text: str, place: Place) -> None:
         if self._question == "position":
-            if place.kind not in (PlaceKind.FILE, PlaceKind.BATCH, PlaceKind.RECORD, PlaceKind.DAMAGE):
+            if place.kind not in _IN_LOGS:
                 raise ValueError("choose a log file first")
             self.go(look_ups.spot_of_position(place.path, int(text, 0)), "no batch lies at this position")
             return
@@ -264,11 +280,14 @@ class Explorer(App[None]):
             self.call_from_thread(self.go, spot, nothing)
 
     def action_finding(self, direction: int) -> None:
-        """Go to the next or the previous finding of the partition."""
+        """Go to the next or the previous finding of the partition; the next may be in one of those after it."""
         place = self.places.place
         partition = look_ups.partition_of(place)
-        if partition is None:
+        if partition is None and direction < 0:
             self._say("choose a partition first")
+        elif partition is None:
+            self._say("the partitions are checked in turn; escape ends that")
+            self._check_after(place.path)
         elif partition in self._findings:
             self._go_to_finding(partition, direction)
         else:
@@ -287,9 +306,33 @@ class Explorer(App[None]):
         except (KafkaLogError, OSError) as error:
             self.call_from_thread(self._say, str(error), is_error=True)
             return
+        self._note_findings(partition, found)
+        self.call_from_thread(self._go_to_finding, partition, direction)
+
+    def _note_findings(self, partition: Path, found: list[tuple[Spot, Finding]]) -> None:
         found.sort(key=lambda each: (each[0].path.name, each[0].position or 0))
         self._findings[partition] = found
-        self.call_from_thread(self._go_to_finding, partition, direction)
+
+    @work(thread=True, exclusive=True, group="reading")
+    def _check_after(self, place: Path) -> None:
+        """Go to the first damage in the partitions below or after a place, which are checked one by one."""
+        worker = get_current_worker()
+        for partition in look_ups.partitions_after(self._root, place):
+            found = self._findings.get(partition, [])
+            try:
+                for each in look_ups.damage_in(partition) if partition not in self._findings else ():
+                    if worker.is_cancelled:
+                        return
+                    found.append(each)
+            except (KafkaLogError, OSError) as error:
+                self.call_from_thread(self._say, f"{partition.name}: {error}", is_error=True)
+                continue
+            self._note_findings(partition, found)
+            damage = next((each for each in found if each[1].severity >= Severity.WARNING), None)
+            if damage is not None:
+                self.call_from_thread(self._show_finding, damage)
+                return
+        self.call_from_thread(self._say, "no damage in the partitions from here on")
 
     def _go_to_finding(self, partition: Path, direction: int) -> None:
         place = self.places.place
@@ -301,11 +344,17 @@ class Explorer(App[None]):
             wanted = next((each for each in found if look_ups.is_before(here, each[0])), None)
         else:
             wanted = next((each for each in reversed(found) if look_ups.is_before(each[0], here)), None)
-        if wanted is None:
-            self._say(f"no {'next' if direction > 0 else 'previous'} finding; the partition has {len(found)}")
-            return
-        self.go(wanted[0], "")
-        self._say(f"{wanted[1].severity.label} {wanted[1].code}: {wanted[1].message}")
+        if wanted is not None:
+            self._show_finding(wanted)
+        elif direction < 0:
+            self._say(f"no previous finding; the partition has {len(found)}")
+        else:
+            self._say(f"no next finding, the partition has {len(found)}; those after it are checked")
+            self._check_after(partition)
+
+    def _show_finding(self, found: tuple[Spot, Finding]) -> None:
+        self.go(found[0], "")
+        self._say(f"{found[1].severity.label} {found[1].code}: {found[1].message}")
 
     def go(self, spot: Spot | None, nothing: str) -> None:
         """Show a spot, and remember where the jump began; say so where there is none."""

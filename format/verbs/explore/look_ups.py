@@ -17,6 +17,7 @@ from format.node.file_location import location_of_file
 from format.node.log_dir import Kind
 from format.node.partition import read_partition
 from format.node.segment import segment_file_name
+from format.node.target import Target
 from format.scan.selection import Selection
 from format.value_class import value_class
 from format.verbs.explore.places import Place, PlaceKind
@@ -131,6 +132,16 @@ def damage_in(partition: Path) -> Iterator[tuple[Spot, Finding]]:
     for found in verify(partition):
         where = found.location
         yield Spot(Path(where.path), where.position, where.offset, found.message), found
+
+
+def partitions_after(root: Place, place: Path) -> list[Path]:
+    """The partitions at and below a root, in the order of the tree: those below a place, or after it."""
+    target = Target(root.path)
+    paths = [path for log_dir in target.log_dirs for path in log_dir.partitions]
+    if place in paths:
+        return paths[paths.index(place) + 1 :]
+    below = [path for path in paths if path.is_relative_to(place)]
+    return below or paths
 
 
 def partition_of(place: Place) -> Path | None:

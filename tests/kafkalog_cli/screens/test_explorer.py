@@ -15,6 +15,7 @@ from format.verbs.explore.places import Place, PlaceKind, root_place
 from kafkalog_cli.screens.explorer import Explorer
 from kafkalog_cli.screens.hex_view import HexView
 from tests.building import batch, write_segment
+from tests.kafkalog_cli.page.reports import damaged_node
 from tests.running import run_many
 
 Script = Callable[["Screen"], Awaitable[None]]
@@ -73,6 +74,7 @@ class Screen:
 def explored(path: Path, script: Script, size: tuple[int, int] = (80, 24)) -> None:
     async def run() -> None:
         app = Explorer(root_place(path))
+        app.NOTIFICATION_TIMEOUT = 600  # a message stays, however busy the host is
         async with app.run_test(size=size) as pilot:
             screen = Screen(app, pilot)
             await screen.settle()
@@ -172,6 +174,21 @@ def test_next_and_previous_finding(tmp_path: Path) -> None:
         assert "no previous finding" in screen.said[-1]
 
     explored(tmp_path / "t-0", script)
+
+
+def test_findings_of_a_log_directory(data_dir: Path, tmp_path: Path) -> None:
+    node = damaged_node(data_dir / "kafka-4.3-single" / "node-1", tmp_path)
+
+    async def script(screen: Screen) -> None:
+        await screen.press("o")
+        assert "choose a partition first" in screen.said[-1]
+        await screen.press("f")
+        assert (screen.place.path.parent.name, screen.place.kind) == ("orders-0", PlaceKind.BATCH)
+        assert "batch-crc-mismatch" in screen.said[-1]
+        await screen.press("f")
+        assert screen.place.path.name == "payments-0" or screen.place.path.parent.name == "payments-0"
+
+    explored(node, script)
 
 
 def test_hostile_names_and_values_are_escaped(tmp_path: Path) -> None:
