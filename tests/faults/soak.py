@@ -324,7 +324,8 @@ def verify_reads(partition: Path, jobs: int, changing: Changing) -> list[str]:
 
 def is_missing(finding: Finding) -> bool:
     """Whether a finding is about the files beside the logs, which were not copied."""
-    return finding.code == "index-missing"
+    has_no_index = not Path(finding.location.path).with_suffix(".txnindex").exists()
+    return finding.code == "index-missing" or (finding.code == "transaction-index-mismatch" and has_no_index)
 
 
 def dump_reads(partition: Path, jobs: int, changing: Changing) -> list[str]:
