@@ -117,7 +117,7 @@ class OffsetChain:
                 actual=int(base[row]),
             )
         # The base offset of a compressed v0/v1 message is known only once it was opened.
-        gaps = known & (base > previous + 1) & (table.record_count >= 0)
+        gaps = known & (base > previous) & (base - 1 != previous) & (table.record_count >= 0)
         after_gaps = base[gaps]
         for row in np.flatnonzero(gaps).tolist():
             yield from self._gap(table, location, row, int(previous[row]), int(base[row]))
@@ -141,14 +141,16 @@ class OffsetChain:
         if not KERNEL_IS_COMPILED or self._previous is None or self._base_offset is None:
             return False
         first, last = int(table.base_offset[0]), table.last_offset_of(len(table) - 1)
-        if first < self._base_offset or last - self._base_offset > layout.MAX_RELATIVE_OFFSET:
+        if first != self._previous + 1 or first < self._base_offset:
+            return False
+        if last - self._base_offset > layout.MAX_RELATIVE_OFFSET:
             return False
         if (self._is_first_of_segment and first > self._base_offset) or (
             self._next_base_offset is not None and last >= self._next_base_offset
         ):
             return False
         columns = memoryview(np.ascontiguousarray(table.columns))
-        return find_chain_break(columns, self._previous + 1, self._epochs.highest) < 0
+        return find_chain_break(columns, first, self._epochs.highest) < 0
 
     def _move_to(self, last_offset: int, gaps: Int64Column) -> None:
         """Note the end of a table, and the offsets after the gaps in it."""

@@ -105,3 +105,9 @@ def test_a_gap_is_a_loss_only_after_a_record_without_a_key(keyless_offset: int |
     assert chain.may_be_compacted() == (severity is Severity.INFO)
     assert not chain.may_be_compacted(5)
     assert (chain.has_gap(2, 6), chain.has_gap(6, 8), chain.has_gap(0, 2)) == (True, False, False)
+
+
+def test_a_batch_after_one_that_ends_at_the_largest_offset() -> None:
+    largest = 2**63 - 1
+    found, _ = fed([[(largest - 1, largest)], [(largest, largest)]])
+    assert [each.code for each in found] == ["offset-not-increasing"]
