@@ -95,8 +95,11 @@ class OffsetChain:
             return
         if self._keyless_offset is None:
             self._keyless_offset = keyless_offset
-        if self._follows_plainly(table):
-            self._move_to(table.last_offset_of(len(table) - 1), _NO_GAPS)
+        if self.first_offset is None:
+            self.first_offset = int(table.base_offset[0])
+        end = self._plain_end(table)
+        if end is not None:
+            self._move_to(end, _NO_GAPS)
             return
         base, last = table.base_offset, table.last_offset
         sparse = table.is_sparse & (table.crc_valid != 0)
@@ -132,25 +135,23 @@ class OffsetChain:
                 actual=event.leader_epoch,
                 judgement=Judgement(severity=None if event.leader_epoch >= 0 else Severity.WARNING),
             )
-        if self.first_offset is None:
-            self.first_offset = int(base[0])
         self._move_to(int(last[-1]), after_gaps)
 
-    def _follows_plainly(self, table: BatchTable) -> bool:
-        """Whether the compiled kernel sees at once that there is nothing to find."""
+    def _plain_end(self, table: BatchTable) -> int | None:
+        """The last offset of a table in which the compiled kernel sees at once that nothing is wrong, else None."""
         if not KERNEL_IS_COMPILED or self._previous is None or self._base_offset is None:
-            return False
+            return None
         first, last = int(table.base_offset[0]), table.last_offset_of(len(table) - 1)
         if first != self._previous + 1 or first < self._base_offset:
-            return False
+            return None
         if last - self._base_offset > layout.MAX_RELATIVE_OFFSET:
-            return False
+            return None
         if (self._is_first_of_segment and first > self._base_offset) or (
             self._next_base_offset is not None and last >= self._next_base_offset
         ):
-            return False
+            return None
         columns = memoryview(np.ascontiguousarray(table.columns))
-        return find_chain_break(columns, first, self._epochs.highest) < 0
+        return last if find_chain_break(columns, first, self._epochs.highest) < 0 else None
 
     def _move_to(self, last_offset: int, gaps: Int64Column) -> None:
         """Note the end of a table, and the offsets after the gaps in it."""

@@ -12,6 +12,7 @@ from format.log.batch_table import BatchTable
 from format.value_class import state_class
 from format.verbs.report.survey import DamagedPlace
 from format.verbs.report.timeline import Timeline
+from format.verbs.verify.walk import sound_batches
 
 #: So many findings wait for the batches that they stand at.
 _MOST_FINDINGS = 100_000
@@ -52,7 +53,7 @@ class TableEvents:
             if row >= 0 and int(table.position[row]) > placed.batch_position:
                 placed.batch_position = int(table.position[row])
                 placed.timestamp = int(table.max_timestamp[row])
-        sound = table if table.crc_valid.all() else table.rows(table.crc_valid != 0)
+        sound = sound_batches(table)
         epochs = self._epochs.setdefault(where.path.rpartition("/")[0], {})
         found, rows = np.unique(sound.leader_epoch, return_index=True)
         for epoch, row in zip(found.tolist(), rows.tolist(), strict=True):
