@@ -35,7 +35,6 @@ from pathlib import Path
 import numpy as np
 
 from format.errors import KafkaLogError
-from format.findings import Finding
 from format.internal_topics.decoder import decoder_for
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.limits import MIB, Limits
@@ -60,10 +59,10 @@ ENOUGH = 0.9
 
 @dataclass
 class Outcome:
-    """What a run of cases came to; ``failures`` are cases with what went wrong, in words."""
+    """The result of a run of cases; ``failures`` are the numbers of cases, each with what went wrong."""
 
     cases: int = 0
-    findings: int = 0
+    results: int = 0
     slowest_seconds: float = 0.0
     slowest_case: int = -1
     peak_bytes: int = 0
@@ -72,7 +71,7 @@ class Outcome:
 
     def merge(self, other: Outcome) -> None:
         self.cases += other.cases
-        self.findings += other.findings
+        self.results += other.results
         if other.slowest_seconds > self.slowest_seconds:
             self.slowest_seconds, self.slowest_case = other.slowest_seconds, other.slowest_case
         self.peak_bytes = max(self.peak_bytes, other.peak_bytes)
@@ -94,33 +93,29 @@ def lay_out(made: Case, folder: Path) -> Path:
     return partition
 
 
-def exercise(partition: Path, number: int) -> Iterator[str]:
-    """What reads a partition, over one: verify and dump always, each look-up in one case of eight; what they said."""
-    root = str(partition)
-    for finding in verify(partition, Verification(limits=LIMITS)):
-        yield _line(finding, root)
+def exercise(partition: Path, number: int) -> Iterator[object]:
+    """The results of verify and dump on a partition, and in one case of eight those of each look-up."""
+    yield from verify(partition, Verification(limits=LIMITS))
     for item in dump(partition, records=number % 2 == 0, limits=LIMITS):
         if isinstance(item, RowBlock):
-            for row in item.rows:
-                yield repr(row)
+            yield from item.rows
         else:
-            yield _line(item, root)
+            yield item
     if number % 8 < len(LOOK_UPS):
         found = read_partition(partition)
-        for step in LOOK_UPS[number % 8](found, found.segments[0].base_offset if found.segments else 0):
-            yield repr(step).replace(root, "")
+        yield from LOOK_UPS[number % 8](found, found.segments[0].base_offset if found.segments else 0)
 
 
-def exercise_decoders(made: Case) -> Iterator[str]:
+def exercise_decoders(made: Case) -> Iterator[object]:
     """The decoders of internal topics, over a case's messages."""
     for topic, key, value in made.messages:
         decoder = decoder_for(topic)
         try:
             decoded = decoder.decode_key(key)
-            yield repr(decoded)
-            yield repr(decoder.decode_value(decoded, value))
+            yield decoded
+            yield decoder.decode_value(decoded, value)
         except KafkaLogError as error:
-            yield f"{type(error).__name__} {error.message}"
+            yield _error_text(error)
 
 
 LOOK_UPS: tuple[Callable[[Partition, int], Iterator[object]], ...] = (
@@ -130,27 +125,35 @@ LOOK_UPS: tuple[Callable[[Partition, int], Iterator[object]], ...] = (
 )
 
 
-def _line(finding: Finding, root: str) -> str:
-    return repr(finding).replace(root, "")
+def _text(item: object, root: str) -> str:
+    """A result as text that does not depend on the directory of the partition."""
+    return repr(item).replace(root, "")
 
 
-def run_case(number: int, folder: Path, seed: int = SEED) -> tuple[str, int, float]:
-    """One case: a digest of all that was said of it, how many lines that was, and how long it took.
+def _error_text(error: KafkaLogError) -> str:
+    return f"{type(error).__name__} {error.message}"
 
+
+def run_case(number: int, folder: Path, seed: int = SEED, *, is_compared: bool = True) -> tuple[str, int, float]:
+    """One case: a digest of all its results, their number, and the seconds of processor time that they took.
+
+    Only a case that another kernel runs too needs the digest; without it a case takes less time.
     Raises whatever is not a KafkaLogError.
     """
     made = case(seed, number)
     partition = lay_out(made, folder)
-    digest = hashlib.sha256()
-    lines = 0
+    texts: list[str] = []
+    results = 0
     started = time.process_time()  # a busy machine can stop a process for longer than any case may take
     try:
-        for line in chain(exercise_decoders(made), exercise(partition, number)):
-            digest.update(line.encode("utf-8", "surrogatepass"))
-            lines += 1
+        for item in chain(exercise_decoders(made), exercise(partition, number)):
+            results += 1
+            if is_compared:
+                texts.append(_text(item, str(partition)))
     except KafkaLogError as error:
-        digest.update(f"{type(error).__name__} {error.message}".encode("utf-8", "surrogatepass"))
-    return digest.hexdigest(), lines, time.process_time() - started
+        texts.append(_error_text(error))
+    digest = hashlib.sha256("".join(texts).encode("utf-8", "surrogatepass"))
+    return digest.hexdigest(), results, time.process_time() - started
 
 
 def run_range(job: tuple[int, int, int]) -> Outcome:
@@ -163,12 +166,13 @@ def run_range(job: tuple[int, int, int]) -> Outcome:
         for number in range(first, first + count):
             outcome.cases += 1
             try:
-                digest, lines, seconds = run_case(number, Path(folder), seed)
+                is_compared = number % TWINS_ONE_IN == 0
+                digest, results, seconds = run_case(number, Path(folder), seed, is_compared=is_compared)
             except Exception:
                 outcome.failures.append((number, traceback.format_exc(limit=-3)))
                 continue
-            outcome.findings += lines
-            if number % TWINS_ONE_IN == 0:
+            outcome.results += results
+            if is_compared:
                 outcome.twins[number] = digest
             if seconds > outcome.slowest_seconds:
                 outcome.slowest_seconds, outcome.slowest_case = seconds, number
@@ -279,7 +283,7 @@ def describe(outcome: Outcome, elapsed: float, asked_for: int = 0) -> str:
     """The figures of a run, its failures, and whether it got through the cases asked for."""
     slowest = f"{outcome.slowest_seconds * 1000:.0f} ms (case {outcome.slowest_case})"
     lines = [
-        f"{outcome.cases} cases in {elapsed:.0f} s, {outcome.findings} findings, rows and steps",
+        f"{outcome.cases} cases in {elapsed:.0f} s, {outcome.results} findings, rows and steps",
         f"slowest {slowest}; memory grew by {outcome.peak_bytes >> 20} MiB; {len(outcome.failures)} failures",
         f"{len(outcome.twins)} of them also through the plain kernel",
     ]
@@ -300,8 +304,9 @@ def show(number: int, seed: int) -> None:
     try:
         for name, content in made.files.items():
             print(f"  {name}: {len(content)} bytes")
-        for line in chain(exercise_decoders(made), exercise(lay_out(made, folder), number)):
-            print("  " + line[:300])
+        partition = lay_out(made, folder)
+        for item in chain(exercise_decoders(made), exercise(partition, number)):
+            print("  " + _text(item, str(partition))[:300])
     except KafkaLogError as error:
         print(f"  {type(error).__name__}: {error}")
     finally:
