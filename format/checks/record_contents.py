@@ -40,11 +40,9 @@ def sound_records(chunk: BatchChunk, group: BatchGroup, limits: Limits) -> Sound
 
     Compressed batches are checked one by one, as soon as they are decompressed, while the bytes are in the cache.
     """
-    if chunk.buffer is None:
-        raise ValueError("the chunk was read without bodies")
     if group.kind is not BatchKind.V2:
         return None
-    table, rows = chunk.table, group.rows
+    table, rows, buffer = chunk.table, group.rows, chunk.bodies
     columns = memoryview(np.ascontiguousarray(table.columns))
     spans = np.empty((len(rows), 3), np.int64)
     spans[:, 0] = rows
@@ -53,15 +51,13 @@ def sound_records(chunk: BatchChunk, group: BatchGroup, limits: Limits) -> Sound
     found = np.array((0, -1), np.int64)
     codecs = table.codec[rows]
     if not codecs.any():
-        sound = count_sound_batches(
-            chunk.buffer, memoryview(spans), columns, limits.max_record_bytes, memoryview(found)
-        )
+        sound = count_sound_batches(buffer, memoryview(spans), columns, limits.max_record_bytes, memoryview(found))
         if sound < len(rows):
             return None
     else:
         span, view = memoryview(np.empty((1, 3), np.int64)), memoryview(found)
         for codec, (row, start, end) in zip(codecs.tolist(), spans.tolist(), strict=True):
-            content: bytes | memoryview = chunk.buffer[start:end]
+            content: bytes | memoryview = buffer[start:end]
             if codec:
                 try:
                     content = decompress_briefly(codec, content, limits)

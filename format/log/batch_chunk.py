@@ -88,6 +88,13 @@ class BatchChunk:
     window: memoryview | None = field(default=None, compare=False)
 
     @property
+    def bodies(self) -> memoryview:
+        """The buffer of a chunk that was read with bodies. Raises ValueError for a chunk of headers."""
+        if self.buffer is None:
+            raise ValueError("the chunk was read without bodies")
+        return self.buffer
+
+    @property
     def covered_bytes(self) -> int:
         """The bytes from the chunk's start to the next chunk's; the buffer may also hold part of the next chunk."""
         if self.damage is not None:

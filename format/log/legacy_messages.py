@@ -38,9 +38,7 @@ _LOWEST_MESSAGE_BYTES = layout.LOG_ENTRY.size_bytes + layout.MIN_MESSAGE_LENGTH
 
 def message_table(chunk: BatchChunk, group: list[int], limits: Limits, where: Location) -> RecordTable:
     """Some uncompressed v0/v1 messages of a chunk as one record table over the chunk's own buffer."""
-    if chunk.buffer is None:
-        raise ValueError("the chunk was read without bodies")
-    batches = chunk.table
+    batches, buffer = chunk.table, chunk.bodies
     columns = np.empty((len(group), len(_R)), np.int64)
     rows = memoryview(columns)
     result = np.zeros(len(RESULT_COLUMNS), np.int64)
@@ -52,7 +50,7 @@ def message_table(chunk: BatchChunk, group: list[int], limits: Limits, where: Lo
         last = _run_end(batches, group, first)
         start = int(batches.position[group[first]]) - chunk.buffer_position
         end = int(batches.end_position[group[last - 1]]) - chunk.buffer_position
-        read = index_messages(chunk.buffer, start, end, rows, count, result_view) - count
+        read = index_messages(buffer, start, end, rows, count, result_view) - count
         columns[count : count + read, _R["batch"]] = group[first : first + read]
         count += read
         first += read
@@ -61,7 +59,7 @@ def message_table(chunk: BatchChunk, group: list[int], limits: Limits, where: Lo
             reason = f"{RECORD_ERRORS[int(result[0])]} (position {chunk.buffer_position + int(result[1])})"
             problems.append(RecordProblem(group[first], InvalidRecord(reason, place, code="message-invalid"), 0))
             first += 1
-    return RecordTable(batches, chunk.buffer, columns[:count], problems)
+    return RecordTable(batches, buffer, columns[:count], problems)
 
 
 def _run_end(batches: BatchTable, group: list[int], first: int) -> int:
@@ -169,9 +167,7 @@ def _open_some(
     chunk: BatchChunk, rows: NDArray[np.intp], limits: Limits, known: dict[int, KafkaLogError]
 ) -> OpenedWrappers:
     """The first of some compressed messages opened, as many as come to about _OPENED_BYTES, one at the least."""
-    if chunk.buffer is None:
-        raise ValueError("the chunk was read without bodies")
-    position, size_bytes = chunk.table.position, chunk.table.size_bytes
+    buffer, position, size_bytes = chunk.bodies, chunk.table.position, chunk.table.size_bytes
     room = np.empty((1, len(_R)), np.int64)
     errors = dict(known)
     inner_sets: list[_InnerSet] = []
@@ -180,7 +176,7 @@ def _open_some(
         if row not in errors:
             start = int(position[row]) - chunk.buffer_position
             try:
-                inner = _inner_set(chunk.buffer[start : start + int(size_bytes[row])], row, room, limits)
+                inner = _inner_set(buffer[start : start + int(size_bytes[row])], row, room, limits)
             except KafkaLogError as error:
                 errors[row] = error
             else:

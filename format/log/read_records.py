@@ -53,10 +53,8 @@ def record_tables(
 
 def group_tables(chunk: BatchChunk, group: BatchGroup, limits: Limits, where: Location) -> Iterator[RecordTable]:
     """The records of one group of a chunk's batches, as ``record_tables`` returns them."""
-    if chunk.buffer is None:
-        raise ValueError("the chunk was read without bodies")
     if group.kind is BatchKind.V2:
-        yield from _v2_tables(chunk, chunk.buffer, group, limits, where)
+        yield from _v2_tables(chunk, chunk.bodies, group, limits, where)
     elif group.kind is BatchKind.MESSAGE:
         yield message_table(chunk, group.rows.tolist(), limits, where)
     else:

@@ -14,6 +14,7 @@ from format.layout import MANIFEST
 from format.location import Location
 from format.node.partition import Partition, is_offset, parse_partition_dir
 from format.node.segment import Segment
+from format.wording import counted_plainly
 
 #: The largest base offset that a segment can have; 20 digits of a file's name can say more.
 MAX_BASE_OFFSET = 2**63 - 1
@@ -37,7 +38,7 @@ def surroundings_findings(partition: Partition) -> Generator[Finding, None, list
     kraft = [each for each in partition.kraft_snapshots if each.leftover is None]
     if kraft:
         latest = max(each.end_offset for each in kraft)
-        notes.append(f"{_counted(len(kraft), 'snapshot')}, the latest at {latest}")
+        notes.append(f"{counted_plainly(len(kraft), 'snapshot')}, the latest at {latest}")
     counts: dict[str, int] = {}
     for segment in partition.leftovers:
         counts[segment.leftover or ""] = counts.get(segment.leftover or "", 0) + 1
@@ -54,7 +55,7 @@ def surroundings_findings(partition: Partition) -> Generator[Finding, None, list
             continue
         yield _group_finding("index-orphan", partition, segment, "but there is no .log")
     if partition.orphans:
-        notes.append(f"{_counted(len(partition.orphans), 'base offset')} without .log")
+        notes.append(f"{counted_plainly(len(partition.orphans), 'base offset')} without .log")
     for path in partition.unexpected:
         yield unexpected_finding(path, partition.location(path))
     for path in partition.interrupted_writes:
@@ -145,7 +146,3 @@ def _type_words(mode: int) -> str:
         (stat.S_ISCHR, "a device"),
     )
     return next((words for is_kind, words in kinds if is_kind(mode)), "a file")
-
-
-def _counted(count: int, noun: str) -> str:
-    return f"{count} {noun}{'' if count == 1 else 's'}"

@@ -142,7 +142,7 @@ def _without_copies(pair: Pair) -> tuple[tuple[Rows, ...], tuple[Rows, ...]]:
 
 
 def _contents(rows: Rows) -> Iterator[memoryview]:
-    buffer = _buffer_of(rows.chunk)
+    buffer = rows.chunk.bodies
     starts, ends = batch_spans(*rows)
     for start, end in zip(starts.tolist(), ends.tolist(), strict=True):
         yield buffer[start:end]
@@ -157,7 +157,7 @@ def _picked(side: tuple[Rows, ...], which: NDArray[np.bool_]) -> tuple[Rows, ...
 def _compare_run(source: Rows, output: Rows, limits: Limits, location: Location) -> None:
     """First all headers at once, then the records of each batch, uncompressed, as bytes."""
     spans = (each.tolist() for side in (source, output) for each in batch_spans(*side))
-    bytes_of_source, bytes_of_output = _buffer_of(source.chunk), _buffer_of(output.chunk)
+    bytes_of_source, bytes_of_output = source.chunk.bodies, output.chunk.bodies
     mine, theirs = source.table, output.table
     codecs = mine.codec.tolist(), theirs.codec.tolist()
     are_same = mine.same_headers(theirs).tolist()
@@ -186,12 +186,6 @@ def _is_same_payload(payload: memoryview, codec: int, new_payload: memoryview, n
     except KafkaLogError:
         return False
     return plain == new_plain
-
-
-def _buffer_of(chunk: BatchChunk) -> memoryview:
-    if chunk.buffer is None:
-        raise ValueError("the chunk was read without bodies")
-    return chunk.buffer
 
 
 def _compare_records(source: tuple[Rows, ...], output: tuple[Rows, ...], limits: Limits, location: Location) -> None:

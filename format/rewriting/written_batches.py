@@ -84,19 +84,12 @@ def new_batches(
 def batch_bytes(chunk: BatchChunk, row: int) -> memoryview:
     """The bytes of one batch of a chunk."""
     start = int(chunk.table.position[row]) - chunk.buffer_position
-    return body_of(chunk)[start : start + int(chunk.table.size_bytes[row])]
-
-
-def body_of(chunk: BatchChunk) -> memoryview:
-    """The buffer of a chunk that was read with bodies."""
-    if chunk.buffer is None:
-        raise ValueError("the chunk was read without bodies")
-    return chunk.buffer
+    return chunk.bodies[start : start + int(chunk.table.size_bytes[row])]
 
 
 def copied(chunk: BatchChunk, rows: Sequence[int] | NDArray[np.intp]) -> NewBatches:
     """The batches of these rows as they are."""
-    buffer, which = body_of(chunk), np.asarray(rows, np.intp)
+    buffer, which = chunk.bodies, np.asarray(rows, np.intp)
     starts, ends = batch_spans(chunk, which)
     content: bytes | memoryview
     if not len(which):

@@ -1,15 +1,34 @@
-"""Counts and lists in sentences."""
+"""Counts, ranges of offsets and lists in sentences."""
 
 from __future__ import annotations
 
 import pytest
 
-from format.wording import counted, listed
+from format.wording import counted, counted_plainly, listed, offset_range, offsets_are
 
 
 @pytest.mark.parametrize(("number", "expected"), [(0, "0 logs"), (1, "1 log"), (2, "2 logs"), (1200, "1,200 logs")])
 def test_a_number_has_its_noun(number: int, expected: str) -> None:
     assert counted(number, "log") == expected
+    assert counted_plainly(number, "log") == expected.replace(",", "")
+
+
+@pytest.mark.parametrize(
+    ("noun", "expected"),
+    [
+        ("more batch", "2 more batches"),
+        ("log directory", "2 log directories"),
+        ("key", "2 keys"),
+        ("leader epoch", "2 leader epochs"),
+    ],
+)
+def test_a_noun_has_its_plural(noun: str, expected: str) -> None:
+    assert counted(2, noun) == expected
+
+
+def test_a_range_of_one_offset_is_one_offset() -> None:
+    assert [offset_range(5, 5), offset_range(5, 9)] == ["offset 5", "offsets 5 to 9"]
+    assert [offsets_are(5, 5), offsets_are(5, 9)] == ["offset 5 is", "offsets 5 to 9 are"]
 
 
 @pytest.mark.parametrize(

@@ -137,12 +137,10 @@ def _equal_bytes(mine: Window, theirs: Window, rows: NDArray[np.intp], others: N
 def _content(window: Window, rows: NDArray[np.intp]) -> bytes:
     """The bytes from the first of some adjoining batches to the end of the last."""
     chunk = window.chunk
-    if chunk.buffer is None:
-        raise ValueError("the chunk was read without bodies")
     first, last = int(window.rows[rows[0]]), int(window.rows[rows[-1]])
     start = int(chunk.table.position[first]) - chunk.buffer_position
     end = int(chunk.table.position[last]) + int(chunk.table.size_bytes[last]) - chunk.buffer_position
-    return bytes(chunk.buffer[start:end])
+    return bytes(chunk.bodies[start:end])
 
 
 def _compare_headers(

@@ -33,7 +33,8 @@ from format.scan.read_log import crc_findings, tail_finding
 from format.value_class import state_class, value_class
 from format.verbs.find.lookup_scan import BatchPlace, HeaderScan
 from format.verbs.find.outlined_records import outlined_table
-from format.verbs.find.trace import Match, MatchedBatch, TraceStep, counted
+from format.verbs.find.trace import Match, MatchedBatch, TraceStep
+from format.wording import counted_plainly
 
 
 @value_class
@@ -259,7 +260,7 @@ class LookupSegment:
     def scan_step(self, scan: HeaderScan, found: FoundRecord | None, goal: str) -> TraceStep:
         """The step that scanned the log, up to the batch of the record found or to the end."""
         end_position = self.log.size_bytes if found is None else found.place.end_position
-        detail = f"bytes {scan.start} to {end_position}, {counted(scan.count_before(end_position), 'batch')}: "
+        detail = f"bytes {scan.start} to {end_position}, {counted_plainly(scan.count_before(end_position), 'batch')}: "
         if found is None:
             where = self.location.at(scan.start, end_position - scan.start)
             return TraceStep("scan", where, f"{detail}no record {goal}")

@@ -20,7 +20,8 @@ from format.location import Location
 from format.value_class import value_class
 from format.verbs.find.lookup_scan import BatchPlace, HeaderScan
 from format.verbs.find.segment_lookup import FoundRecord, LookupSegment
-from format.verbs.find.trace import LookupStep, TraceStep, counted
+from format.verbs.find.trace import LookupStep, TraceStep
+from format.wording import counted_plainly
 
 
 @value_class
@@ -98,7 +99,7 @@ def _scanned_largest(segment: LookupSegment, why: str) -> Generator[Finding, Non
     scan = segment.scan()
     place = _larger_in(scan, NO_TIMESTAMP)
     yield from scan.findings
-    detail = f"{why}; {counted(scan.batch_count, 'batch header')}: "
+    detail = f"{why}; {counted_plainly(scan.batch_count, 'batch header')}: "
     if place is None:
         return LargestTimestamp(NO_TIMESTAMP, segment.base_offset, f"{detail}no timestamp")
     return LargestTimestamp(place.max_timestamp, place.last_offset, f"{detail}largest timestamp {place.max_timestamp}")

@@ -124,10 +124,3 @@ def match_row(match: Match) -> tuple[Any, ...]:
         None if batch is None else batch.base_offset,
         None if batch is None else batch.crc_valid,
     )
-
-
-def counted(number: int, noun: str) -> str:
-    """``1 batch``, ``2 batches``: a number and its noun."""
-    if number == 1:
-        return f"1 {noun}"
-    return f"{number} {noun}{'es' if noun.endswith('ch') else 's'}"

@@ -32,7 +32,6 @@ from format.rewriting.written_batches import (
     Decision,
     NewBatches,
     batch_bytes,
-    body_of,
     new_batches,
     offsets_of,
 )
@@ -60,7 +59,7 @@ def recompressed(
     Stops at a batch that cannot be decompressed, with what ``decompress`` raised, and where there is enough for once;
     the batches before it are made.
     """
-    buffer, which = body_of(chunk), np.array(rows)
+    buffer, which = chunk.bodies, np.array(rows)
     starts, ends = batch_spans(chunk, which)
     spans = zip(starts.tolist(), ends.tolist(), chunk.table.codec[which].tolist(), strict=True)
     new_codec, level = target.codec, target.level

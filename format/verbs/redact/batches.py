@@ -57,10 +57,8 @@ def redact_chunk(
     location: Location,
 ) -> RedactedChunk:
     """The batches ``which`` of a chunk, redacted; the chunk was read with bodies, and its wrappers were opened."""
-    if chunk.buffer is None:
-        raise ValueError("the chunk was read without bodies")
     is_control = chunk.table.is_control & which
-    work = _Work(chunk, chunk.buffer)
+    work = _Work(chunk, chunk.bodies)
     for table in record_tables(chunk, which=which & ~is_control, limits=limits, location=location):
         work.take(table, redaction)
     for table in record_tables(chunk, which=is_control, limits=limits, location=location):

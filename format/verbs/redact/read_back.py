@@ -16,7 +16,6 @@ from format.log.batch_table import BatchTable
 from format.log.header_edits import batch_spans
 from format.rewriting.compare_records import ReadBackMismatch
 from format.rewriting.read_back import Became, output_chunks
-from format.rewriting.written_batches import body_of
 from format.verbs.redact.batches import payload_of
 
 #: What a redacted batch has in common with its source: where it lies, how large it is and its CRC are not.
@@ -52,7 +51,7 @@ def read_back(became: Became, *, limits: Limits = DEFAULT_LIMITS) -> None:
     try:
         for chunk in output_chunks(became.outputs, limits):
             starts, ends = batch_spans(chunk, np.arange(len(chunk.table)))
-            buffer = body_of(chunk)
+            buffer = chunk.bodies
             spans = zip(starts.tolist(), ends.tolist(), strict=True)
             found.update(chunk.table, (payload_of(bytes(buffer[start:end]), limits) for start, end in spans))
     except OutputError:

@@ -102,6 +102,6 @@ def _overview(report: Report) -> str:
     found = [f"{count:,} {label}" for label, count in report.severities.items() if count]
     words = f"{counted(counts['partitions'], 'partition')} in {counted(counts['log_dirs'], 'log directory')}"
     return (
-        f"{words.replace('log directorys', 'log directories')}, {counted(counts['segments'], 'segment')}, "
+        f"{words}, {counted(counts['segments'], 'segment')}, "
         f"{counted(counts['records'], 'record')}: {', '.join(found) + ' findings' if found else 'no findings'}."
     )
