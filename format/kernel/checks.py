@@ -1,10 +1,13 @@
-"""Quick checks of batches and records: which CRCs are right, and which rows need a closer look."""
+"""Quick checks of batches and records: which CRCs are valid, and which rows need a full check.
+
+The quick checks are strict: a full check finds nothing in rows that pass, and may find nothing in rows that fail.
+"""
 
 from __future__ import annotations
 
 from format import layout
 
-if not __file__.endswith(".so"):  # a compiled module has these names from its .pxd file
+if not __file__.endswith(".so"):  # a compiled module takes these names from its .pxd file
     from format.kernel.crc import *
     from format.kernel.header_layout import *
     from format.kernel.memory import *
@@ -15,9 +18,9 @@ if not __file__.endswith(".so"):  # a compiled module has these names from its .
 _CONTROL_KEY_BYTES = layout.CONTROL_KEY.size_bytes
 _CONTROL_TYPE_AT = layout.CONTROL_KEY.offset_of("type")
 _END_MARKER_BYTES = layout.END_TRANSACTION_MARKER.size_bytes
-_NEAR_BYTES = 2048  # so far ahead are the records that are brought into the cache
-_MANY_HEADERS = 1000  # a record with more is left to the closer look, which knows the limit
-_LAST_END_MARKER_TYPE = layout.CONTROL_TYPES.index("COMMIT")  # ABORT, the other one, is 0
+_NEAR_BYTES = 2048  # how far ahead records are prefetched
+_MANY_HEADERS = 1000  # a record with more headers is left to the full check, which has the limit
+_LAST_END_MARKER_TYPE = layout.CONTROL_TYPES.index("COMMIT")  # 1; the only other type of end marker is ABORT, 0
 
 
 def check_crcs(
@@ -25,8 +28,8 @@ def check_crcs(
 ) -> int:
     """Check the CRCs of batches of at most ``largest_bytes``: ``valid``, a byte for each row, gets 1 or 0.
 
-    The batches are whole in ``buffer``. ``tables`` is checksums.crc_tables(). Larger batches stay as they are; returns
-    how many of them there are.
+    The batches are whole in ``buffer``. ``tables`` is checksums.crc_tables(). ``valid`` is left as it is for larger
+    batches; returns the number of those.
     """
     source = bytes_at(buffer)
     words = words_at(tables)
@@ -45,10 +48,7 @@ def check_crcs(
 
 
 def find_doubtful_header(table: Table, latest_timestamp: int) -> int:
-    """The first batch row with header fields that need a closer look, else -1.
-
-    It is quick and strict: the closer look, ``check_batch_headers``, would find nothing in a row that passes here.
-    """
+    """The first batch row with header fields that need a full check, ``check_batch_headers``, else -1."""
     for row in range(len(table)):
         magic = table[row, B_MAGIC]
         attributes = table[row, B_ATTRIBUTES]
@@ -67,7 +67,7 @@ def find_doubtful_header(table: Table, latest_timestamp: int) -> int:
             return row
         if table[row, B_COUNT] < 0 or table[row, B_COUNT] > last_delta + 1 or table[row, B_EPOCH] < -1:
             return row
-        # Without a producer id its epoch and sequence mean nothing; markers alone have one and no sequence.
+        # Without a producer id, epoch and sequence mean nothing. Only markers have a producer id and no sequence.
         if table[row, B_PRODUCER_ID] < 0:
             if table[row, B_PRODUCER_ID] < -1 or attributes & (TRANSACTIONAL_BIT | CONTROL_BIT):
                 return row
@@ -82,9 +82,10 @@ def find_doubtful_header(table: Table, latest_timestamp: int) -> int:
 
 
 def find_chain_break(table: Table, next_offset: int, leader_epoch: int) -> int:
-    """The first batch row that does not plainly follow the one before it, else -1.
+    """The first batch row that does not plainly follow the row before it, else -1.
 
-    A v2 batch does that starts at ``next_offset``, has a record for each of its offsets, and this leader epoch.
+    A batch plainly follows if it is v2, starts at the next offset (``next_offset`` for the first row), has a record for
+    each of its offsets, and has this leader epoch.
     """
     for row in range(len(table)):
         base_offset = table[row, B_BASE_OFFSET]
@@ -98,11 +99,10 @@ def find_chain_break(table: Table, next_offset: int, leader_epoch: int) -> int:
 
 
 def find_doubtful_record(buffer: Bytes, records: Table, batches: Table, max_record_bytes: int, tables: Words) -> int:
-    """The first record row that needs a closer look, or the first row of a batch that does, else -1.
+    """The first record row that needs a full check, ``RecordCheck``, or the first row of a batch that does, else -1.
 
     ``records`` is an indexed record table; its batch column points into the batch table ``batches``. ``tables`` is
-    checksums.crc_tables(). It is quick and strict: the closer look, ``RecordCheck``, would find nothing in a batch that
-    passes here.
+    checksums.crc_tables().
     """
     source = bytes_at(buffer)
     words = words_at(tables)
@@ -159,12 +159,12 @@ def find_doubtful_record(buffer: Bytes, records: Table, batches: Table, max_reco
 
 
 def count_sound_batches(buffer: Bytes, spans: Table, batches: Table, max_record_bytes: int, found: Row) -> int:
-    """How many of the first v2 batches are sound: their records can be decoded, and the closer look finds nothing.
+    """The number of sound v2 batches before the first that needs a full check, ``index_records`` and ``RecordCheck``.
 
-    Each row of ``spans`` is a batch: its row in the batch table ``batches``, and from where to where in ``buffer`` its
-    decompressed records are. Counting ends at the first batch that needs a record table. ``found[0]`` grows by the
-    records of the sound batches; ``found[1]`` gets the first offset of one without a key, unless it has one already.
-    It is strict: the closer look, ``index_records`` and then ``RecordCheck``, may find nothing in a batch that fails.
+    The records of a sound batch can be decoded, and the full check finds nothing in them. Each row of ``spans`` is a
+    batch: its row in the batch table ``batches``, and where in ``buffer`` its decompressed records start and end.
+    ``found[0]`` grows by the number of records in the sound batches. ``found[1]``, if negative, gets the offset of the
+    first record without a key.
     """
     source = bytes_at(buffer)
     for span in range(len(spans)):
@@ -240,7 +240,7 @@ def count_sound_batches(buffer: Bytes, spans: Table, batches: Table, max_record_
 
 
 def _are_headers_sound(source: Bytes, at: int, stop: int) -> bool:
-    """Whether the headers of a record end where it does, are not very many, and have keys in UTF-8."""
+    """Whether the headers of a record end where the record ends, are at most _MANY_HEADERS, and have UTF-8 keys."""
     count, at = read_varint(source, at, stop)
     if at < 0 or count < 0 or count > _MANY_HEADERS:
         return False

@@ -1,4 +1,4 @@
-"""Which modules of the kernel are compiled in this installation. Asking imports none of them."""
+"""Which modules of the kernel are compiled in this installation. Importing this module imports none of them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ COMPILED_MODULES = (
 
 
 def plain_modules() -> list[str]:
-    """Those of COMPILED_MODULES that an import would run as plain Python."""
+    """The COMPILED_MODULES that an import would run as plain Python."""
     return [name for name in COMPILED_MODULES if _origin(name).endswith((".py", ".pyc"))]
 
 
@@ -29,5 +29,5 @@ def _origin(name: str) -> str:
     return spec.origin if spec is not None and spec.origin is not None else ""
 
 
-#: Whether all modules are compiled. Plain ones are right too, but slower than numpy or a library.
+#: Whether all modules are compiled. Plain modules return the same results, but are slower than numpy or a library.
 KERNEL_IS_COMPILED = not plain_modules()

@@ -1,12 +1,13 @@
-"""Distinct values: numbers for byte strings and for rows of integers, equal numbers for equal values.
+"""Numbers for distinct byte strings and distinct rows of integers: equal values get equal numbers.
 
-Numbers count from 0 in the order of first occurrence. The tables of hashes are open: a slot holds a number, or -1. They
-have a power of two of slots, more than there can be numbers. ``seed`` is any number of 32 bits.
+Numbers count from 0 in the order of first occurrence. The hash tables use open addressing: a slot holds a number, or
+-1. The number of slots is a power of two, and greater than the number of distinct values. ``seed`` is any 32-bit
+number.
 """
 
 from __future__ import annotations
 
-if not __file__.endswith(".so"):  # a compiled module has these names from its .pxd file
+if not __file__.endswith(".so"):  # a compiled module takes these names from its .pxd file
     from format.kernel.memory import *
 
 _MULTIPLIER = 0x01000193
@@ -14,10 +15,12 @@ _MASK = 0xFFFFFFFF
 
 
 def number_strings(buffer: Bytes, spans: Table, seed: int, slots: Row, firsts: Row, numbers: Row) -> int:
-    """Number the byte strings of ``spans``, whose rows are starts and lengths in the buffer; return how many differ.
+    """Number the byte strings of ``spans``; return the number of distinct strings.
 
-    ``slots`` must hold -1 everywhere. ``firsts`` gets the row of the first occurrence of each number, ``numbers`` the
-    number of each row: -1 for a negative length.
+    A row of ``spans`` is the start and the length of a string in ``buffer``.
+
+    ``slots`` must hold -1 everywhere. ``firsts`` gets the row of the first occurrence of each number, and ``numbers``
+    the number of each row, -1 for a negative length.
     """
     source = bytes_at(buffer)
     mask = len(slots) - 1
@@ -31,7 +34,7 @@ def number_strings(buffer: Bytes, spans: Table, seed: int, slots: Row, firsts: R
             numbers[row] = -1
             continue
         if number >= 0 and spans[first, 1] == length and same_bytes(source, spans[first, 0], source, start, length):
-            numbers[row] = number  # as the row before: the records of a batch are mostly of one group
+            numbers[row] = number  # the same as the row before: most records of a batch belong to one group
             continue
         slot = _hash_of_string(source, start, length, seed) & mask
         number = slots[slot]
@@ -52,9 +55,10 @@ def number_strings(buffer: Bytes, spans: Table, seed: int, slots: Row, firsts: R
 
 
 def number_rows(rows: Table, width: int, seed: int, slots: Row, known: Table, known_count: int, numbers: Row) -> int:
-    """Number rows of ``width`` integers; return how many are known then.
+    """Number rows of ``width`` integers; return the new number of known rows.
 
-    ``known`` has the row of each number: ``known_count`` of them at first, and room for all that may come.
+    ``known`` holds the values of each number. Its first ``known_count`` rows are known from earlier calls; after them
+    it has room for all of ``rows``.
     """
     mask = len(slots) - 1
     count = known_count
@@ -80,7 +84,7 @@ def number_rows(rows: Table, width: int, seed: int, slots: Row, known: Table, kn
 
 
 def place_rows(known: Table, known_count: int, width: int, seed: int, slots: Row) -> None:
-    """Enter the numbers of known rows, which all differ, in ``slots``, which must hold -1 everywhere."""
+    """Enter the numbers of known rows, which are all distinct, in ``slots``, which must hold -1 everywhere."""
     mask = len(slots) - 1
     for row in range(known_count):
         slot = _hash_of_row(known, row, width, seed) & mask

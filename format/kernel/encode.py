@@ -1,12 +1,12 @@
-"""Records written in the v2 format."""
+"""Writing records in the v2 format."""
 
 from __future__ import annotations
 
-if not __file__.endswith(".so"):  # a compiled module has these names from its .pxd file
+if not __file__.endswith(".so"):  # a compiled module takes these names from its .pxd file
     from format.kernel.memory import *
     from format.kernel.tables import *
 
-#: How many bytes put_v2_records writes for a record at most, besides its key, value and headers.
+#: The most bytes that put_v2_records writes for a record, besides its key, value and headers.
 NEW_RECORD_BYTES = 48
 
 
@@ -57,7 +57,7 @@ def put_v2_records(out: Room, buffer: Bytes, records: Table, base_offset: int, b
 
 
 def _varint_bytes(value: int) -> int:
-    """How many bytes ``_put_varint`` writes for a number."""
+    """The number of bytes that ``_put_varint`` writes for a number."""
     rest = (value if value >= 0 else ~value) >> 6
     size = 1
     while rest:
@@ -67,7 +67,7 @@ def _varint_bytes(value: int) -> int:
 
 
 def _put_varint(out: Room, at: int, value: int) -> int:
-    """Write a number of 64 bits as a zigzag varint; return the index after it."""
+    """Write a 64-bit number as a zigzag varint; return the index after it."""
     rest = value if value >= 0 else ~value
     low = (rest & 0x3F) << 1 | (value < 0)
     rest >>= 6

@@ -1,12 +1,13 @@
-"""Records of the group coordinators: what their keys and values say, as columns.
+"""Decoding of group coordinator records (``__consumer_offsets``, ``__share_group_state``) into columns.
 
-Each layout is stated once more in ``format.internal_topics.schemas``, whose decoder reads every field. This module
-reads only what a list of groups needs, some hundred times as fast.
+This module reads only the fields that a list of groups needs, and is some hundred times as fast as the decoder of
+``format.internal_topics``, which reads every field. The schemas there name all fields; record types (``kind`` here) are
+those of Kafka's ``CoordinatorRecordType``.
 """
 
 from __future__ import annotations
 
-if not __file__.endswith(".so"):  # a compiled module has these names from its .pxd file
+if not __file__.endswith(".so"):  # a compiled module takes these names from its .pxd file
     from format.kernel.memory import *
     from format.kernel.numbers import *
     from format.kernel.tables import *
@@ -20,7 +21,7 @@ GROUP_RECORD_ERRORS = (
     "the version of the value is not known",
     "the value has an invalid length",
 )
-#: Added to the record types of __share_group_state, which begin at 0 as those of __consumer_offsets do.
+#: Added to the record types of __share_group_state, since both topics number their record types from 0.
 SHARE_STATE_TYPES = 100
 _SHARE_STATE_TYPES = SHARE_STATE_TYPES
 _ERROR_KEY = 1
@@ -36,8 +37,8 @@ _MOST_TEXT_BYTES = 0x7FFF
 def read_group_records(buffer: Bytes, records: Table, first_type: int, table: Table) -> None:
     """Fill a row of ``table`` (GROUP_COLUMNS) for each record.
 
-    ``first_type`` is 0 for records of __consumer_offsets, and SHARE_STATE_TYPES for those of __share_group_state. A
-    record without a value has -1 in the columns of its value.
+    ``first_type`` is 0 for records of __consumer_offsets, and SHARE_STATE_TYPES for records of __share_group_state. A
+    record without a value gets -1 in the columns of its value.
     """
     source = bytes_at(buffer)
     for row in range(len(records)):
@@ -176,9 +177,9 @@ def _read_commit(source: Bytes, at: int, end: int, version: int, table: Table, r
 
 
 def _read_classic_group(source: Bytes, at: int, end: int, version: int, table: Table, row: int) -> int:
-    """Fill the columns of a classic group: its generation, its leader, and how many members it has."""
+    """Fill the columns of a classic group: its generation, its leader, and its number of members."""
     is_flexible = version >= _LEAST_FLEXIBLE_VERSION
-    length, at = _read_length(source, at, end, is_flexible)  # of the type of the protocol
+    length, at = _read_length(source, at, end, is_flexible)  # of the protocol type
     if at < 0:
         return _ERROR_VALUE
     if length < 0 or length > _MOST_TEXT_BYTES:
@@ -227,7 +228,7 @@ def _read_classic_group(source: Bytes, at: int, end: int, version: int, table: T
 
 
 def _read_share_state(source: Bytes, at: int, end: int, table: Table, row: int) -> int:
-    """Fill the columns of a share-partition: a snapshot has a state epoch and two times, an update has none."""
+    """Fill the columns of a share-partition. A snapshot has a state epoch and two timestamps, an update has none."""
     is_snapshot = table[row, G_TYPE] == _SHARE_STATE_TYPES
     at += 8 if is_snapshot else 4
     if end - at < (28 if is_snapshot else 12):
@@ -255,9 +256,9 @@ def _read_share_state(source: Bytes, at: int, end: int, table: Table, row: int) 
 
 
 def _read_length(source: Bytes, at: int, end: int, is_flexible: bool) -> tuple[int, int]:
-    """The length of a string, -1 for null, and the index after it; the index is -1 where that is cut off or invalid.
+    """Read the length of a string: the length, -1 for null, and the index after it, -1 if it is cut off or invalid.
 
-    A flexible version has the length plus one as an unsigned varint, the others have 16 bits.
+    A flexible version stores the length plus one as an unsigned varint, other versions store 16 bits.
     """
     if not is_flexible:
         if end - at < 2:
@@ -281,7 +282,7 @@ def _read_length(source: Bytes, at: int, end: int, is_flexible: bool) -> tuple[i
 
 
 def _find_first_tag(source: Bytes, at: int, end: int) -> int:
-    """Where the value of the tagged field 0 starts, which is the first of those that follow; -1 if it is not there."""
+    """Where the value of tagged field 0 starts; -1 without it. Tags are in order, so it can only be the first."""
     count, at = _read_length(source, at, end, True)
     if at < 0 or count < 0:
         return -1
@@ -293,7 +294,7 @@ def _find_first_tag(source: Bytes, at: int, end: int) -> int:
 
 
 def _after_tags(source: Bytes, at: int, end: int) -> int:
-    """The index after some tagged fields, -1 where they are cut off."""
+    """The index after a set of tagged fields, -1 if they are cut off."""
     count, at = _read_length(source, at, end, True)
     while at >= 0 and count >= 0:
         size, at = _read_length(source, at, end, True)  # the tag

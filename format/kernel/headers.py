@@ -1,14 +1,14 @@
-"""Batch and message headers in a log: from one to the next, and where one may start."""
+"""Batch and message headers: reading them one after the other, and searching for the next one after damage."""
 
 from __future__ import annotations
 
-if not __file__.endswith(".so"):  # a compiled module has these names from its .pxd file
+if not __file__.endswith(".so"):  # a compiled module takes these names from its .pxd file
     from format.kernel.header_layout import *
     from format.kernel.memory import *
     from format.kernel.numbers import *
     from format.kernel.tables import *
 
-#: Why hop stopped, by number.
+#: Reasons why hop stopped, by number.
 HOP_STOPS = ("end", "more-bytes", "table-full", "bad-length", "bad-magic", "suspicious")
 _STOP_END = 0
 _STOP_MORE = 1
@@ -22,12 +22,12 @@ def hop(buffer: Bytes, start: int, end: int, file_position: int, table: Table, f
     """Read the batch headers in ``buffer[start:end]`` one after the other; write one table row for each.
 
     ``file_position`` is the position of buffer[0] in the file. Returns the number of the row after the last one
-    written. ``status[0]`` says why it stopped (HOP_STOPS), and ``status[1]`` where: at the index of the next header,
+    written. ``status[0]`` gets the reason why it stopped (HOP_STOPS), and ``status[1]`` the index of the next header,
     which is past ``end`` if the batch of the last row ends there.
 
     ``status[2]`` is the least base offset that the next batch may have; it rises from batch to batch. It is for callers
     that check no CRCs: a smaller base offset, or a v0 or v1 header with attributes that no version has, stops the walk
-    as suspicious. If it is negative, every header that leads on is taken.
+    as suspicious. If it is negative, every header with a known magic and a possible length is accepted.
     """
     source = bytes_at(buffer)
     at = start
@@ -45,7 +45,7 @@ def hop(buffer: Bytes, start: int, end: int, file_position: int, table: Table, f
         magic = buffer[at + MAGIC_AT]
         length = read_i32(source, at + LENGTH_AT)
         if magic > 2:
-            # A zero or negative length says more about the damage than the magic byte.
+            # A zero or negative length describes the damage better than the magic byte does.
             stop = _STOP_BAD_MAGIC if length >= MIN_V0 else _STOP_BAD_LENGTH
             break
         base_offset = read_i64(source, at)
@@ -110,11 +110,12 @@ def hop(buffer: Bytes, start: int, end: int, file_position: int, table: Table, f
 def sum_headers(buffer: Bytes, start: int, end: int, least: int, most: int, sums: Row) -> int:
     """Add the batch headers in ``buffer[start:end]``, one after the other, to a row of HEADER_SUMS.
 
-    Before the first header of a log, its least offset must be 0. All offsets must lie from ``least`` to ``most``.
-    Returns the index of the first header that is not whole in the buffer; where there is none, the index where the last
-    batch ends, which may lie behind ``end``. Returns -1, with sums that mean nothing, at a header that sound logs do
-    not have, or that is not enough: one at which ``hop`` stops, one whose offsets cannot be, and one of a compressed v0
-    or v1 message at the start of a log.
+    ``sums[H_LEAST_OFFSET]`` must be 0 before the first header of a log. Offsets may be from ``least`` to ``most``.
+
+    Returns the index of the first header that is not whole in the buffer, or the end of the last batch, which may be
+    past ``end``. Returns -1, and leaves undefined sums, at a header that needs more than this loop: one that no sound
+    log has (``hop`` would stop there, or its offsets or timestamps are impossible), or the header of a compressed v0 or
+    v1 message at the start of a log, which does not contain the first offset.
     """
     source = bytes_at(buffer)
     at = start
@@ -171,10 +172,10 @@ def sum_headers(buffer: Bytes, start: int, end: int, least: int, most: int, sums
 def skip_batches(buffer: Bytes, start: int, end: int, room: int, target: int, status: Row) -> int:
     """Find the first batch from ``start`` on that ends after ``target``; write no rows.
 
-    ``room`` is where the file ends. Returns 0 if there is such a batch, 1 if the next header is not whole in
-    ``buffer[:end]``, and 2 if there is a header that ``hop`` would not take or a batch that ends past ``room``.
-    ``status`` gets the index where it stopped, the index of the batch before (-1 for none), and the size of the batch
-    that was found.
+    ``room`` is the end of the file, as an index in ``buffer``. Returns 0 if there is such a batch, 1 if the next header
+    is not whole in ``buffer[:end]``, and 2 at a header that ``hop`` would not accept or a batch that ends past
+    ``room``. ``status`` gets the index where it stopped, the index of the batch before (-1 for none), and the size of
+    the batch that was found.
     """
     source = bytes_at(buffer)
     at = start
@@ -209,7 +210,7 @@ def skip_batches(buffer: Bytes, start: int, end: int, room: int, target: int, st
 
 
 def find_candidate(buffer: Bytes, start: int, end: int, min_base_offset: int, max_size_bytes: int) -> int:
-    """The first index in ``buffer[start:end]`` where a batch or message header may be, else -1.
+    """The first index in ``buffer[start:end]`` of what may be a batch or message header, else -1.
 
     It has a known magic (and known attributes in v0 and v1), a base offset of at least ``min_base_offset``, and a size
     that fits into the ``max_size_bytes`` that follow ``start``. The caller must check the CRC.
@@ -225,7 +226,7 @@ def find_candidate(buffer: Bytes, start: int, end: int, min_base_offset: int, ma
                 base_offset = read_i64(source, at)
                 if base_offset >= min_base_offset:
                     if magic == 2:
-                        # Fields that contradict each other under a right CRC are reported by the header checks.
+                        # If the CRC is valid, the header checks report fields that contradict each other.
                         if length >= MIN_V2 and end - at >= HEADER_V2:
                             return at
                     else:

@@ -1,10 +1,10 @@
-"""The lines that kafka-dump-log prints for batches and records."""
+"""The lines that kafka-dump-log (``kafka.tools.DumpLogSegments``) prints for batches and records."""
 
 from __future__ import annotations
 
 from format import layout
 
-if not __file__.endswith(".so"):  # a compiled module has these names from its .pxd file
+if not __file__.endswith(".so"):  # a compiled module takes these names from its .pxd file
     from format.kernel.crc import *
     from format.kernel.header_layout import *
     from format.kernel.memory import *
@@ -12,7 +12,7 @@ if not __file__.endswith(".so"):  # a compiled module has these names from its .
     from format.kernel.tables import *
     from format.kernel.utf8 import *
 
-#: The fixed text of the lines; each has _WORD_BYTES in _WORDS: a byte for its length, then the text.
+#: The fixed text of the lines. In _WORDS each takes _WORD_BYTES: a byte for its length, then the text.
 _WORD_TEXTS = (
     b"baseOffset: ",
     b" lastOffset: ",
@@ -88,14 +88,14 @@ _W_APPEND_TIME = _WORD_TEXTS.index(b" LogAppendTime: ")
 _W_NO_TIME = _WORD_TEXTS.index(b" NoTimestampType: ")
 _W_CODEC_NONE = _WORD_TEXTS.index(b"none")
 
-#: What write_dump_log prints of records, as bits: metadata, contents, and both in the manner of release 3.9.1.
+#: Bits for what write_dump_log prints of records: metadata, contents, and whether both are as release 3.9.1 has them.
 DUMP_LOG_METADATA = 1
 DUMP_LOG_CONTENTS = 2
 DUMP_LOG_3_9_1 = 4
 _WANTS_METADATA = DUMP_LOG_METADATA
 _WANTS_CONTENTS = DUMP_LOG_CONTENTS
 _WANTS_3_9_1 = DUMP_LOG_3_9_1
-#: Why write_dump_log stopped, by number.
+#: Reasons why write_dump_log stopped, by number.
 DUMP_LOG_STOPS = ("done", "full", "odd-batch", "odd-record")
 _DUMP_DONE = 0
 _DUMP_FULL = 1
@@ -123,10 +123,11 @@ def write_dump_log(
     table over ``buffer``, empty if records are not printed. ``tables`` is checksums.crc_tables(). ``wants`` is made of
     the DUMP_LOG bits.
 
-    ``state`` says where to begin, and then where it stopped: the batch row, whether the line of that batch is written,
-    the record row, and why (DUMP_LOG_STOPS). The caller writes what is odd: control batches, unknown codecs, sums that
-    may leave their 32 or 64 bits, text that is not UTF-8. Returns how many bytes of ``out`` are filled. It also stops
-    at a line that may not fit: a line has at most 1 KiB and twice the size of the record.
+    ``state`` is where to begin, and on return where it stopped: the batch row, whether the line of that batch is
+    written, the record row, and the reason (DUMP_LOG_STOPS). It stops at odd rows, which the caller must write: control
+    batches, unknown codecs, sums that may overflow 32 or 64 bits, and text that is not UTF-8. It also stops at a line
+    that may not fit in ``out``: a line takes at most 1 KiB and twice the size of the record. Returns the number of
+    bytes written.
     """
     line = room_at(out)
     words = bytes_at(_WORDS)
@@ -247,7 +248,7 @@ def _put_record(
     out: Room,
     at: int,
 ) -> int:
-    """Write the line of a record; -1 if some text is not UTF-8 or the offset is less than the batch's."""
+    """Write the line of a record; -1 if some text is not UTF-8 or the offset is less than the batch's base offset."""
     magic = batches[batch, B_MAGIC]
     is_first = True
     if wants & _WANTS_METADATA:
@@ -325,7 +326,7 @@ def _put_header_keys(source: Bytes, start: int, end: int, count: int, out: Room,
 
 
 def _put_text(source: Bytes, start: int, length: int, limit: int, out: Room, at: int) -> int:
-    """Write bytes that must be UTF-8; -1 if they are not. ``limit`` is the end of what may be read."""
+    """Write bytes that must be UTF-8; -1 if they are not. ``limit`` is the end of the readable bytes."""
     if not copy_ascii(out, at, source, start, start + length, limit) and not is_utf8(source, start, start + length):
         return -1
     return at + length

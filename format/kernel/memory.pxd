@@ -5,7 +5,7 @@ cdef extern from *:
     """
     #include <stdint.h>
     #include <string.h>
-    /* Every C library but Microsoft's has it, but declares it only on request. */
+    /* All C libraries except Microsoft's have memmem, but some declare it only with a feature macro. */
     extern void *memmem(const void *, size_t, const void *, size_t);
     #define KAFKALOG_EACH_BYTE(byte) (UINT64_C(0x0101010101010101) * (byte))
     /* Copies a word of 8 bytes of printable ASCII, with a backslash before each quote and backslash. Returns how many
@@ -55,8 +55,8 @@ cdef extern from *:
         out += 8 + __builtin_popcount(marks & 0xFF);
         _mm_storeu_si128((__m128i *)out, _mm_shuffle_epi8(_mm_unpackhi_epi64(bytes, backslash), high));
     }
-    /* Copies as kafkalog_copy_word does, 16 bytes at a time, as long as so many may be read. It may write to 32 bytes
-       behind what it returns. */
+    /* Copies as kafkalog_copy_word does, 16 bytes at a time, while 16 bytes may be read. It may write up to 32 bytes
+       past the end that it returns. */
     __attribute__((target("ssse3,popcnt"))) static inline size_t kafkalog_expand_all(
             unsigned char *out, const unsigned char *source, size_t length, size_t readable,
             const unsigned char *expansions, size_t *taken) {
@@ -113,8 +113,8 @@ cdef extern from *:
         *taken = index;
         return at;
     }
-    /* Copies bytes and returns whether they are ASCII. It may write to 16 bytes behind them, and reads as many behind
-       them as are readable. */
+    /* Copies bytes and returns whether they are ASCII. It may write up to 16 bytes past them, and may read past them
+       as far as bytes are readable. */
     static inline int kafkalog_copy_ascii(
             unsigned char *out, const unsigned char *source, size_t length, size_t readable) {
         uint64_t seen = 0, pair[2];
@@ -146,7 +146,7 @@ cdef extern from *:
         }
         return !(seen & KAFKALOG_EACH_BYTE(0x80));
     }
-    /* Starts to bring bytes into the cache; reads none, so that they may lie behind the end of a buffer. */
+    /* Prefetches a cache line. It reads nothing, so the address may be past the end of a buffer. */
     #if defined(__GNUC__) || defined(__clang__)
     #define kafkalog_prefetch(address) __builtin_prefetch(address)
     #else
@@ -164,7 +164,7 @@ cdef enum:
     PIECE_BYTES = 32
 
 cdef inline void bring_near(const unsigned char* source, Py_ssize_t start, Py_ssize_t end) noexcept nogil:
-    kafkalog_prefetch(source + start)  # no loop for short records: how often it runs would be hard to predict
+    kafkalog_prefetch(source + start)  # no loop for short records: the processor mispredicts its end
     kafkalog_prefetch(source + start + 64)
     kafkalog_prefetch(source + start + 128)
     start += 192

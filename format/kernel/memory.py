@@ -1,7 +1,8 @@
-"""Access to memory: C takes addresses and copies blocks, Python takes views.
+"""Access to memory: views in Python, addresses and block copies in C.
 
-Compiled modules have these functions from ``memory.pxd``; this file is never compiled. A view of C types is 200 bytes
-that every call would copy, so compiled functions pass addresses to each other. Indexing looks the same in both.
+Compiled modules use the C functions in ``memory.pxd``; this file is never compiled. A Cython memoryview is a struct of
+some 200 bytes that every call would copy, so compiled functions pass addresses to each other. Indexing looks the same
+in both.
 """
 
 from __future__ import annotations
@@ -56,7 +57,7 @@ def words_at(view: Words) -> Words:
 
 
 def bring_near(source: Bytes, start: int, end: int) -> None:
-    """Bring bytes that are wanted soon into the processor's cache, where C can; they may lie behind the end."""
+    """Prefetch bytes into the processor's cache; they may be past the end of the buffer. In Python it does nothing."""
 
 
 def copy_bytes(out: Room, at: int, source: Bytes, start: int, end: int) -> int:
@@ -67,7 +68,7 @@ def copy_bytes(out: Room, at: int, source: Bytes, start: int, end: int) -> int:
 
 
 def copy_piece(out: Room, at: int, source: Bytes, start: int, end: int) -> int:
-    """Do what ``copy_bytes`` does; both sides must have PIECE_BYTES more, so that C can copy blocks of that size."""
+    """Copy as ``copy_bytes`` does. C copies whole blocks, so both buffers must go on for PIECE_BYTES after the copy."""
     return copy_bytes(out, at, source, start, end)
 
 
@@ -77,8 +78,8 @@ def copy_escaped(
     """Copy the first bytes of ``source[start:end]``, with a backslash before each quote and backslash.
 
     Return the indexes after the last byte written and after the last byte read. Copying ends at the first byte that is
-    not printable ASCII, or earlier: callers go on byte by byte. In Python it ends at once, since callers are as fast.
-    C may read up to ``limit``. ``expansions`` starts with text.EXPANSIONS.
+    not printable ASCII, or earlier: callers go on byte by byte. The Python function copies nothing, since callers are
+    as fast. C may read up to ``limit``. ``expansions`` starts with text.EXPANSIONS.
     """
     return at, start
 
@@ -96,5 +97,5 @@ def find_bytes(source: Bytes, start: int, end: int, wanted: Bytes, length: int) 
 
 
 def same_bytes(first: Bytes, first_at: int, second: Bytes, second_at: int, length: int) -> bool:
-    """Whether ``length`` bytes from these two places on are equal."""
+    """Whether the ``length`` bytes at these two places are equal."""
     return bytes(first[first_at : first_at + length]) == bytes(second[second_at : second_at + length])

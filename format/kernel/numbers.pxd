@@ -14,7 +14,7 @@ cdef extern from *:
     #else
     #define KAFKALOG_RARE
     #endif
-    /* A zigzag varint of any length. It is no part of the loops that call it, so that their code stays small. */
+    /* Reads a zigzag varint of any length. Never inlined, so that the loops that call it stay small. */
     KAFKALOG_RARE static int64_t kafkalog_read_long_varint(const unsigned char *source, Py_ssize_t *at, Py_ssize_t end) {
         Py_ssize_t next = *at;
         uint64_t value = 0;
@@ -35,7 +35,7 @@ cdef extern from *:
         *at = -1;
         return 0;
     }
-    /* Nearly all have one byte or two. */
+    /* Reads a zigzag varint. Nearly all have one or two bytes. */
     static inline int64_t kafkalog_read_varint(const unsigned char *source, Py_ssize_t *at, Py_ssize_t end) {
         Py_ssize_t first = *at;
         if (end - first > 1) {
@@ -52,7 +52,7 @@ cdef extern from *:
         }
         return kafkalog_read_long_varint(source, at, end);
     }
-    /* Writes a number below 10^8 in eight digits, as one word: pairs of digits are split for all of them at once. */
+    /* Returns the eight digits of a number below 10^8 as one word. Each step splits all its groups of digits at once. */
     static inline uint64_t kafkalog_eight_digits(uint32_t value) {
         const uint64_t fours = value / 10000 | (uint64_t)(value % 10000) << 32;
         const uint64_t hundreds = (fours * 10486 >> 20) & UINT64_C(0x0000007F0000007F);
@@ -70,8 +70,8 @@ cdef extern from *:
             out[byte] = (unsigned char)(word >> 8 * byte);
     #endif
     }
-    /* Writes a number below 10^8 without leading zeros; returns how many digits it has, and may write to 8 bytes. The
-       count comes from branches, so that the processor need not wait for it. */
+    /* Writes a number below 10^8 without leading zeros; returns the number of digits. It may write up to 8 bytes.
+       Branches find the number of digits, so the processor predicts it and need not wait for it. */
     static inline int kafkalog_put_short(unsigned char *out, uint32_t value) {
         uint64_t digits;
         if (value < 100) {
@@ -109,7 +109,7 @@ cdef extern from *:
         kafkalog_put_word(out, digits >> 24);
         return 5;
     }
-    /* Writes a number; returns how many bytes it has, and may write to 8 bytes more. */
+    /* Writes a number; returns the number of bytes. It may write up to 8 bytes past them. */
     static inline int kafkalog_put_number(unsigned char *out, long long number) {
         const uint32_t eight = 100000000;
         uint64_t value = (uint64_t)number;

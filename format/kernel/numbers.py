@@ -1,6 +1,6 @@
-"""Numbers in bytes: big-endian integers and varints to read, decimal digits to write.
+"""Reading big-endian integers and varints, and writing numbers in decimal digits.
 
-Compiled modules have these functions from ``numbers.pxd``; this file is never compiled.
+Compiled modules use the C functions in ``numbers.pxd``; this file is never compiled.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def read_i64(source: Bytes, at: int) -> int:
 
 
 def read_varint(source: Bytes, at: int, end: int) -> tuple[int, int]:
-    """A zigzag varint of 32 bits, and the index after it.
+    """Read a zigzag varint of 32 bits: the value, and the index after it.
 
     The index is -1 if the varint is cut off or longer than five bytes, and -2 if it overflows 32 bits.
     """
@@ -67,7 +67,7 @@ def read_varint(source: Bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def put_number(out: Room, at: int, value: int) -> int:
-    """Write a number of 64 bits in decimal digits; return the index after them. C may write to 8 bytes more."""
+    """Write a 64-bit number in decimal digits; return the index after them. C may write up to 8 bytes past them."""
     digits = b"%d" % value
     stop = at + len(digits)
     out[at:stop] = digits

@@ -1,8 +1,11 @@
-"""Kafka's default partitioner: the hash of a key, and records in a partition that it would not choose."""
+"""Kafka's default partitioner: the hash of a key, and records in a partition that it would not choose.
+
+The source is ``Utils.murmur2`` and ``BuiltInPartitioner.partitionForKey`` in Kafka's clients.
+"""
 
 from __future__ import annotations
 
-if not __file__.endswith(".so"):  # a compiled module has these names from its .pxd file
+if not __file__.endswith(".so"):  # a compiled module takes these names from its .pxd file
     from format.kernel.header_layout import *
     from format.kernel.memory import *
     from format.kernel.numbers import *

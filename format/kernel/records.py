@@ -1,14 +1,14 @@
-"""The fields of records and messages: where each of them is in a buffer."""
+"""Indexing of records, record headers and messages: where each of their fields is in a buffer."""
 
 from __future__ import annotations
 
-if not __file__.endswith(".so"):  # a compiled module has these names from its .pxd file
+if not __file__.endswith(".so"):  # a compiled module takes these names from its .pxd file
     from format.kernel.header_layout import *
     from format.kernel.memory import *
     from format.kernel.numbers import *
     from format.kernel.tables import *
 
-#: What is wrong with a record or message, by number; 0 means nothing.
+#: Errors of records and messages, by number; 0 is none.
 RECORD_ERRORS = (
     "",
     "the record's length is cut off or overflows",
@@ -51,10 +51,10 @@ def index_records(
 ) -> int:
     """Index the fields of all records of the v2 batches in ``spans[first:last]``; write one table row for each record.
 
-    Nothing is copied: a row holds where each field is in the buffer. ``results[i]`` gets, for span i, an error number
-    (RECORD_ERRORS, 0 for none), where the error is, how many records were read, and the index after the last of them.
-    A span stops at its first error, at its record count, or when the table is full (no error, but fewer records).
-    Returns the number of the row after the last one written.
+    Nothing is copied: a row holds where each field is in the buffer. ``results[i]`` gets the result of span i
+    (RESULT_COLUMNS): an error number (RECORD_ERRORS), the index of the error, the number of records read, and the index
+    after the last of them. A span stops at its first error, at its record count, or when the table is full (no error,
+    but fewer records). Returns the number of the row after the last one written.
     """
     source = bytes_at(buffer)
     row = first_row
@@ -193,13 +193,13 @@ def index_records(
 
 
 def _read_varlong(source: Bytes, at: int, end: int) -> tuple[int, int]:
-    """A zigzag varint of 64 bits, and the index after it.
+    """Read a zigzag varint of 64 bits: the value, and the index after it.
 
     The index is -1 if the varint is cut off or longer than ten bytes, and -2 if it overflows 64 bits.
     """
     shift = 0
     low = 0  # the first seven groups of seven bits, 49 bits
-    high = 0  # the other groups, apart, so that no sum leaves 63 bits
+    high = 0  # the other groups, kept apart so that no sum needs more than 63 bits
     while at < end:
         byte = source[at]
         at += 1
@@ -217,9 +217,9 @@ def _read_varlong(source: Bytes, at: int, end: int) -> tuple[int, int]:
 
 
 def index_headers(buffer: Bytes, start: int, end: int, count: int, table: Table) -> int:
-    """Index ``count`` record headers; write the start and length of the key and of the value of each.
+    """Index ``count`` record headers; write one row for each: key start, key length, value start, value length.
 
-    index_records must have checked them. Returns the index after the last header.
+    index_records must have checked the headers. Returns the index after the last one.
     """
     source = bytes_at(buffer)
     at = start
@@ -239,7 +239,7 @@ def index_headers(buffer: Bytes, start: int, end: int, count: int, table: Table)
 def index_record_headers(buffer: Bytes, records: Table, table: Table) -> int:
     """Index the headers of all records of an indexed table; write one row for each, as ``index_headers`` does.
 
-    ``table`` must have a row for every header of ``records``. Returns how many rows were written.
+    ``table`` must have a row for every header of ``records``. Returns the number of rows written.
     """
     source = bytes_at(buffer)
     end = len(buffer)
@@ -264,8 +264,8 @@ def index_messages(buffer: Bytes, start: int, end: int, table: Table, first_row:
     """Index the v0 and v1 messages of a message set in ``buffer[start:end]``; write one record row for each.
 
     Offsets and timestamps are as stored: the inner offsets of v1 are relative. The ``batch`` column gets the magic of
-    the message, and the caller replaces it with the number of the batch. ``result`` is one row of RESULT_COLUMNS.
-    Returns the number of the row after the last one written. A full table is no error.
+    the message; the caller replaces it with the row of the batch. ``result`` is one row of RESULT_COLUMNS. Returns the
+    number of the row after the last one written. A full table is not an error.
     """
     source = bytes_at(buffer)
     row = first_row

@@ -1,14 +1,14 @@
-"""Bytes in fields of records: searched, and compared with those of other records."""
+"""Searching for bytes in record fields, and comparing records."""
 
 from __future__ import annotations
 
-if not __file__.endswith(".so"):  # a compiled module has these names from its .pxd file
+if not __file__.endswith(".so"):  # a compiled module takes these names from its .pxd file
     from format.kernel.memory import *
     from format.kernel.tables import *
 
 
 def find_in_fields(buffer: Bytes, fields: Table, wanted: Bytes, found: Row) -> None:
-    """Find ``wanted`` in each field: ``found`` gets where it first is, counted from the field's start, or -1.
+    """Find the first occurrence of ``wanted`` in each field: ``found`` gets its index in the field, or -1.
 
     ``fields`` has a row for each field, with its start and end in the buffer. An empty ``wanted`` is found at 0.
     """
@@ -24,7 +24,7 @@ def find_in_fields(buffer: Bytes, fields: Table, wanted: Bytes, found: Row) -> N
 def find_other_record(buffer: Bytes, records: Table, other_buffer: Bytes, others: Table, first: int) -> int:
     """The first row from ``first`` on whose key, value or headers differ between the two tables, else -1.
 
-    The lengths and the numbers of headers must be equal already; -1 and 0 headers count as equal.
+    The caller has compared key lengths, value lengths and header counts; a header count of -1 is equal to 0.
     """
     source = bytes_at(buffer)
     other = bytes_at(other_buffer)

@@ -1,4 +1,4 @@
-# The numbers of tables.py as C constants.
+# The column indexes of tables.py as C constants.
 cdef enum:
     B_POSITION = 0
     B_SIZE = 1

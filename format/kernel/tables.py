@@ -1,6 +1,6 @@
-"""The columns of the kernel's int64 tables, and their numbers.
+"""The columns of the kernel's int64 tables, by name and by index.
 
-``tables.pxd`` has the same numbers for the compiled modules; a test compares them.
+``tables.pxd`` has the same indexes for the compiled modules; a test compares them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ BATCH_COLUMNS = (
     "magic",
     "base_offset",
     "last_offset_delta",
-    "record_count",  # -1: a compressed v0/v1 wrapper, unknown until it is opened
+    "record_count",  # -1: a compressed v0/v1 wrapper, unknown until it is decompressed
     "attributes",
     "crc",
     "leader_epoch",
@@ -22,7 +22,7 @@ BATCH_COLUMNS = (
     "producer_epoch",
     "base_sequence",
 )
-#: Columns of a record row; starts are positions in the buffer that was indexed, lengths are bytes (-1 for null).
+#: Columns of a record row; starts are indexes in the buffer of the records, lengths are in bytes (-1 for null).
 RECORD_COLUMNS = (
     "batch",  # row of its batch in the batch table
     "offset",
@@ -37,7 +37,7 @@ RECORD_COLUMNS = (
     "headers_start",
     "header_count",  # -1: a format without headers
 )
-#: Columns of a span: the decompressed records of one v2 batch, where they are, and the bases of their deltas.
+#: Columns of a span, the decompressed records of one v2 batch: where they are, and the bases of their deltas.
 SPAN_COLUMNS = (
     "batch",
     "start",
@@ -48,7 +48,7 @@ SPAN_COLUMNS = (
     "append_timestamp",  # the timestamp of every record when the timestamp type is LogAppendTime
     "is_append_time",
 )
-#: Columns of what a record of a group coordinator's topic says; starts are positions in the buffer of the records.
+#: Columns of a decoded group coordinator record; starts are indexes in the buffer of the records.
 GROUP_COLUMNS = (
     "error",  # GROUP_RECORD_ERRORS, 0 for none
     "type",  # the record type, plus SHARE_STATE_TYPES for __share_group_state; -1: unknown
@@ -60,22 +60,22 @@ GROUP_COLUMNS = (
     "number",  # the offset of a commit, the generation or epoch of a group or member, the start offset of a share
     "detail",  # leader epoch of a commit or share, members of a classic group, state of a member, validated topology
     "timestamp",  # of the commit, the state or the write
-    "expire_timestamp",  # of a commit; for a share the count of records delivered past the start offset
+    "expire_timestamp",  # of a commit; for a share the number of records delivered past the start offset
     "text_start",
     "text_length",  # the metadata of a commit, the leader of a classic group, the topics of a share group; -1 for none
 )
-#: What the batch headers of logs add up to, in one row. Offsets and timestamps of no batch mean nothing.
+#: Columns of the sums over batch headers of a log. Without a batch, offsets and timestamps are undefined.
 HEADER_SUMS = (
     "batch_count",
     "first_offset",
     "last_offset",
-    "first_timestamp",  # of the first batch; -1 where it has none, or a delete horizon in its place
-    "max_timestamp",  # -1 where no batch has one
-    "magics",  # a bit for each
-    "least_offset",  # that the next batch of the log may have
-    "codec_counts",  # batches of codec 0; those of the seven others follow
+    "first_timestamp",  # of the first batch; -1 if it has none, or has a delete horizon in its place
+    "max_timestamp",  # -1 if no batch has one
+    "magics",  # a bit for each magic
+    "least_offset",  # the least base offset that the next batch of the log may have
+    "codec_counts",  # the number of batches of codec 0; codecs 1 to 7 follow
     *(f"codec_counts_{codec}" for codec in range(1, 8)),
-    "codec_bytes",  # likewise
+    "codec_bytes",  # the bytes of batches of codec 0; codecs 1 to 7 follow
     *(f"codec_bytes_{codec}" for codec in range(1, 8)),
 )
 #: Columns of the result of a span.

@@ -1,10 +1,10 @@
-"""Rows of batches and records as lines of JSON or text."""
+"""Writing rows of batches and records as lines of JSON or text."""
 
 from __future__ import annotations
 
 from format import layout
 
-if not __file__.endswith(".so"):  # a compiled module has these names from its .pxd file
+if not __file__.endswith(".so"):  # a compiled module takes these names from its .pxd file
     from format.kernel.header_layout import *
     from format.kernel.memory import *
     from format.kernel.numbers import *
@@ -44,7 +44,7 @@ LITERALS = (
     "unknown-6",
     "unknown-7",
 )
-#: Words in the tables of characters, between the classes of bytes and the bits of unsafe characters.
+#: Words in the character tables, between the classes of bytes and the bits of unsafe characters.
 CHARACTER_WORDS = (
     b"null",
     b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/",
@@ -52,7 +52,8 @@ CHARACTER_WORDS = (
     b'"}',
 )
 
-#: For each set of 8 bytes that get a backslash: which byte comes next, 16 times; 8 stands for the backslash.
+#: Shuffle masks of 16 bytes, one for each set of bytes, out of 8, that get a backslash. Each byte of a mask is the
+#: index of the input byte to write next, or 8 for a backslash.
 EXPANSIONS = b"".join(
     bytes(each for byte in range(8) for each in ((8, byte) if marks >> byte & 1 else (byte,))).ljust(16, b"\0")
     for marks in range(256)
@@ -79,7 +80,7 @@ _L_NULL = LITERALS.index("null")
 _L_FALSE = LITERALS.index("false")
 _L_TIMESTAMP_TYPES = LITERALS.index(layout.NO_TIMESTAMP_TYPE)
 _L_CODECS = LITERALS.index(layout.CODEC_NAMES[0])
-# Where each part of the tables of characters starts.
+# The start of each part of the character tables.
 _JSON_CLASSES = len(EXPANSIONS)
 _TEXT_CLASSES = _JSON_CLASSES + 256
 _BARE_CLASSES = _TEXT_CLASSES + 256
@@ -92,7 +93,7 @@ _LETTER_U = 0x75
 _LETTER_X = 0x78
 _MOST_NUMBERS = 256 + PIECE_BYTES  # bytes of the numbers, quotes and brackets of a record
 _MOST_PER_BYTE = 6  # bytes written for one byte of a key, value or header
-_MOST_PER_HEADER = 48  # more bytes for each header
+_MOST_PER_HEADER = 48  # further bytes for each header
 
 
 def put_batches(
@@ -107,12 +108,12 @@ def put_batches(
     bounds: Row,
     status: Row,
 ) -> int:
-    """Write lines of batches from row ``first`` on into ``out``, as many as fit of ``most_bytes`` each.
+    """Write lines of batches from row ``first`` on into ``out``, while there is room for ``most_bytes``, the longest.
 
-    ``fields`` has a row for each field: where the piece of ``pieces`` before it starts and ends, its kind (FIELDS), and
-    a column or, for a bit, a mask; the last kind is "end". ``literals`` has a start and end in ``pieces`` for each of
-    LITERALS. Sums must fit in 64 bits. Returns the row after the last one written; ``status[0]`` is the index after its
-    line.
+    ``fields`` has a row for each field: the start and end in ``pieces`` of the fixed text before it, its kind (FIELDS),
+    and a column or, for a bit, a mask; the last kind is "end". ``literals`` has a start and end in ``pieces`` for each
+    of LITERALS. Sums must fit in 64 bits. Returns the row after the last one written; ``status[0]`` is the index after
+    its line.
     """
     line = room_at(out)
     texts = bytes_at(pieces)
@@ -145,11 +146,11 @@ def put_records(
     """Write lines of records from row ``first`` on into ``out``, as many as are sure to fit.
 
     ``fields``, ``literals`` and ``pieces`` are the same as for ``put_batches``. ``record_fields`` has the kind and
-    column of each field that comes from the record: "record-number" and the kinds after it. ``tables`` has EXPANSIONS,
-    then, for each byte, how JSON escapes it (0 for not at all), then how text escapes it, then whether a word of text
-    may hold it without quotes; after that come CHARACTER_WORDS, and a bit for each character that is escaped.
-    ``scratch`` has room for the fields of one batch. Returns the row after the last one written; ``status[0]`` is the
-    index after its line.
+    column of each field that comes from the record: "record-number" and the kinds after it. ``scratch`` has room for
+    the fields of one batch. ``tables`` are the character tables: EXPANSIONS; for each byte, its escape in JSON (0 for
+    none); for each byte, its escape in text; for each byte, whether a word of text may have it without quotes;
+    CHARACTER_WORDS; and a bit for each character, set if it is escaped. Returns the row after the last one written;
+    ``status[0]`` is the index after its line.
     """
     line = room_at(out)
     texts = bytes_at(pieces)
@@ -229,8 +230,8 @@ def _put_batch_fields(
 ) -> int:
     """Write the fields of a row that come from its batch, and the pieces between all fields.
 
-    A field that comes from the record ends a segment: ``bounds`` gets where each segment starts, and where the last one
-    ends. Returns the index after it.
+    A field that comes from the record ends a segment: ``bounds`` gets the start of each segment, and the end of the
+    last one. Returns that end.
     """
     magic = batches[batch, B_MAGIC]
     attributes = batches[batch, B_ATTRIBUTES]
@@ -312,7 +313,7 @@ def _put_headers(out: Room, at: int, source: Bytes, start: int, end: int, count:
 def _put_json(out: Room, first: int, source: Bytes, start: int, end: int, limit: int, tables: Bytes) -> int:
     """Write bytes as JSON: as a string if they are UTF-8, else as an object with the key base64.
 
-    ``limit`` is the end of what may be read.
+    ``limit`` is the end of the readable bytes.
     """
     out[first] = 0x22
     at = first + 1
@@ -385,9 +386,9 @@ def _put_base64(out: Room, at: int, source: Bytes, start: int, end: int, tables:
 
 
 def _put_quoted(out: Room, at: int, source: Bytes, start: int, end: int, limit: int, tables: Bytes) -> int:
-    """Write bytes as a word of the text format: as they are if that is clear, else in double quotes with escapes.
+    """Write bytes as a word of the text format: as they are, or in double quotes with escapes where needed.
 
-    ``limit`` is the end of what may be read.
+    ``limit`` is the end of the readable bytes.
     """
     index = start
     while index < end and tables[_BARE_CLASSES + source[index]]:

@@ -1,6 +1,6 @@
-"""Text in bytes: what is UTF-8, and one character of it.
+"""UTF-8: whether bytes are valid, and the decoding of one character.
 
-Compiled modules have these functions from ``utf8.pxd``; this file is never compiled.
+Compiled modules use the C functions in ``utf8.pxd``; this file is never compiled.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def is_utf8(source: Bytes, start: int, end: int) -> bool:
 
 
 def read_character(source: Bytes, at: int, end: int) -> tuple[int, int]:
-    """The code point of the non-ASCII character at ``at``, and the index after it; -1 if it is not UTF-8."""
+    """Decode the non-ASCII character at ``at``: its code point, -1 if it is not UTF-8, and the index after it."""
     byte = source[at]
     after = at + (2 if byte < 0xE0 else (3 if byte < 0xF0 else 4))
     if byte < 0xC2 or after > end or not is_utf8(source, at, after):
