@@ -12,13 +12,13 @@ import typer
 from format.columns import FINDING, RowSchema
 from format.errors import InputError, KafkaLogError
 from format.findings import FINDING_CODES, Finding, Severity, finding_of
+from format.io.remote_path import reads_addresses
 from format.rows.finding_rows import finding_row
 from kafkalog_cli.exit_codes import Condition, conditions_of
 from kafkalog_cli.failures import UsageError, condition_of, report
 from kafkalog_cli.messages import say
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import Output
-from kafkalog_cli.options.reading import reads_addresses
 from kafkalog_cli.output import open_output
 from kafkalog_cli.progress import Progress, open_progress
 from kafkalog_cli.render import open_renderer

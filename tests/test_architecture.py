@@ -101,7 +101,6 @@ class Import:
     line: int
     module: str
     at_load: bool
-    at_all: bool = True  # not where only a type checker reads it
 
     def __str__(self) -> str:
         return f"{self.importer} (line {self.line}) imports {self.module}"
@@ -122,23 +121,23 @@ def imports_in(source: str, importer: str, is_package: bool, known: frozenset[st
     """The imports of a module's source; of ``from package import module`` the module itself."""
     found: list[Import] = []
 
-    def walk(node: ast.AST, at_load: bool, at_all: bool = True) -> None:
+    def walk(node: ast.AST, at_load: bool) -> None:
         if isinstance(node, ast.Import):
-            found.extend(Import(importer, node.lineno, each.name, at_load, at_all) for each in node.names)
+            found.extend(Import(importer, node.lineno, each.name, at_load) for each in node.names)
         elif isinstance(node, ast.ImportFrom):
             base = _absolute(node, importer, is_package)
             for each in node.names:
                 name = f"{base}.{each.name}"
-                found.append(Import(importer, node.lineno, name if name in known else base, at_load, at_all))
+                found.append(Import(importer, node.lineno, name if name in known else base, at_load))
         elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
             for child in node.body:
-                walk(child, False, False)
+                walk(child, False)
             for child in node.orelse:
-                walk(child, at_load, at_all)
+                walk(child, at_load)
         else:
             inside = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
             for child in ast.iter_child_nodes(node):
-                walk(child, at_load and not inside, at_all)
+                walk(child, at_load and not inside)
 
     walk(ast.parse(source), True)
     return found
@@ -232,10 +231,10 @@ def test_the_layers_name_rooms_that_exist() -> None:
 
 
 def test_no_circles() -> None:
-    """Imports inside functions count; a package's own __init__ stands for no module in it."""
+    """Imports inside functions and for type checkers count; a package's own __init__ stands for no module in it."""
     graph: dict[str, set[str]] = {}
     for each in all_imports():
-        if each.at_all and each.module in modules() and not is_within(each.importer, each.module):
+        if each.module in modules() and not is_within(each.importer, each.module):
             graph.setdefault(each.importer, set()).add(each.module)
     wrong = [" and ".join(sorted(each)) for each in circles_in(graph)]
     assert not wrong, "\n".join(wrong)
@@ -383,13 +382,13 @@ def test_the_imports_are_seen() -> None:
     )
     known = frozenset({"format", "format.layout", "format.limits", "kafkalog_cli.sibling"})
     imports = imports_in(source, "kafkalog_cli.example", False, known)
-    assert {(each.module, each.at_load, each.at_all) for each in imports} >= {
-        ("format.layout", True, True),
-        ("format.limits", True, True),
-        ("format.log.record_table", True, True),
-        ("kafkalog_cli.sibling", True, True),
-        ("rich.table", False, False),
-        ("spark_jobs.submit", False, True),
+    assert {(each.module, each.at_load) for each in imports} >= {
+        ("format.layout", True),
+        ("format.limits", True),
+        ("format.log.record_table", True),
+        ("kafkalog_cli.sibling", True),
+        ("rich.table", False),
+        ("spark_jobs.submit", False),
     }
     assert any(each.module == "format.layout" for each in all_imports())
 

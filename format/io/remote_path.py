@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 import stat
+import sys
 from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from pathlib import Path, PosixPath
@@ -111,6 +112,12 @@ class RemotePath(PosixPath):
 def is_remote(path: str | os.PathLike[str]) -> bool:
     """Whether a path is on another file system: it begins with a scheme, and that is not ``file:``."""
     return _REMOTE.match(os.fspath(path)) is not None
+
+
+def reads_addresses() -> bool:
+    """Whether this process was given addresses to read; does not load the readers of stores to answer."""
+    remote_files = sys.modules.get("format.io.remote_files")
+    return remote_files is not None and remote_files.are_given()
 
 
 def is_on_disk(path: str | os.PathLike[str]) -> bool:

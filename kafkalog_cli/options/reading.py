@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -88,12 +87,6 @@ def check_path(path: str) -> str:
             words = os.strerror(error.errno) if error.errno == errno.ENAMETOOLONG else absent_words(path_of(path))
             raise typer.BadParameter(printable(f"{path}: {words}")) from None
     return path
-
-
-def reads_addresses() -> bool:
-    """Whether a path that was given is an address."""
-    remote_files = sys.modules.get("format.io.remote_files")
-    return remote_files is not None and remote_files.are_given()
 
 
 Paths = Annotated[

@@ -9,9 +9,9 @@ from typing import Annotated
 
 import typer
 
+from format.io.remote_path import reads_addresses
 from format.value_class import value_class
 from kafkalog_cli.options.parsers import parse_positive, parse_rate
-from kafkalog_cli.options.reading import reads_addresses
 
 
 @value_class
