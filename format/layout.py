@@ -273,6 +273,9 @@ LOG_DIR_FILES = (*OFFSET_CHECKPOINTS, META_PROPERTIES, CLEAN_SHUTDOWN, LOCK, BOO
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
 CONSUMER_OFFSETS_TOPIC = "__consumer_offsets"
+SHARE_GROUP_STATE_TOPIC = "__share_group_state"
+#: The topics in which coordinators keep their state. Brokers compact them whatever their configuration.
+COORDINATOR_TOPICS = (CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC)
 #: Kafka's own topics begin so.
 INTERNAL_TOPIC_PREFIX = "__"
 #: Where a broker with tiered storage keeps indexes that it fetched (storage RemoteIndexCache); no partition.

@@ -34,6 +34,11 @@ def offsets_are(first: int, last: int) -> str:
     return f"{offset_range(first, last)} {'is' if first == last else 'are'}"
 
 
+def are(number: int) -> str:
+    """The verb after a count: ``is`` for 1, else ``are``."""
+    return "is" if number == 1 else "are"
+
+
 def listed(words: Sequence[str]) -> str:
     """One or more words as ``a``, ``a and b`` or ``a, b and c``."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"

@@ -8,6 +8,7 @@ from functools import lru_cache
 from struct import Struct
 
 import numpy as np
+from numpy.typing import NDArray
 
 from format import layout
 from format.errors import CorruptDataError, InvalidRecord, NotInBundle
@@ -102,6 +103,24 @@ def read_control_records(chunk: BatchChunk, source: Source, limits: Limits) -> d
                 control = next(_decode_batch(chunk, row, source, limits), None)
         if control is not None:
             found[row] = control
+    return found
+
+
+def first_control_records(chunk: BatchChunk, which: NDArray[np.bool_], limits: Limits) -> dict[int, ControlRecord]:
+    """The first control record of each control batch among the batches ``which`` of a chunk that was read with bodies.
+
+    The keys are row numbers among these batches. Batches whose control records cannot be decoded are left out: verify
+    reports them.
+    """
+    control = chunk.table.is_control & which
+    if not control.any():
+        return {}
+    row_among = np.cumsum(which) - 1
+    found: dict[int, ControlRecord] = {}
+    for table in record_tables(chunk, which=control, limits=limits):
+        for row, batch in enumerate(table.batch.tolist()):
+            with suppress(CorruptDataError):
+                found.setdefault(int(row_among[batch]), decode_control_record(table.key(row), table.value(row)))
     return found
 
 

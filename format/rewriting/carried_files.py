@@ -31,10 +31,10 @@ from format.findings import Finding, finding, finding_of
 from format.io.source import FileSource, read_whole
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
+from format.log.control_records import first_control_records
 from format.log.walker import batch_chunks
 from format.node.log_dir import LogDir
 from format.node.partition import Partition
-from format.rewriting.index_builder import end_markers
 from format.rewriting.publishing.publication import Publication
 from format.value_class import value_class
 
@@ -292,7 +292,7 @@ class _Carrying:
         try:
             with FileSource(path) as source:
                 for chunk in batch_chunks(source, limits=self.terms.limits):
-                    check.feed(end_markers(chunk, np.ones(len(chunk.table), bool), self.terms.limits))
+                    check.feed(first_control_records(chunk, np.ones(len(chunk.table), bool), self.terms.limits))
                     if chunk.damage is not None or not chunk.table.crc_valid.all():
                         message = "a batch in it is damaged; the file is left out, since a broker stops at it"
                         yield finding("batch-crc-mismatch", location, message)

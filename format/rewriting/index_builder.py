@@ -15,14 +15,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
-from format.errors import CorruptDataError, InvalidIndex, KafkaLogError
+from format.errors import InvalidIndex, KafkaLogError
 from format.files import offset_index, time_index, transaction_index
 from format.files.producer_snapshot import read as read_producer_snapshot
 from format.limits import DEFAULT_LIMITS, Limits
-from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable
-from format.log.control_records import ControlRecord, decode_control_record
-from format.log.read_records import record_tables
+from format.log.control_records import ControlRecord
 from format.node.partition import Partition
 from format.node.segment import Segment
 from format.state.producer_events import TransactionEnded
@@ -171,19 +169,3 @@ def transaction_index_bytes(entries: list[AbortedEntry]) -> bytes:
     """The bytes of a ``.txnindex``; none for no entries, where a broker makes no file."""
     columns = np.array(entries, np.int64).reshape(-1, 4).T
     return transaction_index.write((columns[0], columns[1], columns[2], columns[3]))
-
-
-def end_markers(chunk: BatchChunk, which: NDArray[np.bool_], limits: Limits) -> dict[int, ControlRecord]:
-    """The first control record of each control batch among the rows ``which``, by its number among those rows."""
-    control = chunk.table.is_control & which
-    if not control.any():
-        return {}
-    number_among = np.cumsum(which) - 1
-    markers: dict[int, ControlRecord] = {}
-    for table in record_tables(chunk, which=control, limits=limits):
-        for row, batch in enumerate(table.batch.tolist()):
-            try:
-                markers.setdefault(int(number_among[batch]), decode_control_record(table.key(row), table.value(row)))
-            except CorruptDataError:
-                continue  # no marker: a broker fails on it, and verify reports it
-    return markers

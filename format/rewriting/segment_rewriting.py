@@ -13,8 +13,9 @@ from format.errors import FileChanged, UnreadableFile
 from format.io.source import FileSource
 from format.io.unreadable_ranges import PatchedSource
 from format.log.batch_chunk import BatchChunk
+from format.log.control_records import first_control_records
 from format.node.segment import Segment
-from format.rewriting.index_builder import TransactionIndexBuilder, end_markers
+from format.rewriting.index_builder import TransactionIndexBuilder
 from format.rewriting.intact_batches import KeptBatches, salvage_chunks, scan_segment
 from format.rewriting.publishing.new_file import NewFile
 from format.rewriting.publishing.publication import Publication
@@ -301,7 +302,7 @@ class SegmentRewriting:
     def _note_written(self, chunk: BatchChunk, is_written: NDArray[np.bool_], result: SegmentResult) -> None:
         table = chunk.table
         which = is_written & transactional_rows(table)
-        self._transactions.feed(table.rows(which), end_markers(chunk, which, self._rewriter.terms.limits))
+        self._transactions.feed(table.rows(which), first_control_records(chunk, which, self._rewriter.terms.limits))
         rows = np.flatnonzero(is_written)
         if len(rows):
             result.last_offset = table.last_offset_of(int(rows[-1]))

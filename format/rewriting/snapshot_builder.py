@@ -16,10 +16,10 @@ from format import layout
 from format.files import producer_snapshot
 from format.io.source import FileSource
 from format.limits import Limits
+from format.log.control_records import first_control_records
 from format.log.walker import batch_chunks
 from format.node.partition import Partition
 from format.node.segment import segment_file_name
-from format.rewriting.index_builder import end_markers
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.written_segments import WrittenSegment
 from format.state.producers import ProducerState
@@ -74,7 +74,7 @@ def _feed(state: ProducerState, log: Path, limits: Limits) -> None:
         for chunk in batch_chunks(source, check_crc=False, limits=limits):
             if (chunk.table.producer_id < 0).all():
                 continue
-            markers = end_markers(chunk, np.ones(len(chunk.table), bool), limits)
+            markers = first_control_records(chunk, np.ones(len(chunk.table), bool), limits)
             state.feed(chunk.table, markers)  # what is odd about the producers is reported by verify
 
 

@@ -15,10 +15,9 @@ from format.errors import UnreadableFile
 from format.io.source import FileSource
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import BatchTable
-from format.log.control_records import ControlRecord
+from format.log.control_records import ControlRecord, first_control_records
 from format.log.legacy_messages import open_wrappers
 from format.log.walker import batch_chunks
-from format.rewriting.index_builder import end_markers
 from format.rewriting.intact_batches import offsets_agree
 from format.rewriting.rewriter import Rewriter, SourceLog
 from format.rewriting.written_batches import NewBatches, joined
@@ -113,7 +112,7 @@ def _made_chunk(chunk: BatchChunk, rewriter: Rewriter) -> MadeChunk:
         int(table.last_offset[-1]),
         int(np.maximum(table.record_count, 0).sum()),
         table.rows(which),
-        end_markers(chunk, which, rewriter.terms.limits),
+        first_control_records(chunk, which, rewriter.terms.limits),
     )
 
 

@@ -26,9 +26,7 @@ WHOLE = "files/"
 
 #: Kafka's own topics whose logs are in a bundle as they are.
 WHOLE_TOPICS = (
-    layout.CONSUMER_OFFSETS_TOPIC,
-    layout.TRANSACTION_STATE_TOPIC,
-    "__share_group_state",
+    *layout.COORDINATOR_TOPICS,
     layout.CLUSTER_METADATA_TOPIC,
 )
 

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
+from format.layout import COORDINATOR_TOPICS
 from format.state.cluster_image import METADATA_VERSION, TOPIC_RESOURCE, ClusterImage, PartitionState
 from format.verbs.metadata.names import (
     ACL_OPERATIONS,
@@ -13,7 +14,6 @@ from format.verbs.metadata.names import (
     ACL_PERMISSIONS,
     ACL_RESOURCES,
     CONFIG_RESOURCES,
-    INTERNAL_TOPIC_NAMES,
     METADATA_VERSIONS,
     SCRAM_MECHANISMS,
     SECURITY_PROTOCOLS,
@@ -44,12 +44,12 @@ def topic_rows(image: ClusterImage, topics: Topics, marked: frozenset[str] = fro
     for topic_id, name in sorted(image.names.items(), key=lambda item: item[1]):
         if _is_wanted(name, topics):
             yield (
-                name, topic_id, counts[topic_id], factors.get(topic_id, 0), name in INTERNAL_TOPIC_NAMES, False,
+                name, topic_id, counts[topic_id], factors.get(topic_id, 0), name in COORDINATOR_TOPICS, False,
                 shown_configs(image, name),
             )  # fmt: skip
     for topic_id, name in sorted(image.removed_topics.items(), key=lambda item: item[1]):
         if topic_id in marked and _is_wanted(name, topics):
-            yield name, topic_id, None, None, name in INTERNAL_TOPIC_NAMES, True, {}
+            yield name, topic_id, None, None, name in COORDINATOR_TOPICS, True, {}
 
 
 def assignment_rows(image: ClusterImage, topics: Topics) -> Iterator[Row]:

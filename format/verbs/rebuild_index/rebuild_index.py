@@ -1,7 +1,7 @@
-"""rebuild-index: fresh .index, .timeindex and .txnindex from the log, in a new directory, with or without the log.
+"""rebuild-index: makes .index, .timeindex and .txnindex from the log, in a new directory, with or without the log.
 
-They are what a broker of 4.x builds when it recovers the segment. Around damage the intact batches on both sides are
-indexed, where a broker would cut the log off.
+They equal those that a broker of 4.x makes when it recovers the segment. Only around damage they differ: a broker
+truncates the log there, while these indexes cover the intact batches on both sides.
 """
 
 from __future__ import annotations
@@ -30,11 +30,12 @@ from format.rewriting.written_segments import RewritingResult, SegmentResult, Wr
 from format.rows.finding_json import finding_as_json
 from format.scan.progress import Advance
 from format.verbs.verify.written_output import verify_output
+from format.wording import are, counted_plainly
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IndexRebuilding(WriteTerms):
-    """The terms of one run; ``with_log`` copies everything else too, so that a broker can start on the output."""
+    """The terms of one run; ``with_log`` copies all other files too, so that a broker can start on the output."""
 
     with_log: bool = False
 
@@ -47,7 +48,7 @@ def rebuild_index(
 ) -> Iterator[Finding | WrittenSegment]:
     """Write the indexes into the open publication and finish it; yields each segment, and findings on the way.
 
-    Raises OutputError, FileChanged; what cannot be read of the sources is a finding.
+    Raises OutputError and FileChanged; a source that cannot be read is a finding.
     """
     return rewrite(
         sources, publication, IndexRebuilder(terms or IndexRebuilding()), verify_output, result or RewritingResult()
@@ -55,7 +56,7 @@ def rebuild_index(
 
 
 class IndexRebuilder(Rewriter):
-    """Batches are copied as they are, and so is what lies between them; or indexes are written alone."""
+    """Writes indexes of the intact batches; with the log, it copies that byte for byte, damage included."""
 
     copies_damage = True
     reads_around_errors = False
@@ -76,7 +77,7 @@ class IndexRebuilder(Rewriter):
         location: Location,
         advance: Advance,
     ) -> None:
-        """Compare a copied log with its source, byte for byte; indexes alone are hashed when they are published."""
+        """Compare a copied log with its source, byte for byte. Nothing to do for indexes: publishing hashes them."""
         if self.writes_log:
             compare_bytes(source, became[0].start if became else 0, joined_ranges(became), advance)
 
@@ -87,7 +88,11 @@ class IndexRebuilder(Rewriter):
         for bad in look.scan.bad:
             is_live = bad.reaches_end and look.is_live
             place = look.log.location.at(bad.position, bad.length)
-            message = "the end is being written" if is_live else f"{bad.length} bytes are not indexed: {bad.reason}"
+            message = (
+                "the end is being written"
+                if is_live
+                else f"{counted_plainly(bad.length, 'byte')} {are(bad.length)} not indexed: {bad.reason}"
+            )
             result.add(finding("live-tail" if is_live else bad.code, place, message), not is_live)
         result.lost_bytes = look.bytes_not_kept
 

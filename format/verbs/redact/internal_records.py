@@ -17,10 +17,10 @@ from format.internal_topics.schemas.consumer_protocol import (
     CONSUMER_PROTOCOL_ASSIGNMENT,
     CONSUMER_PROTOCOL_SUBSCRIPTION,
 )
+from format.layout import COORDINATOR_TOPICS
 from format.verbs.redact.records import ReplaceRecord
 from format.verbs.redact.replacements import Redactor
 
-COORDINATOR_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 #: Fields that name topics, which the names of directories tell anyway.
 _TOPIC_FIELDS = frozenset({"topic", "topics", "topicName", "subscribedTopicNames"})
 #: Words that Kafka itself gives out, in the fields that hold such words; another word there is somebody's own.

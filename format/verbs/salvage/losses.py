@@ -1,4 +1,4 @@
-"""What salvage says of one segment: every gap between the batches that are kept, and the offsets that were in it."""
+"""The losses of one segment in salvage: every gap between the kept batches, and the offsets that were in it."""
 
 from __future__ import annotations
 
@@ -12,13 +12,17 @@ from format.location import Location
 from format.rewriting.intact_batches import BadBytes, SegmentScan
 from format.rewriting.written_segments import SegmentResult
 from format.value_class import state_class
+from format.wording import are, counted_plainly, offsets_are
 
 _LOOK_ELSEWHERE = "Look for these offsets in another replica, a backup, or where the records came from."
 
 
 @state_class
-class LossTeller:
-    """Reports what a segment lost: every byte between kept batches, and the offsets that those bytes may have held."""
+class SegmentLosses:
+    """Reports the bytes of a segment that are not kept, and the offsets that they may have held.
+
+    ``next_base_offset`` is the base offset of the next segment, None for the last. ``report`` sets the last two fields.
+    """
 
     location: Location
     scan: SegmentScan
@@ -27,10 +31,10 @@ class LossTeller:
     is_live: bool
     is_compacted: bool
     lost_bytes: int = 0
-    torn_end: Cause | None = None  # the damage after the last batch that is kept, if no segment follows
+    torn_end: Cause | None = None  # the damage after the last kept batch of the last segment
 
-    def tell(self, done: SegmentResult) -> None:
-        """Add a finding for each gap to ``done``, in bytes or in offsets alone, and the last offset kept."""
+    def report(self, done: SegmentResult) -> None:
+        """Add a finding for each gap in bytes or in offsets to ``done``, and set its last offset."""
         scan = self.scan
         kept = np.flatnonzero(scan.is_kept)
         starts = np.concatenate(([0], scan.end_position[kept]))
@@ -48,8 +52,8 @@ class LossTeller:
         if len(kept):
             done.last_offset = int(scan.last_offset[kept[-1]])
         end_offset = int(first_lost[-1])
-        is_told = int(ends[-1]) > int(starts[-1])
-        if is_told or self.is_compacted or scan.has_sparse or self.next_base_offset is None:
+        is_end_reported = int(ends[-1]) > int(starts[-1])
+        if is_end_reported or self.is_compacted or scan.has_sparse or self.next_base_offset is None:
             return
         if end_offset < self.next_base_offset:
             done.add(self._missing_before_next(end_offset, self.next_base_offset), True)
@@ -59,11 +63,11 @@ class LossTeller:
         return base_offset if done.last_offset is None else max(base_offset, done.last_offset + 1)
 
     def _offset_gap(self, position: int, first: int, until: int) -> Finding:
-        """Offsets that no byte is there for. That proves no loss: a cleaner may have been here once."""
+        """A finding about offsets between adjoining batches. Compaction may have removed them: the loss is likely."""
         return finding(
             "offset-gap",
             self.location.at(position=position, offset=first),
-            f"offsets {first} to {until - 1} are in no batch, and the new indexes do not show that either",
+            f"{offsets_are(first, until - 1)} in no batch, and the new indexes do not show that either",
             lost_offsets=(first, until - 1),
             judgement=Judgement(certainty=Certainty.LIKELY, next_step=_LOOK_ELSEWHERE),
         )
@@ -72,15 +76,15 @@ class LossTeller:
         return finding(
             "log-truncated",
             self.location.at(position=self.source.size_bytes, offset=first),
-            f"the segment ends at offset {first}, the next one starts at {next_base_offset}: offsets {first} to "
-            f"{next_base_offset - 1} are lost, unless compaction removed them",
+            f"the segment ends at offset {first}, the next one starts at {next_base_offset}: "
+            f"{offsets_are(first, next_base_offset - 1)} lost, unless compaction removed them",
             lost_offsets=(first, next_base_offset - 1),
             judgement=Judgement(certainty=Certainty.LIKELY),
         )
 
     def _gap(self, start: int, end: int, first_lost: int, until: int | None, done: SegmentResult) -> None:
-        """One range of bytes that is not kept; ``until`` is the next offset that is there, None for unknown."""
-        # What is bad lies in order and apart; a log may have as many gaps as bad places.
+        """Report a range of bytes that is not kept; ``until`` is the next offset after it, None where there is none."""
+        # Bad ranges are in order and do not overlap. A log may have very many, so they are searched by bisection.
         first = bisect_right(self.scan.bad, start, key=lambda each: each.position + each.length)
         reasons = self.scan.bad[first : bisect_left(self.scan.bad, end, key=lambda each: each.position)]
         worst = reasons[0] if reasons else BadBytes(start, end - start, "log-framing-broken", "no batch is here")
@@ -95,18 +99,16 @@ class LossTeller:
         if not is_padding:
             self.lost_bytes += end - start
         unreadable = sum(start <= block < end for block in self.source.unreadable)
-        message = f"{end - start} bytes are not kept: {worst.reason}"
+        message = f"{counted_plainly(end - start, 'byte')} {are(end - start)} not kept: {worst.reason}"
         if unreadable:
-            message += f" ({unreadable} blocks of it could not be read from the disk)"
+            message += f" ({counted_plainly(unreadable, 'block')} of it could not be read from the disk)"
         if len(reasons) > 1:
-            message += f", and {len(reasons) - 1} more such places in it"
+            message += f", and {counted_plainly(len(reasons) - 1, 'more such place')} in it"
         lost = offset_range(first_lost, until)
         if lost is not None:
-            message += (
-                f"; offset {lost[0]} is lost" if lost[0] == lost[1] else f"; offsets {lost[0]} to {lost[1]} are lost"
-            )
+            message += f"; {offsets_are(*lost)} lost"
         elif until is None and not is_padding:
-            message += f"; what offsets from {first_lost} on it held is lost"
+            message += f"; the records in it, from offset {first_lost} on, are lost"
         place = self.location.at(start, end - start, first_lost)
         next_step = "Nothing." if is_padding else _LOOK_ELSEWHERE
         found = finding(code, place, message, lost_offsets=lost, judgement=Judgement(next_step=next_step))
@@ -116,5 +118,5 @@ class LossTeller:
 
 
 def offset_range(first: int, until: int | None) -> tuple[int, int] | None:
-    """First and last of the offsets from ``first`` to the one before ``until``; None where there is none, or no end."""
+    """The offsets from ``first`` to before ``until`` as first and last; None for none, or if ``until`` is None."""
     return None if until is None or until <= first else (first, until - 1)

@@ -1,9 +1,9 @@
-"""salvage: every intact batch into a new directory, byte for byte, and a list of what is lost.
+"""salvage: copies every intact batch into a new directory, byte for byte, and lists what is lost.
 
-A batch is intact when its CRC is right. Its base offset lies outside the CRC; one whose offsets cannot be where it lies
-goes into a file of its own beside the partitions (``NAME.BASE_OFFSET.quarantine``) and its offsets count as lost.
-Indexes are rebuilt, and so is a producer snapshot for the log's end; the source's may speak of batches that are
-lost. The clean-shutdown mark is left out: a broker that starts on the output checks every batch.
+A batch is intact when its CRC is right. The CRC does not cover the base offset: an intact batch whose offsets do not
+fit its place goes into a file beside the partitions (``NAME.BASE_OFFSET.quarantine``), and its offsets count as lost.
+Indexes are rebuilt, and so is a producer snapshot for the end of the log: those of the source may cover lost batches.
+The clean-shutdown mark is left out, so that a broker that starts on the output checks every batch.
 """
 
 from __future__ import annotations
@@ -38,11 +38,9 @@ from format.rewriting.written_segments import RewritingResult, SegmentResult, Wr
 from format.rows.finding_json import finding_as_json
 from format.state.cluster_image import ClusterImage
 from format.state.metadata_log import read_metadata
-from format.verbs.salvage.losses import LossTeller, offset_range
+from format.verbs.salvage.losses import SegmentLosses, offset_range
 from format.verbs.verify.written_output import verify_output
-
-#: Topics that brokers compact whatever the checkpoints say, so that offsets between segments may be missing.
-_COMPACTED_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+from format.wording import offsets_are
 
 _METADATA_PARTITION = f"{layout.CLUSTER_METADATA_TOPIC}-0"
 
@@ -53,9 +51,9 @@ def salvage(
     terms: WriteTerms | None = None,
     result: RewritingResult | None = None,
 ) -> Iterator[Finding | WrittenSegment]:
-    """Write what is intact into the open publication and finish it; yields each segment, and findings on the way.
+    """Write the intact batches into the open publication and finish it; yields each segment, and findings on the way.
 
-    Raises OutputError, FileChanged; what cannot be read of the sources is a finding.
+    Raises OutputError and FileChanged; a source that cannot be read is a finding.
     """
     salvager = Salvager(terms or WriteTerms(), sources.log_dir)
     return rewrite(sources, publication, salvager, verify_output, result or RewritingResult())
@@ -64,7 +62,7 @@ def salvage(
 class Salvager(Rewriter):
     """Intact batches are copied; every gap between them is a loss.
 
-    ``log_dir`` is the log directory that is salvaged as a whole, None where partitions were given.
+    ``log_dir`` is the log directory to salvage as a whole, None where partitions were given.
     """
 
     keeps_misplaced = True
@@ -73,7 +71,7 @@ class Salvager(Rewriter):
     def __init__(self, terms: WriteTerms, log_dir: LogDir | None) -> None:
         super().__init__(terms)
         self._log_dir = log_dir
-        self._known: dict[Path, Checkpoints] = {}
+        self._checkpoints_of: dict[Path, Checkpoints] = {}  # by log directory
         self._checkpoints = Checkpoints()
         self._is_compacted = False
         self._torn_end: Cause | None = None  # the damage at the end of the last segment
@@ -89,30 +87,30 @@ class Salvager(Rewriter):
 
     def report_look(self, look: FirstLook, result: SegmentResult) -> None:
         if not isinstance(look.source, PatchedSource):
-            raise TypeError("salvage reads around what the disk does not give")
-        teller = LossTeller(
+            raise TypeError("salvage reads around the blocks that the disk cannot read")
+        losses = SegmentLosses(
             look.log.location, look.scan, look.source, look.log.next_base_offset, look.is_live, self._is_compacted
         )
-        teller.tell(result)
-        self._torn_end = teller.torn_end
-        result.lost_bytes = teller.lost_bytes
+        losses.report(result)
+        self._torn_end = losses.torn_end
+        result.lost_bytes = losses.lost_bytes
 
     def begin_partition(self, partition: Partition) -> Iterator[Finding]:
         around = directory_around(partition.path)
-        if around not in self._known:
+        if around not in self._checkpoints_of:
             log_dir = self._log_dir or log_dir_around(partition.path)
-            self._known[around] = Checkpoints() if log_dir is None else log_dir.checkpoints(self.terms.limits)
-            # What is wrong with those of the log directory itself is reported when they are carried over.
+            self._checkpoints_of[around] = Checkpoints() if log_dir is None else log_dir.checkpoints(self.terms.limits)
+            # Problems of the checkpoints of a whole log directory are reported when these are carried over.
             if self._log_dir is None:
-                yield from self._known[around].findings
-        self._checkpoints = self._known[around]
-        cleaned = self._checkpoints.offset(layout.CLEANER_OFFSET_CHECKPOINT, _key_of(partition))
-        self._is_compacted = partition.topic in _COMPACTED_TOPICS or bool(cleaned)
+                yield from self._checkpoints_of[around].findings
+        self._checkpoints = self._checkpoints_of[around]
+        cleaned = self._checkpoints.offset(layout.CLEANER_OFFSET_CHECKPOINT, partition.key)
+        self._is_compacted = partition.topic in layout.COORDINATOR_TOPICS or bool(cleaned)
         self._torn_end = None
         yield from super().begin_partition(partition)
 
     def end_partition(self, partition: Partition, last_offset: int | None) -> Iterator[Finding]:
-        """Offsets that the log once had after its end: a checkpoint or a snapshot is past it."""
+        """A finding where a checkpoint or a producer snapshot shows that the log once ended later."""
         offsets = offsets_of(partition, self._checkpoints)
         if not partition.segments:
             yield from check_lost_log(offsets, partition)
@@ -130,14 +128,14 @@ class Salvager(Rewriter):
             yield finding(
                 "checkpoint-mismatch",
                 partition.location(),
-                f"{what} says that the log reached offset {offset}; what is left ends at {end}: offsets {end} to "
-                f"{offset - 1} are lost",
+                f"{what} says that the log reached offset {offset}; what is left ends at {end}: "
+                f"{offsets_are(end, offset - 1)} lost",
                 lost_offsets=(end, offset - 1),
                 judgement=Judgement(severity=Severity.FATAL, certainty=Certainty.LIKELY, caused_by=self._torn_end),
             )
 
     def topic_ids(self, sources: WriteSources) -> dict[str, str]:
-        """From the other partitions of a topic, else from the cluster's metadata in the same log directory."""
+        """The ids of topics by name, from other partitions of the topic or from the metadata log here."""
         found = super().topic_ids(sources)
         topics = {each.topic for each in sources.partitions.values() if each.topic is not None}
         if sources.log_dir is None or topics <= {*found, layout.CLUSTER_METADATA_TOPIC}:
@@ -146,9 +144,9 @@ class Salvager(Rewriter):
         return {**{name: topic_id for topic_id, name in image.names.items()}, **found}
 
     def node_id(self, sources: WriteSources) -> int | None:
-        """The one node that has replicas of all partitions that lie here, or the only one of the cluster."""
+        """The one node with replicas of all partitions here, or the only node of the cluster; None if unclear."""
         image = _image_in(sources.partitions.get(_METADATA_PARTITION), self.terms.limits)
-        here = {_key_of(each) for each in sources.partitions.values() if each.mark is None}
+        here = {each.key for each in sources.partitions.values() if each.mark is None}
         hosts = [
             set(state.replicas)
             for (topic_id, number), state in image.partitions.items()
@@ -158,9 +156,9 @@ class Salvager(Rewriter):
         return nodes.pop() if len(nodes) == 1 else None
 
     def directory_id(self, sources: WriteSources, node_id: int) -> str | None:
-        """The log directory to which the metadata assigns most of the partitions that lie here."""
+        """The id of the log directory to which the metadata assigns most of the partitions here."""
         image = _image_in(sources.partitions.get(_METADATA_PARTITION), self.terms.limits)
-        here = {_key_of(each) for each in sources.partitions.values() if each.mark is None}
+        here = {each.key for each in sources.partitions.values() if each.mark is None}
         assigned = Counter(
             image.directory_of(topic_id, number, node_id)
             for topic_id, number in image.partitions
@@ -183,10 +181,6 @@ class Salvager(Rewriter):
         }
 
 
-def _key_of(partition: Partition) -> tuple[str, int] | None:
-    return None if partition.topic is None or partition.number is None else (partition.topic, partition.number)
-
-
 def _image_in(metadata: Partition | None, limits: Limits) -> ClusterImage:
-    """The cluster as far as the metadata log and its newest snapshot can be read."""
+    """The cluster's metadata as far as the metadata log and its newest snapshot can be read."""
     return ClusterImage() if metadata is None else read_metadata(metadata, limits=limits).image

@@ -12,15 +12,17 @@ from format.node.target import Target
 
 
 def compacted_topics_at(targets: Sequence[Target], limits: Limits) -> frozenset[str]:
-    """The compacted topics by the metadata log of the given log directories.
+    """The topics that the metadata log in the given log directories configures as compacted.
 
-    A partition that is given by itself is not worth reading the metadata log around it.
+    Empty where there is no metadata log, or it cannot be read. Targets that are no log directories are passed over:
+    for a single partition, reading the metadata log around it takes too long.
     """
     try:
-        log_dirs = [each for each in targets if each.kind is Kind.LOG_DIR]
-        if not any((CLUSTER_METADATA_TOPIC, 0) in each.topic_partitions for at in log_dirs for each in at.log_dirs):
+        log_dirs = [target for target in targets if target.kind is Kind.LOG_DIR]
+        directories = [log_dir for target in log_dirs for log_dir in target.log_dirs]
+        if not any((CLUSTER_METADATA_TOPIC, 0) in each.topic_partitions for each in directories):
             return frozenset()
-        from format.state.cluster_context import ContextTerms, read_context  # takes longer to load than to run
+        from format.state.cluster_context import ContextTerms, read_context  # takes longer to import than to run
 
         return read_context(log_dirs, ContextTerms(limits=limits)).compacted_topics()
     except KafkaLogError:

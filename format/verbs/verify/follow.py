@@ -1,4 +1,4 @@
-"""verify of logs that grow: each new batch by itself and against what came before it in its partition."""
+"""verify --follow: checks the batches that are appended to logs, also against those before them in their partition."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from format.scan.serial import SerialDriver
 from format.state.header_scan import HeaderScan
 from format.state.producers import ProducerState
 from format.value_class import state_class, value_class
-from format.verbs.verify.log_checks import Fed, SegmentOutcome, verify_log_file
+from format.verbs.verify.log_checks import SegmentOutcome, SoundBatches, verify_log_file
 from format.verbs.verify.terms import Coverage, Verification
 from format.verbs.verify.walk import Level, LogWalk, WalkedChunk
 
@@ -31,7 +31,7 @@ NOT_FOLLOWED = "batches that were there before, indexes, checkpoints and snapsho
 
 
 def follow_verify(targets: Sequence[Target], terms: Verification, follow: FollowTerms) -> Iterator[Finding | CaughtUp]:
-    """Findings about what is appended from now on. Raises InputError as ``Target.kind``."""
+    """Findings about what is appended from now on. Raises InputError as ``Target.kind`` does."""
     checks: dict[Path, _Checks] = {}
     segments: set[tuple[Path, int | None]] = set()
     follow = replace(follow, limits=terms.limits, step_bytes=terms.walk.needs.range_bytes)
@@ -56,7 +56,7 @@ def follow_verify(targets: Sequence[Target], terms: Verification, follow: Follow
 
 @state_class
 class _Checks:
-    """What is carried from batch to batch of one partition. ``segment`` is the base offset of the last one read."""
+    """The state of the checks of one partition; ``segment`` is the base offset of the segment that is read."""
 
     chain: OffsetChain
     causes: CauseAccount
@@ -65,7 +65,7 @@ class _Checks:
 
     @classmethod
     def before(cls, partition: FollowedPartition, terms: Verification) -> _Checks:
-        """The state before what is read next. Producers start from a snapshot and the headers after it."""
+        """The state where following begins. The producers' state is read from a snapshot and the headers after it."""
         chain = OffsetChain()
         place = partition.place
         base_offset = None if place is None else place.segment_base_offset
@@ -81,9 +81,9 @@ class _Checks:
             self.chain.start_segment(self.segment, None)
         own = replace(terms, driver=_OneRange(event, terms.walk), coverage=Coverage())
 
-        def across(fed: Fed) -> Iterator[Finding]:
+        def across(sound: SoundBatches) -> Iterator[Finding]:
             if self.producers is not None:
-                events = self.producers.feed(fed.table, fed.markers)
+                events = self.producers.feed(sound.table, sound.markers)
                 yield from check_producer_events(events, log.location, self.chain, self.causes)
 
         for each in verify_log_file(log, self.chain, own, SegmentOutcome(), across=across):
@@ -96,7 +96,7 @@ class _Checks:
 
 @value_class
 class _OneRange:
-    """A driver that gives the parts of what was appended."""
+    """A driver for one appended range."""
 
     event: Grown
     walk: LogWalk
@@ -110,7 +110,7 @@ class _OneRange:
 
 
 def _producers_before(partition: FollowedPartition, limits: Limits) -> ProducerState:
-    """The producers' state at the place of a partition: of its newest snapshot, and of the headers after that."""
+    """The producers' state at a partition's next offset, from its newest sound snapshot and the headers after it."""
     state, since = ProducerState(), 0
     snapshots = {offset: path for offset, path in partition.listed.snapshots.items() if offset <= partition.next_offset}
     for offset in sorted(snapshots, reverse=True):

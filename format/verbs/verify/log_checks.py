@@ -1,4 +1,4 @@
-"""The fold of verify over one log: each chunk goes to every check that looks beyond it."""
+"""The fold of verify over one log: passes its chunks to the checks that need more than one chunk."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from format.verbs.verify.walk import Level, sound_batches
 
 @state_class
 class SegmentOutcome:
-    """How a segment's walk went: the first damage in it, if any, and what stood before it."""
+    """What reading a segment found: its first damage, if any, and the last offset before that (-1 for none)."""
 
     damaged_from: int | None = None
     damaged_after_offset: int | None = None
@@ -35,14 +35,15 @@ class SegmentOutcome:
     cause: Cause | None = None  # the first damage
 
     def note(self, damage: Damage) -> None:
+        """Remember the place of the first damage."""
         if self.damaged_from is None:
             self.damaged_from = damage.position
             self.damaged_after_offset = -1 if damage.after_offset is None else damage.after_offset
 
 
 @value_class
-class Fed:
-    """What the checks that go across files get: sound batches, and their control records by row."""
+class SoundBatches:
+    """Batches of a chunk whose CRC is right, and their control records by row: what checks across files read."""
 
     table: BatchTable
     markers: dict[int, ControlRecord]
@@ -54,9 +55,9 @@ def verify_log_file(
     terms: Verification,
     outcome: SegmentOutcome,
     *,
-    across: Callable[[Fed], Iterator[Finding]] | None = None,
+    across: Callable[[SoundBatches], Iterator[Finding]] | None = None,
 ) -> Iterator[Finding]:
-    """Findings for one log file at the run's level; ``across`` gets every table of batches with a valid CRC."""
+    """Findings for one log file at the run's level; ``across`` is called with the sound batches of each chunk."""
     parts = terms.parts(log)
     try:
         for walked in parts:
@@ -68,12 +69,12 @@ def verify_log_file(
                 yield each
             if not walked.table.crc_valid.all():
                 outcome.note(_first_bad_crc(walked.table))
-            record_findings = list(walked.record_findings)  # which reads the records
+            record_findings = list(walked.record_findings)  # reads the records, which sets keyless_offset
             yield from chain.feed(walked.table, log.location, keyless_offset=walked.keyless_offset)
             yield from record_findings
             terms.coverage.records += walked.record_count
             if across is not None:
-                yield from across(Fed(sound_batches(walked.table), walked.markers))
+                yield from across(SoundBatches(sound_batches(walked.table), walked.markers))
             if walked.damage is not None:
                 chain.note_damage(walked.damage)
                 outcome.note(walked.damage)
@@ -105,7 +106,7 @@ def _first_bad_crc(table: BatchTable) -> Damage:
 
 
 def verify_lone_segment(path: Path, terms: Verification) -> Iterator[Finding]:
-    """One ``.log`` file by itself; its neighbours are not looked at, so its end may be a torn tail."""
+    """Findings for one ``.log`` file by itself. Other segments are not read: its end is judged as the end of a log."""
     location = location_of_file(path)
     chain = OffsetChain()
     chain.start_segment(location.base_offset, None)
@@ -113,7 +114,7 @@ def verify_lone_segment(path: Path, terms: Verification) -> Iterator[Finding]:
 
 
 def _as_snapshot(found: Finding, is_newest: bool) -> Finding:
-    """The finding for the end of a snapshot, where the end of a log would be."""
+    """A finding about the torn end of a log, as a finding about a KRaft snapshot, which no broker mends."""
     return finding(
         "data-truncated",
         found.location,
@@ -126,10 +127,10 @@ def _as_snapshot(found: Finding, is_newest: bool) -> Finding:
 
 
 def verify_kraft_snapshot(path: Path, terms: Verification, *, is_newest: bool = True) -> Iterator[Finding]:
-    """A KRaft snapshot or bootstrap.checkpoint: batches from offset 0, between a header and a footer record.
+    """Findings for a KRaft snapshot or bootstrap.checkpoint: batches from offset 0, between header and footer record.
 
-    A node reads the newest one at every start, and mends none: an end that is cut off or zeros is damage.
-    Small beside the logs: read in this process, and not counted as progress.
+    A node reads the newest one at every start and does not repair it, so a torn end is damage. The file is small: it is
+    read in this process and not counted as progress.
     """
     terms = replace(terms, driver=None, advance=no_progress)
     location = location_of_file(path)
@@ -137,8 +138,8 @@ def verify_kraft_snapshot(path: Path, terms: Verification, *, is_newest: bool = 
     chain.start_segment(0, None)
     check = KraftSnapshotCheck(location)
 
-    def across(fed: Fed) -> Iterator[Finding]:
-        check.feed(fed.markers)
+    def across(sound: SoundBatches) -> Iterator[Finding]:
+        check.feed(sound.markers)
         return iter(())
 
     outcome = SegmentOutcome()

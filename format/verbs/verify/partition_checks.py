@@ -1,8 +1,9 @@
-"""The partition side of verify: its segments in order, and all that must agree across their files."""
+"""verify of one partition: its segments in order, and what must agree between its files."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -27,6 +28,7 @@ from format.files.time_index import TimeIndex
 from format.findings import Cause, Finding, Judgement, finding, finding_of
 from format.io.live_broker import comes_true
 from format.io.remote_path import is_there
+from format.limits import Limits
 from format.log.batch_chunk import Damage
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord
@@ -37,14 +39,11 @@ from format.node.partition_surroundings import unread_findings
 from format.node.segment import Segment
 from format.scan.selected_logs import log_of_segment
 from format.state.producers import ProducerState
-from format.verbs.verify.log_checks import Fed, SegmentOutcome, verify_kraft_snapshot, verify_log_file
+from format.verbs.verify.log_checks import SegmentOutcome, SoundBatches, verify_kraft_snapshot, verify_log_file
 from format.verbs.verify.terms import Verification
 from format.verbs.verify.walk import Level
 
 _Index = TypeVar("_Index", OffsetIndex, TimeIndex)
-
-#: Topics that brokers themselves compact, whatever the checkpoints say.
-_COMPACTED_TOPICS = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 
 
 def verify_partition(partition: Partition, checkpoints: Checkpoints, terms: Verification) -> Iterator[Finding]:
@@ -66,7 +65,7 @@ def verify_partition(partition: Partition, checkpoints: Checkpoints, terms: Veri
 
 
 class _PartitionRun:
-    """One walk over a partition: what is carried from segment to segment."""
+    """The checks of one partition, and their state from segment to segment."""
 
     def __init__(self, partition: Partition, checkpoints: Checkpoints, terms: Verification) -> None:
         self.partition = partition
@@ -75,11 +74,11 @@ class _PartitionRun:
         self.terms = terms
         self.is_full = terms.level is Level.FULL
         cleaner_offset = checkpoints.offset(layout.CLEANER_OFFSET_CHECKPOINT, partition.key)
-        is_compacted = partition.topic in _COMPACTED_TOPICS or bool(cleaner_offset)
+        is_compacted = partition.topic in layout.COORDINATOR_TOPICS or bool(cleaner_offset)
         is_compacted = is_compacted or partition.topic in terms.compacted_topics
         self.chain = OffsetChain(is_compacted=is_compacted)
         self.producers = ProducerState.of_topic(partition.topic)
-        self.transactions = SegmentTransactions()  # of the segment that is read
+        self.transactions = SegmentTransactions()  # of the current segment
         self.snapshots_left = sorted(partition.snapshots.items())
         self.epochs = LeaderEpochCheck(
             partition.leader_epoch_checkpoint if self.is_full else None,
@@ -99,13 +98,13 @@ class _PartitionRun:
             self._pass_unread_logs(segment.base_offset)
             is_last = number == len(segments) - 1
             next_segment = None if is_last else segments[number + 1]
-            is_told = False
+            is_merge_reported = False
             for each in self._segment(segment, None if next_segment is None else next_segment.base_offset):
                 self.causes.note(each)
                 if each.code != "offset-out-of-segment" or not _is_gone(next_segment):
                     yield each
-                elif not is_told:
-                    is_told = True
+                elif not is_merge_reported:
+                    is_merge_reported = True
                     yield _merged(each)
         self._pass_unread_logs(None)
         if not self.is_full:
@@ -125,7 +124,7 @@ class _PartitionRun:
         yield from check_open_transactions(self.producers, self.partition.location(), self.causes)
 
     def _pass_unread_logs(self, base_offset: int | None) -> None:
-        """What lies in links and pipes in place of logs below a base offset is unknown; None for the log's end."""
+        """Pass the logs below a base offset (None: all that are left) that are links or pipes, and so were not read."""
         while self.unread_logs and (base_offset is None or self.unread_logs[0] < base_offset):
             self.unread_logs.pop(0)
             self.log_is_whole = self.end_is_known = False
@@ -144,13 +143,13 @@ class _PartitionRun:
             return
         offset_check, time_check, found = self._index_checks(segment)
 
-        def across(fed: Fed) -> Iterator[Finding]:
+        def across(sound: SoundBatches) -> Iterator[Finding]:
             if offset_check is not None:
-                offset_check.feed(fed.table)
+                offset_check.feed(sound.table)
             if time_check is not None:
-                time_check.feed(fed.table)
-            yield from self.epochs.feed(fed.table, location)
-            yield from self._producers(fed, segment)
+                time_check.feed(sound.table)
+            yield from self.epochs.feed(sound.table, location)
+            yield from self._producers(sound, segment)
 
         yield from verify_log_file(log, self.chain, self.terms, outcome, across=across)
         yield from found
@@ -174,62 +173,13 @@ class _PartitionRun:
                 limits=self.terms.limits,
             )
 
-    def _settled(self, segment: Segment, read: Callable[[Path], _Index], path: Path) -> _Index:
-        """An index as it is between two entries: a broker writes the halves of one into shared memory one by one.
-
-        The index of a running broker's last segment is read until it is the same twice; any other that has problems
-        is read once more.
-        """
-        index = read(path)
-        is_last = self.partition.next_base_offset(segment) is None
-        if not index.problems and not (is_last and self.is_broker_running):
-            return index
-
-        def is_the_same_again() -> bool:
-            nonlocal index
-            before, index = index, read(path)
-            return not index.problems and index.has_entries_of(before)
-
-        if is_last:
-            comes_true(is_the_same_again, self.partition.path)
-        else:
-            is_the_same_again()
-        return index
-
     def _index_checks(self, segment: Segment) -> tuple[OffsetIndexCheck | None, TimeIndexCheck | None, list[Finding]]:
+        """The checks of a segment's indexes, None for one that is missing or unreadable, and findings about both."""
         found: list[Finding] = []
-        offset_check = time_check = None
-        padded = []
-        if segment.offset_index is not None:
-            location = self.partition.location(segment.offset_index, segment.base_offset)
-            self.terms.coverage.side_files += 1
-            try:
-                index = self._settled(
-                    segment,
-                    lambda path: offset_index.read(path, segment.base_offset, self.terms.limits),
-                    segment.offset_index,
-                )
-                found.extend(problem_findings(index.problems, location))
-                offset_check = OffsetIndexCheck(index, location)
-                if index.padding_bytes:
-                    padded.append(layout.OFFSET_INDEX_SUFFIX)
-            except KafkaLogError as error:
-                found.append(finding_of(error, location))
-        if segment.time_index is not None:
-            location = self.partition.location(segment.time_index, segment.base_offset)
-            self.terms.coverage.side_files += 1
-            try:
-                times = self._settled(
-                    segment,
-                    lambda path: time_index.read(path, segment.base_offset, self.terms.limits),
-                    segment.time_index,
-                )
-                found.extend(problem_findings(times.problems, location))
-                time_check = TimeIndexCheck(times, location)
-                if times.padding_bytes:
-                    padded.append(layout.TIME_INDEX_SUFFIX)
-            except KafkaLogError as error:
-                found.append(finding_of(error, location))
+        offsets = self._index(segment, segment.offset_index, offset_index.read, found)
+        times = self._index(segment, segment.time_index, time_index.read, found)
+        indexes = ((layout.OFFSET_INDEX_SUFFIX, offsets), (layout.TIME_INDEX_SUFFIX, times))
+        padded = [suffix for suffix, index in indexes if index is not None and index.padding_bytes]
         if padded:
             has = "have their" if len(padded) > 1 else "has its"
             found.append(
@@ -239,12 +189,56 @@ class _PartitionRun:
                     f"{' and '.join(padded)} still {has} preallocated size: the segment was being written",
                 )
             )
-        return offset_check, time_check, found
+        place_of = partial(self.partition.location, base_offset=segment.base_offset)
+        offset_check = None if offsets is None else OffsetIndexCheck(offsets, place_of(segment.offset_index))
+        return offset_check, None if times is None else TimeIndexCheck(times, place_of(segment.time_index)), found
 
-    def _producers(self, fed: Fed, segment: Segment) -> Iterator[Finding]:
-        """Feed the producers' state, stopping at each snapshot's offset to hold the snapshot against it."""
+    def _index(
+        self,
+        segment: Segment,
+        path: Path | None,
+        read: Callable[[Path, int, Limits], _Index],
+        found: list[Finding],
+    ) -> _Index | None:
+        """An index of a segment, None where there is none or it cannot be read; adds findings about it."""
+        if path is None:
+            return None
+        location = self.partition.location(path, segment.base_offset)
+        self.terms.coverage.side_files += 1
+        try:
+            index = self._whole_index(segment, lambda: read(path, segment.base_offset, self.terms.limits))
+        except KafkaLogError as error:
+            found.append(finding_of(error, location))
+            return None
+        found.extend(problem_findings(index.problems, location))
+        return index
+
+    def _whole_index(self, segment: Segment, read: Callable[[], _Index]) -> _Index:
+        """Read an index so that no entry is half written: a broker writes the two fields of an entry one by one.
+
+        The index of a running broker's last segment is read until two readings agree. Any other index that has problems
+        is read once more.
+        """
+        index = read()
+        is_last = self.partition.next_base_offset(segment) is None
+        if not index.problems and not (is_last and self.is_broker_running):
+            return index
+
+        def agrees_with_last_reading() -> bool:
+            nonlocal index
+            before, index = index, read()
+            return not index.problems and index.has_entries_of(before)
+
+        if is_last:
+            comes_true(agrees_with_last_reading, self.partition.path)
+        else:
+            agrees_with_last_reading()
+        return index
+
+    def _producers(self, sound: SoundBatches, segment: Segment) -> Iterator[Finding]:
+        """Feed the producers' state, and compare it with each snapshot at the offset of that snapshot."""
         location = self.partition.location(segment.log, segment.base_offset)
-        table, markers = fed.table, fed.markers
+        table, markers = sound.table, sound.markers
         first = 0
         while len(table):
             boundary = len(table)
@@ -261,7 +255,7 @@ class _PartitionRun:
             yield from self._snapshots_up_to(int(table.base_offset[first]))
 
     def _snapshots_up_to(self, base_offset: int | None) -> Iterator[Finding]:
-        """Check the snapshots at or below the next batch's base offset; None for the end of the log."""
+        """Check the snapshots at or below the base offset of the next batch; None at the end of the log."""
         log_end = self.chain.log_end_offset
         while self.snapshots_left and (base_offset is None or self.snapshots_left[0][0] <= base_offset):
             snapshot_offset, path = self.snapshots_left.pop(0)
@@ -294,7 +288,7 @@ class _PartitionRun:
 def _part(
     table: BatchTable, markers: dict[int, ControlRecord], first: int, last: int
 ) -> tuple[BatchTable, dict[int, ControlRecord]]:
-    """Some rows of a table, with the markers among them."""
+    """The rows from ``first`` to before ``last`` of a table, with the markers among them."""
     if first == 0 and last >= len(table):
         return table, markers
     return table.rows(slice(first, last)), {row - first: each for row, each in markers.items() if first <= row < last}
@@ -306,9 +300,10 @@ def _is_gone(segment: Segment | None) -> bool:
 
 
 def _merged(found: Finding) -> Finding:
-    """What stands for offsets of the next segment, once the cleaner has put both into one (storage replaceSegments).
+    """The finding in place of ``offset-out-of-segment`` where compaction merges a segment with the next one meanwhile.
 
-    The old files are renamed before the new one gets its name, so that a reader of the new one finds them gone.
+    The broker renames the old files before the new one gets its name (storage LocalLog.replaceSegments), so a reader of
+    the new file finds the next segment gone.
     """
-    words = "the next segment went while this one was read: compaction has put both into one file"
+    words = "the next segment disappeared while this one was read: compaction has merged both into one file"
     return finding("file-changed", found.location, words)

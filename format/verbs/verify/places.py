@@ -1,4 +1,4 @@
-"""The checks of one place: a log directory's own files, a partition directory, or one file."""
+"""The checks of a log directory's own files, of a partition directory, or of one file."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def verify_log_dir_files(log_dir: LogDir, terms: Verification) -> Iterator[Findi
     if terms.level is not Level.FULL:
         yield from log_dir.unread_findings()
         return
-    from format.verbs.boot.refusals import refusal_findings  # only here: it takes a fifth of the start of a short run
+    from format.verbs.boot.refusals import refusal_findings  # importing it takes a fifth of the start of a short run
 
     checkpoints = log_dir.checkpoints(terms.limits)
     yield from limited(checkpoints.findings)
@@ -40,7 +40,7 @@ def verify_log_dir_files(log_dir: LogDir, terms: Verification) -> Iterator[Findi
 def verify_partition_dir(
     path: Path, listed: Callable[[], Partition], checkpoints: Checkpoints, terms: Verification
 ) -> Iterator[Finding]:
-    """Findings for one partition directory; of ``checkpoints`` only what they say of this partition is used."""
+    """Findings for one partition directory, which ``listed`` lists; of ``checkpoints`` only its entries are used."""
     try:
         partition = listed()
     except KafkaLogError as error:
@@ -66,24 +66,24 @@ def verify_file(path: Path, kind: Kind, terms: Verification) -> Iterator[Finding
 
 
 def limited(found: Iterable[Finding]) -> Iterator[Finding]:
-    """The findings, with at most MOST_ALIKE of one code in one file reported one by one.
+    """The findings, of which at most MOST_ALIKE with the same code and file are reported one by one.
 
-    The rest of them are counted, in a last finding of the same code that says so.
+    The others are counted in one last finding of that code.
     """
     seen: Counter[tuple[str, str]] = Counter()
-    held: dict[tuple[str, str], Finding] = {}
+    last_ones: dict[tuple[str, str], Finding] = {}
     for each in found:
         key = (each.code, each.location.path)
         seen[key] += 1
         if seen[key] <= MOST_ALIKE:
             yield each
         else:
-            held[key] = each
-    for key, last in held.items():
-        yield more_like_it(last, seen[key] - MOST_ALIKE)
+            last_ones[key] = each
+    for key, last in last_ones.items():
+        yield _more_like_it(last, seen[key] - MOST_ALIKE)
 
 
-def more_like_it(last: Finding, count: int) -> Finding:
+def _more_like_it(last: Finding, count: int) -> Finding:
     """One finding for those that are not reported one by one."""
     return Finding(
         code=last.code,

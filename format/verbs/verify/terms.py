@@ -1,4 +1,4 @@
-"""The terms of a verification, which all its parts share: how deep, under which limits, and what it has covered."""
+"""The options of a verification, and the counts of what it has checked."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from format.scan.serial import SerialDriver
 from format.value_class import state_class
 from format.verbs.verify.walk import Level, LogWalk, WalkedChunk
 
-#: What a run of each level does not speak about.
+#: What a run of each level does not check.
 NOT_CHECKED = {
     Level.HEADERS: ("CRCs", "records", "indexes, checkpoints, producer state"),
     Level.CRC: ("records", "indexes, checkpoints, producer state"),
@@ -23,7 +23,7 @@ NOT_CHECKED = {
 
 @state_class
 class Coverage:
-    """What was looked at; filled while verify runs."""
+    """Counts of what was checked; they grow while verify runs."""
 
     partitions: int = 0
     segments: int = 0
@@ -33,6 +33,7 @@ class Coverage:
     bytes: int = 0
 
     def add(self, other: Coverage) -> None:
+        """Add the counts of another run."""
         self.partitions += other.partitions
         self.segments += other.segments
         self.side_files += other.side_files
@@ -41,26 +42,26 @@ class Coverage:
         self.bytes += other.bytes
 
 
-#: Is shown each chunk of a log before it is checked.
+#: Called with each chunk of a log before it is checked.
 Watch = Callable[[LogUnit, WalkedChunk], None]
 
 
 def watch_nothing(log: LogUnit, walked: WalkedChunk) -> None:
-    """Report progress to nobody."""
+    """Ignore the chunk."""
 
 
 @state_class
 class Verification:
-    """The terms of one run: how deep, under which limits, and what was covered so far."""
+    """The options of one run, and what it has checked so far."""
 
     level: Level = Level.FULL
     limits: Limits = DEFAULT_LIMITS
     coverage: Coverage = field(default_factory=Coverage)
     driver: Driver[WalkedChunk] | None = None  # None reads each log in this process
-    partition_count: int | None = None  # of a topic whose keys the default partitioner placed, to hold them against it
+    partition_count: int | None = None  # see LogWalk
     compacted_topics: frozenset[str] = frozenset()  # by their configs in the metadata log
     jobs: int = 1  # processes that share the work
-    advance: Advance = no_progress  # takes the bytes of the logs as they are done
+    advance: Advance = no_progress  # called with the bytes of the logs that were read since the last call
     watch: Watch = watch_nothing  # for callers that add up what verify reads anyway
 
     @property

@@ -1,4 +1,4 @@
-"""verify as a scan of units: the partitions, files and log directories that a cluster checks where they are."""
+"""verify as a scan of units, for a cluster: each unit is a partition, a file or a log directory's own files."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class LogDirFiles:
 
 @value_class
 class PartitionDirectory:
-    """A partition directory, and what the checkpoints around it say of it."""
+    """A partition directory, and its entries in the checkpoints of the log directory."""
 
     path: Path
     checkpoints: Checkpoints
@@ -50,7 +50,7 @@ Unit = LogDirFiles | PartitionDirectory | LoneFile | Finding
 
 
 def units_of(target: Target, limits: Limits) -> Iterator[Unit]:
-    """What is checked of a target, in the order of verify; findings are passed on. Raises as ``Target.kind``."""
+    """The units of a target in the order of verify, and findings about links. Raises InputError as ``Target.kind``."""
     if target.kind is Kind.PARTITION:
         yield PartitionDirectory(target.path, target.checkpoints_around(limits))
         return
@@ -68,7 +68,7 @@ def units_of(target: Target, limits: Limits) -> Iterator[Unit]:
 
 @value_class
 class VerifyScan:
-    """verify as a scan of units: the findings of each, and then what was covered."""
+    """verify as a scan of units: its results are the findings of each unit, and then the unit's Coverage."""
 
     level: Level = Level.FULL
     limits: Limits = DEFAULT_LIMITS
@@ -80,11 +80,11 @@ class VerifyScan:
         return LogWalk(self.level, self.limits, self.partition_count)
 
     def place(self, unit: Unit) -> Path | None:
-        """The partition directory or the file."""
+        """The partition directory or the file of a unit; None for a log directory's own files."""
         return unit.path if isinstance(unit, (PartitionDirectory, LoneFile)) else None
 
     def logs(self, unit: Unit) -> Sequence[LogUnit]:
-        """The logs of a partition; a log that is given by itself."""
+        """The logs of a partition, or a log by itself."""
         if isinstance(unit, LoneFile) and unit.kind is Kind.LOG:
             return (LogUnit(unit.path, location_of_file(unit.path)),)
         if not isinstance(unit, PartitionDirectory):

@@ -1,4 +1,4 @@
-"""verify: everything that the bytes can be held against, as findings; damage never stops the rest."""
+"""verify: checks logs and the files beside them, and yields findings; damage never stops the rest of the checks."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def verify(
 ) -> Iterator[Finding]:
     """Findings for what lies at ``path``, in a fixed order.
 
-    Raises InputError for a path that is nothing of Kafka's; all else is a finding.
+    Raises InputError for a path that is none of Kafka's; every other problem is a finding.
     """
     terms = verification or Verification()
     target = target_at(path, kind)
@@ -61,9 +61,9 @@ def verify(
 
 @contextmanager
 def opened_for(targets: Iterable[Target], terms: Verification) -> Iterator[Verification]:
-    """The terms with a driver that knows the logs of all these targets, for ``verify`` of one after the other.
+    """The terms with a driver that knows the logs of all these targets, so that ``verify`` can check one after another.
 
-    On a cluster the terms are as they were.
+    On a cluster the terms are returned unchanged.
     """
     if current_cluster() is not None:
         yield terms
@@ -78,7 +78,7 @@ def opened_for(targets: Iterable[Target], terms: Verification) -> Iterator[Verif
 
 
 def verify_nodes(targets: Iterable[Target], terms: Verification) -> Iterator[Finding]:
-    """Findings about the log directories of one node together; each target was verified before."""
+    """Findings about the log directories of one node as a whole, after ``verify`` of each target."""
     if terms.level is Level.FULL:
         log_dirs = [log_dir for target in targets for log_dir in target.log_dirs]
         yield from limited(check_duplicate_partitions(log_dirs, terms.limits))
@@ -121,7 +121,7 @@ def _verify_on(cluster: Cluster, target: Target, terms: Verification) -> Iterato
 
 
 def _nothing_to_read(target: Target) -> Iterator[Finding]:
-    """The finding where no segment was found, and nothing else says why."""
+    """A finding where there is no segment and nothing else explains why."""
     listed = list(target.partitions())
     expected = 1 if target.kind is Kind.PARTITION else sum(len(each.partitions) for each in target.log_dirs)
     if len(listed) == expected and not any(partition.segments or partition.unexpected for partition in listed):
@@ -129,9 +129,9 @@ def _nothing_to_read(target: Target) -> Iterator[Finding]:
 
 
 def logs_to_verify(target: Target, limits: Limits = DEFAULT_LIMITS) -> Iterator[LogUnit]:
-    """The logs in the order in which they are read, but those of partitions that cannot be listed.
+    """The logs in the order in which verify reads them, without those of partitions that cannot be listed.
 
-    A target lists each partition once, so that a log that goes after this is not passed over in silence.
+    A target lists each partition once, so a log that disappears after this call is still reported.
     """
     if target.kind is Kind.LOG:
         yield LogUnit(target.path, location_of_file(target.path))
@@ -141,11 +141,11 @@ def logs_to_verify(target: Target, limits: Limits = DEFAULT_LIMITS) -> Iterator[
 
 
 def bytes_to_verify(path: Path | Target, *, kind: Kind | None = None) -> int:
-    """How many bytes ``verify`` counts as progress; none for a path that is nothing of Kafka's."""
+    """How many bytes ``verify`` counts as progress; 0 for a path that is none of Kafka's."""
     try:
         return sum(size_of(log.path) for log in logs_to_verify(target_at(path, kind)))
     except KafkaLogError:
-        return 0  # verify says why
+        return 0  # verify reports why
 
 
 def _verify_log_dir(log_dir: LogDir, terms: Verification) -> Iterator[Finding]:

@@ -1,7 +1,7 @@
-"""What verify finds in each chunk of a log by itself: the parts of its scan.
+"""The walk of verify: checks each chunk of a log by itself.
 
-verify is a scan. Its walk, ``LogWalk``, makes parts that depend on nothing but the bytes of their range, so that any
-driver can make them. What goes across batches, segments and files is the fold: ``log_checks`` folds one log,
+verify is a scan. ``LogWalk`` makes its parts, which depend on nothing but the bytes of their range, so that any driver
+can make them. The checks across batches, segments and files are the fold: ``log_checks`` folds one log, and
 ``partition_checks`` the logs of a partition in order, with their indexes, snapshots and checkpoints.
 """
 
@@ -15,7 +15,6 @@ import numpy as np
 from format.checks.batch_headers import check_batch_headers, check_wrapper_offsets
 from format.checks.key_placement import check_key_placement, is_placed_by_key
 from format.checks.record_contents import RecordCheck
-from format.errors import CorruptDataError
 from format.findings import Finding
 from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, Limits
@@ -23,9 +22,9 @@ from format.location import Location
 from format.log.batch_chunk import BatchChunk, Damage
 from format.log.batch_groups import batch_groups
 from format.log.batch_table import BatchTable, Int64Column
-from format.log.control_records import ControlRecord, decode_control_record, read_control_records
+from format.log.control_records import ControlRecord, first_control_records, read_control_records
 from format.log.legacy_messages import open_wrappers
-from format.log.read_records import group_tables, record_tables
+from format.log.read_records import group_tables
 from format.log.record_table import RecordTable
 from format.log.walker import BODY_CHUNK_BYTES
 from format.scan.protocol import Cost, Depth, LogUnit, Needs, OpenedRange
@@ -33,15 +32,15 @@ from format.scan.read_log import crc_findings, tail_finding
 from format.timestamps import DAY_MS
 from format.value_class import state_class, value_class
 
-#: What is read of a log at once, and looked at together.
+#: The bytes of a log that are read and checked together.
 WALK_CHUNK_BYTES = 2 * BODY_CHUNK_BYTES
-# Measured with one process; of the codecs, lz4 takes half as long for a compressed byte, and gzip twice as long.
+# Measured with one process. A byte compressed with lz4 takes half as long, one compressed with gzip twice as long.
 _CRC_COST = Cost(batch_s=0.2e-6, byte_s=0.2e-9, compressed_byte_s=0.2e-9)
 _COST = Cost(batch_s=0.55e-6, byte_s=0.35e-9, compressed_byte_s=3e-9)
 
 
 class Level(IntEnum):
-    """How deep to look: each level does what the one before it does, and more."""
+    """How much is checked: each level checks what the one before it does, and more."""
 
     HEADERS = 0  # every batch header
     CRC = 1  # and every CRC
@@ -55,11 +54,11 @@ class Level(IntEnum):
 
 @state_class
 class WalkedChunk:
-    """A chunk of batches, and what was found in it.
+    """A chunk of batches, and the findings about it.
 
-    Once the findings are consumed, ``record_count`` is the number of records that were read, and ``keyless_offset`` the
-    first offset of one without a key. ``markers`` are the control records of sound batches, by row among these. A
-    pickle holds the findings as lists.
+    ``record_count`` (the records that were read) and ``keyless_offset`` (the offset of the first record without a key)
+    are set while ``record_findings`` is consumed. ``markers`` are the control records of sound batches, by row among
+    these. Pickling turns the findings into lists.
     """
 
     table: BatchTable
@@ -87,9 +86,10 @@ class WalkedChunk:
 
 @value_class
 class LogWalk:
-    """What verify does with the chunks of a range: its parts are WalkedChunks.
+    """The walk over the chunks of a range; its parts are WalkedChunks.
 
-    ``partition_count`` holds keys against the default partitioner of a topic with so many partitions.
+    With a ``partition_count``, the partition of each record with a key is compared with the one that the default
+    partitioner picks in a topic of that many partitions.
     """
 
     level: Level = Level.FULL
@@ -98,7 +98,7 @@ class LogWalk:
 
     @property
     def needs(self) -> Needs:
-        """Headers alone are read so fast that several processes never pay."""
+        """What the level reads. Headers alone have no cost: they are read too fast for several processes to pay."""
         if self.level < Level.CRC:
             return Needs(Depth.HEADERS, limits=self.limits)
         only_crc = self.level is Level.CRC
@@ -110,7 +110,7 @@ class LogWalk:
         )
 
     def parts(self, opened: OpenedRange) -> Iterator[WalkedChunk]:
-        """The chunks of a range; their findings are made while they are consumed."""
+        """The chunks of a range; the findings of a chunk are made as they are consumed."""
         record_check = RecordCheck(opened.log.location, self.limits)
         for chunk in opened.chunks:
             yield _walked(opened.source, chunk, opened.log, self, record_check)
@@ -133,7 +133,7 @@ def _walked(
         chunk.table,
         _header_findings(source, chunk, sound, log, latest_timestamp_ms, stored_offsets),
         (),
-        _bundled_markers(source, chunk, walk.limits) if has_only_headers else _markers(chunk, walk.limits),
+        _markers(source, chunk, walk.limits, has_only_headers=has_only_headers),
         chunk.damage,
         None if chunk.damage is None else tail_finding(source, chunk, log),
     )
@@ -143,7 +143,7 @@ def _walked(
 
 
 def sound_batches(table: BatchTable) -> BatchTable:
-    """The batches of a table but those whose CRC is known to be wrong."""
+    """The batches of a table without those whose CRC is known to be wrong."""
     return table if table.crc_valid.all() else table.rows(table.crc_valid != 0)
 
 
@@ -155,7 +155,7 @@ def _header_findings(
     latest_timestamp_ms: int,
     stored_offsets: Int64Column | None,
 ) -> Iterator[Finding]:
-    """``stored_offsets`` are the base offsets as the headers tell them, before compressed messages were opened."""
+    """``stored_offsets`` are the base offsets that the headers hold, from before compressed messages were opened."""
     yield from crc_findings(chunk, log, source)
     yield from check_batch_headers(sound, log.location, latest_timestamp_ms=latest_timestamp_ms)
     if stored_offsets is not None:
@@ -191,28 +191,16 @@ def _first_keyless_offset(table: RecordTable) -> int | None:
     return int(table.offset[rows[0]]) if len(rows) else None
 
 
-def _markers(chunk: BatchChunk, limits: Limits) -> dict[int, ControlRecord]:
-    """The decoded first record of each control batch, by its row among the sound batches."""
-    control = chunk.table.is_control & (chunk.table.crc_valid != 0)
-    if not control.any() or chunk.buffer is None:
-        return {}
-    sound_row = np.cumsum(chunk.table.crc_valid != 0) - 1
-    markers: dict[int, ControlRecord] = {}
-    for table in record_tables(chunk, which=control, limits=limits):
-        for row in range(len(table)):
-            batch = int(sound_row[table.batch[row]])
-            if batch in markers:
-                continue
-            try:
-                markers[batch] = decode_control_record(table.key(row), table.value(row))
-            except CorruptDataError:
-                continue  # the record check reports it
-    return markers
+def _markers(
+    source: FileSource, chunk: BatchChunk, limits: Limits, *, has_only_headers: bool
+) -> dict[int, ControlRecord]:
+    """The first control record of each sound control batch, by its row among the sound batches.
 
-
-def _bundled_markers(source: FileSource, chunk: BatchChunk, limits: Limits) -> dict[int, ControlRecord]:
-    """The same of a log of which a bundle has the headers, and whole control batches."""
+    A bundle that has only the headers of a log has its control batches whole: they are read from the source.
+    """
     is_sound = chunk.table.crc_valid != 0
+    if not has_only_headers:
+        return {} if chunk.buffer is None else first_control_records(chunk, is_sound, limits)
     sound_row = np.cumsum(is_sound) - 1
     found = read_control_records(chunk, source, limits)
     return {int(sound_row[row]): marker for row, marker in found.items() if is_sound[row]}

@@ -1,6 +1,6 @@
 """verify for the output of a writing verb, before it is published.
 
-What the run has reported of the sources is not reported again: the output has kept it, or lacks what was lost.
+What the run has reported about the sources is not reported again: damage may have been kept, and lost records are gone.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from format.verbs.verify.terms import Verification
 from format.verbs.verify.verify import logs_to_verify, verify
 from format.verbs.verify.walk import Level
 
-#: Where a source has no segment, that is reported of the source.
+#: Reported of the source already where that has no segment.
 _NOTHING = "nothing-to-read"
-#: Offsets that are missing: that follows from any damage that was reported of the same partition. They are passed on
-#: whatever the severity, since the new indexes do not show them.
+#: Findings about missing offsets. Any damage of the same partition that was reported explains them. They are reported
+#: whatever their severity, since the new indexes do not show the gaps.
 _GAPS = frozenset({"offset-gap", "segment-missing", "file-name-mismatch"})
 
 
 def verify_output(
     publication: Publication, sources: WriteSources, terms: WriteTerms, reported: Iterable[Finding]
 ) -> Iterator[Finding]:
-    """Findings from severity warning on, and gaps, with the paths of the published files; none that was reported."""
+    """New findings of at least severity warning, and gaps, with the paths that the published files will have."""
     known = _Known(reported)
     progress = SpanProgress(terms.advance, sources.size_bytes)
     verification = Verification(Level.FULL, terms.limits, jobs=terms.jobs, advance=progress.advance)
@@ -64,23 +64,24 @@ def _findings(publication: Publication, sources: WriteSources, terms: Verificati
 
 
 def _of_cleaner(checkpoints: Checkpoints) -> Checkpoints:
-    """Only what shows which offsets compaction may have removed, as it is true of the output too."""
+    """The cleaner's checkpoint alone: where compaction may have removed offsets holds for the output too."""
     name = layout.CLEANER_OFFSET_CHECKPOINT
     return Checkpoints({name: checkpoints.by_name.get(name, {})})
 
 
 def _published(found: Finding, publication: Publication) -> Finding:
-    """A finding about the directory that is written, with the name that it will have."""
-    partial, target = str(publication.path), str(publication.target)
+    """A finding about the partial directory, with the path that it will have once it is published."""
     path = Path(found.location.path)
     location = found.location
     if path.is_relative_to(publication.path):
         location = replace(location, path=str(publication.target / path.relative_to(publication.path)))
-    return replace(found, location=location, message=found.message.replace(partial, target))
+    return replace(
+        found, location=location, message=found.message.replace(str(publication.path), str(publication.target))
+    )
 
 
 class _Known:
-    """What was reported: codes by directory and file name, and lost offsets by partition."""
+    """What the run has reported: codes by directory and file name, and lost offsets by partition."""
 
     def __init__(self, reported: Iterable[Finding]) -> None:
         self._codes: set[tuple[str, str, str]] = set()
@@ -96,7 +97,7 @@ class _Known:
             ranges[:] = merged(ranges)
 
     def holds(self, found: Finding) -> bool:
-        """Whether the same was reported of a file of that name, or all offsets that it misses as lost."""
+        """Whether the same code was reported of a file of that name, or all offsets of the finding as lost."""
         if found.code == _NOTHING or _key(found) in self._codes:
             return True
         if found.code in _GAPS and _partition_of(found) in self._damaged:

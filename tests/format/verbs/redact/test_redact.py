@@ -16,6 +16,7 @@ from format.errors import OutputError
 from format.findings import Finding, Severity
 from format.internal_topics.decoder import decoder_for
 from format.io.source import FileSource
+from format.layout import COORDINATOR_TOPICS
 from format.limits import DEFAULT_LIMITS
 from format.log.encode_batches import encode_message, encode_wrapper, reseal
 from format.log.walker import batch_chunks
@@ -26,7 +27,6 @@ from format.rewriting.sources import read_write_sources
 from format.rewriting.written_segments import RewritingResult, WrittenSegment
 from format.verbs.dump.dump import dump
 from format.verbs.redact.batches import payload_of, redact_chunk
-from format.verbs.redact.internal_records import COORDINATOR_TOPICS
 from format.verbs.redact.read_back import ContentDigest, read_back
 from format.verbs.redact.redact import LEFT_OUT_TOPICS, Redaction, redact
 from format.verbs.redact.replacements import Mode, Redactor
