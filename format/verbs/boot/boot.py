@@ -1,7 +1,7 @@
-"""boot: what a broker's start does to the log directories of one node, from the identity of the node to each file.
+"""boot: simulates what a broker's start does to the log directories of one node, from its identity to each file.
 
 The order is the broker's own: meta.properties, bootstrap metadata, the metadata log, then all other logs. All
-refusals that can be seen are collected, though a broker stops at the first.
+refusals that can be found are reported, though a broker stops at the first.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _ORDER = {action: number for number, action in enumerate(Action)}
 def boot(log_dirs: list[Path], terms: BootTerms, node_id: int | None = None) -> BootResult:
     """What a broker would do with these log directories of one node, given in the order of its configuration.
 
-    ``node_id`` is the one in the configuration; without it that of meta.properties counts.
+    ``node_id`` is the node id in the broker's configuration; None stands for the one in meta.properties.
     """
     result = BootResult(steps=[_unknown(error) for error in closed_to_this_user(log_dirs)])
     if result.is_unknown:
@@ -148,14 +148,14 @@ def _offline_directories(
     metadata_dir: Path | None,
     terms: BootTerms,
 ) -> None:
-    """Directories that fail while they are loaded; the last one, or that of the metadata, takes the broker with it."""
+    """Add steps for log directories that fail; the broker exits with the last one, or with that of the metadata log."""
     failed = list(offline.items())
     failed += [(log_dir.path, error) for log_dir in opened for error in log_dir.failures]
-    is_all = not terms.is_one_of_several and bool(failed)
-    is_all = is_all and {path for path, _ in failed} >= {each.path for each in opened} | set(offline)
+    none_is_left = not terms.is_one_of_several and bool(failed)
+    none_is_left = none_is_left and {path for path, _ in failed} >= {each.path for each in opened} | set(offline)
     for path, error in failed:
         step = _refusal(error)
-        if is_all:
+        if none_is_left:
             result.steps.append(replace(step, reason=f"{step.reason}; the log directory fails, and no other is left"))
         elif path == metadata_dir:
             reason = f"{step.reason}; the log directory fails, and with it the metadata log"
@@ -166,7 +166,7 @@ def _offline_directories(
 
 
 def _future_logs(logs: LogsState, metadata: MetadataState, node_id: int, result: BootResult) -> None:
-    """Future replicas that the metadata already assigns to their directory take the place of the current ones."""
+    """Add steps for future replicas whose directory the metadata already has: they replace the current ones."""
     for key, found in logs.future.items():
         image, topic_id = metadata.image, found.topic_id
         if image is None or topic_id is None or found.log_dir.directory_id is None:
@@ -206,7 +206,7 @@ def _missing_logs(
     *,
     is_whole: bool,
 ) -> None:
-    """Partitions that the metadata assigns to this node and that no directory holds as a live log."""
+    """Add steps for partitions that the metadata assigns to this node and that no directory holds as a live log."""
     image = metadata.image
     if image is None or logs.unknown or logs.stops:
         return
@@ -234,7 +234,7 @@ def _missing_logs(
 
 
 def _checkpointed(opened: list[LogDirState], key: tuple[str, int]) -> tuple[int | None, int, Path]:
-    """High watermark, log start offset and log directory of a partition that a checkpoint names."""
+    """High watermark, log start offset and log directory of a partition, from the first checkpoint that has it."""
     for log_dir in opened:
         if key in log_dir.high_watermarks:
             return log_dir.high_watermarks[key], log_dir.log_starts.get(key, 0), log_dir.path
@@ -256,7 +256,7 @@ def _check_topic_id(found: FoundLog, topic_id: str, result: BootResult) -> None:
 def _not_checked(
     result: BootResult, identity: NodeIdentity | None, metadata: MetadataState, node_id: int | None
 ) -> None:
-    """What the log directories do not say."""
+    """Note what the log directories cannot show."""
     notes = result.not_checked
     notes.append("the broker's configuration: listeners, log.dirs, segment.index.bytes, remote storage")
     notes += [f"{path} is no regular file: a broker passes over it" for path in result.unread]

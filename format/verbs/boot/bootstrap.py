@@ -1,15 +1,14 @@
-"""bootstrap.checkpoint: the metadata of a new cluster, which a node reads at every start, without checking CRCs.
+"""Checks bootstrap.checkpoint: the metadata of a new cluster, which a node reads at every start, without CRCs.
 
 Source: metadata BootstrapDirectory, BootstrapMetadata, BatchFileReader.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
-import numpy as np
-
-from format.errors import CorruptDataError, KafkaLogError
+from format.errors import KafkaLogError
 from format.internal_topics.decoder import decoder_for
 from format.io.remote_path import is_there
 from format.io.source import FileSource
@@ -27,46 +26,55 @@ _REASON = "a node reads its bootstrap metadata at every start, though only a new
 
 
 def check_bootstrap(metadata_dir: Path, limits: Limits) -> None:
-    """Read the file as a node does. Raises StopsStart where that fails, and what reading raises."""
+    """Read the file as a node does. Raises StopsStart where a node fails, UnreadableFile and FileChanged."""
     path = metadata_dir / BOOTSTRAP_CHECKPOINT
     if not is_there(path):
         return
-    has_version = False
-    decoder = decoder_for(CLUSTER_METADATA_TOPIC)
     with FileSource(path) as source:
+        if _has_metadata_version(source, path, limits):
+            return
+    raise StopsStart(
+        "No FeatureLevelRecord for metadata.version was found in the bootstrap metadata from the binary bootstrap "
+        f"metadata file: {path}",
+        "BootstrapMetadata.fromRecords",
+        path=path,
+        reason=_REASON,
+    )
+
+
+def _has_metadata_version(source: FileSource, path: Path, limits: Limits) -> bool:
+    """Whether one of the records, all of which are decoded, sets the feature metadata.version. Raises StopsStart."""
+    decoder = decoder_for(CLUSTER_METADATA_TOPIC)
+    has_version = False
+    for position, value in _values(source, path, limits):
         try:
-            batches = list(batches_from(source, 0, source.size_bytes, path))
-        except CorruptRecords as error:
-            raise StopsStart(error.text, "FileLogInputStream.nextBatch", path=path, reason=_REASON,
-                             position=error.position) from error  # fmt: skip
-        for batch in batches:
-            for chunk in batch_chunks(
-                source, BatchRange(batch.position, batch.position + batch.size_bytes), limits=limits
-            ):
-                for value in _data_values(chunk, path, limits):
-                    try:
-                        decoded = None if decoder is None else decoder.decode_value(None, value)
-                    except (CorruptDataError, KafkaLogError) as error:
-                        raise _undecodable(path, str(error), batch.position) from error
-                    if decoded is None or decoded.data is None:
-                        raise _undecodable(path, "a record that is newer than this program, or none", batch.position)
-                    has_version |= (
-                        decoded.record_type == "FEATURE_LEVEL_RECORD" and decoded.data["name"] == "metadata.version"
-                    )
-    if not has_version:
-        raise StopsStart(
-            "No FeatureLevelRecord for metadata.version was found in the bootstrap metadata from the binary bootstrap "
-            f"metadata file: {path}",
-            "BootstrapMetadata.fromRecords",
-            path=path,
-            reason=_REASON,
-        )
+            decoded = None if decoder is None else decoder.decode_value(None, value)
+        except KafkaLogError as error:
+            raise _undecodable(path, str(error), position) from error
+        if decoded is None or decoded.data is None:
+            raise _undecodable(path, "a record without a value, or of a type that this program does not know", position)
+        has_version |= decoded.record_type == "FEATURE_LEVEL_RECORD" and decoded.data["name"] == "metadata.version"
+    return has_version
+
+
+def _values(source: FileSource, path: Path, limits: Limits) -> Iterator[tuple[int, bytes | None]]:
+    """The values of all records but control records, each with the position of its batch. Raises StopsStart."""
+    try:
+        batches = list(batches_from(source, 0, source.size_bytes, path))
+    except CorruptRecords as error:
+        kafka_class = "FileLogInputStream.nextBatch"
+        raise StopsStart(error.text, kafka_class, path=path, reason=_REASON, position=error.position) from error
+    for batch in batches:
+        batch_range = BatchRange(batch.position, batch.position + batch.size_bytes)
+        for chunk in batch_chunks(source, batch_range, limits=limits):
+            for value in _data_values(chunk, path, limits):
+                yield batch.position, value
 
 
 def _data_values(chunk: BatchChunk, path: Path, limits: Limits) -> list[bytes | None]:
+    """The values of a chunk's records but control records. Raises StopsStart."""
     values: list[bytes | None] = []
-    which = ~chunk.table.is_control & np.ones(len(chunk.table), np.bool_)
-    for table in record_tables(chunk, which=which, limits=limits):
+    for table in record_tables(chunk, which=~chunk.table.is_control, limits=limits):
         if table.problems:
             raise _undecodable(path, str(table.problems[0].error), int(chunk.table.position[0]))
         values += [table.value(row) for row in range(len(table))]
@@ -74,6 +82,5 @@ def _data_values(chunk: BatchChunk, path: Path, limits: Limits) -> list[bytes | 
 
 
 def _undecodable(path: Path, words: str, position: int) -> StopsStart:
-    return StopsStart(
-        "unable to deserialize record", _CLASS, path=path, reason=f"{_REASON}: {words}", position=position
-    )  # fmt: skip
+    reason = f"{_REASON}: {words}"
+    return StopsStart("unable to deserialize record", _CLASS, path=path, reason=reason, position=position)

@@ -1,7 +1,7 @@
-"""Logs in a directory whose id the metadata does not know: they have no leader until the second start.
+"""Steps for logs in a directory whose id is not in the metadata: they have no leader until the second start.
 
-A broker writes a new id where meta.properties has none, and registers with it. It then reports where its logs lie, and
-the controller notes that, but elects no leader before the broker registers once more.
+A broker writes a new id where meta.properties has none, and registers with it. It then reports where its logs lie. The
+controller records that, but elects no leader before the broker registers once more.
 
 Source: core KafkaRaftServer.initializeLogDirs, ReplicaManager.maybeUpdateTopicAssignment; metadata
 ReplicationControlManager.handleAssignReplicasToDirs, BrokerRegistration.hasOnlineDir.
@@ -24,10 +24,10 @@ _CLASS = "ReplicationControlManager"
 def unknown_directory_steps(
     logs: LogsState, opened: Sequence[LogDirState], image: ClusterImage, node_id: int, *, is_whole: bool
 ) -> Iterator[Step]:
-    """A step for each directory id that the metadata assigns logs to, that are here, and that no directory has.
+    """A step for each directory id that no directory has, and to which the metadata assigns logs that lie here.
 
-    ``is_whole``: ``opened`` are all log directories of the node. Otherwise an id is known to be gone only where the
-    node registered no other and the directory has none.
+    ``is_whole``: ``opened`` are all log directories of the node. Otherwise an id is certainly gone only where it is the
+    only one that the node registered, and the given directory has no id.
     """
     known = {each.directory_id for each in opened}
     found: dict[tuple[Path, str], list[TopicPartition]] = {}

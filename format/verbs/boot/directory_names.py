@@ -1,4 +1,4 @@
-"""Names of the directories in a log directory, as a broker takes them apart: one that it cannot stops it.
+"""Parses the names of directories in a log directory as a broker does, which stops at a name that it cannot parse.
 
 Source: storage LocalLog.parseTopicPartitionName.
 """
@@ -27,7 +27,7 @@ class LogName:
 
 
 def log_name(path: Path) -> LogName | None:
-    """What a directory is to a broker; None for one that it leaves alone. Raises StopsStart for any other name."""
+    """The parsed name of a directory; None for one that a broker ignores. Raises StopsStart for any other name."""
     name = path.name
     if name == REMOTE_INDEX_CACHE:
         return None
@@ -45,7 +45,7 @@ def log_name(path: Path) -> LogName | None:
 
 
 def _java_integer(text: str) -> int | None:
-    """As Integer.parseInt reads it: a sign and decimal digits of any script."""
+    """A number as Integer.parseInt reads it: a sign, and decimal digits of any script; None for other text."""
     digits = text[1:] if text[:1] in ("+", "-") else text
     if not digits.isdecimal():
         return None
@@ -59,5 +59,5 @@ def _unknown_name(path: Path) -> StopsStart:
         "deletion).",
         "LocalLog.parseTopicPartitionName",
         path=path,
-        reason="a log directory may hold no directory of another name; a file of any name is left alone",
+        reason="in a log directory a broker stops at a directory of any other name; it ignores files",
     )

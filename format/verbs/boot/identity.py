@@ -1,4 +1,4 @@
-"""The meta.properties of all log directories of a node, as a broker holds them against each other.
+"""Reads the meta.properties of all log directories of a node, and compares them as a broker does.
 
 Source: metadata MetaPropertiesEnsemble, MetaProperties; core KafkaRaftServer.initializeLogDirs.
 """
@@ -22,12 +22,11 @@ from format.verbs.boot.steps import FailsLogDir, NotKnown, StopsStart
 METADATA_PARTITION = f"{CLUSTER_METADATA_TOPIC}-0"
 _ENSEMBLE = "MetaPropertiesEnsemble"
 _SERVER = "KafkaRaftServer.initializeLogDirs"
-#: Directory ids that stand for no directory: the first hundred numbers.
 
 
 @value_class
 class DirIdentity:
-    """What a broker takes from one meta.properties."""
+    """What a broker reads from one meta.properties."""
 
     version: int
     cluster_id: str | None
@@ -37,7 +36,7 @@ class DirIdentity:
 
 @state_class
 class NodeIdentity:
-    """The identity of a node, and the log directories that the broker goes on without."""
+    """The identity of a node; ``offline`` are the log directories without which the broker goes on."""
 
     cluster_id: str | None = None
     node_id: int | None = None
@@ -101,7 +100,7 @@ def read_identity(
                 path=log_dir / METADATA_PARTITION,
                 reason="the metadata log lies in a directory that is not the metadata log directory",
             )
-    _complete(missing, found)
+    _check_complete(missing, found)
     identity.without_directory_id = [path for path, each in found.items() if each.directory_id is None]
     identity.offline = [
         FailsLogDir(
@@ -154,7 +153,7 @@ def _read(path: Path, limits: Limits) -> DirIdentity:
 
 
 def _agree(identity: NodeIdentity, found: dict[Path, DirIdentity], node_id: int | None) -> None:
-    """Hold the files against each other and against the node id of the configuration, where it is given."""
+    """Set the ids, on which the files and a configured node id must agree. Raises StopsStart where they do not."""
     identity.node_id = node_id
     seen: dict[str, Path] = {}
     for log_dir, each in found.items():
@@ -200,8 +199,8 @@ def _check_directory_id(directory_id: str, log_dir: Path, seen: dict[str, Path])
     seen[directory_id] = log_dir
 
 
-def _complete(missing: list[Path], found: dict[Path, DirIdentity]) -> None:
-    """Every directory that could be read must have both ids."""
+def _check_complete(missing: list[Path], found: dict[Path, DirIdentity]) -> None:
+    """Raise StopsStart where a directory has no meta.properties, or one without a node id or cluster id."""
     if missing:
         raise StopsStart(
             f"No `meta.properties` found in {missing[0]} (have you run `kafka-storage.sh` to format the directory?)",

@@ -1,4 +1,4 @@
-"""A log directory while a start loads it: what its mark and its checkpoints say, and the logs found in it.
+"""The state of a log directory while a start loads it: clean shutdown, checkpoints, and the logs in it.
 
 Source: core LogManager, storage OffsetCheckpointFile, CheckpointFileWithFailureHandler.
 """
@@ -30,7 +30,7 @@ TopicPartition = tuple[str, int]
 
 @state_class
 class LogDirState:
-    """A log directory while it is loaded: what its checkpoints say, and what became of it."""
+    """A log directory while it is loaded: the entries of its checkpoints, and the steps and failures so far."""
 
     path: Path
     directory_id: str | None = None
@@ -44,7 +44,7 @@ class LogDirState:
     stops: list[StopsStart] = field(default_factory=list)
 
     def note_problem(self, error: BadText, path: Path, words: str) -> None:
-        """A checkpoint that cannot be read: an I/O error fails the directory, others do what ``words`` say."""
+        """Note a checkpoint that cannot be read: I/O errors fail the directory, ``words`` is the effect of others."""
         reason = "the checkpoint cannot be read; a broker starts without the file"
         if error.is_io_error:
             self.failures.append(FailsLogDir(error.text, "CheckpointFileWithFailureHandler", path=path, reason=reason))
@@ -58,7 +58,7 @@ class LogDirState:
 
 @state_class
 class FoundLog:
-    """One log that was loaded, and where."""
+    """A log that was loaded, and the log directory it lies in."""
 
     path: Path
     log_dir: LogDirState
@@ -73,22 +73,18 @@ class FoundLog:
 
 
 def open_log_dir(path: Path, directory_id: str | None, terms: BootTerms) -> LogDirState:
-    """Read what a log directory says before any log is loaded."""
+    """The state of a log directory before any log is loaded: its clean-shutdown file and checkpoints are read."""
     state = LogDirState(path, directory_id)
     mark = path / CLEAN_SHUTDOWN
     state.clean = is_there(mark)
     state.has_remote_indexes = is_there(path / REMOTE_INDEX_CACHE)
     if state.clean:
-        reason = "a clean shutdown: no log is recovered; the mark is removed before the logs are loaded"
+        reason = "a clean shutdown: no log is recovered; the file is removed before the logs are loaded"
         state.steps.append(Step(Action.DELETE, mark, reason=reason, kafka_class=_MANAGER))
     for name, target, words in (
         (RECOVERY_POINT_CHECKPOINT, state.recovery_points, "every recovery point is taken as 0"),
         (LOG_START_OFFSET_CHECKPOINT, state.log_starts, "every log starts at its first segment"),
-        (
-            REPLICATION_OFFSET_CHECKPOINT,
-            state.high_watermarks,
-            "no partition of the directory is served",
-        ),
+        (REPLICATION_OFFSET_CHECKPOINT, state.high_watermarks, "no partition of the directory is served"),
         (CLEANER_OFFSET_CHECKPOINT, {}, "the cleaner begins at the start of each log"),
     ):
         checkpoint = path / name

@@ -1,4 +1,4 @@
-"""The logs of all log directories, as a broker's log manager loads them: which are live, stray, to be deleted, twice.
+"""Loads the logs of all log directories as a broker's log manager does, and sorts them: live, future, stray, deleted.
 
 Source: core LogManager, storage UnifiedLog, LocalLog.
 """
@@ -10,10 +10,7 @@ from pathlib import Path
 
 from format.errors import KafkaLogError
 from format.io.remote_path import entries_of
-from format.layout import (
-    CLEAN_SHUTDOWN,
-    PARTITION_METADATA,
-)
+from format.layout import CLEAN_SHUTDOWN, PARTITION_METADATA
 from format.state.cluster_image import ClusterImage
 from format.value_class import state_class
 from format.verbs.boot.directory_names import LogName, log_name
@@ -38,18 +35,18 @@ class LogsState:
     future: dict[TopicPartition, FoundLog] = field(default_factory=dict)
     stops: list[StopsStart] = field(default_factory=list)
     unknown: list[NotKnown] = field(default_factory=list)
-    unread: list[Path] = field(default_factory=list)  # pipes, folders and the like under the names of logs
+    unread: list[Path] = field(default_factory=list)  # directories, pipes and the like under the names of logs
     steps: list[Step] = field(default_factory=list)
 
 
 def load_logs(
     log_dirs: list[LogDirState], image: ClusterImage | None, node_id: int | None, terms: BootTerms
 ) -> LogsState:
-    """Simulate the load of every log in these directories, and find out which node each belongs to."""
+    """Simulate the load of every log in these directories, and find those that do not belong to this node."""
     state = LogsState()
     for log_dir in log_dirs:
         state.stops += log_dir.stops
-        for path in _folders(log_dir, state):
+        for path in _subdirectories(log_dir, state):
             try:
                 name = log_name(path)
             except StopsStart as error:
@@ -60,7 +57,7 @@ def load_logs(
     return state
 
 
-def _folders(log_dir: LogDirState, state: LogsState) -> list[Path]:
+def _subdirectories(log_dir: LogDirState, state: LogsState) -> list[Path]:
     try:
         with entries_of(log_dir.path) as entries:
             return sorted(
@@ -111,7 +108,7 @@ def _load_one(
     except KafkaLogError as error:
         state.unknown.append(NotKnown(error.message, path))
         return
-    _sort_out(FoundLog(path, log_dir, name, topic_id, log, files), state, image, node_id, terms)
+    _classify(FoundLog(path, log_dir, name, topic_id, log, files), state, image, node_id, terms)
 
 
 def _topic_id(files: PartitionFiles, terms: BootTerms) -> str | None:
@@ -134,16 +131,17 @@ def _topic_id(files: PartitionFiles, terms: BootTerms) -> str | None:
         raise kind(text, "PartitionMetadataFile", path=path, reason=reason) from error
 
 
-def _sort_out(
+def _classify(
     found: FoundLog, state: LogsState, image: ClusterImage | None, node_id: int | None, terms: BootTerms
 ) -> None:
+    """Add the steps of a loaded log: deleted, stray, future or live."""
     path, name, log = found.path, found.name, found.log
     if name.mark == "delete":
         reason = "the partition was deleted; its directory is removed a minute after the start"
         state.steps.append(Step(Action.DELETE, path, name.topic, name.partition, reason=reason, kafka_class=_MANAGER))
         return
     if name.mark == "stray":
-        reason = "a stray log: it is loaded, served to nobody, and not deleted"
+        reason = "a stray log: it is loaded, not served, and not deleted"
         message = f"Loaded stray log: {path}"
         state.steps += found.files.settled_steps(with_kept=terms.every_file)
         state.steps.append(
@@ -191,7 +189,7 @@ def _sort_out(
 
 
 def _stray_name(name: LogName) -> str:
-    """The name of a stray log's directory; a long topic is cut so that the name fits a file system."""
+    """The new name of a stray log's directory; a long topic is cut to what file systems allow."""
     end = f"-{name.partition}.UNIQUE-stray"
     most = _MOST_NAME_CHARACTERS - len(end) - _UNIQUE_CHARACTERS + len("UNIQUE")
     return name.topic[:most] + end

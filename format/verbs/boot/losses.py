@@ -1,4 +1,4 @@
-"""What a start loses of a log, in offsets that a consumer could have read: within log start and high watermark."""
+"""The offsets that a start loses from a log: those between log start offset and high watermark, which can be read."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ from dataclasses import replace
 from format.layout import LOG_SUFFIX
 from format.verbs.boot.log_dir_state import FoundLog
 from format.verbs.boot.steps import Action, Step
+from format.wording import counted_plainly
 
 
 def lost_range(first: int, end: int, log_start: int, high_watermark: int | None) -> tuple[int, int] | None:
-    """The offsets of ``[first, end)`` that are at or past the log start and below the high watermark."""
+    """First and last of the offsets from ``first`` to before ``end`` that lie between log start and high watermark."""
     if high_watermark is None:
         return None
     first, end = max(first, log_start), min(end, high_watermark)
@@ -18,38 +19,38 @@ def lost_range(first: int, end: int, log_start: int, high_watermark: int | None)
 
 
 def steps_with_losses(steps: list[Step], found: FoundLog) -> list[Step]:
-    """The steps of one log with what they lose, and one step for the log itself."""
+    """The steps of one log with the offsets that they lose, and one step for the log itself."""
     log, log_dir = found.log, found.log_dir
     high_watermark = log_dir.high_watermarks.get(found.key)
     log_start = max(log_dir.log_starts.get(found.key, 0), 0)
     bases = [segment.base_offset for segment in log.segments]
     result: list[Step] = []
-    is_said = False
+    end_is_reported = False
     for step in steps:
         if step.action is Action.TRUNCATE and step.path.name.endswith(LOG_SUFFIX) and step.offset is not None:
             later = [base for base in bases if base > step.offset and base > int(step.path.name.partition(".")[0])]
             end = min(later) if later else 2**63
             lost = lost_range(step.offset, end, log_start, high_watermark)
-            is_said |= not later
+            end_is_reported |= not later
             reason = step.reason
             if high_watermark is None:
                 reason += "; no high watermark is known, so it cannot be said whether this was committed"
             elif lost is None:
-                reason += f"; nothing below the high watermark {high_watermark} goes"
+                reason += f"; nothing below the high watermark {high_watermark} is lost"
             step = replace(step, lost_offsets=lost, reason=reason)
         result.append(step)
-    return [*result, _log_step(found, high_watermark, None if is_said else log_start)]
+    return [*result, _log_step(found, high_watermark, None if end_is_reported else log_start)]
 
 
 def _log_step(found: FoundLog, high_watermark: int | None, log_start: int | None) -> Step:
-    """The step of the log itself: where it starts and ends, and what was gone before the start."""
+    """The step of the log itself: where it starts and ends, and what was lost before this start."""
     log = found.log
     lost = None if log_start is None else lost_range(log.log_end, 2**63, log_start, high_watermark)
     reason = "the log is kept as it is"
     if log.is_cleared:
         reason = "the log is emptied and starts again at its log start offset"
     elif any(step.action is not Action.KEEP for step in found.files.steps):
-        reason = "the log is served from here on"
+        reason = "the log is served after these changes"
     if lost is not None:
         reason = f"the log ends at {log.log_end}, below its high watermark {high_watermark}; it goes on from there"
     if not log.segments:
@@ -59,7 +60,12 @@ def _log_step(found: FoundLog, high_watermark: int | None, log_start: int | None
     behind = active.size_bytes - end.position
     if behind > 0:
         what = "behind its last batch" if end.has_batches else "that the broker does not see"
-        reason += f"; {behind} bytes {what} stay, and the next batch is written after them"
+        stay = (
+            "stays, and the next batch is written after it"
+            if behind == 1
+            else "stay, and the next batch is written after them"
+        )
+        reason += f"; {counted_plainly(behind, 'byte')} {what} {stay}"
     return Step(
         Action.KEEP,
         found.path,

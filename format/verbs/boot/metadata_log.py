@@ -1,7 +1,7 @@
-"""The KRaft side of a start: the metadata log and its snapshots, quorum-state and bootstrap.checkpoint.
+"""The KRaft part of a start: the metadata log, its snapshots, and quorum-state.
 
-A node reads them before any other log, and recovers the metadata log at every start, whether it was closed well or
-not. Source: raft KafkaRaftLog (before 4.2 core KafkaMetadataLog), FileQuorumStateStore, KRaftControlRecordStateMachine.
+A node reads them before any other log, and recovers the metadata log at every start, even after a clean shutdown.
+Source: raft KafkaRaftLog (before 4.2 core KafkaMetadataLog), FileQuorumStateStore, KRaftControlRecordStateMachine.
 """
 
 from __future__ import annotations
@@ -47,17 +47,15 @@ _FIELDS = {
 
 @state_class
 class MetadataState:
-    """What the metadata log gives the rest of a start; ``image`` is None where there is none."""
+    """What the rest of a start needs of the metadata log; ``image`` is None where none could be loaded."""
 
     image: ClusterImage | None = None
     voters: tuple[int, ...] | None = None
     steps: list[Step] = field(default_factory=list)
-    log_start: int = 0
-    log_end: int = 0
 
 
 def _check_records(path: Path, kafka_class: str, reason: str) -> int:
-    """Read a file of batches as a node reads a snapshot: all of it, CRCs checked; how many batches there are."""
+    """The number of batches of a snapshot, which is read as a node does: whole, with CRCs. Raises StopsStart."""
     count = 0
     with FileSource(path) as source:
         try:
@@ -75,7 +73,7 @@ def _check_records(path: Path, kafka_class: str, reason: str) -> int:
 
 
 def load_metadata(metadata_dir: Path, terms: BootTerms) -> MetadataState:
-    """Simulate the load of the metadata log. Raises StopsStart, NotKnown, and what reading raises."""
+    """Simulate the load of the metadata log. Raises StopsStart, NotKnown, UnreadableFile and FileChanged."""
     state = MetadataState()
     path = metadata_dir / METADATA_PARTITION
     if not is_there(path):
@@ -99,9 +97,7 @@ def load_metadata(metadata_dir: Path, terms: BootTerms) -> MetadataState:
     is_replaced = newest is not None and (
         newest[0] > max(epoch, 0) or (newest[0] == max(epoch, 0) and newest[1] > log.log_end)
     )
-    state.log_start, state.log_end = log.log_start, log.log_end
     if newest is not None and is_replaced:
-        state.log_start = state.log_end = newest[1]
         name = snapshots[newest].name
         reason = f"the newest snapshot, {name}, is ahead of the log: the log is emptied and goes on after it"
         for segment in log.segments:
@@ -125,14 +121,13 @@ def load_metadata(metadata_dir: Path, terms: BootTerms) -> MetadataState:
     if replay.first_contradiction is not None:
         reason = "the metadata snapshot lacks what the log builds on"
         raise StopsStart(replay.first_contradiction[1], "MetadataLoader", path=path, reason=reason)
-    image = replay.image
-    state.image = image
+    state.image = replay.image
     state.steps = files.settled_steps(with_kept=terms.every_file)
     return state
 
 
 def _replay_file(replay: MetadataReplay, path: Path, end: int, from_offset: int, limits: Limits) -> None:
-    """Replay a log or snapshot file up to a byte; what cannot be read is the image's problem."""
+    """Replay a log or snapshot file up to position ``end``; a record that cannot be read becomes ``image.problem``."""
     for item in metadata_records(LogUnit(path, Location(str(path)), end=end), from_offset, limits):
         if isinstance(item, Finding):
             replay.image.problem = replay.image.problem or f"a metadata record cannot be read: {item.message}"
@@ -223,14 +218,14 @@ def _check_quorum_state(path: Path, state: MetadataState, limits: Limits) -> Non
             raise stops(
                 f"unable to locate field '{name}', which is mandatory in version {version}", f"it has no {name}"
             )
-        if not _fits(name, fields[name]):
+        if not _has_type(name, fields[name]):
             raise stops("QuorumStateData: ", f"its {name} has the wrong type")
     voters = fields.get("currentVoters") if version == 0 else None
     if isinstance(voters, list):
         state.voters = tuple(each["voterId"] for each in voters if isinstance(each, dict) and "voterId" in each)
 
 
-def _fits(name: str, value: object) -> bool:
+def _has_type(name: str, value: object) -> bool:
     if name == "currentVoters":
         return value is None or isinstance(value, list)
     if name == "clusterId":

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import stat
+from contextlib import suppress
 from pathlib import Path
 
 from format.io.remote_path import is_on_disk
@@ -28,7 +29,7 @@ def closed_to_this_user(log_dirs: list[Path]) -> list[NotKnown]:
         except PermissionError as error:
             found.append(NotKnown(f"the log directory cannot be listed: {os_reason(error)}", path))
         except OSError:
-            continue  # not a directory, or not there: the start itself says what follows
+            continue  # not a directory, or not there: the simulated start reports it
     return found
 
 
@@ -51,26 +52,25 @@ def closed_to_the_owner(log_dirs: list[Path]) -> list[NotKnown]:
 
 
 def _closed(directory: Path, owner: os.stat_result) -> list[tuple[str, os.stat_result]]:
-    """Names in a directory, and ``.`` for itself, that the owner cannot open; nothing where this cannot be seen."""
+    """The files in a directory that the owner cannot open, and ``.`` for the directory itself, by name."""
     closed = []
-    try:
+    with suppress(OSError):  # not listable for this user: nothing more can be found out
         status = directory.stat()
         if not _is_open(status, owner, _READ | _WRITE | _SEARCH):
             closed.append((".", status))
         with os.scandir(directory) as entries:
             for entry in entries:
-                status = entry.stat()
-                if stat.S_ISREG(status.st_mode) and not _is_open(status, owner, _READ | _WRITE):
-                    closed.append((entry.name, status))
-    except OSError:
-        return closed
+                with suppress(OSError):  # a link that leads nowhere, or a file that has just been removed
+                    status = entry.stat()
+                    if stat.S_ISREG(status.st_mode) and not _is_open(status, owner, _READ | _WRITE):
+                        closed.append((entry.name, status))
     return sorted(closed)
 
 
 def _is_open(status: os.stat_result, owner: os.stat_result, wanted: int) -> bool:
-    """Whether the permission bits give the owner of the log directory all that is wanted.
+    """Whether the permission bits grant the owner of the log directory the access ``wanted``.
 
-    A file of its own may be read-only, as in a copy that is kept as evidence.
+    For the owner's own files read access is enough: a copy that is kept as evidence may be read-only.
     """
     mode = stat.S_IMODE(status.st_mode)
     if status.st_uid == owner.st_uid:

@@ -1,6 +1,6 @@
-"""What a broker's start says of one log directory, as findings: refusals, strays, partitions that are gone.
+"""Findings from a simulated start on one log directory, for verify: refusals, stray logs, missing partitions.
 
-For verify: the directory may be one of several of its node, and what recovery would read is not read again.
+The directory may be one of several of its node. Logs that a broker would recover are not read again.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from format.verbs.boot.boot import boot
 from format.verbs.boot.identity import METADATA_PARTITION
 from format.verbs.boot.steps import Action, BootTerms, Step
 
-#: Without a metadata log the directory may be one of a broker with ZooKeeper, of which 3.9 has the last.
+#: Without a metadata log the directory may belong to a broker with ZooKeeper, which 3.9 is the last to support.
 _NEWEST, _LAST_WITH_ZOOKEEPER = (4, 3), (3, 9)
 
 
 def refusal_findings(log_dir: Path, limits: Limits) -> Iterator[Finding]:
-    """Findings for what would keep a broker from starting here, or from serving what lies here.
+    """Findings about what would keep a broker from starting on a log directory, or from serving its logs.
 
-    None for a directory that a broker runs on.
+    There are none for a directory that a running broker uses.
     """
     if broker_lock.probe(log_dir / LOCK).is_held:
         return

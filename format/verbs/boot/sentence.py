@@ -1,4 +1,4 @@
-"""The answer in one sentence: whether a broker would start, and what it would do that matters."""
+"""The answer of boot in one sentence: whether a broker would start, and what important steps it would take."""
 
 from __future__ import annotations
 
@@ -17,7 +17,8 @@ def sentence(result: BootResult, terms: BootTerms) -> str:
     refusals = result.having(Action.REFUSE)
     if refusals:
         first = refusals[0]
-        more = f" {len(refusals) - 1:,} more refusals follow." if len(refusals) > 1 else ""
+        count = len(refusals) - 1
+        more = f" {counted(count, 'more refusal')} {'follows' if count == 1 else 'follow'}." if count else ""
         reason = f" ({first.reason})" if first.reason else ""
         return f"{broker} would refuse to start, at {first.path}: {first.broker_message}{reason}.{more}"
     if result.is_unknown:
@@ -43,7 +44,7 @@ def _clauses(result: BootResult) -> list[str]:
         if step.bytes and step.path.name.endswith(LOG_SUFFIX):
             cut[_partition(step)] += step.bytes
     for name, size_bytes in cut.most_common(_MOST_NAMED):
-        clauses.append(f"truncates {size_bytes:,} bytes of {name}")
+        clauses.append(f"truncates {counted(size_bytes, 'byte')} of {name}")
     if len(cut) > _MOST_NAMED:
         clauses.append(f"truncates {counted(len(cut) - _MOST_NAMED, 'more log')}")
     strays = [step for step in result.having(Action.RENAME) if str(step.new_path).endswith("-stray")]

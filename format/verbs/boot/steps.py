@@ -1,4 +1,4 @@
-"""What a start does, as data: one step for each file or directory, and the refusals that end it."""
+"""The steps of a start as data: one for each file or directory, and the refusals that end the start."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class Action(Enum):
     """What a broker does with a file or a directory, the refusals first."""
 
     REFUSE = "refuse"
-    OFFLINE = "offline"  # the broker starts, without this log directory
-    UNKNOWN = "unknown"  # what cannot be known from here
+    OFFLINE = "offline"  # the broker starts, but does not serve this log directory or partition
+    UNKNOWN = "unknown"  # what cannot be predicted
     TRUNCATE = "truncate"
     RECOVER = "recover"
     RENAME = "rename"
@@ -32,7 +32,7 @@ class Action(Enum):
 
 @value_class
 class Step:
-    """One row of columns.BOOT_STEP, which says what the fields mean."""
+    """One row of columns.BOOT_STEP, which documents the fields."""
 
     action: Action
     path: Path
@@ -61,13 +61,13 @@ class Step:
 
 @value_class
 class BootTerms:
-    """What is asked: the Kafka version (major, minor), whether files that stay get a row, and the limits.
+    """The options of a run: the Kafka version (major, minor), whether unchanged files get a row, and the limits.
 
     ``is_one_of_several``: the log directory may be one of several of its node, and the others are not known: nothing is
-    said of what they may hold, and logs that a broker would recover are not read.
+    reported that may lie in the others, and logs that a broker would recover are not read.
     ``index_interval_bytes`` is the broker's default of ``index.interval.bytes``: it decides where recovery writes
     index entries, which matters only in logs whose offsets do not rise. ``read_logs`` are logs that the caller has read
-    with their CRCs: their recovery does not read them again.
+    with their CRCs, by path: recovery does not read them again.
     """
 
     version: tuple[int, int] = (4, 3)
@@ -79,7 +79,7 @@ class BootTerms:
 
 
 class StopsStart(Exception):
-    """Something that makes the broker exit; ``text`` is what it prints, ``kafka_class`` the class that decides."""
+    """A reason for the broker to exit: ``text`` is its message, ``kafka_class`` the class that raises it."""
 
     def __init__(self, text: str, kafka_class: str, *, path: Path, reason: str = "", position: int | None = None):
         super().__init__(text)
@@ -91,11 +91,11 @@ class StopsStart(Exception):
 
 
 class FailsLogDir(StopsStart):
-    """An I/O error while a log directory is loaded: the directory goes offline, and the broker exits with the last."""
+    """An I/O error while a log directory is loaded: it goes offline. Without any left, the broker exits."""
 
 
 class NotKnown(Exception):
-    """Something that this program cannot predict, in words."""
+    """What this program cannot predict about ``path``, and why."""
 
     def __init__(self, text: str, path: Path) -> None:
         super().__init__(text)
@@ -107,7 +107,7 @@ class NotKnown(Exception):
 class BootResult:
     """The outcome of a start: the steps in the order in which they are shown, and what was not checked.
 
-    ``unread`` lies under the name of a log and is no regular file: a broker passes over it, and so does this program.
+    ``unread`` are paths with the name of a log that are no regular files: a broker ignores them, and so does boot.
     """
 
     steps: list[Step] = field(default_factory=list)
@@ -124,7 +124,7 @@ class BootResult:
 
     @property
     def loses(self) -> bool:
-        """Whether records below the high watermark and at or past the log start go, or are gone already."""
+        """Whether records between log start offset and high watermark are lost, by this start or before it."""
         return any(step.lost_offsets is not None for step in self.steps)
 
     @property

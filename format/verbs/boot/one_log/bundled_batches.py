@@ -1,4 +1,4 @@
-"""Batches of a log of which a bundle has the headers: where a broker's reader would end, and which CRCs are wrong."""
+"""The broker's reader on a log whose headers alone are in a bundle: where it ends, and which CRCs are wrong."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from format.log.after_damage.recorded import recorded_damage
 
 
 def headers_in_bundle(source: Source) -> BundledFile | None:
-    """The file in the bundle if its batch headers are all that is there, else None."""
+    """The file in the bundle if the bundle has only its batch headers, else None."""
     bundled = source.bundled if isinstance(source, FileSource) else None
     return bundled if bundled is not None and bundled.has_only_headers else None
 
 
 def ends_at(bundled: BundledFile, source: Source, position: int) -> bool:
-    """Whether the reader ends at a position, as a batch is cut off there.
+    """Whether the reader ends at a position because a batch is cut off there.
 
-    Raises NotInBundle where bytes lie that are no batch: what the reader makes of them depends on them. Zeros are
-    returned as they were, and the reader meets them itself.
+    Raises NotInBundle for bytes that are no batch, since the reader's error depends on them. Zeros are an exception: a
+    bundle returns them as they were.
     """
     if bundled.stored_bytes(position):
         return False
@@ -34,9 +34,9 @@ def ends_at(bundled: BundledFile, source: Source, position: int) -> bool:
 
 
 def invalid_crc(bundled: BundledFile, source: Source, position: int, magic: int) -> str | None:
-    """What the reader says of a batch whose CRC is wrong, up to the computed CRC; None for one that is right.
+    """The reader's message about a batch with a wrong CRC, without the computed CRC; None where the CRC is right.
 
-    Raises NotInBundle where the bundle does not say.
+    Raises NotInBundle where the bundle has no such information.
     """
     (valid,) = bundled.crc_valid(np.array([position])).tolist()
     if valid < 0:

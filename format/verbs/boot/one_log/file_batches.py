@@ -1,4 +1,4 @@
-"""Batches as a broker's file reader meets them: one header after the other, no search past damage.
+"""Reads batches as a broker's file reader does: one header after the other, without a search past damage.
 
 Source: clients record FileLogInputStream, FileRecords, DefaultRecordBatch.
 """
@@ -37,7 +37,7 @@ class CorruptRecords(Exception):
 
 @value_class
 class FileBatch:
-    """A batch's header as the reader takes it; of a message in the old formats only what it has."""
+    """The header fields of a batch that the reader uses; -1 for those that a v0 or v1 message lacks."""
 
     position: int
     size_bytes: int
@@ -54,7 +54,7 @@ class FileBatch:
 
 
 class _Window:
-    """Small reads of one source, next to each other, out of larger ones."""
+    """Serves small neighbouring reads of one source from larger ones."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -70,9 +70,9 @@ class _Window:
 
 
 def batches_from(source: Source, start: int, end: int, shown_path: Path) -> Iterator[FileBatch]:
-    """The batches of ``source[start:end]``; it ends where what is left holds no whole batch.
+    """The batches from ``start`` to ``end``, up to the first that is not whole.
 
-    Raises CorruptRecords for a length that no batch has.
+    Raises CorruptRecords for a length that no batch can have.
     """
     window = _Window(source)
     bundled = headers_in_bundle(source)
@@ -118,14 +118,14 @@ def _batch(head: bytes, window: _Window, position: int, size_bytes: int, offset:
 
 
 def _wrapped(value: int) -> int:
-    """A sum as Java's long has it."""
+    """A sum as a Java long, which overflows silently."""
     return (value + 2**63) % 2**64 - 2**63
 
 
 def invalid_batch(source: Source, batch: FileBatch) -> str | None:
-    """What the reader says of a batch whose size or CRC is wrong; None for one that it takes.
+    """The reader's message about a batch whose size or CRC is wrong; None for a valid batch.
 
-    Of a batch in a bundle the computed CRC is not known, and so left out.
+    For a batch in a bundle the message lacks the computed CRC, which is not known.
     """
     bundled = headers_in_bundle(source)
     if bundled is not None:
@@ -150,9 +150,9 @@ def first_batch_reaching(source: Source, offset: int, start: int, end: int, show
 
 
 def last_batch(source: Source, first: FileBatch, end: int, shown_path: Path) -> FileBatch:
-    """The last batch that lies whole before ``end``, from a batch on. Raises CorruptRecords.
+    """The last whole batch before ``end``, searched for from the batch ``first`` on. Raises CorruptRecords.
 
-    Where hopping over the headers leads, the reader goes too: it takes every header that hopping takes.
+    ``header_tables`` finds its place quickly: the reader accepts every header that it accepts.
     """
     position = first.position
     for table in header_tables(source, position, end):

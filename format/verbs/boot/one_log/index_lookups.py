@@ -1,7 +1,7 @@
-"""Look-ups in an offset index as a start makes them: in the file as it lies there, sound or not.
+"""Offset index look-ups as a broker's start makes them, in an index that is sound or not.
 
-A start does not check an index: it takes the last entry of the file as the last one, and every entry for what it
-says. Source: storage AbstractIndex, OffsetIndex, LogSegment.
+A start does not check an index: it trusts every entry, and takes the last entry of the file for the last one.
+Source: storage AbstractIndex, OffsetIndex, LogSegment.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from format.value_class import value_class
 from format.verbs.boot.one_log.file_batches import first_batch_reaching, last_batch
 
 _ENTRY_BYTES = OFFSET_INDEX_ENTRY.size_bytes
-#: The newest entries are searched first: those of 8 KiB.
+#: A look-up begins with the newest 8 KiB of entries.
 _WARM_ENTRIES = 8192 // _ENTRY_BYTES
 
 
@@ -39,9 +39,9 @@ class OffsetIndexView:
         return self.entry(self.entry_count - 1)[0] if self.entry_count else self.base_offset
 
     def position_for(self, offset: int) -> int:
-        """Where a search for an offset begins: the position of the entry that the index's own search finds.
+        """The position from which to search the log for an offset: that of the entry which OffsetIndex.lookup finds.
 
-        A position below zero, which only garbage has, is taken for the file's start.
+        A negative position, which only an invalid entry has, stands for the start of the file.
         """
         return max(0, self._found_position(offset))
 
@@ -69,7 +69,7 @@ class OffsetIndexView:
 
 
 def read_index(path: Path | None, base_offset: int) -> OffsetIndexView:
-    """The index at a path; of none, an empty one."""
+    """The index at a path; an empty one where the path is None."""
     if path is None:
         return OffsetIndexView(base_offset)
     with FileSource(path) as source:
@@ -78,7 +78,7 @@ def read_index(path: Path | None, base_offset: int) -> OffsetIndexView:
 
 @value_class
 class LogEnd:
-    """Where a log ends for a broker: the next offset, and the byte up to which batches lie."""
+    """Where a log ends for a broker: the next offset, and the position after the last whole batch."""
 
     next_offset: int
     position: int

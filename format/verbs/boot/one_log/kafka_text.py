@@ -1,6 +1,6 @@
-"""Checkpoints and partition metadata as a broker reads them: what it takes, and what it says of the rest.
+"""Reads checkpoints and partition metadata as a broker does, with its messages about files that it refuses.
 
-The readers of ``format.files`` are stricter and name each problem; here the question is only what a start does.
+The readers of ``format.files`` are stricter and report each problem; this one answers only what a start does.
 Source: server-common CheckpointFile, storage OffsetCheckpointFile, LeaderEpochCheckpointFile,
 PartitionMetadataReadBuffer.
 """
@@ -28,7 +28,7 @@ _UUID_TEXT = 22
 class BadText(Exception):
     """A file that the broker's reader refuses: its message, and what kind of error that is to the broker.
 
-    An I/O error fails the log directory; one that is fatal, such as want of memory, is caught nowhere.
+    An I/O error fails the log directory; a fatal one, such as running out of memory, is not caught at all.
     """
 
     def __init__(self, text: str, *, is_io_error: bool = True, is_fatal: bool = False) -> None:
@@ -39,7 +39,7 @@ class BadText(Exception):
 
 
 def read_lines(path: Path, limits: Limits) -> list[str]:
-    """The lines of a text file. Raises BadText where it is no UTF-8, UnreadableFile where it cannot be read."""
+    """The lines of a text file. Raises BadText if it is not UTF-8, UnreadableFile if it cannot be read."""
     with FileSource(path) as source:
         if source.size_bytes > limits.max_side_file_bytes:
             raise UnreadableFile(f"the file has {source.size_bytes} bytes, too many to read")
@@ -65,7 +65,7 @@ def read_offsets(path: Path, limits: Limits) -> dict[tuple[str, int], int]:
 
 
 def read_epochs(path: Path, limits: Limits) -> list[tuple[int, int]]:
-    """A leader epoch checkpoint: (epoch, start offset) in the file's order. Raises as above."""
+    """A leader epoch checkpoint: (epoch, start offset) in the file's order. Raises BadText, UnreadableFile."""
     found = []
     for words in _entries(path, 2, limits):
         epoch, offset = decode_integer(words[0], *INT32_RANGE), decode_integer(words[1], *INT64_RANGE)
@@ -107,7 +107,7 @@ def _integer(line: str, path: Path) -> int:
 
 
 def _words(line: str) -> list[str]:
-    """As Java splits at blanks: no empty words at the end, but one at the start of a line that begins with a blank."""
+    """A line split at blanks as Java does: no empty words at the end, but one before a leading blank."""
     words = _BLANKS.split(line)
     while len(words) > 1 and words[-1] == "":
         words.pop()
@@ -152,7 +152,7 @@ def _value(lines: list[str], number: int, path: Path) -> str:
 
 
 def _java_base64(text: str) -> bytes:
-    """What Java's URL decoder makes of it; padding may be left out."""
+    """Decode base64url as Java does: padding may be missing. Raises BadText."""
     bare = text.rstrip("=")
     strange = re.search(r"[^A-Za-z0-9_-]", bare)
     if strange is not None:

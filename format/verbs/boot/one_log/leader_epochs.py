@@ -17,7 +17,7 @@ _CLASS = "LeaderEpochFileCache"
 
 
 class EpochCache:
-    """The epochs in the broker's memory: read from the checkpoint, then brought into line with the log."""
+    """The epochs in the broker's memory: read from the checkpoint, then adjusted to the log."""
 
     def __init__(self, files: PartitionFiles, limits: Limits) -> None:
         """Read the checkpoint. Raises FailsLogDir, or StopsStart, where the broker cannot."""
@@ -48,7 +48,7 @@ class EpochCache:
         return self.entries[-1][0] if self.entries else -1
 
     def _assign(self, epoch: int, offset: int) -> None:
-        """Add an entry; those at the end that are not below it in both go."""
+        """Add an entry, after removing the last entries whose epoch or offset is not below its own."""
         if self.entries and self.entries[-1][0] == epoch and offset >= self.entries[-1][1]:
             return
         while self.entries and (self.entries[-1][0] >= epoch or self.entries[-1][1] >= offset):

@@ -1,4 +1,4 @@
-"""What a start does with files under ``.deleted``, ``.cleaned`` and ``.swap`` before it loads any segment.
+"""What a start does with ``.deleted``, ``.cleaned`` and ``.swap`` files before it loads any segment.
 
 Source: storage LogLoader.removeTempFilesAndCollectSwapFiles, LogLoader.load.
 """
@@ -19,7 +19,7 @@ _CLASS = "LogLoader.removeTempFilesAndCollectSwapFiles"
 
 
 def settle_leftovers(files: PartitionFiles) -> None:
-    """Delete what was to be deleted, drop what was half cleaned, and put swapped files in their place."""
+    """Delete files that were marked for deletion or half cleaned, and complete swaps."""
     swaps = _removed_temporary(files)
     bounds = _swapped_range(files, swaps)
     if bounds is not None:
@@ -33,7 +33,7 @@ def settle_leftovers(files: PartitionFiles) -> None:
 
 
 def _removed_temporary(files: PartitionFiles) -> list[str]:
-    """Delete all but the valid ``.swap`` files, whose names come back."""
+    """Delete the temporary files except valid ``.swap`` files, whose names are returned."""
     swaps: list[str] = []
     cleaned: dict[str, int] = {}
     for name in list(files.present):
@@ -54,7 +54,7 @@ def _removed_temporary(files: PartitionFiles) -> list[str]:
 
 
 def _swapped_range(files: PartitionFiles, swaps: list[str]) -> tuple[int, int] | None:
-    """From the first offset that swapped segments hold to the one after their last."""
+    """The offsets of the swapped segments: the first, and the one after the last. None where nothing is swapped."""
     first: int | None = None
     end = -(2**63)
     for name in swaps:
@@ -63,7 +63,7 @@ def _swapped_range(files: PartitionFiles, swaps: list[str]) -> tuple[int, int] |
         base_offset = offset_of_name(files, name)
         index_name = file_name(base_offset, OFFSET_INDEX_SUFFIX) + _SWAP
         index = read_index(files.present.get(index_name), base_offset)
-        files.present.setdefault(index_name, None)  # opened, and so made
+        files.present.setdefault(index_name, None)  # the broker opens it, which creates the file
         place = files.present[name]
         first = base_offset if first is None else min(first, base_offset)
         if place is None:

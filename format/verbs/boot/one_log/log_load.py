@@ -1,6 +1,6 @@
-"""How a broker loads one log: leftovers, indexes, recovery, the end, and the producers' snapshots, in that order.
+"""Simulates how a broker loads one log: leftovers, indexes, recovery, log end, producer snapshots, in that order.
 
-Source: storage LogLoader, UnifiedLog.rebuildProducerState. Nothing is written: ``PartitionFiles`` keeps what would be.
+Source: storage LogLoader, UnifiedLog.rebuildProducerState. Nothing is written to disk, see ``PartitionFiles``.
 """
 
 from __future__ import annotations
@@ -33,9 +33,10 @@ _CLASS = "LogLoader"
 
 @value_class
 class LoadTerms:
-    """What a log directory says of one of its logs; ``is_deleted`` for a directory that waits for its deletion.
+    """What is known of a log before it is loaded; ``is_deleted``: its directory waits for its deletion.
 
-    ``may_be_remote``: a checkpoint names the log start, and one below the first segment means a head in remote storage.
+    ``may_be_remote``: a checkpoint has the log start offset. Where that is below the first segment, the segments before
+    it are in remote storage.
     """
 
     boot: BootTerms
@@ -50,7 +51,7 @@ class LoadTerms:
 
 @state_class
 class LoadedSegment:
-    """A segment in the broker's memory: where its bytes lie, how many count, and its offset index."""
+    """A segment in the broker's memory: the file with its bytes, how many of them are valid, and its offset index."""
 
     base_offset: int
     place: Path | None
@@ -89,12 +90,12 @@ class LoadedLog:
 
 
 def load_log(files: PartitionFiles, terms: LoadTerms) -> LoadedLog:
-    """Simulate the load of a log. Raises StopsStart, FailsLogDir, NotKnown, and what reading raises."""
+    """Simulate the load of a log. Raises StopsStart, FailsLogDir, NotKnown, UnreadableFile and FileChanged."""
     return _LogLoad(files, terms).run()
 
 
 class _LogLoad:
-    """One load: the segments found so far, and the steps that it takes."""
+    """The load of one log: the segments found so far; its steps go into ``files``."""
 
     def __init__(self, files: PartitionFiles, terms: LoadTerms) -> None:
         self._files = files
@@ -114,7 +115,7 @@ class _LogLoad:
             return LoadedLog(self._terms.log_start, 0, (), ())
         if not self._terms.clean:
             self._recover_unflushed()
-        next_offset = self._end_or_nothing()
+        next_offset = self._log_end()
         active = self._segments[max(self._segments)]
         for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             self._files.present.setdefault(file_name(active.base_offset, suffix), None)
@@ -194,7 +195,7 @@ class _LogLoad:
         return None
 
     def _recover(self, segment: LoadedSegment, why: str, *, empties: bool = False) -> Recovered:
-        """Recover a segment; ``empties``: falling offsets empty it, else they stop the broker."""
+        """Recover a segment. Offsets that decrease empty it where ``empties`` is set, else they stop the broker."""
         files, base_offset = self._files, segment.base_offset
         producers = ProducerFiles(files, self._limits)
         self._replay(producers, self._terms.log_start, base_offset)
@@ -210,7 +211,7 @@ class _LogLoad:
                 found.message or "",
                 "OffsetIndex.append",
                 path=segment.shown_path,
-                reason=f"{why}, and the offsets of its log fall: the broker cannot write an index of them",
+                reason=f"{why}, and the offsets of its log decrease: the broker cannot write an index of them",
             )
         name = files.original(segment.shown_path.name)
         files.step(
@@ -225,7 +226,7 @@ class _LogLoad:
             files.step(
                 Action.TRUNCATE,
                 name,
-                "the offsets fall: the broker makes the segment empty" if found.is_emptied else _why_cut(found),
+                "the offsets decrease: the broker makes the segment empty" if found.is_emptied else _why_cut(found),
                 offset=found.next_offset,
                 position=found.valid_bytes,
                 bytes=found.truncated_bytes,
@@ -239,7 +240,7 @@ class _LogLoad:
             files.create(index_name)
         self._epochs += found.epochs
         segment.recovered, segment.size_bytes = found, found.valid_bytes
-        if not found.is_emptied:  # the exception comes before the snapshot is taken
+        if not found.is_emptied:  # else the broker's exception comes before the snapshot is taken
             producers.map_end = found.map_end_offset if found.map_end_offset is not None else base_offset
             producers.take()
         return found
@@ -276,8 +277,8 @@ class _LogLoad:
         if PRODUCER_SNAPSHOT_SUFFIX in suffixes:
             self._producers.known.pop(base_offset, None)
 
-    def _end_or_nothing(self) -> int:
-        """The log end offset; a log that ends below its log start offset is given up."""
+    def _log_end(self) -> int:
+        """The log end offset. A log that ends below its log start offset is emptied."""
         log_start = self._terms.log_start
         if self._segments:
             end = self._segments[max(self._segments)].end().next_offset
@@ -330,7 +331,7 @@ class _LogLoad:
         producers.take()
 
     def _read_producers(self, segment: LoadedSegment, start: int, until: int | None) -> int:
-        """Read a segment's batches as the state is rebuilt; how far they go. Raises StopsStart for corrupt ones."""
+        """Read a segment's batches as the state is rebuilt; returns the offset after the last. Raises StopsStart."""
         if segment.place is None:
             return start
         path, size_bytes, index = segment.shown_path, segment.size_bytes, segment.index
@@ -351,8 +352,8 @@ class _LogLoad:
 
 def _why_cut(found: Recovered) -> str:
     if found.message is None:
-        return "what is left holds no whole batch"
-    return "the batch here is not valid; it and all that follows go"
+        return "the rest of the file holds no whole batch"
+    return "the batch here is not valid; it is removed with all that follows"
 
 
 def _reader_stops(error: CorruptRecords, path: Path, purpose: str) -> StopsStart:

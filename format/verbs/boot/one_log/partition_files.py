@@ -1,4 +1,4 @@
-"""The files of one partition directory while a start works on it: their names now, and where their bytes lie."""
+"""The files of one partition directory while a start works on it: their names and their bytes."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WRITTEN = (Action.REBUILD_SNAPSHOT, Action.REBUILD_INDEX, Action.CREATE)
 
 @state_class
 class PartitionFiles:
-    """Names and what is done to them. Nothing is written: the start only happens in here.
+    """The names in a partition directory, and the steps of the start on them. Nothing is written to disk.
 
     ``present`` maps each name to the file that holds its bytes on disk, None for a file that the start makes.
     """
@@ -38,13 +38,13 @@ class PartitionFiles:
         self._on_disk = {name: place for name, place in self.present.items() if place is not None}
 
     def step(self, action: Action, name: str, reason: str, **values: object) -> None:
-        """Note what happens to a file, by the name that it had on disk."""
+        """Add a step for a file, under the name that it has on disk; empty for the directory."""
         step = Step(action, self.path / name if name else self.path, self.topic, self.partition, reason=reason)
         self.steps.append(replace(step, **values))  # type: ignore[arg-type]
 
     @property
     def unread_logs(self) -> list[Path]:
-        """What lies under the names of logs and is no regular file: a broker passes over it, whatever it holds."""
+        """Paths with the name of a log that are no regular files: a broker ignores them."""
         return [self.path / name for name in self.folders if name.endswith(LOG_SUFFIX) and SEGMENT_FILE.match(name)]
 
     def original(self, name: str) -> str:
@@ -58,7 +58,7 @@ class PartitionFiles:
         return 0 if place is None else place.stat().st_size
 
     def delete(self, name: str, reason: str, *, to: str | None = None, **values: object) -> None:
-        """Remove a file; ``to`` is the name under which it waits for that."""
+        """Delete a file; ``to`` is the name that it has until it is removed."""
         place = self.present.pop(name, None) or self._on_disk.get(name)
         self.steps = [step for step in self.steps if step.path.name != name or step.action not in _WRITTEN]
         if to is not None:
@@ -68,17 +68,17 @@ class PartitionFiles:
             self.step(Action.DELETE, place.name, reason, bytes=place.stat().st_size, **values)
 
     def rename(self, name: str, to: str, reason: str, **values: object) -> None:
-        """Rename a file; one of the new name is replaced."""
+        """Rename a file; a file that has the new name is replaced."""
         original = self.original(name)
         self.step(Action.RENAME, original, reason, new_path=self.path / to, **values)
         self.present[to] = self.present.pop(name)
 
     def create(self, name: str) -> None:
-        """A file that the start creates or rewrites."""
+        """Note a file that the start creates or rewrites."""
         self.present[name] = None
 
     def settled_steps(self, *, with_kept: bool) -> list[Step]:
-        """The steps, without the deletion of files that are then rewritten; with a step for each file that stays."""
+        """The steps, without deletions of files that are then rewritten; ``with_kept`` adds one for each other file."""
         written = {step.path for step in self.steps if step.action is Action.REBUILD_SNAPSHOT}
         steps = [step for step in self.steps if step.action is not Action.DELETE or step.path not in written]
         if with_kept:
@@ -89,7 +89,7 @@ class PartitionFiles:
 
 
 def file_name(base_offset: int, suffix: str) -> str:
-    """The name that a broker gives a segment's file; of a negative offset, which only a strange name has, too."""
+    """The name of a segment's file, also for a negative base offset, which only an invalid file name gives."""
     return segment_file_name(base_offset, suffix) if base_offset >= 0 else f"-{-base_offset:020d}{suffix}"
 
 

@@ -1,6 +1,6 @@
 """The producer snapshots of a partition while a start works on them: which it deletes, loads and writes.
 
-Source: storage ProducerStateManager. Only files are followed here, not what the producers did.
+Source: storage ProducerStateManager. Only the files are simulated, not the state of the producers.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _CLASS = "ProducerStateManager"
 
 
 def offset_of_name(files: PartitionFiles, name: str) -> int:
-    """The offset that a file's name begins with. Raises StopsStart where the broker cannot read one."""
+    """The offset at the start of a file name. Raises StopsStart where the broker cannot parse it."""
     head, point, _ = name.partition(".")
     try:
         if not point or not head.removeprefix("-").removeprefix("+").isdigit() or not head.isascii():
@@ -34,7 +34,7 @@ def offset_of_name(files: PartitionFiles, name: str) -> int:
 
 
 class ProducerFiles:
-    """The snapshots that the broker knows of, and how far the state in its memory goes."""
+    """The snapshots that the broker knows, and the offset up to which its state in memory goes (``map_end``)."""
 
     def __init__(self, files: PartitionFiles, limits: Limits) -> None:
         self._files = files
@@ -56,7 +56,7 @@ class ProducerFiles:
             self._files.delete(name, reason, offset=offset, broker_message=message, kafka_class=_CLASS)
 
     def remove_strays(self, base_offsets: list[int]) -> None:
-        """Of the snapshots that belong to no segment, only the newest stays, and only past all segments."""
+        """Delete the snapshots that belong to no segment, except the newest if it lies past all segments."""
         self.reload()
         strays = [offset for offset in self.known if offset not in base_offsets]
         kept = strays[-1] if strays and (not base_offsets or strays[-1] >= max(base_offsets)) else None
@@ -86,7 +86,7 @@ class ProducerFiles:
             self.remove(newest, "the snapshot cannot be read", message)
 
     def take(self) -> None:
-        """Write a snapshot of the state where it goes further than the last one."""
+        """Add a step for a new snapshot, if the state goes further than the last snapshot."""
         if self.map_end <= self.last_snapshot:
             return
         name = file_name(self.map_end, PRODUCER_SNAPSHOT_SUFFIX)
@@ -103,7 +103,7 @@ class ProducerFiles:
 
 
 def unreadable_snapshot(path: Path, limits: Limits) -> str | None:
-    """Why a broker does not take a snapshot, in its words as far as they are fixed; None for a good one."""
+    """The broker's message about a snapshot that it cannot load, as far as that is constant; None for a sound one."""
     try:
         found = producer_snapshot.read(path, limits)
     except KafkaLogError as error:

@@ -1,4 +1,4 @@
-"""A log after recovery, and what is kept of one without damage while it is read."""
+"""The state of a log after recovery, and the summary of a sound log that recovery needs."""
 
 from __future__ import annotations
 
@@ -14,18 +14,17 @@ from format.verbs.boot.one_log.index_lookups import LogEnd, OffsetIndexView
 
 @state_class
 class Recovered:
-    """A segment after recovery: how far it is valid, where it ends, and why it was cut, in the broker's words.
+    """A segment after recovery: its valid bytes, its end, and the broker's message where it was truncated.
 
-    ``end`` is what the broker's reader finds in what is valid. ``is_emptied``: offsets fell, and the broker makes the
-    segment empty. ``epochs`` are the (leader epoch, base offset) pairs in the order in which the batches bring them,
-    each epoch once while it rises.
+    ``end`` is the end that the broker's reader finds in the valid bytes. ``is_emptied``: the offsets decrease, so the
+    broker makes the segment empty. ``epochs`` are (leader epoch, base offset) of each batch with a new highest epoch.
     """
 
     size_bytes: int
     end: LogEnd
     valid_bytes: int = 0
     last_offset: int | None = None
-    map_end_offset: int | None = None  # after the last v2 batch: how far the producers' state goes
+    map_end_offset: int | None = None  # the offset after the last v2 batch, up to which the producers' state goes
     message: str | None = None
     is_emptied: bool = False
     epochs: list[tuple[int, int]] = field(default_factory=list)
@@ -42,9 +41,9 @@ class Recovered:
 
 @state_class
 class ReadLog:
-    """What recovery keeps of a log that has no damage, from its batches in log order.
+    """A summary of a sound log for recovery, made from its batches in log order.
 
-    ``is_sound`` is False from the first batch on that recovery has to look at by itself.
+    ``is_sound`` is False from the first batch on that recovery has to read by itself.
     """
 
     base_offset: int
@@ -55,7 +54,7 @@ class ReadLog:
     epochs: list[tuple[int, int]] = field(default_factory=list)
 
     def add(self, table: BatchTable, *, is_damaged: bool) -> None:
-        """Add the next batches, with their CRCs checked and the offsets that their headers have."""
+        """Add the next batches; their CRCs are checked, and their offsets are those of the headers."""
         if not self.is_sound:
             return
         last_offset = self.base_offset - 1 if self.last_offset is None else self.last_offset
@@ -75,7 +74,7 @@ class ReadLog:
             self.map_end_offset = table.last_offset_of(int(is_v2[-1])) + 1
 
     def recovered(self, size_bytes: int) -> Recovered | None:
-        """The log after recovery; None where there is something to look at."""
+        """The log after recovery; None where its batches have to be read one by one."""
         if not self.is_sound or self.valid_bytes != size_bytes:
             return None
         next_offset = self.base_offset if self.last_offset is None else self.last_offset + 1

@@ -1,4 +1,4 @@
-"""What the recovery of a segment leaves: batch after batch to the first that is not whole and right.
+"""Simulates the recovery of a segment, which keeps the batches before the first incomplete or invalid one.
 
 Source: storage LogSegment.recover, OffsetIndex.append, TimeIndex.maybeAppend.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from pathlib import Path
+from typing import NoReturn
 
 from format.io.source import FileSource
 from format.layout import MAX_RELATIVE_OFFSET, OFFSET_INDEX_ENTRY
@@ -21,16 +22,16 @@ _INDEX_ENTRY = struct.Struct(">iI")
 
 
 def recovered_segment(path: Path, shown_path: Path, base_offset: int, terms: BootTerms) -> Recovered:
-    """Simulate the recovery of a segment's log. Raises StopsStart where the broker exits over it."""
+    """Simulate the recovery of a segment's log. Raises StopsStart where the broker exits, NotKnown, CorruptRecords."""
     with FileSource(path) as source:
-        read = terms.read_logs.get(path)
-        found = read.recovered(source.size_bytes) if read is not None and read.base_offset == base_offset else None
-        found = found or _read_log(source, base_offset, terms).recovered(source.size_bytes)
-        return found or _log_in_full(source, shown_path, base_offset, terms)
+        known = terms.read_logs.get(path)
+        found = known.recovered(source.size_bytes) if known is not None and known.base_offset == base_offset else None
+        found = found or _summary(source, base_offset, terms).recovered(source.size_bytes)
+        return found or _recovered_batch_by_batch(source, shown_path, base_offset, terms)
 
 
-def _read_log(source: FileSource, base_offset: int, terms: BootTerms) -> ReadLog:
-    """The batches of a log up to the first damage, by columns."""
+def _summary(source: FileSource, base_offset: int, terms: BootTerms) -> ReadLog:
+    """The summary of a log up to its first damage, from whole chunks of batches."""
     log = ReadLog(base_offset)
     for chunk in chunks_with_crcs(source, BatchRange(0), terms.limits):
         log.add(chunk.table, is_damaged=chunk.damage is not None)
@@ -39,7 +40,8 @@ def _read_log(source: FileSource, base_offset: int, terms: BootTerms) -> ReadLog
     return log
 
 
-def _log_in_full(source: FileSource, shown_path: Path, base_offset: int, terms: BootTerms) -> Recovered:
+def _recovered_batch_by_batch(source: FileSource, shown_path: Path, base_offset: int, terms: BootTerms) -> Recovered:
+    """Read batch by batch, and make index entries as the broker does: one that it cannot add ends recovery."""
     found = Recovered(source.size_bytes, LogEnd(base_offset, 0, False))
     index = bytearray()
     indexed_at, indexed_offset = 0, base_offset
@@ -89,8 +91,8 @@ def _log_in_full(source: FileSource, shown_path: Path, base_offset: int, terms: 
     return found
 
 
-def _overflow(source: FileSource, base_offset: int, relative: int, shown_path: Path) -> None:
-    """An offset that the segment's index cannot hold: the broker splits the segment, or cannot and exits."""
+def _overflow(source: FileSource, base_offset: int, relative: int, shown_path: Path) -> NoReturn:
+    """Raise for an offset that the segment's index cannot hold: the broker splits the segment, or exits."""
     end = log_end(source, source.size_bytes, OffsetIndexView(base_offset), shown_path)
     last_relative = end.next_offset - 1 - base_offset
     if end.next_offset > base_offset and not 0 <= last_relative <= MAX_RELATIVE_OFFSET:

@@ -72,3 +72,19 @@ def test_modes_of_the_owner(node: Node) -> None:
     log.chmod(0)
     steps = boot(node.log_dirs, TERMS).having(Action.UNKNOWN)
     assert any("cannot open 00000000000000000000.log" in step.reason for step in steps)
+
+
+def test_a_link_that_leads_nowhere_hides_no_other_file(node: Node) -> None:
+    if os.geteuid() == 0:
+        for path in (node.first, *node.first.rglob("*")):
+            os.chown(path, 1234, 1234)
+    log = node.first / "orders-0" / "00000000000000000000.log"
+    content = log.read_bytes()
+    log.unlink()
+    for number in range(20):
+        if number == 10:  # so that links come before it in whatever order the directory is listed
+            log.write_bytes(content)
+            log.chmod(0)
+        (log.parent / f"link-{number}").symlink_to("nowhere")
+    [step] = boot(node.log_dirs, TERMS).having(Action.UNKNOWN)[-1:]
+    assert "cannot open 00000000000000000000.log" in step.reason
