@@ -24,13 +24,12 @@ if TYPE_CHECKING:
 
 
 def write_batches(cluster: SparkCluster, paths: Sequence[str], output: str, broker_id: int | None) -> None:
-    """Write the table ``batches`` below ``output``, in place of what is there of the same brokers."""
+    """Write the table ``batches`` below ``output``, in place of the batches of the same brokers there."""
     session = cluster.session
     made = plan(
         [path_of(path) for path in paths],
         parallelism=parallelism_of(session),
         range_bytes=cluster.range_bytes,
-        splits_small=True,
     )
     rows = batches_frame(session, made, Brokers.of(paths, broker_id))
     writer = rows.coalesce(parallelism_of(session)).write
@@ -39,13 +38,12 @@ def write_batches(cluster: SparkCluster, paths: Sequence[str], output: str, brok
 
 
 def batches_frame(session: SparkSession, made: Plan, brokers: Brokers) -> DataFrame:
-    """Rows of the view batches, of the segments that the plan has; findings report the damage."""
+    """A frame of the rows of the view batches, for all segments of a plan. The listing reports damage as findings."""
     from spark_jobs.views.log_views import batches
     from spark_jobs.views.read_options import ReadOptions
 
     def rows_of(item: Item) -> Iterator[pa.RecordBatch]:
-        path = item.segment.path if hasattr(item, "segment") else item.path
-        broker_id = brokers.of_path(path)
+        broker_id = brokers.of_path(item.path)
         with contextlib.suppress(KafkaLogError):  # the listing reports a file that cannot be read
             for batch in batches(item, ReadOptions(()), lambda found: None):
                 ids = pa.repeat(pa.scalar(broker_id, pa.int64()), batch.num_rows)

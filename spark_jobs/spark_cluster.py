@@ -20,8 +20,9 @@ from spark_jobs.requests import Where
 from spark_jobs.session import close_session, is_elsewhere, is_session_running, open_session, parallelism_of
 from spark_jobs.watching import watched
 from spark_jobs.work.log_parts import FINISHED, ReplayedParts, results_of_part, settled
+from spark_jobs.work.planning import LogPart
 from spark_jobs.work.tasks import LEFT_OUT, ORDER, Result, merged_frame, results_frame, shared_with_tasks
-from spark_jobs.work.units import Item, LogPart, UnitPlan, WholeUnit, plan_units
+from spark_jobs.work.units import Item, UnitPlan, WholeUnit, plan_units
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -28,10 +28,12 @@ from spark_jobs.brokers import Brokers
 from spark_jobs.schemas import BROKER_ID, OFFSETS
 from spark_jobs.views import log_views, scan_views
 from spark_jobs.views.read_options import ReadOptions, resolved_paths
-from spark_jobs.work.planning import Item, Part, Splits, Unit, plan
+from spark_jobs.work.planning import Item, LogPart, Splits, Unit, plan
 
 _ROWS_IN_A_BATCH = 10_000
 _MOST_LINES_ALIKE = 100  # in a worker's log, for one task
+#: How the logs are cut for the views that read them; the others read partitions.
+_SPLITS = {"records": Splits.RANGES, "batches": Splits.RANGES, "index_entries": Splits.SEGMENTS}
 
 
 class DamagedData(KafkaLogError):
@@ -76,17 +78,9 @@ class KafkaLogReader(DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """The tasks; one that does nothing where there are none, for an empty list would mean something else."""
         options = self._options
-        by_parts = options.view in ("records", "batches", "index_entries")
         paths = resolved_paths(options)
-        planned = plan(
-            paths,
-            parallelism=os.cpu_count() or 2,
-            range_bytes=options.range_bytes,
-            splits=(Splits.RANGES if options.view in ("records", "batches") else Splits.SEGMENTS)
-            if by_parts
-            else Splits.NEVER,
-            splits_small=by_parts,
-        )
+        splits = _SPLITS.get(options.view, Splits.NEVER)
+        planned = plan(paths, parallelism=os.cpu_count() or 2, range_bytes=options.range_bytes, splits=splits)
         surroundings = Surroundings()
         found: list[Finding] = []
         if BROKER_ID.name in self._schema.names:
@@ -104,7 +98,7 @@ class KafkaLogReader(DataSourceReader):
 
     def _wants(self, item: Item) -> bool:
         options = self._options
-        if isinstance(item, Part):
+        if isinstance(item, LogPart):
             location = item.segment.location
             return options.wants(location) and not _lies_outside(item, options)
         if options.view in ("records", "batches"):
@@ -145,7 +139,7 @@ class KafkaLogReader(DataSourceReader):
         """The rows with their broker's id as the last column, where the view has it."""
         if BROKER_ID.name not in self._schema.names:
             return batch
-        broker_id = self._surroundings.brokers.of_path(item.segment.path if isinstance(item, Part) else item.path)
+        broker_id = self._surroundings.brokers.of_path(item.path)
         ids = pa.repeat(pa.scalar(broker_id, pa.int64()), batch.num_rows)
         if BROKER_ID.name in batch.schema.names:
             return batch.set_column(batch.schema.get_field_index(BROKER_ID.name), BROKER_ID.name, ids)
@@ -191,7 +185,7 @@ class KafkaLogReader(DataSourceReader):
                 sys.stderr.write(f"kafkalog: dropped, {found.code}: {found.location}: {found.message}\n")
 
 
-def _lies_outside(part: Part, options: ReadOptions) -> bool:
+def _lies_outside(part: LogPart, options: ReadOptions) -> bool:
     location = part.segment.location
     selection = options.selection(location)
     if location.base_offset is None or selection.is_everything:

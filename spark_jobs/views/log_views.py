@@ -1,4 +1,4 @@
-"""What the views of the data source hold, item by item, as Arrow batches; columns all the way."""
+"""The views of the data source that read logs and indexes, as Arrow batches."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ from format.scan.selection import start_position
 from spark_jobs.schemas import BROKER_ID, DETAILS, INDEX_ENTRY
 from spark_jobs.views.read_options import ReadOptions
 from spark_jobs.work.part_bounds import bounds_of, files_of, opened
-from spark_jobs.work.planning import Item, Part
+from spark_jobs.work.planning import Item, LogPart
 
 ReportDamage = Callable[[Finding], None]
 
@@ -53,12 +53,13 @@ _NO_TIMESTAMP_TYPE = -1  # Kafka's id for it
 def _chunks(
     item: Item, options: ReadOptions, report_damage: ReportDamage, *, reads_bodies: bool = True
 ) -> Iterator[tuple[BatchChunk, BoolColumn, Location, list[Finding]]]:
-    """The chunks of a part's log, which of their batches begin in it, and the findings about each, already reported.
+    """The chunks of a part of a log, each with: which of its batches begin in the part, its location, its findings.
 
-    The end of a part is no end of the log: what lies behind it decides what is damage before it, so it is read on. The
-    options' offsets and times are looked up in the indexes, so that what lies before and behind them is not read.
+    The findings have been passed to ``report_damage``. Reading goes on behind the end of the part where there is
+    damage, since the bytes there decide how far the damage reaches. The offsets and times of the options are looked up
+    in the indexes, so that nothing before or behind them is read.
     """
-    if not isinstance(item, Part):
+    if not isinstance(item, LogPart):
         return
     segment = item.segment
     selection = options.selection(segment.location)
@@ -77,9 +78,9 @@ def _chunks(
                 return
             if chunk.buffer is not None:
                 open_wrappers(chunk)
-            found = list(crc_findings(chunk, segment.log))
+            found = list(crc_findings(chunk, item.log))
             if damage is not None:
-                found.append(damage_finding(damage, segment.log))
+                found.append(damage_finding(damage, item.log))
             if end is not None:
                 found = [each for each in found if (each.location.position or 0) < end]
             for each in found:
@@ -90,7 +91,7 @@ def _chunks(
 
 
 def batches(item: Item, options: ReadOptions, report_damage: ReportDamage) -> Iterator[pa.RecordBatch]:
-    """Rows of columns.BATCH and their path; a wrong CRC is in crc_valid, or leaves the row out under DROPMALFORMED."""
+    """Rows of columns.BATCH with their path. A batch with a wrong CRC has crc_valid false; DROPMALFORMED omits it."""
     for chunk, is_inside, location, _ in _chunks(item, options, report_damage, reads_bodies=options.reads_bodies):
         keep = is_inside & options.selection(location).batches(chunk.table)
         if options.mode == "DROPMALFORMED":
@@ -102,7 +103,7 @@ def batches(item: Item, options: ReadOptions, report_damage: ReportDamage) -> It
 def records(
     item: Item, options: ReadOptions, schema: pa.Schema, report_damage: ReportDamage
 ) -> Iterator[pa.RecordBatch]:
-    """Rows of the records view; batches that are damaged have none, but for rows of the corrupt-record column."""
+    """Rows of the records view. Damaged batches have none, except those of the column of corrupt records."""
     for chunk, is_inside, location, found in _chunks(item, options, report_damage):
         selection = options.selection(location)
         which = is_inside & selection.batches(chunk.table) & (chunk.table.crc_valid != 0)
@@ -159,7 +160,7 @@ def _kafka_headers(table: RecordTable, kind: pa.DataType) -> pa.Array:
     keys = raw.values.field("key")
     try:
         text = keys.cast(pa.string())
-    except pa.ArrowInvalid:  # keys that are no UTF-8: a few, or a hostile log
+    except pa.ArrowInvalid:  # keys that are not UTF-8
         text = pa.array([each.decode("utf-8", "replace") for each in keys.to_pylist()], pa.string())
     structs = pa.StructArray.from_arrays([text, raw.values.field("value")], fields=list(kind.value_type))
     is_empty = table.header_count <= 0
@@ -182,8 +183,8 @@ def _damage_rows(found: list[Finding], column: str, schema: pa.Schema) -> pa.Rec
 
 
 def index_entries(item: Item) -> Iterator[pa.RecordBatch]:
-    """The entries of a segment's .index and .timeindex; what cannot be decoded has no row, but a finding elsewhere."""
-    if not isinstance(item, Part):
+    """Rows of the entries of a segment's .index and .timeindex. The view of findings reports damaged indexes."""
+    if not isinstance(item, LogPart):
         return
     location = item.segment.location
     base = path_of(item.segment.path)

@@ -1,4 +1,4 @@
-"""The options of the data source ``kafkalog``, parsed: names and values as Spark's own sources have them."""
+"""The options of the data source ``kafkalog``, with the names and values of Spark's own sources, and their parser."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import fnmatch
 import json
 import os
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 
@@ -30,28 +30,28 @@ OPTIONS: dict[str, str] = {
     "level": "headers: the view batches reads headers only, and computes no CRC; default crc",
     "path": "a log directory, a partition directory or a file",
     "paths": "several of them, as a JSON list",
-    "recursivefilelookup": "true: look for partitions and log files at any depth below the path",
+    "recursivefilelookup": "true: look for partitions at any depth below the path",
     "pathglobfilter": "only .log files whose name fits, such as 0000000000000*.log",
     "ignorecorruptfiles": "true: leave out files that cannot be read",
-    "ignoremissingfiles": "true: leave out files that vanished since the work was planned",
+    "ignoremissingfiles": "true: leave out files that were removed after the work was planned",
     "mode": "PERMISSIVE, FAILFAST or DROPMALFORMED",
     "topics": "only these topics, separated by commas",
     "partitions": "only these partition numbers, separated by commas",
-    "startingoffsets": 'earliest, an offset, or JSON as {"topic": {"0": 23}}; -2 is earliest; a stream: latest, too',
-    "endingoffsets": "latest, an offset, or JSON likewise; not included; -1 is latest",
+    "startingoffsets": 'earliest, an offset, or JSON as {"topic": {"0": 23}}; -2 is earliest; latest for a stream only',
+    "endingoffsets": "latest, an offset, or JSON as above; not included; -1 is latest",
     "startingtimestamp": "only records with at least this timestamp, in ms",
     "endingtimestamp": "only records with a smaller timestamp, in ms",
-    "includevalue": "false: no column value, and no bytes of it from the worker",
-    "includeheaders": "true: a column headers",
-    "includedetails": "true: columns about the record's batch and place",
-    "includecontrol": "true: control records (transaction markers) too, which clients never see",
-    "columnnameofcorruptrecord": "a STRING column of this name that says what is damaged, in rows of their own",
-    "rangebytes": "how much of a large log one task reads, such as 8MiB",
-    "upto": "a stream reads up to highWatermark (default), or to logEnd, what may be truncated included",
-    "failondataloss": "false: a stream goes on where records are gone that it was to read; default true",
-    "maxoffsetspertrigger": "how many offsets a stream reads at once, of all partitions together; Spark 4.2 or later",
+    "includevalue": "false: no column value; values are not read into rows",
+    "includeheaders": "true: adds the column headers",
+    "includedetails": "true: adds the columns of the record's batch and file",
+    "includecontrol": "true: includes control records (transaction markers), which consumers never receive",
+    "columnnameofcorruptrecord": "a STRING column of this name describes damage, in rows of their own",
+    "rangebytes": "the bytes of a large log that one task reads, such as 8MiB",
+    "upto": "the end of a stream: highWatermark (default), or logEnd, which includes records that may be truncated",
+    "failondataloss": "false: a stream continues where records are gone that it has not read; default true",
+    "maxoffsetspertrigger": "the offsets that a stream reads at once, of all partitions together; Spark 4.2 or later",
 }
-#: Properties of a table in Spark's catalog, which come among the options. Its location is the path where there is none.
+#: Properties of a table in Spark's catalog, which Spark passes among the options.
 _OF_CATALOG = frozenset(
     {
         *("owner", "location", "provider", "comment", "collation", "external", "is_managed_location"),
@@ -61,12 +61,16 @@ _OF_CATALOG = frozenset(
 
 
 class BadOption(InputError):
-    """An option of the data source that is unknown, or whose value cannot be."""
+    """An option of the data source that is unknown, or has an invalid value."""
 
 
 @value_class
 class ReadOptions:
-    """The options of one read. ``starting`` and ``ending`` are by topic and partition, ("", -1) standing for all."""
+    """The options of one read.
+
+    ``starting`` and ``ending`` are offsets by topic and partition; the key ("", -1) stands for all other partitions.
+    Timestamps are epoch milliseconds.
+    """
 
     paths: tuple[str, ...]
     view: str = "records"
@@ -94,19 +98,19 @@ class ReadOptions:
     max_offsets: int | None = None
 
     def wants_partition(self, location: Location) -> bool:
-        """Whether a partition is asked for."""
+        """Whether the partition at a location is selected."""
         if self.topics is not None and location.topic not in self.topics:
             return False
         return self.partitions is None or location.partition in self.partitions
 
     def wants(self, location: Location) -> bool:
-        """Whether a file is asked for, by its topic, partition and name."""
+        """Whether the file at a location is selected, by its topic, partition and name."""
         if not self.wants_partition(location):
             return False
         return self.glob is None or fnmatch.fnmatchcase(os.path.basename(location.path), self.glob)
 
     def selection(self, location: Location) -> Selection:
-        """The offsets and times wanted of a partition."""
+        """The offsets and times that are selected of a partition."""
         key = (location.topic or "", -1 if location.partition is None else location.partition)
         return Selection(
             self.starting.get(key, self.starting.get(("", -1))),
@@ -117,14 +121,53 @@ class ReadOptions:
 
 
 def parse_options(options: Mapping[str, str]) -> ReadOptions:
-    """The options as Spark gives them; raises BadOption, which says what is wrong and what may be."""
+    """The options from Spark's names and values. Raises BadOption, whose message names the valid values."""
     given = {name.lower(): value for name, value in options.items()}
     for name in given:
         if name not in OPTIONS and name not in _OF_CATALOG:
             raise BadOption(f"there is no option {name}; the options are {', '.join(OPTIONS)}")
+    starts_at_latest = given.get("startingoffsets", "").strip().lower() == "latest"
+    if starts_at_latest:
+        del given["startingoffsets"]
+    return ReadOptions(
+        _paths(given),
+        view=_one_of(given, "view", VIEW_NAMES, "records", str.lower),
+        recursive=_is_true(given, "recursivefilelookup", False),
+        glob=given.get("pathglobfilter"),
+        ignore_corrupt=_is_true(given, "ignorecorruptfiles", False),
+        ignore_missing=_is_true(given, "ignoremissingfiles", False),
+        mode=_one_of(given, "mode", MODES, "PERMISSIVE", str.upper),
+        topics=_listed(given.get("topics")),
+        partitions=_numbers(given, "partitions"),
+        starting=_offsets(given, "startingoffsets", "earliest", -2),
+        ending=_offsets(given, "endingoffsets", "latest", -1),
+        starting_timestamp=_number(given, "startingtimestamp"),
+        ending_timestamp=_number(given, "endingtimestamp"),
+        value=_is_true(given, "includevalue", True),
+        headers=_is_true(given, "includeheaders", False),
+        details=_is_true(given, "includedetails", False),
+        control=_is_true(given, "includecontrol", False),
+        corrupt_column=given.get("columnnameofcorruptrecord"),
+        range_bytes=_size(given, "rangebytes"),
+        reads_bodies=_one_of(given, "level", LEVELS, "crc", str.lower) == "crc",
+        starts_at_latest=starts_at_latest,
+        reads_to_log_end=_one_of(given, "upto", ENDS, "highwatermark", str.lower) == "logend",
+        fails_on_loss=_is_true(given, "failondataloss", True),
+        max_offsets=_offsets_of_a_trigger(given),
+    )
+
+
+def _paths(given: Mapping[str, str]) -> tuple[str, ...]:
+    """The option path, then the options paths; the location of a table of the catalog where there are none."""
     paths = [given["path"]] if given.get("path") else []
     if given.get("paths"):
-        paths += json.loads(given["paths"])
+        try:
+            listed = json.loads(given["paths"])
+        except ValueError:
+            listed = None
+        if not isinstance(listed, list) or not all(isinstance(each, str) and each for each in listed):
+            raise BadOption(f'the option paths is {given["paths"]}; it must be a JSON list of paths, as ["/a", "/b"]')
+        paths += listed
     if not paths and given.get("location"):
         paths = [given["location"]]
     if not paths:
@@ -132,42 +175,16 @@ def parse_options(options: Mapping[str, str]) -> ReadOptions:
             "no path: give it to load(), or as the option path; Spark passes none for a table of its catalog: "
             "SELECT … FROM table WITH (path = '…')"
         )
-    starts_at_latest = given.get("startingoffsets", "").strip().lower() == "latest"
-    if starts_at_latest:
-        del given["startingoffsets"]
-    return ReadOptions(
-        tuple(paths),
-        _one_of(given, "view", VIEW_NAMES, "records", str.lower),
-        _is_true(given, "recursivefilelookup", False),
-        given.get("pathglobfilter"),
-        _is_true(given, "ignorecorruptfiles", False),
-        _is_true(given, "ignoremissingfiles", False),
-        _one_of(given, "mode", MODES, "PERMISSIVE", str.upper),
-        _listed(given.get("topics")),
-        _numbers(given, "partitions"),
-        _offsets(given, "startingoffsets", "earliest", -2),
-        _offsets(given, "endingoffsets", "latest", -1),
-        _number(given, "startingtimestamp"),
-        _number(given, "endingtimestamp"),
-        _is_true(given, "includevalue", True),
-        _is_true(given, "includeheaders", False),
-        _is_true(given, "includedetails", False),
-        _is_true(given, "includecontrol", False),
-        given.get("columnnameofcorruptrecord"),
-        _size(given, "rangebytes"),
-        reads_bodies=_one_of(given, "level", LEVELS, "crc", str.lower) == "crc",
-        starts_at_latest=starts_at_latest,
-        reads_to_log_end=_one_of(given, "upto", ENDS, "highwatermark", str.lower) == "logend",
-        fails_on_loss=_is_true(given, "failondataloss", True),
-        max_offsets=_number(given, "maxoffsetspertrigger"),
-    )
+    return tuple(paths)
 
 
-def _one_of(given: Mapping[str, str], name: str, words: tuple[str, ...], default: str, form: type | object) -> str:
-    value = form(given.get(name, default))  # type: ignore[operator]
+def _one_of(
+    given: Mapping[str, str], name: str, words: tuple[str, ...], default: str, form: Callable[[str], str]
+) -> str:
+    value = form(given.get(name, default))
     if value not in words:
         raise BadOption(f"the option {name} is {given[name]}; it may be {', '.join(words)}")
-    return str(value)
+    return value
 
 
 def _is_true(given: Mapping[str, str], name: str, default: bool) -> bool:
@@ -181,6 +198,13 @@ def _number(given: Mapping[str, str], name: str) -> int | None:
         return int(given[name])
     except ValueError:
         raise BadOption(f"the option {name} is {given[name]}; it must be a whole number") from None
+
+
+def _offsets_of_a_trigger(given: Mapping[str, str]) -> int | None:
+    count = _number(given, "maxoffsetspertrigger")
+    if count is not None and count < 1:
+        raise BadOption(f"the option maxoffsetspertrigger is {count}; it must be at least 1")
+    return count
 
 
 def _size(given: Mapping[str, str], name: str) -> int | None:
@@ -207,23 +231,28 @@ def _numbers(given: Mapping[str, str], name: str) -> frozenset[int] | None:
 
 
 def _offsets(given: Mapping[str, str], name: str, everything: str, code: int) -> dict[tuple[str, int], int]:
+    """Offsets by topic and partition. ``everything`` and ``code`` are the word and the number for no bound."""
     value = given.get(name, everything).strip()
-    if value == everything:
+    if value.lower() == everything:
         return {}
     try:
-        if not value.startswith("{"):
-            return {("", -1): int(value)}
-        by_topic = json.loads(value)
-        found = {(topic, int(n)): int(offset) for topic, each in by_topic.items() for n, offset in each.items()}
+        if value.startswith("{"):
+            by_topic = json.loads(value)
+            found = {(topic, int(n)): int(offset) for topic, each in by_topic.items() for n, offset in each.items()}
+        else:
+            found = {("", -1): int(value)}
     except (ValueError, AttributeError, TypeError):
         raise BadOption(
             f'the option {name} is {value}; it may be {everything}, a number, or {{"t": {{"0": 1}}}}'
         ) from None
+    for offset in found.values():
+        if offset < 0 and offset != code:
+            raise BadOption(f"the option {name} has the offset {offset}; the only negative one is {code}, {everything}")
     return {key: offset for key, offset in found.items() if offset != code}
 
 
 def resolved_paths(options: ReadOptions) -> list[Path]:
-    """The log directories, partitions and files that the paths stand for."""
+    """The paths of the options; with recursiveFileLookup the partitions below them. Raises UnreadableFile."""
     remote_files.know(options.paths)
     places = [path_of(each) for each in options.paths]
     if not options.recursive:

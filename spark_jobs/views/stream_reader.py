@@ -36,7 +36,7 @@ from spark_jobs.views.batch_reader import KafkaLogReader, Surroundings
 from spark_jobs.views.read_options import BadOption, ReadOptions, resolved_paths
 from spark_jobs.work.part_bounds import files_of
 from spark_jobs.work.planning import (
-    Part,
+    LogPart,
     PlannedSegment,
     bundled,
     bytes_of_range,
@@ -104,7 +104,7 @@ class _Replica:
 class StreamPart:
     """A part of a log, and the offsets that are read of it; ``end`` is not included."""
 
-    part: Part
+    part: LogPart
     start: int
     end: int
 
@@ -231,7 +231,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
             if not selection.excludes_segment(segment.location.base_offset or 0, segment.next_base_offset):
                 segment = _from_position(segment, selection, range_bytes)
                 for part in range(segment.part_count):
-                    yield StreamPart(Part(segment, part), begin, to)
+                    yield StreamPart(LogPart(segment, segment.log, part), begin, to)
 
     def _replicas(self, *, with_ends: bool = True) -> Iterator[_Replica]:
         """The partitions that are asked for; without ends where they are not needed."""

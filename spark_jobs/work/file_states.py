@@ -1,10 +1,9 @@
-"""Sizes and times of files when the work was planned, and what to say when a task finds others."""
+"""Sizes and times of files when the work was planned, and the message where a task finds other files."""
 
 from __future__ import annotations
 
 import os
 import stat
-from collections.abc import Iterable
 
 from format.io.remote_path import entries_of, is_remote, path_of
 from format.value_class import value_class
@@ -19,18 +18,12 @@ class FileState:
 
 
 def state_of_file(path: str) -> FileState:
-    """Size and time of one regular file; anything else, and what is not there, has none."""
+    """Size and time of a regular file; both 0 for anything else, and where there is no file."""
     try:
         status = path_of(path).lstat() if is_remote(path) else os.lstat(path)
     except OSError:
         return FileState(0, 0)  # reading it reports why it cannot be read
     return FileState(status.st_size, status.st_mtime_ns) if stat.S_ISREG(status.st_mode) else FileState(0, 0)
-
-
-def state_of_files(paths: Iterable[str]) -> FileState:
-    """Bytes of all files together and the time of the newest; a file that is not there has none."""
-    states = [state_of_file(path) for path in paths]
-    return FileState(sum(each.size_bytes for each in states), max((each.mtime_ns for each in states), default=0))
 
 
 def state_of_partition(path: str) -> FileState:
@@ -58,9 +51,9 @@ def state_of_place(path: str) -> FileState:
 
 
 def words_for_change(path: str, planned: FileState, now: FileState) -> str | None:
-    """The message about files that differ from the plan, None where they do not: a live log may grow.
+    """The message about a file that differs from the plan; None where it does not, or has only grown.
 
-    What lies in a store is written as a whole, so there another time with the same size is another file, too.
+    An object in a store is replaced as a whole, so an object with another time is another one even at the same size.
     """
     if now.size_bytes < planned.size_bytes:
         return f"{now.size_bytes} bytes are there, {planned.size_bytes} were planned: it shrank, or is another host's"

@@ -19,9 +19,9 @@ from format.scan.protocol import LogParts, LogUnit, OpenedRange, Walk
 from format.scan.serial import SerialDriver
 from format.value_class import value_class
 from spark_jobs.work.part_bounds import bounds_of, opened
-from spark_jobs.work.planning import PlannedSegment
+from spark_jobs.work.planning import LogPart, PlannedSegment
 from spark_jobs.work.tasks import Result
-from spark_jobs.work.units import LogPart, SplitUnit
+from spark_jobs.work.units import SplitUnit
 
 #: The phases of a unit's results: how its parts went comes before what they hold.
 STATUS, PARTS, FINISHED = 0, 1, 2

@@ -1,7 +1,7 @@
-"""Plans: what lies below the paths, cut into tasks of about equal bytes, so that one large segment is many tasks.
+"""Plans for the views: the files below some paths, cut into tasks of about equal bytes; large segments are many tasks.
 
-Only names, sizes and times are looked at here; where a range of a segment begins is found by the task that reads it,
-from the segment's index (``part_bounds``), so that a plan of a hundred thousand segments takes seconds.
+A plan reads only names, sizes and times. The task that reads a range finds where it begins, from the segment's index
+(``part_bounds``), so that a plan of a hundred thousand segments takes seconds.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import Protocol, TypeVar
 from format.errors import KafkaLogError
 from format.io import remote_files
 from format.io.remote_path import is_remote, path_of
-from format.limits import DEFAULT_LIMITS, MIB, Limits
+from format.limits import MIB
 from format.location import Location
 from format.node.checkpoints import Checkpoints
 from format.node.file_location import location_of_file
@@ -26,13 +26,13 @@ from format.node.segment import Segment
 from format.node.target import Target
 from format.scan.protocol import LogUnit
 from format.value_class import value_class
-from spark_jobs.work.file_states import FileState, state_of_file, state_of_files, state_of_partition
+from spark_jobs.work.file_states import FileState, state_of_file, state_of_partition
 
-#: A range is at least this large, and at most that: a hundred terabytes must not become millions of tasks.
+#: The bounds of a range's size, so that a hundred terabytes do not become millions of tasks.
 SMALLEST_RANGE_BYTES = 64 * MIB
 LARGEST_RANGE_BYTES = 1024 * MIB
 _WANTED_RANGES = 50_000
-#: Small things are put together until a task has this much to read, or so many things: a task costs some 50 ms.
+#: Small items are put together until a task has this many bytes, or this many items: starting a task takes some 50 ms.
 SMALLEST_TASK_BYTES = 4 * MIB
 _MOST_ITEMS_IN_A_TASK = 250
 _TASKS_FOR_EACH_CORE = 8
@@ -48,7 +48,7 @@ class UnitKind(Enum):
 
 
 class Splits(Enum):
-    """Into what a large partition is cut."""
+    """How the logs of a plan are cut: not at all, into segments, or into ranges of segments."""
 
     NEVER = "never"
     SEGMENTS = "segments"
@@ -76,9 +76,9 @@ class PlannedSegment:
 
 @value_class
 class Unit:
-    """What is worked on as a whole in the end: a partition, a file, or a log directory's own files.
+    """A partition, a file, or the files of a log directory itself.
 
-    ``segments`` are there when its logs are read in parts. ``checkpoints`` are those that speak of this partition.
+    ``segments`` are its logs where they are read in parts. ``checkpoints`` has the entries of this partition.
     """
 
     number: int
@@ -88,7 +88,6 @@ class Unit:
     file_kind: Kind | None = None
     segments: tuple[PlannedSegment, ...] = ()
     checkpoints: Checkpoints | None = None
-    is_in_log_dir: bool = False  # found below a log directory that was asked for, not asked for itself
 
     @property
     def size_bytes(self) -> int:
@@ -101,10 +100,11 @@ class Unit:
 
 
 @value_class
-class Part:
-    """One part of a segment: the work of (a piece of) a task."""
+class LogPart:
+    """One of the parts in which a log is read; ``part`` is its number, from 0."""
 
     segment: PlannedSegment
+    log: LogUnit
     part: int
 
     @property
@@ -112,17 +112,21 @@ class Part:
         return self.segment.state.size_bytes // self.segment.part_count
 
     @property
+    def path(self) -> str:
+        return self.segment.path
+
+    @property
     def name(self) -> str:
         """What is read, for messages."""
         return f"{self.segment.path} (part {self.part + 1} of {self.segment.part_count})"
 
 
-Item = Unit | Part
+Item = Unit | LogPart
 
 
 @dataclass(slots=True)
 class Plan:
-    """All units in the order of the paths, and the tasks that they make."""
+    """All units in the order of the paths, and the tasks that read them."""
 
     units: list[Unit] = field(default_factory=list)
     tasks: list[list[Item]] = field(default_factory=list)
@@ -133,73 +137,69 @@ class Plan:
 def plan(
     paths: Iterable[Path],
     *,
-    kind: Kind | None = None,
     parallelism: int = 2,
     range_bytes: int | None = None,
     splits: Splits = Splits.RANGES,
-    splits_small: bool = False,
-    limits: Limits = DEFAULT_LIMITS,
 ) -> Plan:
-    """A plan for these paths, each a log directory, a partition or a file; raises InputError for anything else.
+    """The plan for these paths, each a log directory, a partition or a file. Raises InputError for anything else.
 
-    Partitions with more than two ranges' bytes, or all with ``splits_small``, are read in parts, as ``splits`` says.
+    ``splits`` is how partitions and logs are cut. A range has about ``range_bytes``, None to choose by the total.
+    ``parallelism`` is the number of tasks that run at once.
     """
-    made: Plan = Plan()
+    made = Plan()
     with contextlib.ExitStack() as listings:
         for path in paths:
             if is_remote(path):
                 listings.enter_context(remote_files.listed_at_once(str(path)))
-            target = Target(path, kind)
-            is_what = target.kind
-            if is_what is Kind.LOG_DIR:
+            target = Target(path)
+            if target.kind is Kind.LOG_DIR:
                 for log_dir in target.log_dirs:
-                    _add_log_dir(made, log_dir, limits)
-            elif is_what is Kind.PARTITION:
-                _add_partition(made, path, target.checkpoints_around(limits))
+                    _add_log_dir(made, log_dir)
+            elif target.kind is Kind.PARTITION:
+                _add_partition(made, path, target.checkpoints_around())
             else:
-                state = state_of_files([str(path)])
-                made.units.append(Unit(len(made.units), UnitKind.FILE, str(path), state, is_what))
+                state = state_of_file(str(path))
+                made.units.append(Unit(len(made.units), UnitKind.FILE, str(path), state, target.kind))
         made.total_bytes = sum(unit.state.size_bytes for unit in made.units)
         wanted = bytes_of_range(made.total_bytes, range_bytes)
         if splits is not Splits.NEVER:
-            made.units = [_split(unit, wanted, splits, splits_small) for unit in made.units]
+            made.units = [_split(unit, wanted, splits) for unit in made.units]
     made.tasks = list(bundled(_items(made.units), bytes_of_task(made.total_bytes, wanted, parallelism)))
     return made
 
 
 def bytes_of_range(total_bytes: int, given: int | None) -> int:
-    """How much of a large log one task reads, of so many bytes in all."""
+    """The bytes of a large log that one task reads: ``given``, else by the total of the scan."""
     return given or min(max(total_bytes // _WANTED_RANGES, SMALLEST_RANGE_BYTES), LARGEST_RANGE_BYTES)
 
 
 def bytes_of_task(total_bytes: int, range_bytes: int, parallelism: int) -> int:
-    """How much a task is to read at the least, of many small things together."""
+    """The bytes up to which small items are put into one task."""
     share = max(total_bytes // (_TASKS_FOR_EACH_CORE * parallelism), SMALLEST_TASK_BYTES)
     return min(share, max(range_bytes, SMALLEST_TASK_BYTES))
 
 
 def part_count_of(size_bytes: int, range_bytes: int) -> int:
-    """In how many parts a log of this size is read."""
+    """The number of parts in which a log of this size is read."""
     return max(1, round(size_bytes / range_bytes))
 
 
-def _add_log_dir(made: Plan, log_dir: LogDir, limits: Limits) -> None:
-    checkpoints = log_dir.checkpoints(limits)
+def _add_log_dir(made: Plan, log_dir: LogDir) -> None:
+    checkpoints = log_dir.checkpoints()
     files = [*log_dir.checkpoint_paths.values(), *filter(None, (log_dir.meta_properties, log_dir.bootstrap_checkpoint))]
     state = FileState(sum(state_of_file(str(path)).size_bytes for path in files), 0)  # they are rewritten all the time
     made.units.append(Unit(len(made.units), UnitKind.LOG_DIR_FILES, str(log_dir.path), state))
     for path in log_dir.partitions:
-        _add_partition(made, path, checkpoints, is_in_log_dir=True)
+        _add_partition(made, path, checkpoints)
 
 
-def _add_partition(made: Plan, path: Path, checkpoints: Checkpoints, *, is_in_log_dir: bool = False) -> None:
+def _add_partition(made: Plan, path: Path, checkpoints: Checkpoints) -> None:
     unit = Unit(
         len(made.units),
         UnitKind.PARTITION,
         str(path),
         state_of_partition(str(path)),
         checkpoints=checkpoints.of_partition(key_of_directory(path)),
-        is_in_log_dir=is_in_log_dir,
     )
     made.units.append(unit)
 
@@ -207,10 +207,9 @@ def _add_partition(made: Plan, path: Path, checkpoints: Checkpoints, *, is_in_lo
 # -- parts ---------------------------------------------------------------------------------------------------
 
 
-def _split(unit: Unit, range_bytes: int, splits: Splits, splits_small: bool) -> Unit:
-    """The unit with its segments, where it is too large for one task."""
-    is_log = unit.kind is UnitKind.PARTITION or unit.file_kind is Kind.LOG
-    if not is_log or (unit.state.size_bytes <= 2 * range_bytes and not splits_small):
+def _split(unit: Unit, range_bytes: int, splits: Splits) -> Unit:
+    """The unit with its segments, where it has logs."""
+    if unit.kind is not UnitKind.PARTITION and unit.file_kind is not Kind.LOG:
         return unit
     return replace(unit, segments=tuple(_planned_segments(unit, range_bytes if splits is Splits.RANGES else _ENDLESS)))
 
@@ -230,14 +229,14 @@ def segments_of_partition(partition: Partition, range_bytes: int, unit: int = 0)
 def _planned_segments(unit: Unit, range_bytes: int) -> Iterator[PlannedSegment]:
     path = path_of(unit.path)
     if unit.kind is UnitKind.FILE:
-        # By itself a log is the last one of its partition, as far as its reader knows.
+        # A log that is read alone counts as the last of its partition.
         log = LogUnit(path, location_of_file(path), segment_of_file(path))
         yield planned_segment(unit.number, 0, log, unit.state, range_bytes)
         return
     try:
         partition = read_partition(path)
     except KafkaLogError:
-        return  # verifying the unit reports it
+        return  # the view of findings reports it
     yield from segments_of_partition(partition, range_bytes, unit.number)
 
 
@@ -249,7 +248,7 @@ def planned_segment(unit: int, number: int, log: LogUnit, state: FileState, rang
 
 
 def segment_of_file(path: Path) -> Segment | None:
-    """The live segment that a log file belongs to by its siblings, None where it belongs to no live segment."""
+    """The live segment of a log file, with the other files beside it; None where it belongs to no live segment."""
     try:
         partition: Partition = read_partition(path.absolute().parent)
     except KafkaLogError:
@@ -261,7 +260,7 @@ def segment_of_file(path: Path) -> Segment | None:
 
 
 class Sized(Protocol):
-    """Work with the bytes that it reads."""
+    """An item of work, and the number of bytes that it reads."""
 
     @property
     def size_bytes(self) -> int: ...
@@ -290,4 +289,4 @@ def _items(units: Iterable[Unit]) -> Iterator[Item]:
             yield unit
         for segment in unit.segments:
             for part in range(segment.part_count):
-                yield Part(segment, part)
+                yield LogPart(segment, segment.log, part)

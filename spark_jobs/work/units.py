@@ -1,7 +1,7 @@
 """Plans of scans: units cut into tasks of about equal bytes, so that one large log is many tasks.
 
-Only names, sizes and times are looked at here. Where a range of a log begins is found by the task that reads it, from
-the segment's index (``part_bounds``).
+A plan reads only names, sizes and times. The task that reads a range finds where it begins, from the segment's index
+(``part_bounds``).
 """
 
 from __future__ import annotations
@@ -20,12 +20,19 @@ from format.scan.drivers import may_be_shared
 from format.scan.protocol import LogUnit
 from format.value_class import value_class
 from spark_jobs.work.file_states import FileState, state_of_place, words_for_change
-from spark_jobs.work.planning import PlannedSegment, bundled, bytes_of_range, bytes_of_task, planned_segment
+from spark_jobs.work.planning import (
+    LogPart,
+    PlannedSegment,
+    bundled,
+    bytes_of_range,
+    bytes_of_task,
+    planned_segment,
+)
 
 
 @value_class
 class WholeUnit:
-    """A unit that one task reads. ``place`` and ``state`` are what it reads, and its size and time when planned."""
+    """A unit that one task reads: the files at ``place``, whose size and time were ``state`` when it was planned."""
 
     number: int
     unit: Any
@@ -42,31 +49,13 @@ class WholeUnit:
         return self.place or "nothing"
 
     def changes(self) -> Iterator[Finding]:
-        """A finding where what lies there is not what was planned; what is gone is reported when it is opened."""
+        """A finding where the files are not those of the plan. Missing files are reported when they are opened."""
         if self.place is None:
             return
         words = words_for_change(self.place, self.state, state_of_place(self.place))
         if words is not None and is_there(self.place):
             location = self.unit.location if isinstance(self.unit, LogUnit) else Location(self.place)
             yield finding("file-changed", location, words)
-
-
-@value_class
-class LogPart:
-    """One part of a log of a unit."""
-
-    segment: PlannedSegment
-    log: LogUnit
-    part: int
-
-    @property
-    def size_bytes(self) -> int:
-        return self.segment.state.size_bytes // self.segment.part_count
-
-    @property
-    def name(self) -> str:
-        """What is read, for messages."""
-        return f"{self.segment.path} (part {self.part + 1} of {self.segment.part_count})"
 
 
 @value_class
@@ -83,7 +72,7 @@ Item = WholeUnit | LogPart
 
 @dataclass(slots=True)
 class UnitPlan:
-    """The tasks of a scan, and the units that are put together from parts."""
+    """The tasks of a scan, and by number the units that several tasks read."""
 
     tasks: list[list[Item]] = field(default_factory=list)
     split: dict[int, SplitUnit] = field(default_factory=dict)
@@ -99,7 +88,7 @@ def plan_units(
     range_bytes: int | None = None,
     is_elsewhere: bool = False,
 ) -> UnitPlan:
-    """The plan of a scan. A unit of more than two ranges' bytes is read in parts, if the scan can be shared.
+    """The plan of a scan. A unit that is larger than two ranges is read in parts, if the scan can be shared.
 
     ``is_elsewhere``: the tasks run on hosts with another working directory.
     """

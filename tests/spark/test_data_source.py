@@ -366,10 +366,18 @@ def test_options_that_cannot_be_say_so() -> None:
         ({"path": "x", "mode": "STRICT"}, "PERMISSIVE"),
         ({"path": "x", "startingOffsets": "{"}, "startingoffsets"),
         ({"path": "x", "partitions": "a"}, "numbers"),
+        ({"path": "x", "startingOffsets": "-1"}, "the only negative one is -2, earliest"),
+        ({"path": "x", "startingOffsets": '{"t": {"0": -1}}'}, "the only negative one is -2"),
+        ({"path": "x", "endingOffsets": '{"t": {"0": -2}}'}, "the only negative one is -1, latest"),
+        ({"path": "x", "maxOffsetsPerTrigger": "0"}, "at least 1"),
+        ({"paths": "/a,/b"}, "must be a JSON list of paths"),
+        ({"paths": '"/a"'}, "must be a JSON list of paths"),
+        ({"paths": "[1]"}, "must be a JSON list of paths"),
         ({}, "no path"),
     ):
         with pytest.raises(BadOption, match=words):
             parse_options(options)
+    assert parse_options({"path": "x", "startingOffsets": "-2", "endingOffsets": "-1"}) == parse_options({"path": "x"})
     assert "pushfilters" not in OPTIONS
     assert not hasattr(KafkaLogDataSource, "pushFilters")
     assert "pushFilters" not in vars(KafkaLogReader)

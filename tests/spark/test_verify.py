@@ -20,7 +20,8 @@ from format.verbs.verify.verify import verify as verify_path
 from format.verbs.verify.walk import Level
 from spark_jobs import spark_cluster
 from spark_jobs.spark_cluster import _bytes_of
-from spark_jobs.work.units import LogPart, plan_units
+from spark_jobs.work.planning import LogPart
+from spark_jobs.work.units import plan_units
 from tests.building import batches, write_segment
 from tests.corpora import Corpus
 from tests.spark.scanning import scanned

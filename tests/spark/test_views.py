@@ -31,7 +31,7 @@ def _cut(directory: Path, range_bytes: int, view: str) -> tuple[Counter[str], Co
     def tell(found: Finding) -> None:
         reported[found] += 1
 
-    for task in plan([directory], range_bytes=range_bytes, splits_small=True).tasks:
+    for task in plan([directory], range_bytes=range_bytes).tasks:
         for item in task:
             made = (
                 log_views.batches(item, ReadOptions(()), tell)
