@@ -1,8 +1,8 @@
-"""The process: ``kafkalog``, and ``python -m kafkalog_cli``. How it starts and ends quickly; the rest is ``main``.
+"""The start and the end of the process, for ``kafkalog`` and ``python -m kafkalog_cli``; the program is ``main``.
 
-A short command takes as long as its imports. typer, numpy and the standard library import modules that hardly any run
-uses: those in ``_DEFERRED`` are loaded when something is asked of them, stand-ins aside. A module that is imported in
-another way, or no longer exists, is not affected by its name in that list.
+Most of the time of a short command goes to imports. typer, numpy and the standard library import modules that few runs
+use. The modules in ``_DEFERRED`` are loaded at the first access to an attribute that is not in ``_STAND_INS``. A name
+in that list has no effect on a module that is imported in another way, or no longer exists.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from importlib.machinery import ModuleSpec, PathFinder
 from types import ModuleType
 from typing import Any, NoReturn
 
-#: Imported by others with a plain ``import``, so that nothing but the module is asked for; or see _STAND_INS.
+#: Modules that other libraries import with a plain ``import``, or from which they take only the names in _STAND_INS.
 _DEFERRED = frozenset(
     {
         "bz2",
@@ -39,26 +39,26 @@ _DEFERRED = frozenset(
 
 
 class Annotation:
-    """Stands for a type of numpy's where types are written down and nothing checks them while the program runs."""
+    """A stand-in for numpy's types in annotations, which nothing evaluates at run time."""
 
     def __class_getitem__(cls, item: object) -> type[Annotation]:
         return cls
 
 
-#: Names that others take from deferred modules with ``from … import``, and what they get while those are not loaded.
-#: numpy's types take longer to import than all of typer.
+#: Names that other libraries take from deferred modules with ``from … import``, and the objects that replace them until
+#: the module is loaded. numpy's types take longer to import than all of typer.
 _STAND_INS: dict[str, dict[str, object]] = {
     name: dict.fromkeys(("ArrayLike", "DTypeLike", "NDArray"), Annotation) for name in ("numpy._typing", "numpy.typing")
 }
 
-#: A start makes tens of thousands of objects that stay; Python's 700 would search them for garbage again and again.
+#: The start makes tens of thousands of lasting objects; with Python's default of 700 they are searched many times.
 _OBJECTS_BETWEEN_COLLECTIONS = 50_000
 
 _loading = threading.RLock()
 
 
 class DeferredModule(ModuleType):
-    """A module whose code is run when one of its attributes is asked for; an ordinary module from then on."""
+    """A module that is loaded at the first access to one of its attributes, and is an ordinary module from then on."""
 
     def __getattr__(self, name: str) -> Any:
         if "_deferred_loader" in self.__dict__ and name in _STAND_INS.get(self.__name__, ()):
@@ -75,7 +75,7 @@ class DeferredModule(ModuleType):
 
 
 class _DeferringLoader:
-    """Makes a DeferredModule, and leaves the loading to the module's own loader."""
+    """A loader that makes a DeferredModule, which the module's own loader loads later."""
 
     def __init__(self, loader: Any) -> None:
         self._loader = loader
@@ -88,7 +88,7 @@ class _DeferringLoader:
 
 
 class _DeferringFinder:
-    """Finds the modules in _DEFERRED, where the interpreter would find them."""
+    """A finder of the modules in _DEFERRED, at their usual places."""
 
     @staticmethod
     def find_spec(name: str, path: Sequence[str] | None, target: ModuleType | None = None) -> ModuleSpec | None:

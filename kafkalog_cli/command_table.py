@@ -37,13 +37,13 @@ COMMANDS = (
     CommandEntry(
         "explore",
         "kafkalog_cli.commands.explore",
-        "Walk through a log directory on the screen, down to the fields of each byte.",
+        "Browse a log directory on the screen, down to the field that each byte belongs to.",
         "Read",
     ),
     CommandEntry(
         "txns",
         "kafkalog_cli.commands.txns",
-        "Open transactions and what waits behind them, and those that ended.",
+        "Open transactions, the records that wait behind them, and the transactions that ended.",
         "Diagnose",
         is_scan=True,
         reads_bundles=True,
@@ -51,7 +51,7 @@ COMMANDS = (
     CommandEntry(
         "producers",
         "kafkalog_cli.commands.producers",
-        "Who wrote to partitions: epochs, sequences, gaps, duplicates, batches, codecs.",
+        "The producers of each partition: epochs, sequences, gaps, duplicates, batches, codecs.",
         "Diagnose",
         is_scan=True,
         reads_bundles=True,
@@ -67,7 +67,7 @@ COMMANDS = (
     CommandEntry(
         "groups",
         "kafkalog_cli.commands.groups",
-        "Where each consumer, share and streams group is, how far behind, and who is in it.",
+        "Committed offsets, lag and members of consumer, share and streams groups.",
         "Diagnose",
         is_scan=True,
         reads_bundles=True,
@@ -75,7 +75,7 @@ COMMANDS = (
     CommandEntry(
         "compaction",
         "kafkalog_cli.commands.compaction",
-        "What the cleaner would keep and free, where it stands, and what stops it.",
+        "What the log cleaner would keep and free, how far it has cleaned, and what stops it.",
         "Diagnose",
         is_scan=True,
         reads_bundles=True,
@@ -83,7 +83,7 @@ COMMANDS = (
     CommandEntry(
         "retention",
         "kafkalog_cli.commands.retention",
-        "Why each segment is still there, and when it goes; what other configs would delete.",
+        "Why each segment is still there, and when it is deleted; what other configs would delete.",
         "Diagnose",
         is_scan=True,
         reads_bundles=True,
@@ -99,14 +99,14 @@ COMMANDS = (
     CommandEntry(
         "boot",
         "kafkalog_cli.commands.boot",
-        "Would a broker start on these log directories, and what would it do to each file.",
+        "Whether a broker starts on these log directories, and what it does to each file.",
         "Check",
         reads_bundles=True,
     ),
     CommandEntry(
         "diff",
         "kafkalog_cli.commands.diff",
-        "Where replicas of a partition part, which one is right, and what each election would lose.",
+        "Where replicas of a partition differ, which one is right, and what each election would lose.",
         "Check",
         is_scan=True,
         reads_bundles=True,
@@ -114,14 +114,14 @@ COMMANDS = (
     CommandEntry(
         "report",
         "kafkalog_cli.commands.report",
-        "One page of what all checks and answers say, to read and to pass on.",
+        "One page with the results of all checks and diagnoses, to read and to share.",
         "Check",
         reads_bundles=True,
     ),
     CommandEntry(
         "bundle",
         "kafkalog_cli.commands.bundle",
-        "One archive for those who help: headers, side files and findings, and no payload.",
+        "One archive for support: headers, side files and findings, without keys and values.",
         "Check",
     ),
     CommandEntry(
@@ -165,13 +165,13 @@ COMMANDS = (
     CommandEntry(
         "dump-log",
         "kafkalog_cli.commands.dump_log",
-        "Take the flags of kafka-dump-log and print what it prints, for scripts that parse it.",
+        "Print what kafka-dump-log prints for the same flags, for scripts that parse it.",
         "Compatibility",
         is_scan=True,
     ),
 )
 
-#: The modules of verbs of scan whose options differ from those of the command.
+#: The modules of the verbs of scan whose options are not those of the command.
 _SCAN_MODULES = {"ls": "kafkalog_cli.commands.scan.ls", "recompress": "kafkalog_cli.commands.scan.recompress"}
 
 #: The verbs of ``kafkalog scan``: every command that is a scan, under its own name, and the names of earlier releases.

@@ -41,8 +41,8 @@ MEANINGS: dict[ExitCode, str] = {
     ExitCode.TERMINATED: "interrupted by a termination signal",
 }
 
-#: The codes by precedence, the strongest first, for runs with several conditions. Usage stands above incomplete and
-#: below proven damage: a mistyped path among several must not hide the damage in the others.
+#: The codes by precedence, the strongest first, for runs with several conditions. Usage comes before incomplete and
+#: after proven damage: a mistyped path among several must not hide the damage in the others.
 PRECEDENCE = (
     ExitCode.TERMINATED,
     ExitCode.INTERRUPTED,

@@ -1,4 +1,4 @@
-"""What an exception means for the run: a condition, a message, and advice; with hints on words that other tools use."""
+"""The condition, the message and the advice for an exception, and hints on options and commands of other tools."""
 
 from __future__ import annotations
 
@@ -38,9 +38,9 @@ class Terminated(BaseException):
 
 _ADVICE: dict[type[KafkaLogError], str] = {
     NotALogDir: "Give a log directory (with TOPIC-PARTITION directories), a partition directory, or a file of one.",
-    OutputInsideSource: "Give a place outside the source.",
+    OutputInsideSource: "Give a path outside the source.",
     OutputExists: "Give a new name, or remove it first.",
-    OutputError: "Check the free space and the permissions of the place.",
+    OutputError: "Check the free space and the permissions there.",
     UnsupportedError: "Use a newer kafkalog.",
     LimitExceeded: "Raise the limit with its flag if you trust the data; see --help.",
 }
@@ -58,7 +58,7 @@ _NO_BROKER = "kafkalog reads the files of a broker and connects to none."
 
 _BEFORE_COMMAND = {"-v": "Use --version.", "-V": "Use --version."}
 
-#: Options and commands of other tools, and where they are here.
+#: Hints for options and commands that other tools have.
 _OF_OPTION = {
     "--topic": _ONE_TOPIC,
     "--topics": _ONE_TOPIC,
@@ -129,7 +129,7 @@ def condition_of(error: BaseException) -> Condition:
 
 
 def report(error: BaseException) -> None:
-    """Print on standard error what happened and what to try; nothing if the reader closed the pipe."""
+    """Print the message and the advice on standard error; nothing if the reader closed the pipe."""
     condition = condition_of(error)
     if condition is Condition.READER_GONE:
         return
@@ -153,9 +153,9 @@ def report(error: BaseException) -> None:
 
 
 def advice_for(error: KafkaLogError) -> str:
-    """What to try: the advice for the error's code in the table of findings, else for its class."""
+    """The advice for an error: by its code in the table of findings, else by its class."""
     if isinstance(error, NotInBundle):
-        return "The logs themselves tell."
+        return "Run the command on the logs themselves."
     if error.code in FINDING_CODES:
         return next_step_of(error.code, error.location)
     return next((words for kind, words in _ADVICE.items() if isinstance(error, kind)), "")
@@ -166,7 +166,7 @@ def _one_line(error: BaseException) -> str:
 
 
 def words_and_hint(error: Any) -> tuple[str | None, str | None]:
-    """The message in place of the error's own, and a line with a hint; None for each that there is not."""
+    """The message that replaces the error's own, and a hint; each None where there is none."""
     kind = type(error).__name__  # typer raises errors of its own copy of click
     if kind == "NoSuchOption":
         return _for_option(error, error.option_name)
@@ -182,5 +182,5 @@ def _for_option(error: Any, name: str) -> tuple[str, str | None]:
     if hint is None and close:
         return f"no such option: {name}. Did you mean {' or '.join(close)}?", None
     if hint is None and is_before_command and name.startswith("--"):
-        hint = f"Options stand after the command: kafkalog COMMAND {name} …"
+        hint = f"Options follow the command: kafkalog COMMAND {name} …"
     return f"no such option: {name}", hint

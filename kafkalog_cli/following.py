@@ -1,4 +1,4 @@
-"""How a run that follows logs ends: Ctrl-C and SIGTERM ask for it, and the reader of the output may go."""
+"""Runs that follow logs, and their end: by Ctrl-C, by SIGTERM, or when the reader of the output is gone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 @contextmanager
 def stopped_by_signals() -> Iterator[Stopping]:
-    """The context in which the first Ctrl-C or SIGTERM asks following to end; the next one interrupts the run."""
+    """The context in which the first Ctrl-C or SIGTERM ends following; the next one interrupts the run."""
     asked = False
     wake_read, wake_write = os.pipe()
     before = {number: signal.getsignal(number) for number in _SIGNALS}
@@ -48,7 +48,7 @@ def stopped_by_signals() -> Iterator[Stopping]:
 
 
 def _output_with_a_reader() -> int:
-    """Standard output where it is a pipe or a socket, which may lose its reader; -1 for anything else."""
+    """The file descriptor of standard output if it is a pipe or a socket, whose reader may go; else -1."""
     try:
         fd = sys.stdout.fileno()
         mode = os.fstat(fd).st_mode
@@ -58,15 +58,15 @@ def _output_with_a_reader() -> int:
 
 
 def followed(run: Run, follow: Callable[[Stopping], Iterable[ItemT | CaughtUp]]) -> Iterator[ItemT]:
-    """The items that ``follow`` gives until a signal ends it. Whenever there are no more for now, they are shown."""
-    is_told = False
+    """The items that ``follow`` yields until a signal ends it. The output is flushed whenever there are no more."""
+    has_begun = False
     with stopped_by_signals() as stopping:
         for item in follow(stopping):
             if isinstance(item, CaughtUp):
                 run.flush()
-                if not is_told:
+                if not has_begun:
                     run.say_now(_begun(item))
-                    is_told = True
+                    has_begun = True
             else:
                 yield item
         if _is_gone(stopping.reader_fd):
@@ -74,6 +74,7 @@ def followed(run: Run, follow: Callable[[Stopping], Iterable[ItemT | CaughtUp]])
 
 
 def _begun(state: CaughtUp) -> str:
+    """The line that is printed when all logs have been read to their ends once."""
     partitions = "1 partition" if state.partition_count == 1 else f"{state.partition_count} partitions"
     polled = ""
     if state.polled_count:

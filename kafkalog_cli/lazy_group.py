@@ -43,11 +43,11 @@ class HelpfulCommand(TyperCommand):
 
     examples: Sequence[tuple[str, str]] = ()
     function: Callable[..., Any] | None = None
-    #: Options that a user may expect here, and what to say instead of "no such option".
+    #: Options that a user may expect here, and the messages that replace "no such option".
     refused: Mapping[str, str] = MappingProxyType({})
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the words; an option that is refused on purpose is answered with the reason."""
+        """Parse the words; for an option in ``refused``, raise its message."""
         try:
             return list(super().parse_args(ctx, args))
         except Exception as error:  # NoSuchOption, of click or of typer's own copy of it

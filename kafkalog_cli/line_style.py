@@ -1,4 +1,4 @@
-"""The style of the lines that ``Run.write_raw`` takes, for the code in ``format`` that makes them."""
+"""The style of the lines for ``Run.write_raw``, which code in ``format`` makes."""
 
 from __future__ import annotations
 

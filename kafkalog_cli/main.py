@@ -1,4 +1,4 @@
-"""The program ``kafkalog``: its own options, and the way it ends.
+"""The program ``kafkalog``: its own options, its errors, and its exit code.
 
 Nothing here imports numpy, rich, a codec or pyspark; a command's module is imported when that command runs.
 """
@@ -64,10 +64,10 @@ def kafkalog(
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the program with these arguments, by default the process's own; its exit code. Never a traceback."""
+    """Run the program with these arguments, by default those of the process, and return its exit code. Never raises."""
     try:
         code = _run(arguments)
-    except SystemExit as error:  # of shell completion, and of typer when a help page has lost its reader
+    except SystemExit as error:  # from shell completion, and from typer when the reader of a help page has gone
         is_pipe = isinstance(error.__context__, BrokenPipeError)
         code = ExitCode.READER_GONE if is_pipe else error.code if isinstance(error.code, int) else ExitCode.CLEAN
     except BaseException as error:
@@ -127,7 +127,7 @@ def _usage_error(error: Any) -> int:
 
 
 def _usage_words(error: Any) -> str:
-    """What is wrong with the words of a command line, in the style of the program's other errors."""
+    """The message of a usage error, in the style of the program's other errors."""
     if isinstance(error, typer.BadParameter) and error.message:
         parameter, hint = getattr(error, "param", None), error.param_hint
         if hint is None and parameter is not None and parameter.param_type_name == "option":
@@ -138,7 +138,7 @@ def _usage_words(error: Any) -> str:
 
 
 def _end_abandoned(code: int) -> None:
-    """End the process now if a call into a store's library goes on: the interpreter would wait for it."""
+    """End the process now if a call into a store's library still runs: the interpreter would wait for it."""
     bounded_calls = sys.modules.get("format.io.stores.bounded_calls")
     if bounded_calls is not None and bounded_calls.has_abandoned_calls():
         code = _closed(code)

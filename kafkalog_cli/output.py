@@ -27,7 +27,7 @@ class ReaderGone(Exception):
 
 
 class RawStream(Protocol):
-    """What bytes are finally written to: may write only a part of them, or return None where it would block."""
+    """The stream below a buffer. It may write only a part of the bytes, or return None where it would block."""
 
     def write(self, data: memoryview, /) -> int | None: ...
     def fileno(self) -> int: ...
@@ -95,7 +95,7 @@ class OutputStream:
         self.flush()
 
     def discard(self) -> None:
-        """Drop what is not written yet, and the file if there is one."""
+        """Drop bytes that are not written yet."""
         self._parts.clear()
         self._failed = True
 
@@ -132,7 +132,7 @@ class FileOutput(OutputStream):
         self._fd = -1
 
     def discard(self) -> None:
-        """Remove what was written and not published."""
+        """Remove the file if it is not published."""
         super().discard()
         if self._fd >= 0:
             os.close(self._fd)

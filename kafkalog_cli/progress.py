@@ -14,16 +14,16 @@ _INTERVAL_S = 0.1
 
 
 class Progress:
-    """Progress that shows nothing; also the interface. ``advance`` is cheap and may be called for every batch."""
+    """Progress that shows nothing, and the interface of progress. ``advance`` is cheap: call it for every batch."""
 
     def advance(self, length_bytes: int) -> None:
-        """Add bytes that are done."""
+        """Add bytes to the work that is done."""
 
     def hide(self) -> None:
         """Clear the bar before something else is written to the same terminal; the next ``advance`` shows it again."""
 
     def close(self) -> None:
-        """Remove it for good."""
+        """Remove the bar for good."""
 
     def __enter__(self) -> Progress:
         return self

@@ -32,8 +32,8 @@ _SILENT = (Condition.INTERRUPTED, Condition.TERMINATED, Condition.READER_GONE, C
 class Run:
     """The context in which the body of every command runs.
 
-    It takes rows, findings and counts. Leaving it writes the summary and raises ``typer.Exit`` with the exit code. Only
-    usage errors pass through: any other error becomes a message on standard error and a condition.
+    It receives rows, findings and counts. On exit it writes the summary and raises ``typer.Exit`` with the exit code.
+    Usage errors pass through; any other error becomes a message on standard error and a condition.
     """
 
     def __init__(
@@ -49,8 +49,8 @@ class Run:
     ) -> None:
         """Open the output; raises what ``open_output`` raises.
 
-        ``paths`` are the sources, into which no output may go. ``shows_summary``: the summary is a result, and in text
-        and tables goes where the rows go.
+        ``paths`` are the sources, inside which no output may lie. ``shows_summary``: the summary is a result, and in
+        text and tables is written with the rows.
         """
         self.summary = Summary(command)
         self._fail_on = judging.fail_on
@@ -69,7 +69,7 @@ class Run:
         self._progress = Progress()
         self._last_words: list[str] = []
         self._row_count = 0
-        self._said: list[tuple[str, int]] = []  # each with the number of rows before it
+        self._said: list[tuple[str, int]] = []  # lines, each with the number of rows before it
         self._tables = tables_of(command, paths)
         if shows_summary or main_schema is FINDING:
             self.summary.findings.update({severity.label: 0 for severity in Severity})
@@ -89,7 +89,7 @@ class Run:
                 if self._tables is not None:
                     self._tables.add(schema, row)
                 yield row
-                del row  # a long one is not to be held while the next one is made
+                del row  # frees a long row before the next one is made
         finally:
             self._row_count += number
             self.summary.count(schema.type, number)
@@ -123,7 +123,7 @@ class Run:
             summary.unchecked_codes[finding.code] = summary.unchecked_codes.get(finding.code, 0) + 1
 
     def findings(self, findings: Iterable[Finding]) -> None:
-        """Write findings as they come."""
+        """Write each finding as it arrives."""
         for each in findings:
             self.finding(each)
 
@@ -137,7 +137,7 @@ class Run:
 
     @contextmanager
     def leaving_out(self, path: str) -> Iterator[None]:
-        """The work on one path. One that is no input for the command is reported and left out; the others go on."""
+        """The context of the work on one path. An input error in it is reported, and the run continues without it."""
         try:
             yield
         except InputError as error:
@@ -146,11 +146,11 @@ class Run:
             self.not_checked(path)
 
     def count(self, name: str, number: int = 1) -> None:
-        """Add to a counter of the summary; rows are counted anyway."""
+        """Add to a counter of the summary. Rows are counted without it."""
         self.summary.count(name, number)
 
     def say_now(self, words: str) -> None:
-        """Print a line on standard error now; not in a quiet run. A table shows the rows before it first."""
+        """Print a line on standard error now, after the rows so far; not in a quiet run."""
         if not self._is_quiet:
             if self.format_name == "table":
                 self.flush()
@@ -158,9 +158,9 @@ class Run:
             self._say_aside(words)
 
     def say_at_end(self, words: str) -> None:
-        """Print a line on standard error after the last row of a run that read something; not in a quiet run.
+        """Print a line on standard error after the last row; not in a quiet run, nor after a usage error.
 
-        Nothing is printed for no words.
+        Empty ``words`` print nothing.
         """
         if words:
             self._last_words.append(words)
@@ -175,7 +175,7 @@ class Run:
         return self._progress
 
     def flush(self) -> None:
-        """Show all that was written so far, for a run that waits for more."""
+        """Show everything that was written so far, for a run that waits for more."""
         self._renderer.flush()
         self._output.flush()
 
@@ -222,7 +222,7 @@ class Run:
             self._tables.finish(self.summary)
         self._renderer.finish(self.summary, self._shows_summary)
         if Condition.BUG in self.summary.conditions:
-            self._output.flush()  # what there is is shown, but no file is published
+            self._output.flush()  # show the rows so far, but publish no file
         else:
             self._output.publish()
         if self._is_quiet:
@@ -236,12 +236,12 @@ class Run:
         if self._shows_summary and self.format_name in ("table", "text"):
             return
         if self.summary.is_usage_error:
-            return  # the message has said it all
+            return  # the message of the error was printed
         if self.summary.is_remarkable or (self.format_name == "table" and self._output.is_terminal):
             say(self.summary.paragraph())
 
     def _repeat_what_has_scrolled_off(self) -> None:
-        """Say the one sentence above a long table again: a terminal shows the end."""
+        """Print the only sentence above a long table again, as a terminal shows the end of its output."""
         import shutil
 
         if len(self._said) == 1:
@@ -250,7 +250,7 @@ class Run:
                 say(words)
 
     def _count_traffic(self) -> None:
-        """Count what was requested of stores by this process; tasks of a cluster count for themselves."""
+        """Count this process's requests to stores. Requests of a cluster's tasks are not counted."""
         if not reads_addresses():
             return
         from format.io.stores.http_client import traffic

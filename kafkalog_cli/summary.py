@@ -74,7 +74,7 @@ class Summary:
 
     @property
     def is_usage_error(self) -> bool:
-        """Whether nothing was read, as what was asked for cannot be done."""
+        """Whether the run ended with a usage error, and nothing was read."""
         return self.conditions == {Condition.USAGE} and not any(self.counts.values())
 
     def paragraph(self) -> str:

@@ -1,4 +1,4 @@
-"""Tables of what a run writes, beside its output: set for commands that run on a cluster, taken up by ``Run``."""
+"""Parquet tables of the rows of a run, beside its output. ``kafkalog scan`` sets them, and ``Run`` fills them."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _open: ContextVar[OpenTables | None] = ContextVar("tables", default=None)
 
 @contextmanager
 def writing_tables(open_tables: OpenTables | None) -> Iterator[None]:
-    """The context in which runs write tables, too; None writes none."""
+    """The context in which runs also write tables. With None they write none."""
     token = _open.set(open_tables)
     try:
         yield
@@ -43,6 +43,6 @@ def writing_tables(open_tables: OpenTables | None) -> Iterator[None]:
 
 
 def tables_of(command: str, paths: Sequence[str]) -> TableWriter | None:
-    """The tables of a run that begins; None where none are wanted. Raises OutputInsideSource and OutputError."""
+    """The tables of a new run, None where it writes none. Raises OutputInsideSource and OutputError."""
     open_tables = _open.get()
     return None if open_tables is None else open_tables(command, paths)

@@ -1,4 +1,4 @@
-"""What the commands that write a new directory report: rows of written segments, counts, and where the result is."""
+"""The output of commands that write a new directory: rows of written segments, counts, and the path of the result."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SEGMENT_TABLE_COLUMNS = (
 
 
 def show_written(run: Run, items: Iterable[Finding | WrittenSegment], *, counts_written: bool = True) -> None:
-    """Write rows for segments and findings as they come, and count the sums for the summary.
+    """Write a row for each segment and finding as it arrives, and add up the counts of the summary.
 
     ``written_bytes`` is the sum of the logs; with ``counts_written`` False the caller counts it in another way.
     """
@@ -46,16 +46,16 @@ def show_written(run: Run, items: Iterable[Finding | WrittenSegment], *, counts_
 
 
 def show_resumed(run: Run, publication: Publication, resume: bool) -> None:
-    """With --resume, count the finished files that are reused, and say if there is no run to continue."""
+    """With --resume, count the finished files that are reused, and print a line if there is no run to continue."""
     if not resume:
         return
     run.count("resumed_files", len(publication.files))
     if not publication.is_resumed:
-        run.say_now("--resume: no unfinished run of this very command is beside the output; it begins from the start")
+        run.say_now("--resume: there is no unfinished run of the same command beside the output: starting a new one")
 
 
 def say_published(run: Run, target: object) -> None:
-    """Say where the result is, on standard error, after all rows."""
+    """Print the path of the result on standard error, after all rows."""
     from kafkalog_cli.render.escape import printable
 
     run.say_at_end(f"published: {printable(str(target))}")

@@ -1,1 +1,1 @@
-"""Directory-wide scans on Spark: the fronts that run the operations of ``format`` on many machines."""
+"""The verbs of ``format`` on Spark, over many machines, and the data source ``kafkalog``."""

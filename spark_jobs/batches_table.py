@@ -1,4 +1,4 @@
-"""The table of all batches beside a listing: written by the executors that read them, and never through the driver."""
+"""The table of all batches that ``kafkalog scan ls --batches`` writes, on the executors, not through the driver."""
 
 from __future__ import annotations
 

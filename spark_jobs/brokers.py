@@ -1,4 +1,4 @@
-"""The brokers whose files are read: which node id a path belongs to."""
+"""The node ids of the brokers whose files are read."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from format.node.target import Target
 
 @dataclass(slots=True)
 class Brokers:
-    """The brokers whose log directories are read: node ids by directory, the longest first."""
+    """Node ids by log directory, the longest path first; ``given`` is the id for all of them, None for none."""
 
     by_place: list[tuple[str, int | None]] = field(default_factory=list)
     given: int | None = None
 
     @classmethod
     def of(cls, paths: Iterable[str], given: int | None) -> Brokers:
-        """The brokers of some paths, from ``meta.properties``; ``given`` is the id of all of them, if there is one."""
+        """The brokers of some paths, by ``given`` or from ``meta.properties``."""
         found: dict[str, int | None] = {}
         for path in paths if given is None else ():
             found |= _places_of(path_of(path))
@@ -31,11 +31,11 @@ class Brokers:
 
     @property
     def ids(self) -> list[int | None]:
-        """All of them."""
+        """The ids of all brokers; None for a log directory without one."""
         return [self.given] if self.given is not None else list(dict.fromkeys(each for _, each in self.by_place))
 
     def of_path(self, path: str | None) -> int | None:
-        """The broker of a file; of a row that names no file the only broker, None where there are several."""
+        """The broker of a file. For no path, and for one elsewhere: the only broker, None where there are several."""
         if path is not None:
             for place, broker_id in self.by_place:
                 if path == place or path.startswith(f"{place}/"):

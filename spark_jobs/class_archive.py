@@ -1,7 +1,7 @@
 """An archive of the classes that the JVM of a session loads, with which the next session starts in half the time.
 
-The JVM writes it when it ends, once for each Java and Spark, and checks by itself whether it still fits. It is as
-trusted as code, so it lies in a directory that is this user's alone, and never in one for temporary files.
+The JVM writes it at its end, once for each Java and Spark, and checks by itself whether it still fits. The archive is
+trusted like code, so it is kept in a directory that only this user can write to, not in one for temporary files.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _being_made: Path | None = None
 
 
 def class_archive_options(java: Path, version: int) -> str:
-    """Options for the JVM that make or use the archive; none where there is no place for one."""
+    """Options for the JVM that make or use the archive; empty where there is no safe directory for it."""
     place = _place()
     if place is None:
         return ""
@@ -42,14 +42,14 @@ def class_archive_options(java: Path, version: int) -> str:
 
 
 def want_class_archive() -> None:
-    """Say that the session did a whole job, so that what its JVM will write holds the classes that a job needs."""
+    """Mark the archive that the JVM is making as worth keeping: the session ran a whole job, with all its classes."""
     if _being_made is not None:
         with contextlib.suppress(OSError):
             Path(f"{_being_made}{_WANTED}").touch()
 
 
 def _place() -> Path | None:
-    """A directory of our own in the user's cache; None where it cannot be made, or is not this user's alone."""
+    """The directory ``kafkalog`` in the user's cache; None where it cannot be made, or others can write to it."""
     try:
         cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
         place = Path(cache).absolute() / "kafkalog"
@@ -62,14 +62,14 @@ def _place() -> Path | None:
 
 
 def _key(java: Path, version: int) -> int:
-    """A number for this Java and this Spark, and for where they lie."""
+    """A number for this Java and this Spark: their versions and paths."""
     spark = importlib.util.find_spec("pyspark")
     words = (java.resolve(), version, importlib.metadata.version("pyspark"), None if spark is None else spark.origin)
     return zlib.crc32(repr(words).encode())
 
 
 def _take_finished(archive: Path) -> bool:
-    """Give an archive that a JVM has written to its end its name; whether one is still being written."""
+    """Rename a finished archive to its name, and return whether another one is still being written."""
     is_being_made = False
     for each in archive.parent.glob(f"{archive.name}.*{_UNFINISHED}"):
         wanted = Path(f"{each}{_WANTED}")

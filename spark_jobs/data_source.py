@@ -1,7 +1,7 @@
 """The data source ``kafkalog``: records, batches, segments, offsets, transactions and findings as tables.
 
-``spark.read.format("kafkalog").load(path)``; Spark finds it by the module ``pyspark_kafkalog``. Filters are not pushed
-down, on purpose: Spark 4.3.0 keeps an earlier filter when a frame is used again. Options narrow instead.
+``spark.read.format("kafkalog").load(path)`` reads a view; Spark finds the source by the module ``pyspark_kafkalog``.
+Filters are not pushed down: Spark 4.3.0 keeps an earlier filter when a frame is used again. Options select instead.
 """
 
 from __future__ import annotations
@@ -44,16 +44,16 @@ class KafkaLogDataSource(DataSource):
         return KafkaLogReader(options, _checked(schema, options))
 
     def streamReader(self, schema: StructType) -> KafkaLogStreamReader:  # noqa: N802 (Spark's name)
-        """A reader of what is appended."""
+        """A reader of a stream of appended records."""
         options = parse_options(self.options)
         return KafkaLogStreamReader(options, _checked(schema, options))
 
     def writer(self, schema: StructType, overwrite: bool) -> NoReturn:
-        """None: sources are never written to."""
+        """Raises KafkaLogError: sources are never written to."""
         raise KafkaLogError(_READ_ONLY)
 
     def streamWriter(self, schema: StructType, overwrite: bool) -> NoReturn:  # noqa: N802 (Spark's name)
-        """None: sources are never written to."""
+        """Raises KafkaLogError: sources are never written to."""
         raise KafkaLogError(_READ_ONLY)
 
 

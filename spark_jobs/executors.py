@@ -1,6 +1,6 @@
-"""What the executors of a cluster run, compared with this process before the first job.
+"""A check of the executors of a cluster before the first job: their packages and versions are those of this process.
 
-The function that looks travels by value: an executor that lacks this package can say so.
+The function that runs on executors is pickled by value, so that it also runs where this package is missing.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ _MOST_TASKS = 32
 
 
 class WrongExecutor(ClusterFailed):
-    """An executor cannot run what this process asks of it."""
+    """An executor that cannot run the tasks of this process."""
 
 
 def check_executors(session: SparkSession) -> None:
@@ -42,7 +42,7 @@ def check_executors(session: SparkSession) -> None:
 
 
 def check_seen(executors: list[dict[str, Any]]) -> None:
-    """The same for what was seen of them."""
+    """Raise WrongExecutor, or warn, as ``check_executors`` does, for the answers of ``_seen``."""
     for each in executors:
         if each["missing"]:
             raise WrongExecutor(f"the executor on {each['host']} lacks {', '.join(each['missing'])}: {_REMEDY}")
@@ -58,7 +58,7 @@ def check_seen(executors: list[dict[str, Any]]) -> None:
 
 
 def _seen(batches: Iterator[Any]) -> Iterator[Any]:
-    """What this executor has, as one row; uses nothing but what it imports itself."""
+    """One row with the packages and versions of this executor. The function uses only its own imports."""
     import importlib.util
     import json
     import socket

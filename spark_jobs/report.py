@@ -1,7 +1,7 @@
-"""A report: what commands found, as Parquet tables, one directory for each table and broker.
+"""A report set: the rows and findings of commands as Parquet tables, in a directory for each table and broker.
 
-``OUTPUT/findings/broker_id=1/verify.parquet``: reports of several brokers are merged by copying them into one
-directory. When a command reports again on a broker, it replaces all that it wrote about it before, even by nothing.
+``OUTPUT/findings/broker_id=1/verify.parquet``: copy report sets of several brokers into one directory to merge them.
+A command that runs again on a broker replaces all its earlier tables of that broker; a table may become empty.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ from spark_jobs.brokers import Brokers
 from spark_jobs.requests import Ending
 
 _ROWS_IN_A_BATCH = 10_000
-#: The condition of a run whose tables are being put into their places.
+#: The condition of a run while its tables are moved into place.
 UNFINISHED = "the tables were not all written: run the command again"
 
 
 class Report:
-    """The tables of one run. Nothing is at their place before ``finish``."""
+    """The tables of one run. ``finish`` moves them into place."""
 
     def __init__(self, output: str, command: str, brokers: Brokers, place: Path) -> None:
         self._output = output
@@ -48,7 +48,7 @@ class Report:
         self._tables: dict[tuple[str, int | None], _Table] = {}
 
     def add(self, schema: RowSchema, row: tuple[Any, ...]) -> None:
-        """Take one row that the command writes."""
+        """Add a row that the command writes to the table of its type."""
         at = schema.names.index("path") if "path" in schema.names else None
         self._table(schema, self._brokers.of_path(None if at is None else row[at])).add(row)
 
@@ -59,9 +59,9 @@ class Report:
         return self._tables[key]
 
     def finish(self, ending: Ending, *, has_batches: bool = False) -> None:
-        """Put the tables into their places, in place of those of the command's last run. Raises OutputError.
+        """Move the tables into place, replacing those of the command's last run. Raises OutputError.
 
-        ``has_batches``: the run wrote the table of batches; without it, that of an earlier listing goes.
+        ``has_batches``: the run wrote the table of batches. A listing without it removes the one of an earlier listing.
         """
         finished_ms = time.time_ns() // 1_000_000
         counts = json.dumps(dict(ending.counts))
@@ -86,10 +86,10 @@ class Report:
         return (self._command, VERSION, self._started_ms, finished_ms, exit_code, is_complete, *words)
 
     def _put_all(self, *, has_batches: bool) -> None:
-        """Put the tables into their places. As long as old and new ones stand together, the run is not complete.
+        """Move the tables into place.
 
-        No file system replaces several files at once, so the table of runs says it: it comes first, as a run that has
-        not ended, and last, as it is.
+        No file system replaces several files at once. So the table of runs is written twice: first with a run that is
+        not complete, for a reader who sees old and new tables together, and last with the run as it ended.
         """
         runs = table_name(WRITTEN_RUN)
         for broker_id in self._brokers.ids:
@@ -103,7 +103,7 @@ class Report:
             self._put(table.path, name, broker_id)
 
     def _empty_others(self) -> None:
-        """Empty the tables of this command that it had no rows for this time."""
+        """Empty the tables of earlier runs for which this run has no rows."""
         store, root = store_of_tables(self._output)
         for path in files_below(store, root):
             parts = path[len(root) :].strip("/").split("/")
@@ -118,7 +118,7 @@ class Report:
                     self._tables[parts[0], broker_id] = empty
 
     def _remove_batches(self) -> None:
-        """Remove the batches of these brokers: they would stand beside the segments of a later run."""
+        """Remove the batches of these brokers, which are of an earlier run than the segments."""
         store, root = store_of_tables(self._output)
         directories = [f"{root}/batches/{directory_of(broker_id)}/" for broker_id in self._brokers.ids]
         for path in files_below(store, f"{root}/batches"):
@@ -137,15 +137,15 @@ class Report:
             os.replace(made, target)
 
     def discard(self) -> None:
-        """Remove what was not put into its place."""
+        """Remove tables that were not moved into place."""
         shutil.rmtree(self._place, ignore_errors=True)
         if not is_remote(self._output):
             with suppress(OSError):
-                os.rmdir(path_of(self._output))  # which is empty where nothing was put there
+                os.rmdir(path_of(self._output))  # fails unless it is empty
 
 
 class _Table:
-    """A Parquet file while rows come."""
+    """A Parquet file that is being written. Without a ``schema`` it has no rows, and ``arrow`` is its schema."""
 
     def __init__(self, schema: RowSchema | None, path: Path, arrow: pa.Schema | None = None) -> None:
         self.path = path
@@ -203,13 +203,13 @@ def open_report(output: str, command: str, paths: Sequence[str], broker_id: int 
 
 
 def check_set(output: str) -> None:
-    """Raise OutputExists where something lies at the output that is no report set: tables would mix with it."""
+    """Raise OutputExists where the output directory holds anything else than a report set."""
     place = path_of(output)
     try:
         with entries_of(place) as entries:
             names = [each.name for each in entries if not each.name.startswith(".")]
     except (OSError, KafkaLogError):
-        return  # nothing is there, or writing reports why it cannot be read
+        return  # there is no directory, or writing to it reports the error
     if names and not is_table_set(place):
         raise OutputExists(
             f"the directory holds {names[0]} and no tables of earlier runs: give a new directory, or a report set",
@@ -218,7 +218,7 @@ def check_set(output: str) -> None:
 
 
 def check_output(output: str, sources: Sequence[Path]) -> None:
-    """Raise OutputInsideSource where a report would lie in, be, or contain what is read."""
+    """Raise OutputInsideSource where the output is, is inside, or contains one of the sources."""
     if is_remote(output):
         place = path_of(output)
         for source in filter(is_remote, sources):
@@ -239,10 +239,11 @@ def check_output(output: str, sources: Sequence[Path]) -> None:
 
 
 def _key(path: Path) -> tuple[str, ...]:
-    """A remote path without what is the same by another name: s3 and s3a."""
+    """The parts of a remote path, with one name for s3, s3a and s3n."""
     return (path.parts[0].lower().replace("s3a:", "s3:").replace("s3n:", "s3:"), *path.parts[1:])
 
 
 def _around(path: Path) -> list[tuple[str, ...]]:
+    """The keys of the directories that contain a remote path."""
     key = _key(path)
     return [key[:length] for length in range(1, len(key))]

@@ -1,4 +1,4 @@
-"""Where commands run on Spark, and how a run ended."""
+"""Where commands run on Spark, and how a run ended: what ``kafkalog_cli`` passes to this package."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from format.value_class import value_class
 class Where:
     """Where a command runs on Spark.
 
-    ``name`` is the command, for the descriptions of its jobs. ``master`` None is this machine, or what spark-submit
-    chose. ``range_bytes`` is how much of a large log one task reads, None to choose by the total. ``archive`` is the
-    packed environment of the executors.
+    ``name`` is the command, for the descriptions of its jobs. ``master`` None is this machine, or the master that
+    spark-submit chose. ``range_bytes`` is the part of a large log that one task reads, None to choose by the total.
+    ``archive`` is the packed environment of the executors.
     """
 
     name: str

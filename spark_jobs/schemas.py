@@ -1,8 +1,6 @@
-"""Schemas for Spark from the row schemas of ``format.columns``; a timestamp there is epoch milliseconds, a BIGINT."""
+"""Schemas for Spark, from the row schemas of ``format.columns``. A timestamp is a BIGINT of epoch milliseconds."""
 
 from __future__ import annotations
-
-from collections.abc import Sequence
 
 import pyarrow as pa
 
@@ -21,10 +19,10 @@ from format.columns import (
 from format.rows.arrow_columns import arrow_schema
 from format.rows.table_set import WRITTEN_RUN
 
-#: Who a row of a report is from: reports of several brokers are put into one directory.
+#: The broker of a row, as reports of several brokers can be in one directory.
 BROKER_ID = Column("broker_id", "int", "node or broker id of the log directory that the row is from")
 
-#: What a column's type is in Spark.
+#: The type in Spark of each type of columns.
 SQL_TYPES = {
     "int": "BIGINT",
     "bool": "BOOLEAN",
@@ -58,11 +56,11 @@ KAFKA_HEADERS = (
     "headers",
     "ARRAY<STRUCT<key: STRING, value: BINARY>>",
     pa.list_(_KAFKA_HEADER),
-    "the headers with includeHeaders=true; null when there are none; keys that are no UTF-8 have replacement marks",
+    "the headers, with includeHeaders=true; null when there are none; U+FFFD in keys that are not UTF-8",
 )
-#: The columns of a record that Spark's own Kafka source has under its own names; all others are details.
+#: The columns of a record that Spark's own Kafka source has, too; all others are details.
 _OF_KAFKA_SOURCE = ("key", "value", "topic", "partition", "offset", "timestamp", "timestamp_type", "headers")
-#: With includeDetails=true; named as on the command line.
+#: The columns that includeDetails=true adds, named as on the command line.
 DETAILS = RowSchema(
     "record_details",
     (
@@ -85,7 +83,7 @@ INDEX_ENTRY = RowSchema(
     ),
 )
 
-#: A partition and its offsets, as far as its checkpoints and its log say them.
+#: A partition and its offsets, from its checkpoints and its log.
 OFFSETS = RowSchema(
     "offsets",
     tuple(
@@ -105,7 +103,7 @@ def _of_broker(schema: RowSchema, *more: Column) -> RowSchema:
 
 
 BATCHES = _of_broker(BATCH, Column("path", "string", "the file"))
-#: Views of the data source with the row schema of each; that of records is put together from options.
+#: The row schemas of the views of the data source; the schema of the view records depends on options.
 VIEWS: dict[str, RowSchema | None] = {
     "records": None,
     "batches": BATCHES,
@@ -115,7 +113,7 @@ VIEWS: dict[str, RowSchema | None] = {
     "transactions": _of_broker(TRANSACTION),
     "findings": _of_broker(FINDING),
 }
-#: The tables of a report that are described, by name. Rows of any other type have a table of their own, too.
+#: The tables of a report set that the documentation describes, by name. Every other row type has its table, too.
 REPORT_TABLES: dict[str, RowSchema] = {
     "log_dirs": LOG_DIR,
     "partitions": PARTITION,
@@ -137,6 +135,6 @@ def records_view(*, value: bool, headers: bool, details: bool) -> tuple[str, pa.
     return text, pa.schema(fields)
 
 
-def plain_arrow_schema(schema: RowSchema, more: Sequence[Column] = ()) -> pa.Schema:
+def plain_arrow_schema(schema: RowSchema) -> pa.Schema:
     """The Arrow schema without metadata, as Spark compares it."""
-    return arrow_schema(RowSchema(schema.type, (*schema.columns, *more))).remove_metadata()
+    return arrow_schema(schema).remove_metadata()

@@ -1,4 +1,4 @@
-"""Spark sessions: what they need, lean settings for one machine, and the JVM's chatter kept off the terminal."""
+"""Spark sessions: their requirements, settings for one machine, and a log for the output of the JVM."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _CONNECT_PORT, _CONNECT_WAIT_S = 15002, 20
 _UNPACKED = "environment"  # the directory that executors unpack an archive into
 _NEEDED = ("pyspark", "pyarrow", "pandas")
 _NEEDED_BY_CONNECT = ("grpc", "grpc_status", "google.rpc")
-#: What the log of the JVM is called, in the directory for temporary files.
+#: The name of the JVM's log, in the directory for temporary files.
 _LOG_NAME = "kafkalog-spark-%d.log"
 
 _FOR_RESULTS = {
@@ -106,7 +106,7 @@ def _java() -> Path | None:
 
 
 def _java_version(java: Path) -> int | None:
-    """The major version, from the file ``release`` of the installation or from the program; None if neither says."""
+    """The major version, from the file ``release`` of the installation or from the program; None if unknown."""
     release = Path(os.path.realpath(java)).parent.parent / "release"
     try:
         text = release.read_text(encoding="utf-8", errors="replace")
@@ -120,24 +120,24 @@ def _java_version(java: Path) -> int | None:
 
 
 def spark_log_path() -> Path:
-    """Where the JVM of this process writes what it has to say."""
+    """The log file of the JVM of this process."""
     return Path(tempfile.gettempdir()) / (_LOG_NAME % os.getpid())
 
 
 def is_session_running() -> bool:
-    """Whether this process has a session already."""
+    """Whether this process has an active session."""
     from pyspark.sql import SparkSession
 
     return SparkSession.getActiveSession() is not None
 
 
 def is_submitted() -> bool:
-    """Whether spark-submit started this process: it has made the JVM, and chosen the master."""
+    """Whether spark-submit started this process, and with it the JVM and the master."""
     return "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _keep_root_logger_quiet() -> None:
-    """Without a handler, a message of py4j to the root logger would print a traceback when Ctrl-C interrupts a call."""
+    """Add a handler to the root logger: without one, py4j prints a traceback when Ctrl-C interrupts a call."""
     root = logging.getLogger()
     if not root.handlers:
         root.addHandler(logging.NullHandler())
@@ -149,12 +149,12 @@ def is_connect(master: str | None) -> bool:
 
 
 def is_remote_session(session: SparkSession) -> bool:
-    """Whether a session speaks to a Connect server: it has no SparkContext, and nothing that is made of one."""
+    """Whether a session is one of a Connect server, which has no SparkContext."""
     return ".connect." in type(session).__module__
 
 
 def parallelism_of(session: SparkSession) -> int:
-    """How many tasks run at once, as far as the session says."""
+    """The number of tasks that run at once, as far as the session knows."""
     if not is_remote_session(session):
         return int(session.sparkContext.defaultParallelism)
     from pyspark.sql.functions import spark_partition_id
@@ -163,12 +163,12 @@ def parallelism_of(session: SparkSession) -> int:
 
 
 def is_elsewhere(master: str | None) -> bool:
-    """Whether tasks run on other hosts, which have another working directory."""
+    """Whether the tasks of a master run on other hosts, with another working directory."""
     return is_submitted() if master is None else not master.startswith("local")
 
 
 def _with_retries(master: str) -> str:
-    """The master; on this machine with the tries of a task, which would be one: a worker may die."""
+    """The master; a local one with several tries for each task, as a worker may die (the default is one try)."""
     match = _LOCAL.fullmatch(master)
     return master if match is None else f"local[{match['threads'] or 1}, {_TRIES}]"
 
@@ -176,10 +176,10 @@ def _with_retries(master: str) -> str:
 def open_session(
     master: str | None = None, conf: Mapping[str, str] | None = None, archive: str | None = None
 ) -> SparkSession:
-    """A session: the one that runs already, else a new one on ``master`` (under spark-submit the one it names).
+    """The active session, else a new one on ``master`` (None: this machine, or the master of spark-submit).
 
-    ``archive`` is the packed environment of the executors. Raises SparkMissing where Spark cannot start, and says where
-    the log is.
+    ``archive`` is the packed environment of the executors. Raises SparkMissing where something is not installed, and
+    ClusterFailed, with the path of the log, where Spark does not start.
     """
     require_spark(is_connect=is_connect(master))
     from pyspark.sql import SparkSession
@@ -196,7 +196,7 @@ def open_session(
     is_local = master is not None and master.startswith("local")
     if is_local:
         settings |= _ON_ONE_MACHINE | _java_options()
-        _lead_workers_here()
+        _set_workers_python()
     if archive is not None:
         settings |= _archive_settings(archive)
     settings |= conf or {}
@@ -209,7 +209,7 @@ def open_session(
         return builder.getOrCreate()
     log = spark_log_path()
     try:
-        with _chatter_to(log), _no_orphan():
+        with _output_to(log), _no_orphan():
             session = builder.getOrCreate()
     except Exception as error:
         raise ClusterFailed(f"Spark did not start: {one_line_reason(error)}; its log is {log}") from error
@@ -218,11 +218,11 @@ def open_session(
 
 
 def _connected(address: str, conf: Mapping[str, str]) -> SparkSession:
-    """A session of a Connect server, whose Python and executors need this package: nothing of it travels."""
+    """A session of a Connect server. The Python of the server and its executors must have this package."""
     from pyspark.sql import SparkSession
 
     place = urlsplit(address)
-    try:  # the client by itself would try for ten minutes
+    try:  # without this check, the client would try for ten minutes
         socket.create_connection((place.hostname or "", place.port or _CONNECT_PORT), _CONNECT_WAIT_S).close()
     except (OSError, ValueError) as error:
         raise ClusterFailed(f"no Spark Connect server answers at {address}: {error}") from error
@@ -244,7 +244,7 @@ def close_session(session: SparkSession) -> None:
 
 
 def _java_options() -> dict[str, str]:
-    """The work is done outside of the JVM, so its quick compiler is enough; classes come from an archive if it can."""
+    """Options of the JVM: its quick compiler, as the work is done outside of it, and the archive of classes."""
     options = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC -Xshare:auto"
     java = _java()
     version = None if java is None else _java_version(java)
@@ -254,7 +254,7 @@ def _java_options() -> dict[str, str]:
 
 
 def _archive_settings(archive: str) -> dict[str, str]:
-    """What makes executors unpack a packed environment and run its Python; the driver keeps its own."""
+    """Settings by which executors unpack an environment and run its Python. The driver keeps its own."""
     os.environ["PYSPARK_PYTHON"] = f"./{_UNPACKED}/bin/python"
     os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
     return {
@@ -265,8 +265,8 @@ def _archive_settings(archive: str) -> dict[str, str]:
     }
 
 
-def _lead_workers_here() -> None:
-    """Make local workers run this Python and find these packages, also from a checkout."""
+def _set_workers_python() -> None:
+    """Set the environment of local workers, so that they run this Python with these packages, also from a checkout."""
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     root = str(Path(__file__).resolve().parent.parent)
@@ -277,14 +277,15 @@ def _lead_workers_here() -> None:
 
 @contextlib.contextmanager
 def _no_orphan() -> Iterator[None]:
-    """A JVM that is started here ends where starting it fails or is interrupted.
+    """The context in which a JVM is killed if its start fails or is interrupted.
 
-    Spark would leave it: before the two have met, the JVM cannot know that nobody waits for it, and it ignores Ctrl-C.
+    Spark would leave it running: until it is connected, the JVM does not notice the end of this process, and it ignores
+    Ctrl-C.
     """
     from pyspark import java_gateway
 
     started: list[subprocess.Popen[bytes]] = []
-    gateway: Any = java_gateway  # the type checker knows of no Popen there
+    gateway: Any = java_gateway  # its stubs have no Popen
     popen = gateway.Popen
 
     def start(*arguments: Any, **keywords: Any) -> subprocess.Popen[bytes]:
@@ -304,8 +305,8 @@ def _no_orphan() -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _chatter_to(path: Path) -> Iterator[None]:
-    """While the JVM is started its standard output and error are a file; workers inherit that."""
+def _output_to(path: Path) -> Iterator[None]:
+    """The context in which standard output and error are a file: the JVM, and then its workers, inherit them."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC
     log = os.open(path, flags, 0o600)
     sys.stdout.flush()
@@ -323,7 +324,7 @@ def _chatter_to(path: Path) -> Iterator[None]:
 
 
 def one_line_reason(error: BaseException) -> str:
-    """A Spark error in one line: the error of the worker, or the task that was lost and its host."""
+    """The reason of a Spark error in one line: the error of the Python worker, or the lost task and its host."""
     text = str(error)
     cause = getattr(error, "desc", None) or text
     if "Traceback (most recent call last)" in cause:

@@ -1,4 +1,4 @@
-"""Spark as the cluster that scans run on: parts and folds on executors, results in order on the driver."""
+"""The cluster driver for Spark: parts and folds of scans on executors, and results in order on the driver."""
 
 from __future__ import annotations
 
@@ -27,21 +27,21 @@ from spark_jobs.work.units import Item, UnitPlan, WholeUnit, plan_units
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: Results of no more than this are fetched by the driver at once, and not partition by partition.
+#: The driver fetches results of at most this many bytes at once, and larger ones partition by partition.
 _MOST_BYTES_AT_ONCE = 16 * MIB
-#: Results of a scan of no more bytes than this in few tasks are fetched as they are made, without being counted first:
-#: one job less. Where a task has more to give back than it may, as of a bomb, the scan is made the other way.
+#: The results of a scan of at most so many bytes, in few tasks, are fetched in one job, without being counted first. If
+#: a task has more results than _MOST_BYTES_OF_A_TASK, as for a decompression bomb, the scan runs again and counts.
 _SMALL_SCAN_BYTES = 4 * MIB
 _FEW_TASKS = 4
 _MOST_BYTES_OF_A_TASK = 4 * MIB
-#: Findings are put together until a result has this many.
+#: The number of findings that are put into one result.
 _FINDINGS_IN_A_RESULT = 500
 
 
 class SparkCluster:
-    """Runs scans on a Spark session, which starts with the first scan that has something to read.
+    """The cluster for scans: a Spark session, which starts with the first scan that has something to read.
 
-    A context: a session that was not there before is closed at its end.
+    It is a context, at whose end the session is closed if it was started here.
     """
 
     def __init__(self, where: Where) -> None:
@@ -62,7 +62,7 @@ class SparkCluster:
 
     @property
     def range_bytes(self) -> int | None:
-        """How much of a large log one task reads, None to choose by the total."""
+        """The part of a large log that one task reads, None to choose by the total."""
         return self._where.range_bytes
 
     def results(self, scan: UnitScan[UnitT, ResultT], units: Sequence[UnitT], advance: Advance) -> Iterator[ResultT]:
@@ -90,7 +90,7 @@ class SparkCluster:
         yield from _fetched(session, _frame(session, scan, made), description, share)
 
     def close(self, *, is_good: bool = True) -> None:
-        """End a session that was started here; after a good end its classes may be kept for the next one."""
+        """Close a session that was started here. With ``is_good`` its archive of classes is kept for the next one."""
         if self._session is not None and self._is_ours:
             if is_good:
                 want_class_archive()
@@ -105,7 +105,7 @@ class SparkCluster:
 
 
 def _share_of(total_bytes: int, advance: Advance) -> Callable[[float], None]:
-    """Progress in bytes from the share of work that is done, which may fall when more work becomes known."""
+    """A function that makes progress in bytes from the share of work that is done. The share may fall."""
     done_bytes = 0
 
     def report(share: float) -> None:
@@ -122,9 +122,9 @@ def _share_of(total_bytes: int, advance: Advance) -> Callable[[float], None]:
 
 
 def _frame(session: SparkSession, scan: UnitScan[Any, Any], made: UnitPlan, most_bytes: int | None = None) -> DataFrame:
-    """The results of the scan as rows, those of split units folded where their parts were brought together.
+    """The results of the scan as rows. Split units are folded in a second stage, which brings their parts together.
 
-    No task gives back more than ``most_bytes``, but the result LEFT_OUT in place of the rest.
+    A task with results of more than ``most_bytes`` returns LEFT_OUT in place of the rest.
     """
     split = frozenset(made.split)
     shared = shared_with_tasks(session, made.split) if split else None
@@ -166,7 +166,7 @@ class _Findings:
 
 @value_class
 class _Raised:
-    """The error that a scan ended with, as the last result of a unit: the driver raises it in its place."""
+    """The error that ended a scan, as the last result of a unit. The driver raises it when it comes to it."""
 
     error: KafkaLogError
 
@@ -179,7 +179,7 @@ def _with_error(values: Iterable[Any]) -> Iterator[Any]:
 
 
 def _finished(number: int, values: Iterable[Any]) -> Iterator[Result]:
-    """The results of a unit in order, many findings in one."""
+    """The results of a unit in order, with many findings in one result."""
     step = 0
     held: list[Finding] = []
     for value in _with_error(values):
@@ -203,7 +203,7 @@ def _finished(number: int, values: Iterable[Any]) -> Iterator[Result]:
 def _fetched(
     session: SparkSession, frame: DataFrame, description: str, report_share: Callable[[float], None]
 ) -> Iterator[Any]:
-    """The values of all results in order; large results reach the driver one partition after the other."""
+    """The values of all results in order. Large results are fetched partition by partition."""
     from pyspark import StorageLevel
 
     results = frame.persist(StorageLevel.DISK_ONLY)
@@ -224,7 +224,7 @@ def _sorted(rows: Iterable[Any]) -> list[Any]:
 
 
 def _values(rows: Iterable[Any]) -> Iterator[Any]:
-    """What the rows hold, in their order; raises the error that a scan ended with."""
+    """The values in the rows, in their order. Raises the error that ended the scan."""
     for row in rows:
         value = pickle.loads(row[5])
         if isinstance(value, _Raised):
@@ -236,7 +236,7 @@ def _values(rows: Iterable[Any]) -> Iterator[Any]:
 
 
 def _bytes_of(results: DataFrame) -> int:
-    """Work out all results, and say how many bytes their payloads have."""
+    """Compute all results, and return the bytes of their payloads."""
     from pyspark.sql.functions import length, sum
 
     first = results.select(sum(length("payload"))).first()
@@ -247,7 +247,7 @@ class _NoDriver:
     """The driver of scans that read without one."""
 
     def parts(self, log: Any) -> Any:
-        """No such thing."""
+        """Raises ValueError."""
         raise ValueError("the scan has no walk")
 
     def close(self) -> None:

@@ -1,6 +1,6 @@
-"""The one door to Spark: the cluster that commands run on, and the tables of what they find.
+"""The interface of this package for the command line: the cluster that commands run on, and their tables.
 
-``on_spark`` is behind ``kafkalog scan``, also when spark-submit calls it.
+``kafkalog scan`` runs in the context ``on_spark``, also when spark-submit starts it.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ __all__ = ["Ending", "Where", "is_elsewhere", "on_spark", "open_report", "pack_e
 
 @contextmanager
 def on_spark(where: Where) -> Iterator[SparkCluster]:
-    """The context in which scans run on Spark, whose session starts when there is something to read.
+    """The context in which scans run on Spark. The session starts when the first scan has something to read.
 
     Raises SparkMissing where Spark cannot start.
     """
@@ -49,7 +49,7 @@ def write_batches(cluster: SparkCluster, paths: Sequence[str], output: str, brok
 
 
 def pack_environment(target: str) -> int:
-    """Pack what executors need into a file, and return its size in bytes. Raises OutputError."""
+    """Pack the environment of executors into a file, and return its size in bytes. Raises OutputError."""
     from spark_jobs.pack import pack, source_of_this
 
     return pack(path_of(target).absolute(), source_of_this())

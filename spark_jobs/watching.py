@@ -1,4 +1,4 @@
-"""An action of Spark while it runs: in a thread of its own, with its progress reported, and stopped with Ctrl-C."""
+"""Actions of Spark, run in a thread of their own, with progress, and stopped by Ctrl-C."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _INTERVAL_S = 0.1
 
 
 class JobFailed(ClusterFailed):
-    """A Spark job failed; the message is the one line that says why."""
+    """A Spark job that failed; the message is one line with the reason."""
 
 
 def watched(
@@ -29,10 +29,10 @@ def watched(
     action: Callable[[], _Result],
     report_share: Callable[[float], None] | None = None,
 ) -> _Result:
-    """The action's result; ``report_share`` gets the share of tasks that are done, from 0 to 1, again and again.
+    """Run an action, and return its result. ``report_share`` is called repeatedly with the share of tasks done, 0 to 1.
 
-    Runs in a thread under a job group of its own, so that an interruption of this thread stops its jobs. Raises
-    JobFailed with the one line that matters where a job fails.
+    The action runs in a thread, under a job group of its own, so that an interruption of this thread stops its jobs.
+    Raises JobFailed where a job fails.
     """
     group = f"kafkalog-{uuid.uuid4()}"
     jobs: _Jobs = _ConnectJobs(session, group) if is_remote_session(session) else _ClassicJobs(session, group)
@@ -69,7 +69,7 @@ class _Jobs(Protocol):
     """The jobs of one action."""
 
     def begin(self, description: str) -> None:
-        """In the thread of the action: what it starts from now on are its jobs."""
+        """Mark the jobs that this thread, the action's, starts from now on."""
 
     def thread(self, run: Callable[[], None]) -> threading.Thread: ...
 
@@ -80,7 +80,7 @@ class _Jobs(Protocol):
 
 @dataclass(slots=True)
 class _ClassicJobs:
-    """Those of a session in this process, by a job group."""
+    """The jobs of one action, in a session of this process: by a job group."""
 
     session: SparkSession
     group: str
@@ -95,7 +95,7 @@ class _ClassicJobs:
         return made
 
     def share_done(self) -> float:
-        """Tasks done of those known so far; more may become known, when a stage ends and the next begins."""
+        """The share of done tasks among those known so far, which grow when a stage ends and the next begins."""
         tracker = self.session.sparkContext.statusTracker()
         done = known = 0
         for job in tracker.getJobIdsForGroup(self.group):
@@ -113,7 +113,7 @@ class _ClassicJobs:
 
 @dataclass(slots=True)
 class _ConnectJobs:
-    """Those of a session of a Connect server, by a tag. How far they are is not known here."""
+    """The jobs of one action, in a session of a Connect server: by a tag. Their progress is not known here."""
 
     session: SparkSession
     tag: str

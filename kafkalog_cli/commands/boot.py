@@ -1,4 +1,4 @@
-"""kafkalog boot: would a broker start on these log directories, and what would it do to each file."""
+"""kafkalog boot: whether a broker starts on some log directories, and what it does to each file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _TABLE_COLUMNS = {"boot_step": ("action", "path", "offset", "bytes", "lost_offse
 
 @value_class
 class Starting:
-    """The log directories of a node, and the broker that is to start on them."""
+    """The log directories of a node, and the broker that starts on them."""
 
     paths: Annotated[
         list[str],
@@ -47,7 +47,7 @@ class Starting:
     ]
     kafka_version: Annotated[
         str,
-        typer.Option("--kafka-version", help="The broker that is to start.", **one_of(*KAFKA_VERSIONS)),
+        typer.Option("--kafka-version", help="The release of the broker.", **one_of(*KAFKA_VERSIONS)),
     ] = KAFKA_VERSIONS[-1]
     node_id: Annotated[
         int | None,
@@ -56,11 +56,11 @@ class Starting:
             help="The node.id of the broker's configuration.",
             metavar="N",
             parser=parse_count,
-            show_default="that of meta.properties",
+            show_default="the node.id of meta.properties",
         ),
     ] = None
     every_file: Annotated[
-        bool, typer.Option("--every-file", help="Show what stays as it is, too: each partition and each file.")
+        bool, typer.Option("--every-file", help="Also show each partition and each file that stays as it is.")
     ] = False
 
     @property
@@ -72,11 +72,11 @@ class Starting:
 
 
 def boot(starting: Starting, output: DocumentOutput, pacing: Pacing) -> None:
-    """Would a broker start on these log directories, and what would it do to each file?
+    """Predict whether a broker starts on these log directories, and what it does to each file.
 
-    Nothing is written: the start is simulated in the order of the broker, refusals first. A loss is given in
-    offsets between log start and high watermark. The exit status is 1 where the broker would refuse, leave something
-    unserved or lose records, and 3 where that cannot be said.
+    The start is simulated in the order of the broker, refusals first. Nothing is written. A loss is given in offsets
+    between the log start offset and the high watermark. The exit status is 1 where the broker would refuse to start,
+    not serve a partition or lose records, and 3 where that cannot be predicted.
     """
     from format.columns import BOOT_STEP
     from format.verbs.boot.boot import boot as booted
@@ -116,7 +116,7 @@ def _conditions(result: BootResult) -> list[Condition]:
 
 
 def _check_log_dirs(paths: list[str]) -> None:
-    """Refuse a partition or a file: a broker starts on whole log directories."""
+    """Raise a usage error for a partition or a file: a broker starts on whole log directories."""
     from format.errors import InputError, UnreadableFile
     from format.node.log_dir import Kind
     from format.node.target import kind_of
@@ -125,6 +125,6 @@ def _check_log_dirs(paths: list[str]) -> None:
         try:
             kind = kind_of(path)
         except (InputError, UnreadableFile):
-            continue  # a directory without anything of Kafka's in it: that is an answer, too
+            continue  # a broker may start on a directory that holds nothing of Kafka
         if kind is not Kind.LOG_DIR:
             raise typer.BadParameter(f"{path} is not a log directory: give the directory that holds the partitions")

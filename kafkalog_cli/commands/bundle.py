@@ -52,7 +52,7 @@ class Archive:
 
 
 def bundle(paths: Paths, archive: Archive, judging: Judging, guards: Guards, work: Work) -> None:
-    """Write what a support engineer needs into one archive: all but the keys, values and headers of records.
+    """Write one archive for a support engineer: everything except the keys, values and headers of records.
 
     It holds the file list with hashes, all batch headers, indexes and other side files, control batches, Kafka's own
     topics, the findings of verify and the report page. Most verbs that answer questions read it in place of the log

@@ -1,4 +1,4 @@
-"""kafkalog compaction: what the cleaner would keep and free, where it stands, and what stops it."""
+"""kafkalog compaction: what the log cleaner would keep and free, how far it has cleaned, and what stops it."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def parse_ratio(text: Any) -> float:
 
 @value_class
 class Supposed:
-    """The time of the run, and configs that replace those of every topic."""
+    """The time of the cleaner's run, and configs that override those of every topic."""
 
     judged_at: JudgedAt = field(default_factory=JudgedAt)
     min_cleanable_dirty_ratio: Annotated[
@@ -75,7 +75,7 @@ class Supposed:
         ),
     ] = None
     every_log: Annotated[
-        bool, typer.Option("--every-log", help="Show logs that are not compacted, too, as if they were.")
+        bool, typer.Option("--every-log", help="Also show logs that are not compacted, as if they were.")
     ] = False
     sources: ConfigSources = field(default_factory=ConfigSources)
 
@@ -88,7 +88,7 @@ def compaction(
     guards: Guards,
     work: Work,
 ) -> None:
-    """Show what the cleaner would keep and free of each compacted log, where it stands, and what stops it.
+    """Show what the cleaner would keep and free of each compacted log, how far it has cleaned, and what stops it.
 
     The records of the log are read as the cleaner reads them. Topic configs come from the metadata log beside the
     partitions. Nothing is cleaned.

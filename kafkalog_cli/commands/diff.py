@@ -1,4 +1,4 @@
-"""kafkalog diff: where replicas of a partition part, which one is right, and what each election would lose."""
+"""kafkalog diff: where replicas of a partition differ, which one is right, and what each election would lose."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ _TABLE_COLUMNS = {
 
 
 def diff(paths: Paths, output: DocumentOutput, judging: Judging, guards: Guards, work: Work) -> None:
-    """Compare replicas: where they part, which one is right, what each election would lose.
+    """Compare replicas: where they differ, which one is right, what each election would lose.
 
     Replicas are compared by leader epoch, batch and content, and every CRC is computed. A replica that was recompressed
     or compacted is not reported as one that lost records. Partitions of log directories are matched by topic, number
@@ -79,7 +79,7 @@ def diff(paths: Paths, output: DocumentOutput, judging: Judging, guards: Guards,
 
 
 class _Shown:
-    """Writes the results to the run, and says what they mean."""
+    """The output of diff: rows for each partition, and sentences that sum them up."""
 
     def __init__(self, run: Run) -> None:
         self._run = run
@@ -88,7 +88,7 @@ class _Shown:
         self.total_bytes = 0
 
     def begin(self, matching: Matching) -> None:
-        """Say what is compared, and what is not."""
+        """Note the size of the replicas to compare, and the partitions that have only one replica."""
         from kafkalog_cli.exit_codes import Condition
 
         self.total_bytes = sum(each.size_bytes for each in matching.groups)

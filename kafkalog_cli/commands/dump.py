@@ -30,11 +30,11 @@ EXAMPLES = (
     ("kafkalog dump --records --from-offset 170418 --limit 5 /var/kafka/orders-0", "five records from an offset on"),
     ("kafkalog dump --records --from-time -2h --format jsonl /var/kafka/orders-0", "the last two hours as JSON lines"),
     ("kafkalog dump --records /var/kafka/__consumer_offsets-7", "an internal topic, decoded"),
-    ("kafkalog dump --records --follow --last 10 /var/kafka/orders-0", "the last ten records, and those that come"),
+    ("kafkalog dump --records --follow --last 10 /var/kafka/orders-0", "the last ten records, and new ones"),
     ("kafkalog dump 00000000000000000000.timeindex", "a side file's entries"),
 )
 
-#: What a table shows; a narrow terminal has no room for the last of them.
+#: The columns of a table of batches; a narrow terminal drops the last ones.
 _TABLE_COLUMNS = {
     BATCH.type: (
         "topic", "partition", "base_offset", "last_offset", "position", "size_bytes", "record_count", "codec",
@@ -45,7 +45,7 @@ _TABLE_COLUMNS = {
 
 @value_class
 class Depth:
-    """How deep a log is decoded."""
+    """Which rows of a log are shown, and how deep they are decoded."""
 
     records: Annotated[bool, typer.Option("--records", help="Show the records of each batch.")] = False
     raw: Annotated[
@@ -75,8 +75,8 @@ def dump(
 ) -> None:
     """Decode any kind of file: a log's batches or records, an index's entries, a snapshot, a checkpoint.
 
-    The logs of a directory are shown in order. A range is read from where the indexes point, once they are checked.
-    Records of Kafka's internal topics and control records are decoded: key and value are then JSON objects.
+    The logs of a directory are shown in order. The start of a range is looked up in the indexes, which are checked
+    first. Records of Kafka's internal topics and control records are decoded: key and value are then JSON objects.
     """
     from format.scan.progress import no_progress
     from format.scan.selected_logs import selected_bytes
@@ -128,7 +128,7 @@ def dump(
             check_followable(targets)
             _follow(run, targets, terms, rows.limit)
             return
-        if output.output_file is not None:  # else rows go by, and a bar would only get between them
+        if output.output_file is not None:  # rows on the screen show progress by themselves
             advance = run.progress(lambda: selected_bytes(targets, terms.selection)).advance
         for item in dump_lines(
             targets,

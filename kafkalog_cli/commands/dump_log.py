@@ -16,7 +16,7 @@ from kafkalog_cli.messages import say
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.kafka_flags import FlagError, Takes, parse_flags
-from kafkalog_cli.options.parsers import one_of
+from kafkalog_cli.options.parsers import integer_of, one_of
 from kafkalog_cli.options.reading import check_path
 from kafkalog_cli.options.work import Pacing, Sharing
 
@@ -44,10 +44,10 @@ _LATER_THAN_3_9 = "share-group-state-decoder"
 
 
 class DumpLogCommand(HelpfulCommand):
-    """The command, which reads its flags as Kafka does."""
+    """The command, whose flags are parsed as Kafka's tool parses them."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Read the words as Kafka does, and pass them on as click reads them."""
+        """Parse the words as Kafka's tool does, and pass them to click in the form that it expects."""
         emulates = _emulated(args)
         known = _known_flags(self.get_params(ctx), emulates)
         try:
@@ -90,7 +90,7 @@ def _known_flags(parameters: Sequence[Any], emulates: str | None) -> dict[str, T
 
 
 def _as_click_reads(words: list[str], known: Mapping[str, Takes], emulates: str | None) -> list[str]:
-    """The flags, each with two dashes and its value after ``=``; other words are reported and left out."""
+    """The flags, each with two dashes and its value after ``=``. Other words are ignored, with a message."""
     parsed = parse_flags(words, known)
     if parsed.other_words and emulates is None:
         say(f"kafkalog: ignored, as Kafka does: {' '.join(parsed.other_words)} (files go into --files A,B,C)")
@@ -108,9 +108,10 @@ def _as_click_reads(words: list[str], known: Mapping[str, Takes], emulates: str 
 def _int32(text: Any) -> int:
     if not isinstance(text, str):
         return int(text)
-    if not text.removeprefix("-").removeprefix("+").isdecimal() or not -(2**31) <= int(text) < 2**31:
+    number = integer_of(text, -(2**31), 2**31 - 1)
+    if number is None:
         raise typer.BadParameter(f"Cannot parse argument '{text}' as a 32-bit number")
-    return int(text)
+    return number
 
 
 _CLASS_HELP = "a class of Kafka: org.apache.kafka.tools.api.{String,Integer,Long,Default}Decoder."
@@ -118,7 +119,7 @@ _CLASS_HELP = "a class of Kafka: org.apache.kafka.tools.api.{String,Integer,Long
 
 @value_class
 class Decoders:
-    """How keys and values are decoded, as Kafka's flags say it."""
+    """The decoders of keys and values, by Kafka's flags."""
 
     key_decoder_class: Annotated[
         str | None, typer.Option("--key-decoder-class", metavar="[CLASS]", help=f"The decoder of keys, {_CLASS_HELP}")
@@ -145,7 +146,7 @@ class Decoders:
 
     @property
     def contents(self) -> Contents:
-        """What the records are decoded as: the first of the flags that was given."""
+        """The kind of records to decode: by the first of the flags that is given."""
         from format.verbs.dump_log import Contents
 
         given = {
@@ -263,7 +264,7 @@ def _paths(files: list[str] | None, emulate: str | None) -> list[str]:
 
 
 def _print(paths: list[str], options: DumpLogOptions, limits: Limits, fail_on: Severity, jobs: int) -> None:
-    """Print everything on standard output and error; raises typer.Exit with the exit code."""
+    """Print everything on standard output and error, and raise typer.Exit with the exit code."""
     from format.findings import Finding, Severity
     from format.verbs.dump_log import KafkaStops, dump_log
     from kafkalog_cli.output import open_output

@@ -29,17 +29,17 @@ Path = Annotated[
 
 
 def explore(path: Path, as_kind: AsKind) -> None:
-    """Walk through partitions, segments, batches and records on the screen, and see which field owns each byte.
+    """Browse partitions, segments, batches and records on the screen, with the field that each byte belongs to.
 
-    Reads only what is opened, and writes nothing. The keys are shown at the bottom of the screen. Needs a terminal and
-    the package textual: pip install 'kafkalog[explore]'.
+    Only what you open is read, and nothing is written. The keys are shown at the bottom of the screen. Needs a terminal
+    and the package textual: pip install 'kafkalog[explore]'.
     """
     from format.errors import InputError
     from format.verbs.explore.places import root_place
     from kafkalog_cli.render.escape import printable
 
     if not (sys.stdin.isatty() and sys.stdout.isatty() and sys.stderr.isatty()):
-        raise typer.BadParameter("explore needs a terminal; for a pipe there are dump, ls and verify")
+        raise typer.BadParameter("explore needs a terminal; without one, use dump, ls or verify")
     if is_remote(path):
         raise typer.BadParameter(printable(f"{path}: explore takes a path of this host"))
     try:

@@ -151,7 +151,7 @@ def extract(
 
 
 def _file_format(to: str, bytes_per_file: int | None, schema: RowSchema) -> FileFormat:
-    """The format of the files; a usage error if it needs a library that is not installed."""
+    """The format of the files. Raises a usage error if it needs a library that is not installed."""
     from contextlib import suppress
     from dataclasses import replace
 

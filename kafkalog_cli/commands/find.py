@@ -1,4 +1,4 @@
-"""kafkalog find: the position of an offset, a time or the largest timestamp."""
+"""kafkalog find: one record, by its offset, by time, or by the largest timestamp."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ _TABLE_COLUMNS = {
 
 
 def _one_path(context: typer.Context, paths: list[str] | None) -> list[str] | None:
-    """The path in a list; more than one is refused with what to give instead."""
+    """The path in a list. Raises a usage error for several paths, with what to give instead."""
     paths = check_paths(context, paths)
     if not paths or len(paths) == 1:
         return paths
@@ -94,7 +94,7 @@ class Sought:
             "--visibility-limit",
             metavar="SIZE",
             parser=parse_size,
-            help="Read at most this much of the log to say who can see the record.",
+            help="Read at most this much of the log to find out which consumers can see the record.",
             show_default="no limit; 256KiB at an address",
         ),
     ] = None
@@ -108,7 +108,7 @@ class Sought:
 
     @property
     def most_visibility_bytes(self) -> int | None:
-        """The limit, None for none."""
+        """The limit in bytes, None for no limit."""
         if self.visibility_limit is not None or not is_remote(self.paths[0]):
             return self.visibility_limit
         from format.verbs.find.find import REMOTE_VISIBILITY_BYTES
@@ -119,7 +119,7 @@ class Sought:
 def find(sought: Sought, output: DocumentOutput, judging: Judging, guards: Guards) -> None:
     """Find a record as a broker does, and show its offset, timestamp, segment and position.
 
-    Index entries are checked before they are followed. A wrong one is a finding, and the log is scanned instead.
+    Index entries are checked before they are used. A wrong one is a finding, and the log is scanned instead.
     """
     from format.columns import MATCH, STEP
     from format.node.target import Target

@@ -35,12 +35,12 @@ EXAMPLES = (
     ("kafkalog grep --header trace-id 5f2c /var/kafka/orders-0", "in the values of one header"),
     ("kafkalog grep --bytes 00000003 --in value --count /var/kafka/orders-*", "bytes, as hexadecimal digits, counted"),
     ("kafkalog grep -C 3 4711 /var/kafka/orders-0", "with the three records before and after each"),
-    ("kafkalog grep --follow --in key user-4711 /var/kafka", "records of one key as they come"),
+    ("kafkalog grep --follow --in key user-4711 /var/kafka", "new records of one key, as they are written"),
     ("kafkalog grep --all --producer-id 4001 --from-time -2h /var/kafka", "all that a producer wrote in two hours"),
 )
 
 PLACES = ("key", "value", "header", "any")
-# A table shows keys and values of up to this many bytes as a whole, and cuts longer ones to what is around the match.
+# A table shows keys and values of up to this many bytes whole, and only the part around the match of longer ones.
 _WHOLE_BYTES = 200
 _BEFORE_BYTES = 60
 _AFTER_BYTES = 120
@@ -53,7 +53,7 @@ class Around:
     context: Annotated[
         int | None,
         typer.Option(
-            "--context", "-C", metavar="N", parser=parse_count, help="Show N records before and after each match, too."
+            "--context", "-C", metavar="N", parser=parse_count, help="Also show N records before and after each match."
         ),
     ] = None
     before: Annotated[
@@ -73,7 +73,7 @@ class Around:
 
 @value_class
 class Wanted:
-    """What the records must be like, and how many of them are shown."""
+    """The conditions that records must meet, and how many of them are shown."""
 
     words: Annotated[
         list[str],
@@ -127,14 +127,14 @@ class Wanted:
 
     @property
     def is_only_range(self) -> bool:
-        """Whether all records of the range are wanted, so that none means that the range is empty."""
+        """Whether all records of the range are selected: if there are none, the range is empty."""
         narrowing = (self.header, self.producer_id, self.producer_epoch)
         return self.everything and not self.tombstones and all(each is None for each in narrowing)
 
 
 @value_class
 class PerFile:
-    """Rows about files, in the place of records."""
+    """Whether rows are files instead of records."""
 
     count: Annotated[
         bool, typer.Option("--count", help="Show the number of matching records in each .log file, not the records.")
@@ -355,7 +355,7 @@ def _show_files(run: Run, searched: Iterable[LogSearched | Finding], only_names:
 
 
 def _excerpts(found: FoundRows) -> Iterator[tuple[Any, ...]]:
-    """The rows for a table; long keys and values are cut to what is around the match."""
+    """The rows for a table, where long keys and values are cut to the part around the match."""
     from format.columns import RECORD
     from format.verbs.grep.record_search import KEY, VALUE
 
@@ -373,7 +373,7 @@ def _excerpts(found: FoundRows) -> Iterator[tuple[Any, ...]]:
 
 
 def _excerpt(field: bytes, start: int, end: int) -> bytes:
-    """The bytes around a match, with … for what is left out; no character of UTF-8 is cut."""
+    """The bytes around a match, with … for the rest. UTF-8 characters are not cut."""
     first = _character_start(field, max(0, start - _BEFORE_BYTES))
     last = _character_start(field, min(len(field), max(min(end, start + _AFTER_BYTES), first + _WHOLE_BYTES - 20)))
     dots = "…".encode()

@@ -1,4 +1,4 @@
-"""kafkalog groups: where each group is, how far behind, and who is in it."""
+"""kafkalog groups: committed offsets, lag and members of groups."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     ("kafkalog groups /var/kafka", "every group: members, state, committed offsets, lag"),
     ("kafkalog groups --group billing /disk1/kafka /disk2/kafka", "one group, over all log directories of a node"),
-    ("kafkalog groups --at 2026-11-08T08:43 /var/kafka", "where the groups were then"),
+    ("kafkalog groups --at 2026-11-08T08:43 /var/kafka", "the state of the groups at that time"),
     ("kafkalog groups --history --group billing --topic orders /var/kafka", "each commit, aborted ones too"),
     ("kafkalog groups --format csv --output groups.csv nodes/", "the offsets of all groups, over several nodes"),
     (
@@ -80,7 +80,7 @@ _TABLE_COLUMNS = {
 
 @value_class
 class Listed:
-    """Which groups and topics are listed, and what of them."""
+    """Which groups and topics are listed: their last offsets or every commit, and a CSV file to reset them."""
 
     group: Annotated[
         list[str] | None,
@@ -100,8 +100,8 @@ class Listed:
         typer.Option(
             "--reset-csv",
             metavar="FILE",
-            help="Write the committed offsets to a new file, as kafka-consumer-groups --reset-offsets --from-file "
-            "takes them.",
+            help="Also write the committed offsets to a new file, for kafka-consumer-groups --reset-offsets "
+            "--from-file.",
         ),
     ] = None
 
@@ -121,12 +121,12 @@ def groups(
     guards: Guards,
     work: Work,
 ) -> None:
-    """Show where each group is, how far behind, and who is in it.
+    """Show the committed offsets, the lag and the members of each group.
 
     Groups of all protocols (classic, consumer, share, streams) are read from __consumer_offsets and
-    __share_group_state. Of a partition that several nodes hold, the replica with the highest log end is read. The lag
-    is the difference to the log end of the partition where it is at the paths, too. The exit status is 1 where there
-    is no group, and 3 where the partition of __consumer_offsets that would hold it is not at the paths.
+    __share_group_state. Of a partition that several nodes hold, the replica with the highest log end offset is read.
+    Lags are given for partitions that are at the paths too, up to their log end offset. The exit status is 1 where
+    there is no group, and 3 where the partition of __consumer_offsets that would hold it is not at the paths.
     """
     from format.columns import GROUP_COMMIT, GROUP_OFFSET
     from format.node.target import targets_at
@@ -180,7 +180,7 @@ def _show(run: Run, reading: GroupsReading, found: GroupList, listed: Listed) ->
 
 
 def _say_nothing_found(run: Run, reading: GroupsReading, found: GroupList, wanted: frozenset[str]) -> None:
-    """Say that there is no such group, or that its partition was not read: that is no proof of absence."""
+    """Print that there is no such group, or that its partition was not read, which proves nothing."""
     from format.verbs.groups.sentence import NO_COORDINATORS, none_at_all, none_of, sentences
     from kafkalog_cli.exit_codes import Condition
 

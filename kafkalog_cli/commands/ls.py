@@ -1,4 +1,4 @@
-"""kafkalog ls: partitions and segments, and what is odd about them."""
+"""kafkalog ls: partitions and segments, with notes on what is unusual."""
 
 from __future__ import annotations
 
@@ -36,18 +36,18 @@ if TYPE_CHECKING:
 SORT_KEYS = ("name", "size", "segments", "batches", "time")  # as in format.verbs.ls.ls; a test compares them
 GROUPINGS = ("topic", "codec", "age")  # likewise, of format.verbs.ls.disk_usage
 
-#: How many rows are written together at most, and how often rows are written at least while they come.
+#: Rows are written together: at most so many, and after so many seconds at the latest.
 _MOST_ROWS = 500
 _LATEST_S = 0.5
 
 EXAMPLES = (
-    ("kafkalog ls /var/kafka", "every partition of a log directory: offsets, sizes, watermarks, what is odd"),
+    ("kafkalog ls /var/kafka", "every partition of a log directory: offsets, sizes, watermarks, notes"),
     ("kafkalog ls /var/kafka/orders-0", "one partition and its segments"),
     ("kafkalog ls --sort size /var/kafka", "the largest partitions first"),
     ("kafkalog ls --by topic node-1 node-2 node-3", "what takes the space on disk, over all nodes"),
     ("kafkalog ls --by topic --estimate node-1 node-2 node-3", "and what recompressing it with zstd would free"),
     ("kafkalog ls --no-scan /var/kafka", "names, sizes and checkpoints only, for a directory of thousands"),
-    ("kafkalog ls --format jsonl /var/kafka | jq -c 'select(.mark or .notes)'", "only what is marked or remarkable"),
+    ("kafkalog ls --format jsonl /var/kafka | jq -c 'select(.mark or .notes)'", "only rows with a mark or notes"),
 )
 
 #: The columns of a table, and those that a narrow terminal drops first; the other formats have all columns.
@@ -80,7 +80,7 @@ _TABLE_COLUMNS = {
 
 @value_class
 class Recompression:
-    """What recompression is tried with, for an estimate of what it would save."""
+    """An estimate of what recompression would save: the codec, its level, and the sample."""
 
     estimate: Annotated[
         bool,
@@ -97,7 +97,7 @@ class Recompression:
     sample: Sample = field(default_factory=Sample)
 
     def check(self, by: str | None) -> None:
-        """Refuse options that do not go together."""
+        """Raise a usage error for options that do not go together."""
         if self.estimate and by is None:
             raise typer.BadParameter(
                 "--estimate goes with --by; to try all codecs on each topic: kafkalog recompress --estimate"
@@ -110,7 +110,7 @@ class Recompression:
         check_level(self.codec or "zstd", self.level)
 
     def terms(self) -> EstimateTerms | None:
-        """The same as the verb takes it; None where nothing is to be estimated."""
+        """The terms for the verb; None where nothing is to be estimated."""
         if not self.estimate:
             return None
         from format.verbs.ls.savings import EstimateTerms
@@ -152,7 +152,7 @@ class Listed:
         str | None,
         typer.Option(
             "--by",
-            help="Only add up the allocated bytes below all paths, the largest first. Ages are those of segments.",
+            help="Only add up the allocated bytes below all paths, the largest first. Ages are of segments.",
             **one_of(*GROUPINGS),
         ),
     ] = None
@@ -223,7 +223,7 @@ def ls(
 
 
 def _context(targets: list[Target], limits: Limits) -> ClusterContext | None:
-    """What the metadata log at or beside the paths says; what is wrong with it is verify's to report."""
+    """The context of the metadata log at or beside the paths. Its problems are left to verify."""
     from format.errors import InputError
     from format.state.cluster_context import ContextTerms, read_context
 
@@ -241,7 +241,7 @@ def _list_usage(
     output: DocumentOutput,
     pacing: Pacing,
 ) -> None:
-    """ls --by."""
+    """Run ls --by: totals of allocated bytes by topic, codec or age."""
     from format.columns import DISK_USAGE
     from format.findings import Finding
     from format.scan.selected_logs import selected_bytes
@@ -288,25 +288,24 @@ def _usage_columns(has_estimate: bool) -> ShownColumns:
 
 
 def _savings_words(usages: Sequence[DiskUsage], codec: str) -> str:
-    """What recompression would free of the allocated bytes, and where most of it lies."""
+    """The sentence of what recompression would free of the allocated bytes, and where most of it is."""
     from kafkalog_cli.render.table import human_size
 
     allocated_bytes = sum(each.allocated_bytes for each in usages)
     saved_bytes = sum(each.saved_bytes or 0 for each in usages)
-    percent = round(100 * saved_bytes / allocated_bytes) if allocated_bytes else 0
-    words = f"{codec} would free {human_size(saved_bytes)} of {human_size(allocated_bytes)} on disk ({percent} %)"
     if saved_bytes <= 0:
         return f"{codec} would free nothing of {human_size(allocated_bytes)} on disk."
+    percent = round(100 * saved_bytes / allocated_bytes) if allocated_bytes else 0
     most = max(usages, key=lambda each: each.saved_bytes or 0)
     place = {"topic": "topic", "codec": "batches with codec", "age": "segments of age"}[most.by]
-    return f"{words}, most of it in {place} {most.name}: {human_size(most.saved_bytes or 0)}."
+    return (
+        f"{codec} would free {human_size(saved_bytes)} of {human_size(allocated_bytes)} on disk ({percent} %), "
+        f"most of it in {place} {most.name}: {human_size(most.saved_bytes or 0)}."
+    )
 
 
 class _Shown:
-    """Writes listings and findings to the run; findings come after a table, so that they do not interrupt it.
-
-    Rows of one kind that come fast are written together.
-    """
+    """The output of ls: rows of listings, written together where they come fast, and findings, which follow a table."""
 
     def __init__(self, run: Run, fail_on: Severity) -> None:
         self._run = run
@@ -341,7 +340,7 @@ class _Shown:
             self._write_at = monotonic() + _LATEST_S
 
     def write_rows(self) -> None:
-        """Write the rows that wait."""
+        """Write the rows so far."""
         if self._schema is not None and self._rows:
             rows, self._rows = self._rows, []
             self._run.write(self._schema, rows)
@@ -355,14 +354,14 @@ class _Shown:
             self._held.append(found)
 
     def finish(self) -> None:
-        """Write the findings that were held back for the end of the table."""
+        """Write the findings that follow the table."""
         self._run.findings(self._held)
         if self._infos:
             self._run.count("info finding", self._infos)
 
 
 def _main_schema(first: Target, segments: bool | None) -> RowSchema:
-    """The rows of a CSV document: segments if they are asked for or no log directory is given, else partitions."""
+    """The row type of a CSV document: segments if requested or if no log directory is given, else partitions."""
     from format.columns import PARTITION, SEGMENT
     from format.errors import InputError
     from format.node.log_dir import Kind

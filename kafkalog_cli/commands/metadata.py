@@ -64,7 +64,7 @@ class Moment:
     ] = None
 
     def terms(self, limits: Limits) -> MetadataTerms:
-        """The same as the verb takes it."""
+        """The terms for the verb."""
         from format.state.metadata_log import Until
         from format.verbs.metadata.metadata import MetadataTerms
 
@@ -87,7 +87,7 @@ def metadata(
     """Show the cluster as the metadata log describes it: topics, replicas, brokers, configs, features, ACLs, quotas.
 
     The newest snapshot and the log after it are read, from __cluster_metadata-0 of a broker or a controller; of several
-    nodes the log that reaches furthest. Secrets are not shown. The exit status is 3 where there is no such topic.
+    nodes, the longest log. Secrets are not shown. The exit status is 1 where there is no such topic.
     """
     from format.columns import ASSIGNMENT, METADATA_CHANGE
     from format.verbs.metadata.metadata import metadata as metadata_at

@@ -1,4 +1,4 @@
-"""kafkalog producers: who wrote to partitions, and how."""
+"""kafkalog producers: the producers that wrote to each partition, and how they wrote."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _record_place(text: Any) -> Any:
 
 @value_class
 class OfRecord:
-    """The record whose producer is wanted."""
+    """The record whose producer is shown."""
 
     record: Annotated[
         Any,
@@ -65,7 +65,7 @@ class OfRecord:
             "--record",
             metavar="TOPIC-PARTITION:OFFSET",
             parser=_record_place,
-            help="Only the producer that wrote this record; all that it wrote at the paths is shown.",
+            help="Only the producer that wrote this record, with everything that it wrote at the paths.",
             show_default=False,
         ),
     ] = None
@@ -80,10 +80,11 @@ def producers(
     guards: Guards,
     work: Work,
 ) -> None:
-    """Who wrote here: producers with their epochs, sequences, gaps, duplicates, batches and codecs.
+    """Show who wrote to each partition: producers with their epochs, sequences, gaps, duplicates, batches and codecs.
 
-    Only batch headers are read, and __transaction_state where it is given, for transactional ids. Of several replicas
-    of a partition the one that is furthest counts. A compacted partition has gaps in its sequences that nobody wrote.
+    Only batch headers are read, and the records of __transaction_state, if it is at the paths, for transactional ids.
+    Of several replicas of a partition, the one with the newest leader epoch is shown, and of these the longest. In a
+    compacted partition, gaps in the sequences are normal.
     """
     from format.columns import PRODUCER
     from format.node.target import targets_at
@@ -124,7 +125,7 @@ def producers(
 
 
 def _producer_of(run: Run, targets: list[Target], place: RecordPlace, limits: Limits) -> int:
-    """The producer of a record, said in words, as it may be none."""
+    """The producer id of a record, which is also printed in a sentence; -1 for a record without one."""
     from format.layout import NO_PRODUCER_ID
     from format.verbs.producers.record_producer import producer_of
 

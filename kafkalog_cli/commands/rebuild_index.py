@@ -44,7 +44,7 @@ def rebuild_index(
 ) -> None:
     """Rebuild .index, .timeindex and .txnindex from the log, as a broker does when it recovers a segment.
 
-    They are written to DIR/TOPIC-PARTITION; to use them, stop the broker and replace the old ones.
+    The new indexes are written to DIR/TOPIC-PARTITION. To use them, stop the broker and replace the old ones.
     """
     from format.columns import WRITTEN_SEGMENT
     from format.layout import MANIFEST

@@ -100,7 +100,7 @@ class Recompressed:
     ] = None
     skip_damaged: Annotated[
         bool,
-        typer.Option("--skip-damaged", help="Leave out what is damaged, and list it, instead of refusing the source."),
+        typer.Option("--skip-damaged", help="Leave out damaged bytes, and list them, instead of refusing the source."),
     ] = False
 
     @property
@@ -119,8 +119,8 @@ def recompress(
 ) -> None:
     """Write the same records with another codec, and new indexes, into a new directory.
 
-    Offsets, timestamps, keys, values, headers, producers, transactions and leader epochs stay as they are. What was
-    written is read back and compared, record by record, before it appears. Batches that already have the codec are
+    Offsets, timestamps, keys, values, headers, producers, transactions and leader epochs stay as they are. The result
+    is read back and compared, record by record, before it is published. Batches that already have the codec are
     copied byte for byte. A damaged source is refused: run salvage first.
     """
     from format.columns import BATCH_DECISION, ESTIMATE
@@ -194,7 +194,7 @@ def _check_options(given: Recompressed) -> None:
     if (given.output is None) != (given.estimate or given.explain):
         raise typer.BadParameter("give --output DIR, or one of --estimate and --explain, which write nothing")
     if given.codec is None and not given.estimate:
-        raise typer.BadParameter("say which codec with --codec none|gzip|snappy|lz4|zstd")
+        raise typer.BadParameter("give the codec: --codec none|gzip|snappy|lz4|zstd")
     check_level(given.codec, given.level)
 
 

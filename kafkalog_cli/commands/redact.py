@@ -26,7 +26,7 @@ EXAMPLES = (
         "kafkalog redact /mnt/kafka/orders-0 --output shared --from-offset 4200 --to-offset 4300",
         "only the batches of some offsets",
     ),
-    ("kafkalog redact /mnt/kafka/orders-0 --output shared --mode fill --header-names", "nothing but lengths is left"),
+    ("kafkalog redact /mnt/kafka/orders-0 --output shared --mode fill --header-names", "only lengths are left"),
 )
 
 
@@ -62,9 +62,9 @@ def redact(
 ) -> None:
     """Copy logs into a new directory, with every key, value and header value replaced by other bytes of equal length.
 
-    Offsets, timestamps, sizes, nulls, producers and batch boundaries stay, so that the copy can be shared and still be
-    examined. What cannot be read cannot be redacted: it is left out, with a finding. Topic names stay. With a range,
-    whole batches are copied: those with a record in it.
+    Offsets, timestamps, sizes, nulls, producers, batch boundaries and topic names stay, so that the copy can be shared
+    and still be examined. Bytes that cannot be read are left out, with a finding. With a range, every batch with a
+    record in it is copied whole.
     """
     from format.columns import WRITTEN_SEGMENT
     from format.rewriting.rewriter import PASSES
@@ -78,7 +78,7 @@ def redact(
     if key_file is not None and mode == "fill":
         raise typer.BadParameter("filler needs no key", param_hint="--key-file")
     if resumption.resume and mode == "hash" and key_file is None:
-        raise typer.BadParameter("a run with a random key cannot be taken up: give --key-file", param_hint="--resume")
+        raise typer.BadParameter("a run with a random key cannot be resumed: give --key-file", param_hint="--resume")
     redactor = Redactor(Mode(mode), b"" if mode == "fill" else key_of(key_file))
     asked = Redaction(
         redactor=redactor,

@@ -47,16 +47,16 @@ class Document:
         bool,
         typer.Option(
             "--with-bytes",
-            help="Also show the first bytes at each place of damage: they may be keys and values.",
+            help="Also show the first bytes at each place of damage, which may be keys and values.",
         ),
     ] = False
     quiet: Quiet = False
 
 
 def report(paths: Paths, document: Document, judging: Judging, guards: Guards, work: Work) -> None:
-    """Make one page of what all checks and answers say, to read and to pass on.
+    """Make one page with the results of all checks and diagnoses, to read and to share.
 
-    The logs are read once, as verify reads them. The page loads nothing, and holds names, but no keys and no values.
+    The logs are read once, as verify reads them. The page loads nothing, and has names, but no keys and no values.
     It needs Jinja2 and vl-convert: pip install 'kafkalog[report]'. The exit status is that of verify.
 
     A path may also be a report set: the tables that kafkalog scan verify --output DIR and other scans wrote.
@@ -107,7 +107,7 @@ def report(paths: Paths, document: Document, judging: Judging, guards: Guards, w
 
 
 def _has_tables(paths: list[str], document: Document) -> bool:
-    """Whether the paths are report sets; a usage error if only some are, or if something is asked that tables lack."""
+    """Whether the paths are report sets. Raises a usage error if only some are, or for --with-bytes."""
     from format.rows.table_set import is_table_set
 
     found = [path for path in paths if is_table_set(place_of(path))]
@@ -121,7 +121,7 @@ def _has_tables(paths: list[str], document: Document) -> bool:
 
 
 def _bundles_of(paths: list[str], document: Document) -> tuple[Bundle, ...]:
-    """The bundles that the paths lie in; a usage error if only some do, or if bytes are asked for."""
+    """The bundles that the paths are in. Raises a usage error if only some are, or for --with-bytes."""
     from format.io.bundles import opened
 
     if not opened.are_opened():
@@ -136,7 +136,7 @@ def _bundles_of(paths: list[str], document: Document) -> tuple[Bundle, ...]:
 
 
 def _of_tables(paths: list[str], terms: ReportTerms) -> TableReport:
-    """The report of report sets; a usage error where pyarrow is not installed."""
+    """The report of report sets. Raises a usage error if pyarrow is not installed."""
     try:
         import pyarrow.parquet  # noqa: F401
     except ImportError as error:
@@ -148,7 +148,7 @@ def _of_tables(paths: list[str], terms: ReportTerms) -> TableReport:
 
 
 def _renderer(name: str) -> Callable[[Report], str]:
-    """The function that makes the document; a usage error if it needs a library that is not installed."""
+    """The function that makes the document. Raises a usage error if it needs a library that is not installed."""
     if name == "json":
         from kafkalog_cli.page.document import document_of
 

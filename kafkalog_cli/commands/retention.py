@@ -1,9 +1,9 @@
-"""kafkalog retention: why each segment is still there, and when it goes."""
+"""kafkalog retention: why each segment is still there, and when it is deleted."""
 
 from __future__ import annotations
 
 from dataclasses import field
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -12,7 +12,7 @@ from kafkalog_cli.options.as_of import ConfigSources, JudgedAt
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
-from kafkalog_cli.options.parsers import one_of, shown
+from kafkalog_cli.options.parsers import one_of, parse_limit
 from kafkalog_cli.options.reading import Reading
 from kafkalog_cli.options.work import Work
 
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from format.columns import RowSchema
 
 EXAMPLES = (
-    ("kafkalog retention /var/kafka/orders-0", "why each segment of a partition is still there, and when it goes"),
+    ("kafkalog retention /var/kafka/orders-0", "why each segment of a partition is still there, and until when"),
     ("kafkalog retention --totals /var/kafka", "by topic: what the next check deletes, and what keeps the rest"),
     ("kafkalog retention --retention-ms 86400000 /var/kafka/orders-0", "what a retention of one day would delete"),
     ("kafkalog retention --at +7d /var/kafka", "what is left in a week, if nothing is written"),
@@ -38,19 +38,9 @@ _TABLE_COLUMNS = {
 }  # fmt: skip
 
 
-def parse_limit(text: Any) -> int:
-    """A whole number from -1, which means without a limit, to 2^63 - 1."""
-    if not isinstance(text, str):
-        return int(text)
-    digits = text.removeprefix("-")
-    if not digits.isascii() or not digits.isdigit() or not -1 <= int(text) < 2**63:
-        raise typer.BadParameter(f"{shown(text)} is not a whole number from -1 to {2**63 - 1}")
-    return int(text)
-
-
 @value_class
 class Supposed:
-    """The time of the check, and configs that replace those of every topic, to see what they would do."""
+    """The time of the broker's check, and configs that override those of every topic."""
 
     judged_at: JudgedAt = field(default_factory=JudgedAt)
     retention_ms: Annotated[
@@ -77,7 +67,7 @@ def retention(
     guards: Guards,
     work: Work,
 ) -> None:
-    """Show why each segment is still there, which record keeps it, and when it goes.
+    """Show why each segment is still there, which record keeps it, and when it is deleted.
 
     The rules are the broker's own: by time, by size, by the log start offset, never past the high watermark, and no
     segment before those that are older. Topic configs come from the metadata log beside the partitions. Nothing is

@@ -21,7 +21,7 @@ EXAMPLES = (
 
 @value_class
 class Salvaged:
-    """What is salvaged, and where it goes."""
+    """The sources to salvage, and the directory of the result."""
 
     sources: Sources
     output: OutputDirectory
@@ -38,9 +38,8 @@ def salvage(
 ) -> None:
     """Copy every intact batch, byte for byte, into a new directory, with new indexes, and list what is lost.
 
-    Each lost byte range is a finding with its offsets; DIR/manifest.json lists all of them, too. The exit
-    status is 1 when something is lost. A broker that starts on the result checks all of it and rebuilds its producer
-    state.
+    Each lost byte range is a finding with its offsets, and is listed in DIR/manifest.json. The exit status is 1 when
+    something is lost. A broker that starts on the result checks all of it and rebuilds its producer state.
     """
     from format.columns import WRITTEN_SEGMENT
     from format.rewriting.rewriter import PASSES, WriteTerms

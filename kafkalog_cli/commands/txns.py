@@ -1,4 +1,4 @@
-"""kafkalog txns: open transactions and what waits behind them, and those that ended."""
+"""kafkalog txns: open transactions, the records that wait behind them, and the transactions that ended."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 EXAMPLES = (
     ("kafkalog txns /var/kafka", "who holds which last stable offset, and every transaction"),
     ("kafkalog txns --open /var/kafka/payments-0 /var/kafka/__transaction_state-*", "the open ones of one partition"),
-    ("kafkalog txns --hanging --format jsonl /backup/node-1 /backup/node-2", "those that no coordinator will end"),
+    ("kafkalog txns --hanging --format jsonl /backup/node-1 /backup/node-2", "only those that no coordinator will end"),
     ("kafkalog txns --follow /var/kafka", "what is open now, and each transaction as it ends"),
     ("kafkalog txns --transactional-id billing-3 --at 2026-11-08T08:43 /var/kafka", "what a client did up to a time"),
 )
@@ -65,7 +65,7 @@ class Wanted:
 
 @value_class
 class Aborting:
-    """What counts as hanging, and how the command that aborts is written."""
+    """The limit for hanging transactions, and the form of the commands that abort them."""
 
     max_timeout: Annotated[
         int,
@@ -73,7 +73,8 @@ class Aborting:
             "--max-timeout",
             metavar="MINUTES",
             parser=parse_positive,
-            help="A transaction may hang once its producer was silent for longer: transaction.max.timeout.ms.",
+            help="A transaction may hang if its producer was silent for longer than this: the broker's "
+            "transaction.max.timeout.ms.",
         ),
     ] = 15
     bootstrap_server: Annotated[
@@ -91,11 +92,11 @@ def txns(
     guards: Guards,
     work: Work,
 ) -> None:
-    """Who holds the last stable offset, since when, and how to abort it; what committed, what aborted.
+    """Show which transactions hold the last stable offset, since when, and how to abort them; and those that ended.
 
-    Batch headers and control batches are read, and the records of __transaction_state where it is given: transactional
-    ids, time-outs and what counts as hanging come from there. Of several replicas of a partition the one that is
-    furthest counts. Open transactions come first, the oldest first.
+    Batch headers and control batches are read, and the records of __transaction_state if it is at the paths, for
+    transactional ids, time-outs and hanging transactions. Of several replicas of a partition, the one with the newest
+    leader epoch is shown, and of these the longest. Open transactions come first, the oldest first.
     """
     from format.columns import TRANSACTION
     from format.node.target import targets_at

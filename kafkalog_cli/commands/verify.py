@@ -1,4 +1,4 @@
-"""kafkalog verify: findings, and counts of what was checked."""
+"""kafkalog verify: findings about logs and side files, and counts of what was checked."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 EXAMPLES = (
     ("kafkalog verify /var/kafka", "a whole log directory, everything across files too"),
     ("kafkalog verify --level crc /var/kafka/orders-0", "only headers and CRCs of one partition"),
-    ("kafkalog verify --partitioner murmur2 --partitions 12 /var/kafka/orders-0", "are all keys where they belong?"),
-    ("kafkalog verify --follow /var/kafka", "check what a broker appends, as it does"),
+    ("kafkalog verify --partitioner murmur2 --partitions 12 /var/kafka/orders-0", "also the partition of each key"),
+    ("kafkalog verify --follow /var/kafka", "check what a broker appends, as it is appended"),
     ("kafkalog verify --format jsonl --fail-on warning /mnt/copy > findings.jsonl", "for a script: one finding a line"),
 )
 
@@ -39,7 +39,8 @@ class Depth:
         str,
         typer.Option(
             "--level",
-            help="How deep to check: batch headers, then also CRCs, then records, then everything across files.",
+            help="Depth of the checks: batch headers; with crc also CRCs; with records also records; with full also "
+            "everything across files.",
             **one_of(*LEVELS),
         ),
     ] = "full"
@@ -49,7 +50,7 @@ class Depth:
 
 @value_class
 class KeyPlaces:
-    """Whether keys lie in the partitions that a partitioner chose for them."""
+    """Whether the partition of each key is checked, and against which partitioner."""
 
     partitioner: Annotated[
         str | None,
@@ -81,7 +82,7 @@ def verify(
     guards: Guards,
     work: Work,
 ) -> None:
-    """Check logs and their side files. Every finding says what it means and what to do next.
+    """Check logs and their side files. Every finding comes with its meaning and the next step.
 
     Damage does not end the run: reading continues at the next intact batch.
     """
@@ -141,7 +142,7 @@ def verify(
 
 
 def _check_one_topic(targets: list[Target]) -> None:
-    """Refuse paths with partitions of several topics: --partitions is the number of partitions of one."""
+    """Raise a usage error for partitions of several topics: --partitions is the number of partitions of one."""
     from format.checks.key_placement import is_placed_by_key
 
     places = [partition.location() for target in targets for partition in target.partitions()]
@@ -154,7 +155,7 @@ def _check_one_topic(targets: list[Target]) -> None:
 
 
 def _check_not_bundled(depth: Depth, places: KeyPlaces) -> None:
-    """Refuse what needs the logs themselves."""
+    """Raise a usage error for options that need the logs themselves."""
     given = {
         "--follow": depth.following.follow,
         "--remote": depth.tiering.remote is not None,
@@ -167,7 +168,7 @@ def _check_not_bundled(depth: Depth, places: KeyPlaces) -> None:
 
 
 def _show_bundled(run: Run, paths: list[str], targets: list[Target], terms: Verification) -> None:
-    """The findings of the time when the bundles were made, and what their headers show now."""
+    """Write the findings of the time when the bundles were made, and those of their headers now."""
     from format.verbs.bundle.verify_bundle import verified_counts, verify_bundle
     from kafkalog_cli.options import bundles
 

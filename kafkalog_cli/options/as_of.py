@@ -1,4 +1,4 @@
-"""The time as of which a state is shown or logs are judged, for whom, and the configs that they are judged by."""
+"""Options of states and judgements: their time, the producers and topics of interest, and the sources of configs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class AsOf:
             "--at",
             metavar="T",
             parser=parse_moment,
-            help="Show the state as of this time, by replaying no further: epoch milliseconds, ISO-8601 (UTC unless it "
+            help="Show the state as of this time, reading no further: epoch milliseconds, ISO-8601 (UTC unless it "
             "names an offset), or relative (-2h).",
             show_default="the end of the logs",
         ),
@@ -67,7 +67,7 @@ def _check(path: str | None) -> str | None:
 
 @value_class
 class JudgedAt:
-    """The time at which the broker's check is supposed to run, and from which ages count back."""
+    """The time at which the broker's check is assumed to run. Ages are measured back from it."""
 
     at: Annotated[
         int | None,
@@ -76,7 +76,7 @@ class JudgedAt:
             "--now",
             metavar="T",
             parser=parse_moment,
-            help="Judge, and count ages, as if it were then: epoch milliseconds, ISO-8601, or relative such as +2d.",
+            help="Judge, and measure ages, as of this time: epoch milliseconds, ISO-8601, or relative such as +2d.",
             show_default="now",
         ),
     ] = None
@@ -91,7 +91,7 @@ class JudgedAt:
 
 @value_class
 class ConfigSources:
-    """A metadata log and a server.properties that do not lie beside the logs."""
+    """A metadata log and a server.properties that are not beside the logs."""
 
     metadata: Annotated[
         str | None,
@@ -99,7 +99,7 @@ class ConfigSources:
             "--metadata",
             metavar="PATH",
             callback=_check,
-            help="Take topic configs from the metadata log here.",
+            help="Take topic configs from this metadata log.",
             show_default="__cluster_metadata-0 at or beside the paths",
         ),
     ] = None
@@ -109,12 +109,12 @@ class ConfigSources:
             "--broker-properties",
             metavar="FILE",
             callback=_check,
-            help="The broker's server.properties, for what no topic and no dynamic config sets.",
+            help="The broker's server.properties, for configs that are set neither by topic nor dynamically.",
         ),
     ] = None
 
     def terms(self, options: Mapping[str, str | int | float | None], limits: Limits) -> ContextTerms:
-        """The same as the verbs take it; ``options`` are configs by name that replace all others."""
+        """The terms for the verbs; ``options`` are configs by name that override all others."""
         from format.state.cluster_context import ContextTerms
 
         return ContextTerms(

@@ -19,7 +19,7 @@ _bundles: dict[str, Bundle] = {}
 
 
 def file_of(path: str) -> tuple[str, str] | None:
-    """The bundle that a path leads to or into, and the path inside; None for any other path."""
+    """The bundle that a path names or lies in, and the path inside it; None for any other path."""
     end = path.find(SUFFIX)
     while end >= 0:
         end += len(SUFFIX)
@@ -51,7 +51,7 @@ def are_read_by(command_path: str) -> bool:
 
 
 def refuse(path: str) -> None:
-    """Raise a usage error for a bundle, or a path in one: the command reads what a bundle does not hold."""
+    """Raise a usage error for a bundle, or a path in one: the command needs bytes that a bundle does not hold."""
     if file_of(path) is not None:
         raise typer.BadParameter(
             printable(f"{path}: this is a bundle, which holds no keys, values or headers; this command needs the logs")
@@ -59,7 +59,10 @@ def refuse(path: str) -> None:
 
 
 def opened_paths(path: str) -> Sequence[str]:
-    """The paths that were bundled, or the one inside that was given; the bundle is open from now on."""
+    """The paths that were bundled, or the given path inside the bundle; any other path unchanged.
+
+    The bundle stays open until ``forget``. Raises a usage error.
+    """
     from format.errors import InputError
     from format.io.bundles.unpacking import open_bundle
 

@@ -11,7 +11,7 @@ from kafkalog_cli.options.parsers import parse_size, shown
 
 
 def check_conf(settings: list[str] | None) -> list[str] | None:
-    """The settings; refused if one is not KEY=VALUE."""
+    """The settings. Raises a usage error if one is not KEY=VALUE."""
     for each in settings or ():
         key, equals, _value = each.partition("=")
         if not (key and equals):
@@ -52,13 +52,13 @@ class Cluster:
 
     @property
     def settings(self) -> dict[str, str]:
-        """The settings of Spark by key; if one is given twice, the last counts."""
+        """The settings of Spark by key; of a key that is given twice, the last value."""
         return dict(each.split("=", 1) for each in self.conf or ())
 
 
 @value_class
 class Tables:
-    """Where the rows and findings of a run are written as tables, too."""
+    """The directory of Parquet tables that a run writes beside its output."""
 
     tables: Annotated[
         str | None,
@@ -76,6 +76,8 @@ class Tables:
 
 @value_class
 class BatchesTable:
-    """Which tables are written beside those of the rows."""
+    """Whether there is also a table of batches."""
 
-    batches: Annotated[bool, typer.Option("--batches", help="A table of all batches too; needs --output.")] = False
+    batches: Annotated[bool, typer.Option("--batches", help="Also write a table of all batches; needs --output.")] = (
+        False
+    )

@@ -17,10 +17,10 @@ LAST = {"is_last": True}
 
 
 def as_command(function: Callable[..., Any], without: Collection[str] = ()) -> Callable[..., Any]:
-    """The function with one parameter for each option; it makes the groups of the values and calls the original.
+    """A function with one parameter for each option, which makes the groups from the values and calls ``function``.
 
-    Options in ``without`` are not offered, and have their defaults. Raises TypeError when two groups have an option of
-    the same name.
+    Options in ``without`` are left out, and have their defaults. Raises TypeError when two groups have an option of the
+    same name.
     """
     hints = get_type_hints(function, include_extras=True)
     parameters: list[Parameter] = []

@@ -1,4 +1,4 @@
-"""The levels of checks, and the least severity of findings that makes the exit status 1."""
+"""The levels of checks, and the lowest severity of findings that makes the exit status 1."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The secret key of hashes that stand for names and contents."""
+"""The secret key of the hashes that replace names and contents."""
 
 from __future__ import annotations
 

@@ -25,14 +25,14 @@ Columns = Annotated[
         metavar="A,B,...",
         parser=parse_columns,
         help="The columns of a table, or all.",
-        show_default="the essential ones, and more where there is room",
+        show_default="the essential ones, and more if they fit",
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="No progress and no summary on standard error.")]
 
 
 class Output(Protocol):
-    """What a run needs to know. ``output_file`` None is standard output; ``format_name`` None depends on it."""
+    """The options that a run reads. ``output_file`` None is standard output; ``format_name`` None depends on it."""
 
     @property
     def format_name(self) -> str | None: ...
@@ -80,7 +80,7 @@ class DocumentOutput:
 
 @value_class
 class SummaryOutput:
-    """Nothing but the summary on standard error, for commands whose result is a document of its own."""
+    """Only the summary, on standard error, for commands whose result is a document of its own."""
 
     quiet: bool = False
 

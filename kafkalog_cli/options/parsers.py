@@ -1,6 +1,6 @@
 """Parsers of option values: plain functions, so that a wrong value is a usage error before any work begins.
 
-A parser returns a value that is no string unchanged: a default comes parsed already.
+A parser returns a value that is not a string unchanged, as defaults are parsed already.
 """
 
 from __future__ import annotations
@@ -14,11 +14,18 @@ import typer
 from kafkalog_cli.render.escape import printable
 
 _MAX_INT64 = 2**63 - 1
-# Patterns are texts: `re` compiles and keeps those that are used, so that a start pays for no others.
+# Patterns are strings: `re` compiles and caches only those that are used.
+_INTEGER = r"[+-]?[0-9]{1,19}"
 _COUNT = r"[0-9]{1,19}"
 _SIZE = r"([0-9]{1,19}) ?([kKmMgGtT][iI]?[bB]?|[bB])?"
 _RATE = r"[0-9]{1,9}(\.[0-9]{1,6})?"
 _SIZE_POWERS = {"": 0, "k": 1, "m": 2, "g": 3, "t": 4}
+
+
+def integer_of(text: str, lowest: int, highest: int) -> int | None:
+    """A whole number between two bounds, both included, of at most 19 digits; None for any other text."""
+    number = int(text) if re.fullmatch(_INTEGER, text) else None
+    return number if number is not None and lowest <= number <= highest else None
 
 
 def parse_count(text: Any) -> int:
@@ -28,6 +35,16 @@ def parse_count(text: Any) -> int:
     if not re.fullmatch(_COUNT, text) or int(text) > _MAX_INT64:
         raise typer.BadParameter(f"{shown(text)} is not a whole number from 0 to {_MAX_INT64}")
     return int(text)
+
+
+def parse_limit(text: Any) -> int:
+    """A whole number from -1, which means without a limit, to 2^63 - 1."""
+    if not isinstance(text, str):
+        return int(text)
+    number = integer_of(text, -1, _MAX_INT64)
+    if number is None:
+        raise typer.BadParameter(f"{shown(text)} is not a whole number from -1 to {_MAX_INT64}")
+    return number
 
 
 def parse_positive(text: Any) -> int:
@@ -111,12 +128,12 @@ def completion_of(names: tuple[str, ...]) -> Callable[[str], list[str]]:
 
 
 def shown(text: str) -> str:
-    """What was typed, in quotes and safe for a screen."""
+    """The text of a value in quotes, safe for a screen, for messages."""
     return f"'{printable(text)}'"
 
 
 def parse_columns(text: Any) -> str:
-    """Names of columns with commas between them; each must be one of some row type, or ``all``."""
+    """Names of columns with commas between them, each a column of some row type, or ``all``."""
     from format.columns import SCHEMAS
 
     known = {name for schema in SCHEMAS for name in schema.names} | {"all"}

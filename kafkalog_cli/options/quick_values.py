@@ -1,8 +1,8 @@
-"""Fast conversion of option values: with our own parsers, without the validation library that typer would load.
+"""Fast conversion of option values, by this package's parsers and without the validation library that typer loads.
 
 typer converts strings with pydantic, whose import takes longer than the rest of a short command. Values that need only
-a parser of ours, or none, are converted here; all others are left to typer, so that a typer that works in another way
-is merely slower. Only ``process_value(context, value)`` is overridden, a method that click and typer have always had.
+a parser of this package, or none, are converted here, all others by typer. A later typer that works in another way is
+only slower: nothing but ``process_value(context, value)`` is overridden, a method that click and typer have always had.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def quick(parameters: list[Any], function: Callable[..., Any] | None = None) -> 
 
 
 def _converter(hint: Any) -> Callable[[str], Any] | None:
-    """The function that converts one string; None if that is left to typer."""
+    """The function that converts one string; None if typer converts it."""
     if get_origin(hint) is not Annotated:
         return None
     kind, *metadata = get_args(hint)
@@ -38,7 +38,7 @@ def _converter(hint: Any) -> Callable[[str], Any] | None:
 
 def _process(
     parameter: Any,
-    library_way: Callable[[Any, Any], Any],
+    convert_by_typer: Callable[[Any, Any], Any],
     convert: Callable[[str], Any] | None,
     context: Any,
     value: Any,
@@ -50,7 +50,7 @@ def _process(
         if value is None and not parameter.required and (not is_multiple or parameter.nargs in (1, -1)):
             result: Any = () if is_multiple else None
         elif convert is None or not value:
-            return library_way(context, value)
+            return convert_by_typer(context, value)
         elif isinstance(value, str) and not is_multiple:
             result = convert(value)
         elif (
@@ -62,7 +62,7 @@ def _process(
         elif not isinstance(value, (str, list, tuple)):
             result = value  # a default, which is converted already
         else:
-            return library_way(context, value)
+            return convert_by_typer(context, value)
     except typer.BadParameter as error:
         error.ctx = error.ctx or context
         error.param = error.param or parameter

@@ -42,15 +42,15 @@ def read_elsewhere(is_elsewhere: bool) -> Iterator[None]:
 
 
 def place_of(path: str) -> Path:
-    """The path that was given; in a command that runs on other hosts an absolute one."""
+    """The path of an argument, made absolute in a command that runs on other hosts."""
     place = path_of(path)
     return place.absolute() if _are_absolute.get() else place
 
 
 def check_paths(context: typer.Context, paths: list[str] | None) -> list[str] | None:
-    """The paths; refused if one of them does not exist, before any work begins.
+    """The paths. Raises a usage error, before any work begins, if one of them does not exist.
 
-    A bundle becomes the paths that were bundled, for a command that reads bundles.
+    For a command that reads bundles, a bundle is replaced by the paths that were bundled.
     """
     return paths and [each for path in paths for each in _paths_at(context, path)]
 
@@ -64,10 +64,10 @@ def _paths_at(context: typer.Context, path: str) -> Sequence[str]:
 
 
 def check_path(path: str) -> str:
-    """The path; refused if it does not exist. One that cannot be read is reported by the operation.
+    """The path. Raises a usage error if it does not exist; the verb reports a path that cannot be read.
 
-    So is an address: whether there is anything is known when the store has answered. It is returned without its
-    options and keys, which are not to be shown.
+    An address is not checked here, as only its store knows what exists. It is returned without its options and keys,
+    which must not be shown.
     """
     if is_remote(path):
         from format.io import remote_files
@@ -109,7 +109,7 @@ class AsKind:
         str | None,
         typer.Option(
             "--as",
-            help=f"Read the path as this kind, whatever its name is: {', '.join(kind.value for kind in Kind)}.",
+            help=f"Read the path as this kind, whatever its name: {', '.join(kind.value for kind in Kind)}.",
             **(one_of(*(kind.value for kind in Kind)) | {"metavar": "KIND"}),
         ),
     ] = None
@@ -135,7 +135,7 @@ class Reading:
         return self.as_kind.kind
 
     def targets(self) -> list[Target]:
-        """What lies at the paths; each is read once, when it is asked for."""
+        """The targets at the paths. Each is read once, at its first use."""
         from format.node.target import targets_at
 
         return targets_at(self.files, self.kind)
@@ -143,20 +143,20 @@ class Reading:
 
 @value_class
 class Following:
-    """Whether the program goes on with what is appended."""
+    """Whether the logs are followed as they grow."""
 
     follow: Annotated[
         bool,
         typer.Option(
             "--follow",
             "-f",
-            help="Go on with what is appended, until Ctrl-C: from the end of each log on, unless another option says "
-            "where to begin. Partitions that appear later are read from their start.",
+            help="Follow the logs until Ctrl-C: read what is appended, from the end of each log on unless another "
+            "option sets the start. Partitions that appear later are read from their start.",
         ),
     ] = False
 
     def check(self, excluded: Mapping[str, Any]) -> None:
-        """Refuse options that do not go with it: those of ``excluded`` that have a value other than None or False."""
+        """Raise a usage error for options that exclude --follow: values in ``excluded`` other than None and False."""
         if self.follow:
             for name, value in excluded.items():
                 if value is not None and value is not False:
@@ -164,7 +164,7 @@ class Following:
 
 
 def check_followable(targets: Sequence[Target]) -> None:
-    """Refuse what does not grow: addresses, files, and directories without logs."""
+    """Raise a usage error for a target that cannot be followed: an address, a file, a directory without logs."""
     from format.errors import InputError
     from kafkalog_cli.render.escape import printable
 
@@ -187,7 +187,7 @@ def _check_if_given(path: str | None) -> str | None:
 
 @value_class
 class Tiering:
-    """Where the objects of remote storage lie."""
+    """The place of the objects of remote storage."""
 
     remote: Annotated[
         str | None,
@@ -195,14 +195,14 @@ class Tiering:
             "--remote",
             metavar="PATH",
             callback=_check_if_given,
-            help="Read tiered logs to their start: the objects of remote storage lie at this path or address.",
+            help="Read tiered logs from their start, with the objects of remote storage at this path or address.",
             show_default=False,
         ),
     ] = None
 
     @contextmanager
     def joined(self, run: Run, targets: Sequence[Target], limits: Limits) -> Iterator[TieredLogs | None]:
-        """The context in which partitions have their remote segments, too; findings about these come first."""
+        """The context in which partitions include their remote segments. Findings about these are written first."""
         if self.remote is None:
             yield None
             return

@@ -19,7 +19,7 @@ _RANGES = {name: ends for ends in (("from_offset", "to_offset"), ("from_time", "
 
 
 def check_range(context: typer.Context, parameter: typer.CallbackParam, value: int | None) -> int | None:
-    """The value, one end of a range of offsets or times; refused if the range would be empty."""
+    """The value, one end of a range of offsets or times. Raises a usage error if the range is empty."""
     first, last = _RANGES[str(parameter.name)]
     given = context.params | {parameter.name: value}
     start, end = given.get(first), given.get(last)
@@ -91,13 +91,13 @@ class Rows:
 
 @value_class
 class Isolation:
-    """What consumers of an isolation level get."""
+    """The records that consumers receive."""
 
     read_committed: Annotated[
         bool,
         typer.Option(
             "--read-committed",
-            help="Only what consumers of committed records get: no control records, none of aborted or open "
+            help="Only the records that read_committed consumers receive: no control records, none of aborted or open "
             "transactions, none past the last stable offset.",
         ),
     ] = False
@@ -105,12 +105,12 @@ class Isolation:
     from_log_start: Annotated[
         bool,
         typer.Option(
-            "--from-log-start", help="Leave out what lies below the log start offset, which consumers never get."
+            "--from-log-start", help="Leave out records below the log start offset, which consumers never receive."
         ),
     ] = False
 
     def of(self, range_: Range) -> Selection:
-        """The selection of the ranges at this level."""
+        """The selection of the ranges, narrowed to these records."""
         return replace(range_.selection, read_committed=self.read_committed, from_log_start=self.from_log_start)
 
 
@@ -122,7 +122,7 @@ class ExtraColumns:
         list[str] | None,
         typer.Option(
             "--with",
-            help="Add a column to rows of records: the log file, or whether the record lies below the log start "
+            help="Add a column to rows of records: the log file, or whether the record is below the log start "
             "offset; may be repeated.",
             show_default="none",
             **one_of(*(column.name for column in EXTRA_RECORD_COLUMNS)),

@@ -14,7 +14,7 @@ from format.timestamps import EPOCH
 _MILLISECOND = timedelta(milliseconds=1)
 _DIGITS = re.compile(r"[+-]?[0-9]{1,20}")
 _WITH_UNIT = re.compile(r"(?P<number>[0-9]{1,20})(?P<unit>ms|s)")
-#: The years, and the seconds of 1990 to 2199, that people mean when they write a number of this size.
+#: Numbers that are probably meant as a year, or as seconds of 1990 to 2199.
 _YEARS = range(1970, 2200)
 _SECONDS = range(631_152_000, 7_258_118_400)
 _RELATIVE = re.compile(r"(?P<sign>[+-])(?P<parts>(?:[0-9]{1,12}(?:ms|s|m|h|d|w))+)")
@@ -26,10 +26,10 @@ _MIN, _MAX = -(2**63), 2**63 - 1
 def parse_time(text: str, now_ms: int | None = None) -> int:
     """Epoch milliseconds of a time as text: ``1714564800000``, ``2024-05-01T12:00``, ``-2h``, ``-1d12h``, ``now``.
 
-    Digits alone are epoch milliseconds; a year, a day or seconds of today are refused as such. With a unit, as in
-    ``1714564800s`` and ``5000ms``, any number is taken. ISO-8601 times are UTC unless they name an offset; fractions of
-    a millisecond are cut off. Relative times count from ``now_ms``, by default the clock. Raises ValueError with a
-    message for users.
+    Digits alone are epoch milliseconds, but a number that looks like a year, a day or seconds is refused. With a unit,
+    as in ``1714564800s`` and ``5000ms``, any number is accepted. ISO-8601 times are UTC unless they name an offset;
+    fractions of a millisecond are cut off. Relative times count from ``now_ms``, by default the clock. Raises
+    ValueError with a message for users.
     """
     text = text.strip()
     if _DIGITS.fullmatch(text):
@@ -57,9 +57,9 @@ def parse_time(text: str, now_ms: int | None = None) -> int:
 
 
 def _unambiguous(number: int, text: str) -> int:
-    """Milliseconds that were given without a unit; raises ValueError for a year, a day, or seconds of today.
+    """A number without a unit as milliseconds. Raises ValueError for one that looks like a year, a day or seconds.
 
-    As milliseconds, all these numbers lie in the first 84 days of 1970.
+    As milliseconds, all the refused numbers are in the first 84 days of 1970.
     """
     if number in _SECONDS:
         meant = f"{number}s for seconds"

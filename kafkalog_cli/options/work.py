@@ -1,4 +1,4 @@
-"""How the work is done: the number of processes, and options for hosts that run a broker."""
+"""Options of processes, and of reading on hosts that run a broker."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 def local_directory(output: str | None) -> str | None:
-    """The directory to write, if one was given; an address of another file system is refused."""
+    """The directory to write, None where none was given. Raises a usage error for an address."""
     if output is None:
         return None
     if is_remote(output):
@@ -61,7 +61,7 @@ class Sources:
 
 @value_class
 class Resumption:
-    """Whether an interrupted run can be, or is, continued."""
+    """Whether a run continues an interrupted one, and can be continued itself."""
 
     resume: Annotated[
         bool,
@@ -75,7 +75,7 @@ class Resumption:
     ] = False
 
     def publication(self, output: str, sources: Sequence[Path], job: Mapping[str, Any]) -> Publication:
-        """The new directory, not open yet; the arguments are those of ``Publication``."""
+        """The publication of a new directory, not opened yet. The arguments are those of ``Publication``."""
         from format.rewriting.publishing.publication import Publication
 
         return Publication(output, sources, job=job, resume=self.resume, keep_partial=self.keep_partial)

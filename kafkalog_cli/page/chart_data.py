@@ -1,4 +1,4 @@
-"""The rows of a report as the values of charts: times joined to bins, small parts joined to others, stacks."""
+"""The values of charts, from the rows of a report: times in bins, small parts joined as "others", stacks."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from kafkalog_cli.render.table import human_size
 
 _MOST_BINS = 120
 _MOST_SERIES = 8
-#: Times outside the range that holds all but this part of the bytes, at each end, are left out where the range of all
-#: is many times longer: a few records with impossible timestamps do not squeeze the others into a line.
+#: The part of the bytes at each end of the times that may be left out. It is where the range of all times is many times
+#: longer than the rest, so that a few records with impossible timestamps do not squeeze the others into a line.
 _TAIL = 0.005
 _MUCH_LONGER = 4
 OTHERS = "others"
@@ -30,7 +30,7 @@ class Span:
     width: int
 
     def bin_of(self, timestamp: int) -> int:
-        """The begin of the bin of a time."""
+        """The start of the bin of a time."""
         return self.start + (timestamp - self.start) // self.width * self.width
 
     def holds(self, timestamp: int) -> bool:
@@ -38,7 +38,7 @@ class Span:
 
 
 def span_of(rows: Sequence[dict[str, Any]]) -> Span | None:
-    """The range of times to show of rows of bytes_by_time; None where there are none."""
+    """The range of times to show for rows of bytes_by_time; None for no rows."""
     if not rows:
         return None
     width = max(row["duration_ms"] for row in rows)
@@ -73,7 +73,7 @@ def largest(sums: dict[str, int], most: int = _MOST_SERIES) -> list[str]:
 
 
 def stacked_times(rows: Iterable[dict[str, Any]], span: Span) -> tuple[Values, list[str], int]:
-    """Bytes by bin and topic, one on the other; the topics; and the bytes outside the span."""
+    """Stacked bytes by bin and topic; the topics; and the bytes outside the span."""
     sums: dict[str, int] = {}
     cells: dict[tuple[int, str], list[int]] = {}
     outside = 0
@@ -103,7 +103,7 @@ def stacked_times(rows: Iterable[dict[str, Any]], span: Span) -> tuple[Values, l
 
 
 def stacked(cells: Sequence[tuple[str, str, int, str]]) -> Values:
-    """Values of bars from (bar, series, size, tip), one on the other in this order."""
+    """The values of stacked bars, from (bar, series, size, tip) in this order."""
     heights: dict[str, int] = {}
     values: Values = []
     for name, series, size, tip in cells:
@@ -114,6 +114,6 @@ def stacked(cells: Sequence[tuple[str, str, int, str]]) -> Values:
 
 
 def shown(text: str | None) -> str:
-    """A name as text that is safe to show: control characters and such as escapes, never too long for a chart."""
+    """A name with unsafe characters as escapes, cut to the width of a chart's label."""
     escaped = escape_text(text or "")
     return escaped if len(escaped) <= 60 else f"{escaped[:59]}…"

@@ -52,7 +52,7 @@ _TIP = {"field": "tip", "type": "nominal"}
 
 
 def bytes_by_time(rows: Rows, places: Rows) -> tuple[Markup | None, str]:
-    """Bytes by time and topic with the damage in place, and what the chart leaves out, in words."""
+    """The chart of bytes by time and topic, with places of damage; and a sentence about bytes that it leaves out."""
     span = span_of(rows)
     if span is None:
         return None, ""
@@ -88,7 +88,7 @@ def bytes_by_time(rows: Rows, places: Rows) -> tuple[Markup | None, str]:
 
 
 def _damage_rules(marks: Values, field: str, axis: dict[str, Any]) -> list[dict[str, Any]]:
-    """Vertical lines at the places of damage, with a head to point at."""
+    """Vertical lines at the places of damage, each with a triangle to point at."""
     if not marks:
         return []
     encoding = {
@@ -107,7 +107,7 @@ def _damage_rules(marks: Values, field: str, axis: dict[str, Any]) -> list[dict[
 
 
 def bytes_by_offset(rows: Rows, places: Rows) -> list[tuple[str, Markup]]:
-    """For damaged partitions, then for large ones, bytes by offset with the damage in place."""
+    """Charts of bytes by offset with places of damage: of damaged partitions, then of large ones."""
     paths: dict[str, Rows] = {}
     damaged: dict[str, Rows] = {}
     for row in rows:
@@ -275,7 +275,7 @@ def lag(rows: Rows) -> Markup | None:
 
 
 def skew(partitions: Rows, topic_rows: Rows) -> Markup | None:
-    """Records of each partition by the mean of its topic, for the most uneven topics."""
+    """The records of each partition, divided by the mean of its topic, for the most uneven topics."""
     uneven = sorted((row for row in topic_rows if row["skew"]), key=lambda row: -row["skew"])[:_MOST_BARS]
     if not uneven:
         return None
@@ -313,7 +313,7 @@ def skew(partitions: Rows, topic_rows: Rows) -> Markup | None:
 
 
 def timeline(events: Rows, rows: Rows) -> Markup | None:
-    """What happened when: events by kind and bin of time."""
+    """Events by kind and time."""
     span = span_of(rows)
     if span is None or not events:
         return None

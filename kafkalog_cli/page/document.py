@@ -8,7 +8,7 @@ from kafkalog_cli.render.values import json_value
 
 
 def document_of(report: Report) -> str:
-    """The document. ``total`` is the number of rows that there were, of which ``rows`` are the first."""
+    """The document. ``rows`` are the first rows of a table, and ``total`` is the number of all its rows."""
     document = {
         "type": "report",
         "version": VERSION,

@@ -1,4 +1,4 @@
-"""A report as one HTML page: it loads nothing, runs no script but its own, and escapes every name and value."""
+"""A report as one HTML page, which loads nothing, runs only its own script, and escapes every name and value."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def page_of(report: Report) -> str:
 
 
 def _safe(value: Any) -> Any:
-    """What the template writes: text without characters that hide or reorder others; Jinja2 escapes it afterwards."""
+    """A value for the template, with unsafe characters of text as escapes. Jinja2 escapes it for HTML afterwards."""
     return escape_text(value) if isinstance(value, str) and not isinstance(value, Markup) else value
 
 

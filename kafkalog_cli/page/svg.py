@@ -1,7 +1,7 @@
-"""Charts as SVG: Vega-Lite and Vega specifications, rendered when the page is made.
+"""Charts as SVG, rendered from Vega-Lite and Vega specifications when the page is made.
 
-vl-convert renders them in this process, without a browser or a network. Colours are names of CSS variables, so that the
-page chooses them for light, dark and print. Each mark carries its tooltip as ``aria-label``.
+vl-convert renders them in this process, without a browser or a network. Colours are names of CSS variables, which the
+page sets for light, dark and print. Each mark has its tooltip as ``aria-label``.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ _ELEMENTS = frozenset({"svg", "g", "path", "rect", "line", "text", "defs", "clip
 _TAG = re.compile(r"<\s*/?\s*([A-Za-z][\w:-]*)([^>]*)>")
 _UNSAFE_ATTRIBUTE = re.compile(r"\s(?:on\w+|href|xlink:href|src)\s*=", re.IGNORECASE)
 _QUOTED = re.compile(r'"[^"]*"')
-#: What Vega writes into each mark for screen readers; the label says it all.
+#: Attributes of marks for screen readers, which have the label.
 _ROLE = re.compile(r' (?:role="graphics-\w+"|aria-roledescription="[^"]*"|pointer-events="none"|aria-hidden="true")')
 _INK, _FAINT = "var(--ink)", "var(--line)"
-#: A font whose widths vl-convert knows, so that labels have the room that they need.
+#: A font whose widths vl-convert knows, so that labels get enough room.
 FONT = "Arial, Liberation Sans, Helvetica, sans-serif"
 _CONFIG = {
     "background": None,
@@ -36,7 +36,7 @@ _CONFIG = {
 
 
 def chart(spec: dict[str, Any], label: str) -> Markup:
-    """A Vega-Lite specification as an SVG element for the page; ``label`` says what it shows."""
+    """A Vega-Lite specification as an SVG element; ``label`` describes the chart."""
     import vl_convert
 
     whole = {"$schema": "https://vega.github.io/schema/vega-lite/v5.json", "config": _CONFIG, **spec}
@@ -52,7 +52,7 @@ def vega_chart(spec: dict[str, Any], label: str) -> Markup:
 
 
 def _element(svg: str, label: str) -> Markup:
-    """The SVG without what the page does not need. Raises ValueError for markup that no chart has."""
+    """The SVG without attributes that the page does not need. Raises ValueError for elements that no chart has."""
     for name, attributes in _TAG.findall(svg):
         if name not in _ELEMENTS or _UNSAFE_ATTRIBUTE.search(_QUOTED.sub('""', attributes)):
             raise ValueError(f"the chart holds a <{name}> that is none of its marks")

@@ -1,4 +1,4 @@
-"""The tables of the page: which rows of a report it shows, under which headings, with which columns."""
+"""The tables of the page: their rows, headings and columns."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _KINDS = {"int": "int", "timestamp": "time", "bool": "bool", "string": "text", "
 
 @value_class
 class Shown:
-    """A table on the page: its row type, its heading, what it says when empty, and the columns that are shown."""
+    """A table on the page: its row type, its heading, the sentence in place of no rows, and its columns."""
 
     type: str
     heading: str
@@ -97,7 +97,7 @@ class TableView:
 
 
 def table_views(report: Report) -> dict[str, TableView]:
-    """All tables by the type of their rows; one without rows has what it says then."""
+    """All tables, by the type of their rows."""
     found = {}
     for each in TABLES:
         table, none = report.tables.get(each.type), report.missing.get(each.type, each.none)
@@ -128,7 +128,7 @@ def _column(schema: RowSchema, number: int) -> dict[str, Any]:
 
 
 def _plain(value: Any) -> Any:
-    """A value as the page keeps it: text is safe to show, and what is no scalar is JSON in one line."""
+    """A value for the page: text with unsafe characters as escapes, and any value that is no scalar as JSON."""
     if value is None or isinstance(value, (bool, int, float)):
         return value
     if isinstance(value, str):
@@ -137,7 +137,7 @@ def _plain(value: Any) -> Any:
 
 
 def _without_repeats(rows: Iterable[list[Any]], columns: Sequence[dict[str, Any]]) -> Iterable[list[Any]]:
-    """Long text that occurs again and again is written once: its number in the column's ``words`` stands for it."""
+    """The rows, where text that repeats is replaced by its number in the column's ``words``."""
     kept = list(rows)
     for number, column in enumerate(columns):
         if column["kind"] not in ("text", "any"):
@@ -154,7 +154,7 @@ def _without_repeats(rows: Iterable[list[Any]], columns: Sequence[dict[str, Any]
 
 
 def script_json(value: Any) -> Markup:
-    """JSON for a script element: no character in it can end the element or begin another."""
+    """JSON for a script element, without characters that could end the element or begin another."""
     text = json.dumps(value, separators=(",", ":"), ensure_ascii=True)
     for character in "<>&":
         text = text.replace(character, f"\\u{ord(character):04x}")

@@ -1,4 +1,4 @@
-"""Renderers: rows of any schema of ``format.columns`` as a table, text, JSON lines or CSV. They know no Kafka."""
+"""Renderers: rows of any schema of ``format.columns`` as a table, text, JSON lines or CSV."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FORMATS = ("table", "jsonl", "csv", "text")
 
 
 class Renderer(Protocol):
-    """One document on its way out."""
+    """The writer of one document."""
 
     def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
         """Render rows, tuples in the order of the schema's columns, from an iterable that is read once.
@@ -27,11 +27,11 @@ class Renderer(Protocol):
         ...
 
     def flush(self) -> None:
-        """Pass on the rows that wait for others."""
+        """Write the rows that are held back."""
         ...
 
     def finish(self, summary: Summary, shown: bool) -> None:
-        """End the document; ``shown`` says whether text and tables show the summary, too."""
+        """End the document. ``shown``: text and tables include the summary."""
         ...
 
 
@@ -46,8 +46,8 @@ def open_renderer(
 ) -> Renderer:
     """The renderer of a format; ``aside`` is called with lines that the format cannot hold.
 
-    ``main_schema`` is what CSV holds; ``table_columns`` names, by row type, the columns that tables show, and
-    ``chosen_columns`` those that the user wants instead.
+    ``main_schema`` is the row type of CSV. ``table_columns`` are, by row type, the columns of tables;
+    ``chosen_columns``, if given, replace them.
     """
     if format_name == "jsonl":
         from kafkalog_cli.render.jsonl import JsonLinesRenderer

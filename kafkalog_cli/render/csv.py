@@ -1,4 +1,4 @@
-"""CSV: a header and the rows of one type, the command's main one; rows of other types are left out.
+"""CSV: a header, and the rows of the command's main type; rows of other types are left out.
 
 Quoting follows RFC 4180; lines end in LF. Null is an empty cell, the empty string is ``""``. Cells are escaped like
 text. No cell is a formula: text that starts with = + - @ (or their full-width forms) or with an apostrophe gets an
@@ -23,7 +23,7 @@ _NUMBERS = ("int", "timestamp", "bool")
 
 
 class CsvRenderer:
-    """The rows of one schema as a CSV document; findings of another one go to ``aside`` as text lines."""
+    """Rows of one schema as a CSV document. Where findings are not its rows, they go to ``aside`` as text lines."""
 
     def __init__(self, output: OutputStream, main_schema: RowSchema | None, aside: Callable[[str], None]) -> None:
         self._output = output
@@ -34,7 +34,7 @@ class CsvRenderer:
         self._maker: LineMaker | None = None
 
     def write(self, schema: RowSchema, rows: Iterable[tuple[Any, ...]]) -> None:
-        """Write rows of the main schema (the first one given, where none was named)."""
+        """Write rows of the main schema: the one that was named, else the first one written."""
         if self._schema is None:
             self._schema = schema
         if schema.type != self._schema.type:
@@ -83,7 +83,7 @@ class CsvRenderer:
 
 
 def cell_writers(schema: RowSchema) -> list[Callable[[Any], str]]:
-    """For each column the function that makes a cell of a value; null is always an empty cell."""
+    """The functions that make a cell from a value, one for each column. They are not called for null."""
     return [_cell_writer(each) for each in schema.columns]
 
 
@@ -105,7 +105,7 @@ def _cell_writer(column: Column) -> Callable[[Any], str]:
 
 
 def _cell_pieces(column: Column) -> Pieces | None:
-    """The function that makes pieces of a cell of a long value; None where no value of the column is long."""
+    """The function that makes the pieces of a cell from a long value; None for a column without long values."""
     pieces = CELL_PIECES.get(column.type)
     if pieces is None:
         return None

@@ -36,7 +36,8 @@ UNSAFE_RANGES: tuple[tuple[int, int], ...] = (
     (0xE0000, 0xE0FFF),
 )
 
-#: A longer text is escaped by replacing each of its characters everywhere, unless so many different ones are unsafe.
+#: A text longer than _SHORT_TEXT is escaped character by character, each in one replacement, unless it has more than
+#: _MOST_REPLACED different unsafe ones.
 _SHORT_TEXT = 4096
 _MOST_REPLACED = 64
 
@@ -75,7 +76,7 @@ def printable(text: str) -> str:
 
 
 def shown_on_terminal(lines: bytes | memoryview) -> bytes:
-    """Whole lines with everything unsafe as escapes, but the ends of the lines and tabs; backslashes stay single."""
+    """Whole lines in the screen-safe form, except line ends and tabs, which stay. Backslashes stay single."""
     text = str(lines, "utf-8", "surrogateescape")
     return _unsafe_in_lines().sub(_text_escape, text).encode()
 
@@ -88,7 +89,7 @@ def escape_json(literal: str) -> str:
 
 
 def _escaped(text: str, unsafe: re.Pattern[str], escape: Callable[[re.Match[str]], str]) -> str:
-    """The text with each unsafe character escaped; quick, too, for long text with hardly anything else."""
+    """The text with each unsafe character escaped; also fast for long text that consists mostly of them."""
     if len(text) > _SHORT_TEXT:
         found = sorted(unsafe.finditer("".join(set(text))), key=lambda match: match[0] != "\\")
         if len(found) <= _MOST_REPLACED:

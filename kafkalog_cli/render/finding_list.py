@@ -1,6 +1,6 @@
-"""Findings on a terminal: a paragraph each for the first of a kind, the others gathered, what to do at the end.
+"""Findings on a terminal: a paragraph for each of the first of a kind, totals of the others, and then the next steps.
 
-A table of them would be too wide to read. The other formats have every finding as a row.
+A table of findings would be too wide to read. The other formats have every finding as a row.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ _AT = {name: number for number, name in enumerate(FINDING.names)}
 _INDENT = " " * 9
 _STYLES = {"fatal": "1;31", "error": "31", "warning": "33", "info": "36"}
 _LEAST_WIDTH, _MOST_WIDTH = 60, 110
-#: Of each code so many findings are shown in full, informational ones at the end; the others are gathered by file.
+#: The number of findings of each code that are shown in full; the others are gathered by file.
 _IN_FULL = 3
 _IN_FULL_INFO = 1
 _MOST_FILES = 3
@@ -67,7 +67,7 @@ class _Kind:
 
 
 class FindingList:
-    """Paragraphs for findings as they come; ``closing`` gives the gathered ones and the next steps."""
+    """Findings as paragraphs while they arrive; ``closing`` is the rest, and the next steps."""
 
     def __init__(self, terminal_width: int | None, *, is_coloured: bool) -> None:
         self._width = max(_LEAST_WIDTH, min(_MOST_WIDTH, terminal_width or _MOST_WIDTH))
@@ -75,7 +75,7 @@ class FindingList:
         self._kinds: dict[tuple[str, str], _Kind] = {}
 
     def paragraphs(self, row: tuple[Any, ...]) -> str:
-        """The paragraph of a finding if it is among the first of its kind; empty for others and informational ones."""
+        """The paragraph of a finding; empty for one that ``closing`` shows, alone or gathered with others."""
         code, severity, path = (printable(str(row[_AT[name]])) for name in ("code", "severity", "path"))
         kind = self._kinds.setdefault((code, severity), _Kind(severity))
         kind.count += 1
@@ -132,7 +132,7 @@ class FindingList:
 
     def _gathered(self, code: str, kind: _Kind) -> str:
         count = sum(each.count for each in kind.gathered.values())
-        lines = [f"{self._head(code, kind.severity)}  {count:,} more; each of them is in --format text and jsonl"]
+        lines = [f"{self._head(code, kind.severity)}  {count:,} more; --format text and jsonl list all"]
         for path, each in list(kind.gathered.items())[:_MOST_FILES]:
             lines.append(f"{_INDENT}{path}: {each.words}")
         rest = list(kind.gathered.values())[_MOST_FILES:]
@@ -154,7 +154,7 @@ class FindingList:
 
 
 def _named(cause: Any) -> str:
-    """The cause of a finding in words."""
+    """The code and the place of the finding that caused another one."""
     if not isinstance(cause, Mapping) or "code" not in cause:
         return printable(str(cause))
     words = str(cause["code"])

@@ -7,7 +7,7 @@ from typing import Any
 
 from format.columns import RowSchema
 from kafkalog_cli.output import OutputStream
-from kafkalog_cli.render.lines import LineMaker, made_by_type, pieces_by_type
+from kafkalog_cli.render.lines import LineMaker, pieces_by_type, writers_by_type
 from kafkalog_cli.render.long_values import JSON_PIECES
 from kafkalog_cli.render.values import JSON_WRITERS, json_string, json_value
 from kafkalog_cli.summary import Summary
@@ -26,7 +26,7 @@ class JsonLinesRenderer:
         if maker is None:
             maker = self._makers[schema.type] = LineMaker(
                 schema,
-                made_by_type(schema, JSON_WRITERS),
+                writers_by_type(schema, JSON_WRITERS),
                 pieces_by_type(schema, JSON_PIECES),
                 start=f'{{"type":{json_string(schema.type)}',
                 labels=[f",{json_string(name)}:" for name in schema.names],

@@ -1,6 +1,6 @@
-"""Rows to lines, block by block and column by column: several times as fast as row by row.
+"""Lines made from rows, block by block and column by column: several times as fast as row by row.
 
-A row with long values is written by itself, in pieces, so that its line is never held as a whole.
+A row with long values is written in pieces, so that its whole line is never in memory.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ _LATEST_BLOCK_S = 0.5
 
 
 class LineMaker:
-    """Makes lines of rows of one schema.
+    """The maker of lines from rows of one schema.
 
-    ``writers`` has a function for each column; it is not called for null, which is written as ``null``. A line is
-    ``start``, then for each column its ``label`` and its value, then ``end``. ``pieces`` are the functions that take
-    the place of writers in rows with long values.
+    ``writers`` has a function for each column; it is not called for a null, which is written as ``null``. A line is
+    ``start``, then for each column its ``label`` and its value, then ``end``. ``pieces`` are the functions that
+    replace writers in rows with long values.
     """
 
     def __init__(
@@ -49,7 +49,7 @@ class LineMaker:
         self._template = "".join(part.replace("%", "%%") for part in parts).replace("\0", "%s")
 
     def blocks(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[str]:
-        """Lines, block by block, or pieces of a long line; ValueError for a row that does not fit the schema."""
+        """Lines, block by block, or pieces of a long line. Raises ValueError for a row that does not fit the schema."""
         null = self._null
         for block, is_last_long in self._gathered(rows):
             long_row = block.pop() if is_last_long else None
@@ -80,7 +80,7 @@ class LineMaker:
     def _gathered(self, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[list[tuple[Any, ...]], bool]]:
         """Blocks of rows, and whether the last row of the block is long.
 
-        A block is passed on early when it has many bytes, and when the next row is slow or raises an error.
+        A block is yielded early when it has many bytes, and when the next row is slow or raises an error.
         """
         block: list[tuple[Any, ...]] = []
         latest = monotonic() + _LATEST_BLOCK_S
@@ -90,7 +90,7 @@ class LineMaker:
             for row in rows:
                 block.append(row)
                 row_bytes = sum([size_of(row[number]) for number in long_columns])
-                del row  # a long one is not to be held while the next one is made
+                del row  # frees a long row before the next one is made
                 held_bytes += row_bytes
                 if len(block) >= _BLOCK_ROWS or held_bytes > LONG_BYTES or monotonic() >= latest:
                     yield block, row_bytes > LONG_BYTES
@@ -105,10 +105,10 @@ class LineMaker:
 
 
 def pieces_by_type(schema: RowSchema, pieces: Mapping[str, Pieces]) -> list[Pieces | None]:
-    """The function of each column that makes pieces of a long value, by its type; None where no value is long."""
+    """For each column, by its type, the function that makes the pieces of a long value, or None."""
     return [pieces.get(column.type) for column in schema.columns]
 
 
-def made_by_type(schema: RowSchema, writers: Mapping[str, Callable[[Any], str]]) -> list[Callable[[Any], str]]:
+def writers_by_type(schema: RowSchema, writers: Mapping[str, Callable[[Any], str]]) -> list[Callable[[Any], str]]:
     """The writer of each column, by its type."""
     return [writers[column.type] for column in schema.columns]

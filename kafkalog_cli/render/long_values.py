@@ -1,6 +1,6 @@
 """Long values of a row as pieces of text, so that a line of any length takes little memory.
 
-The pieces of a value joined are what its writer in ``values.py`` makes of it.
+Joined, the pieces of a value are what its writer in ``values.py`` returns.
 """
 
 from __future__ import annotations

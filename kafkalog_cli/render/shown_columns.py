@@ -1,4 +1,4 @@
-"""Which columns a table shows, if not all of them."""
+"""The columns that a table shows, where these are not all."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ from format.columns import RECORD, RowSchema
 
 
 class ShownColumns(tuple[str, ...]):
-    """Names of columns in their order, and those that a narrow terminal drops first; after them it drops the last.
+    """Names of columns, in their order. A narrow terminal drops those in ``first_to_go``, and then from the end.
 
-    ``whole`` are names that are not folded while other columns can be dropped.
+    Columns in ``whole`` are not folded while others can be dropped.
     """
 
     first_to_go: tuple[str, ...]
@@ -25,7 +25,7 @@ class ShownColumns(tuple[str, ...]):
         return made
 
 
-#: The columns of records: keys and values first; the topic and partition are mostly known.
+#: The columns of records. The topic and the partition are dropped before keys and values, as they are mostly known.
 RECORD_COLUMNS = ShownColumns(
     ("topic", "partition", "offset", "timestamp", "codec", "key", "value", "headers"),
     first_to_go=("codec", "headers", "topic", "partition"),
@@ -33,7 +33,7 @@ RECORD_COLUMNS = ShownColumns(
 
 
 def record_columns(schema: RowSchema) -> ShownColumns:
-    """The columns of records, and those that the schema has besides the usual ones: they were asked for."""
+    """The columns of records, with those that the schema has on request."""
     added = schema.names[len(RECORD.names) :]
     marks = [name for name in added if name != "path"]
     at = RECORD_COLUMNS.index("key")

@@ -1,7 +1,7 @@
 """Tables for people: aligned columns in blocks, long cells folded on a terminal, very long ones cut.
 
-The only format that cuts values, and the only one with sizes in KiB and MiB. Times are ISO-8601 in UTC. Rows of one
-partition stand below its name. rich is imported only when it is needed.
+This is the only format that cuts values, and the only one with sizes in KiB and MiB. Times are ISO-8601 in UTC. Rows of
+one partition follow a line with its name. rich is imported only when it is needed.
 """
 
 from __future__ import annotations
@@ -30,11 +30,11 @@ _BLOCK_ROWS = 200
 _LATEST_BLOCK_S = 0.5
 _MAX_CELL = 200
 _MIN_FOLDED_WIDTH = 12
-#: Names by which a row is found are not folded below this width: other columns are left out first.
+#: Columns of names are not folded below this width while other columns can be left out.
 _WHOLE = ("topic", "group")
 _WHOLE_WIDTH = 48
 _GAP = 2
-#: Columns that say where a row is from: only shown where they are essential.
+#: Columns of the place of a row, which are shown only if they are essential.
 _PLACES = ("topic", "partition", "path")
 _RIGHT = ("int", "timestamp")
 _FOLDED = ("string", "bytes", "headers", "any")
@@ -47,8 +47,8 @@ _STYLES: Mapping[str, Mapping[str, str]] = {
 class TableRenderer:
     """Rows as tables: a header, then blocks of rows; a new header where the schema or a column's width changes.
 
-    ``columns`` has, by row type, the names of the columns that a table of that type shows; without an entry, all. A
-    terminal with room to spare shows more. ``chosen`` are names that the user wants instead, ``all`` among them.
+    ``columns`` has, by row type, the names of the essential columns; without an entry, all columns are. A wide terminal
+    shows more. ``chosen``, if given, are names that are shown instead; ``all`` stands for all columns.
     """
 
     def __init__(
@@ -66,8 +66,8 @@ class TableRenderer:
         self._has_output = False
         self._left_out: dict[str, tuple[str, ...]] = {}  # by row type
         self._essential_count = 0
-        self._place: tuple[int, int] | None = None  # where the topic and the partition stand in a row
-        self._partitions: list[tuple[Any, Any]] = []  # those of the rows
+        self._place: tuple[int, int] | None = None  # the indexes of the topic and the partition in a row
+        self._partitions: list[tuple[Any, Any]] = []  # the topic and the partition of each held row
         self._heading: tuple[Any, Any] | None = None
         self._drawn_at = time.monotonic()
         dumb = os.environ.get("TERM") == "dumb"
@@ -104,7 +104,7 @@ class TableRenderer:
         self._draw()
 
     def finish(self, summary: Summary, shown: bool) -> None:
-        """Draw the remaining rows; then the summary in words, for commands whose result it is."""
+        """Draw the remaining rows, the columns that are not shown, and with ``shown`` the summary."""
         self._draw()
         self._name_what_is_left_out()
         closing = self._findings.closing()
@@ -176,7 +176,7 @@ class TableRenderer:
         self._partitions = []
 
     def _choose_heading(self) -> None:
-        """Where several rows are of one partition, let its name stand above them, and not in each."""
+        """Put the name of the partition above its rows, and not into each, where several rows are of one."""
         if self._place is None or len(self._rows) < 2 or len(set(self._partitions)) > 1:
             self._place = None
             return
@@ -188,9 +188,9 @@ class TableRenderer:
         self._keep([place for place, name in enumerate(names) if name not in ("topic", "partition")])
 
     def _choose_columns(self) -> None:
-        """Leave out columns of a table that is too wide even when folded: the named ones first, then the last.
+        """Drop columns of a table that is too wide even when folded: those in ``first_to_go``, then from the end.
 
-        Of the columns that are not essential, those are shown for which there is room without folding.
+        Columns that are not essential are shown only if they fit without folding.
         """
         columns = [column for _at, column, _cell in self._shown]
         kept = list(range(self._essential_count))
@@ -209,9 +209,7 @@ class TableRenderer:
             while len(least) > 1 and _total(least.values()) > self._terminal_width:
                 at = to_go.pop(0) if to_go else list(least)[-1]
                 gone.append((at, least.pop(at)))
-            for at, width in reversed(
-                gone
-            ):  # a narrow one may fit, without folding others, now that wide ones are gone
+            for at, width in reversed(gone):  # a narrow column may fit, now that wide ones are gone
                 if _total([width, *(min(full[each], _WHOLE_WIDTH) for each in least)]) <= self._terminal_width:
                     least[at] = width
             least = dict(sorted(least.items()))
@@ -223,11 +221,11 @@ class TableRenderer:
         self._keep(kept)
         if self._schema is not None:
             shown = {column.name for _at, column, _cell in self._shown}
-            shown |= {"topic", "partition"}  # above the rows, or in those of another type
+            shown |= {"topic", "partition"}  # in the line above the rows, or in rows of another type
             self._left_out[self._schema.type] = tuple(name for name in self._schema.names if name not in shown)
 
     def _keep(self, kept: list[int]) -> None:
-        """Keep these of the columns."""
+        """Keep only the columns at these indexes."""
         self._shown = [self._shown[place] for place in kept]
         self._rows = [[row[place] for place in kept] for row in self._rows]
 
@@ -262,7 +260,7 @@ class TableRenderer:
         return "".join(f"{line.rstrip()}\n" for line in drawn.split("\n")[:-1])
 
     def _fitted(self, widths: list[int], columns: list[Column]) -> list[int]:
-        """The widths that fit the terminal: columns that may fold are narrowed, the widest first."""
+        """The widths, narrowed to fit the terminal: of the columns that may be folded, the widest first."""
         if self._terminal_width is None:
             return widths
         widths = list(widths)
@@ -281,7 +279,7 @@ class TableRenderer:
         return widths
 
     def _least_folded(self, column: Column) -> int:
-        """The width to which a column may be folded: names stay whole where they are not very long."""
+        """The width to which a column may be folded. Names are folded only if they are very long."""
         return _WHOLE_WIDTH if column.name in self._whole else _MIN_FOLDED_WIDTH
 
     def _console(self, buffer: io.StringIO, width: int) -> Console:
@@ -309,7 +307,7 @@ def _total(widths: Iterable[int]) -> int:
 
 
 def human_size(size_bytes: int) -> str:
-    """Such as 734 B, 112.6 KiB, 3.0 GiB."""
+    """A size in words, such as 734 B, 112.6 KiB, 3.0 GiB."""
     size = float(abs(size_bytes))
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
         if size < 1024 or unit == "TiB":

@@ -1,4 +1,4 @@
-"""Text: one stable line per row, the row's type and then every column as ``name=value``."""
+"""Text: a line for each row, with the row's type and then every column as ``name=value``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from format.columns import RowSchema
 from kafkalog_cli.output import OutputStream
-from kafkalog_cli.render.lines import LineMaker, made_by_type, pieces_by_type
+from kafkalog_cli.render.lines import LineMaker, pieces_by_type, writers_by_type
 from kafkalog_cli.render.long_values import TEXT_PIECES
 from kafkalog_cli.render.values import TEXT_WRITERS, json_value, text_string
 from kafkalog_cli.summary import Summary
@@ -36,7 +36,7 @@ class TextRenderer:
         """No row waits."""
 
     def finish(self, summary: Summary, shown: bool) -> None:
-        """Write the summary as the last line, for commands whose result it is."""
+        """Write the summary as the last line, with ``shown``."""
         if shown:
             row = summary.as_row()
             kind = row.pop("type")
@@ -50,7 +50,7 @@ def line_maker(schema: RowSchema) -> LineMaker:
     """The maker of lines of a schema in this format."""
     return LineMaker(
         schema,
-        made_by_type(schema, TEXT_WRITERS),
+        writers_by_type(schema, TEXT_WRITERS),
         pieces_by_type(schema, TEXT_PIECES),
         start=schema.type,
         labels=[f" {name}=" for name in schema.names],

@@ -47,7 +47,7 @@ def json_headers(headers: Sequence[tuple[bytes, bytes | None]]) -> str:
 
 
 def json_value(value: Any) -> str:
-    """Any value; a value of a type that JSON does not have becomes its str(), an enum its value."""
+    """Any value as JSON. An enum becomes its value; a value of a type that JSON does not have becomes its str()."""
     if value is None:
         return "null"
     if value is True or value is False:
@@ -91,7 +91,7 @@ JSON_WRITERS: dict[str, Callable[[Any], str]] = {
 
 
 def is_bare(text: str) -> bool:
-    """Whether text has no characters but those of words without quotes."""
+    """Whether text is a word that needs no quotes."""
     return _BARE.fullmatch(text) is not None
 
 

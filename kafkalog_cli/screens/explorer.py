@@ -1,4 +1,4 @@
-"""The screen of explore: a tree on the left; beside it the bytes, the fields that own them, and what they mean."""
+"""The screen of explore: a tree on the left; beside it the bytes, their fields, and the meaning of a field."""
 
 from __future__ import annotations
 
@@ -32,13 +32,13 @@ _QUESTIONS = {
     "position": "Byte position in this log file, such as 4711 or 0x1267",
     "search": "Text in keys, values and headers; /REGEX/ for a regular expression",
 }
-#: Places in or at a file, which has byte positions.
+#: Places that have a file with byte positions.
 _IN_LOGS = (PlaceKind.FILE, PlaceKind.BATCH, PlaceKind.RECORD, PlaceKind.DAMAGE)
 _HINT = "f goes to the next finding, Enter opens and closes; o, t and / go to an offset, a time or a text"
 
 
 class Explorer(App[None]):
-    """Shows one root place. Reads only what is opened, and writes nothing."""
+    """The program on the screen, for one root place. It reads only what is opened, and writes nothing."""
 
     TITLE = "kafkalog explore"
     ENABLE_COMMAND_PALETTE = False
@@ -108,12 +108,12 @@ class Explorer(App[None]):
     # -- the tree ------------------------------------------------------------------------------------------------
 
     def on_tree_node_expanded(self, event: Tree.NodeExpanded[Place]) -> None:
-        """Read the children when they are seen first."""
+        """Read the children when a node is opened for the first time."""
         if not event.node.children:
             self.places.open(event.node)
 
     def on_tree_node_selected(self, event: Tree.NodeSelected[Place]) -> None:
-        """Go on where a page ended; from an index entry to what it points to."""
+        """Read the next page, or go from an index entry to its batch."""
         node, place = event.node, event.node.data
         if place is None or node.parent is None:
             return
@@ -153,18 +153,18 @@ class Explorer(App[None]):
         self._say_what("")
 
     def _say_what(self, words: str) -> None:
-        """Say what a field means; at a directory, which has none, what the keys do."""
+        """Show the meaning of a field, or at a directory, which has no fields, the keys."""
         is_directory = self.places.place.kind is PlaceKind.DIRECTORY
         hint = _HINT if is_directory else ""
         self.query_one("#meaning", Static).update(Text(printable(words or hint)))
 
     def _name_of(self, path: Path) -> str:
-        """A path without what it has in common with the root's."""
+        """A path relative to the parent directory of the root."""
         above = self._root.path.parent
         return str(path.relative_to(above)) if path.is_relative_to(above) and path != self._root.path else str(path)
 
     def on_data_table_row_highlighted(self, event: DataTable.RowHighlighted) -> None:
-        """Mark the bytes of a field, and say what it means."""
+        """Mark the bytes of a field, and show its meaning."""
         key = event.row_key.value or ""
         if not key.startswith("r"):
             self._say_what("")
@@ -185,7 +185,7 @@ class Explorer(App[None]):
     # -- going somewhere -------------------------------------------------------------------------------------------
 
     def action_ask(self, question: str) -> None:
-        """Open the line for an answer."""
+        """Open the input line for a question."""
         place = self.places.place
         if question == "position" and place.kind not in _IN_LOGS:
             self._say("choose a log file first")
@@ -201,13 +201,13 @@ class Explorer(App[None]):
         ask.focus()
 
     def action_cancel(self) -> None:
-        """Close the line, and end what runs in the background."""
+        """Close the input line, and end the work in the background."""
         self.query_one("#ask", Input).remove_class("shown")
         self.workers.cancel_all()
         self.places.focus()
 
     def on_input_submitted(self, event: Input.Submitted) -> None:
-        """Go where the answer says."""
+        """Go to the place that was entered."""
         self.query_one("#ask", Input).remove_class("shown")
         self.places.focus()
         text, place = event.value.strip(), self.places.place
@@ -240,7 +240,7 @@ class Explorer(App[None]):
             self._search(partition, 0 if place.offset is None else place.offset)
 
     def action_next_match(self) -> None:
-        """Go to the next record that matches what was searched for."""
+        """Go to the next record that matches the last search."""
         place = self.places.place
         partition = look_ups.partition_of(place)
         if self._pattern is None or partition is None:
@@ -260,7 +260,7 @@ class Explorer(App[None]):
             self._say(str(error), is_error=True)
 
     def action_return(self) -> None:
-        """Go back to where the last jump began."""
+        """Go back to the start of the last jump."""
         if self._history:
             self.places.reveal(self._history.pop())
 
@@ -269,7 +269,7 @@ class Explorer(App[None]):
         self._in_background(look_ups.matches(partition, self._pattern, from_offset), "no more matches")
 
     def _in_background(self, spots: Iterator[Spot], nothing: str) -> None:
-        """Go to the first of some spots that take time to find."""
+        """Go to the first spot of a search that takes time."""
         worker = get_current_worker()
         try:
             spot = next(spots, None)
@@ -280,7 +280,7 @@ class Explorer(App[None]):
             self.call_from_thread(self.go, spot, nothing)
 
     def action_finding(self, direction: int) -> None:
-        """Go to the next or the previous finding of the partition; the next may be in one of those after it."""
+        """Go to the next or the previous finding of the partition; after the last one, to the next partition's."""
         place = self.places.place
         partition = look_ups.partition_of(place)
         if partition is None and direction < 0:
@@ -315,7 +315,7 @@ class Explorer(App[None]):
 
     @work(thread=True, exclusive=True, group="reading")
     def _check_after(self, place: Path) -> None:
-        """Go to the first damage in the partitions below or after a place, which are checked one by one."""
+        """Check the partitions below or after a place one by one, up to the first with damage, and go there."""
         worker = get_current_worker()
         for partition in look_ups.partitions_after(self._root, place):
             found = self._findings.get(partition, [])
@@ -357,7 +357,7 @@ class Explorer(App[None]):
         self._say(f"{found[1].severity.label} {found[1].code}: {found[1].message}")
 
     def go(self, spot: Spot | None, nothing: str) -> None:
-        """Show a spot, and remember where the jump began; say so where there is none."""
+        """Show a spot, and remember where the jump began; for None show the message ``nothing``."""
         if spot is None:
             self._say(nothing)
             return

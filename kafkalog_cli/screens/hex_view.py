@@ -1,4 +1,4 @@
-"""The bytes of a place, as hexadecimal digits and as text, each in the colour of the field that owns it."""
+"""The bytes of a place as hexadecimal digits and as text, each byte in the colour of its field."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _WIDE = _POSITION_WIDTH + 16 * 3 + 1 + 16
 
 
 class HexView(ScrollView, can_focus=True):
-    """Lines of 16 bytes, of 8 where there is no room for more. A click picks the field of a byte."""
+    """Lines of 16 bytes, or of 8 on a narrow screen. A click picks the field of a byte."""
 
     class Picked(Message):
         """A field was clicked."""
@@ -63,7 +63,7 @@ class HexView(ScrollView, can_focus=True):
         self.refresh()
 
     def on_resize(self) -> None:
-        """Lines have another length on a screen of another width."""
+        """Lay the lines out for another width."""
         self._resize()
 
     def _resize(self) -> None:

@@ -1,4 +1,4 @@
-"""The tree of explore: nodes that are read when they are opened, a page at a time, and the way to a place."""
+"""The tree of explore, whose nodes are read when they are opened, a page at a time."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def say(app: App[None], words: str, *, is_error: bool = False) -> None:
 
 
 class PlaceTree(Tree[Place]):
-    """Places below a root. What cannot be read is said, and the rest stays as it is."""
+    """The places below a root. A place that cannot be read is reported, and the tree stays as it is."""
 
     def __init__(self, root: Place, *, id: str | None = None) -> None:
         super().__init__(_label(root), data=root, id=id)
@@ -53,7 +53,7 @@ class PlaceTree(Tree[Place]):
             node.add(_label(each), each, allow_expand=each.has_children)
 
     def open_more(self, node: Node, place: Place) -> None:
-        """Read the next page in the place of a node that stands for it."""
+        """Read the next page, in place of the node that leads to it."""
         parent = node.parent
         if parent is None or parent.data is None:
             return
@@ -73,7 +73,7 @@ class PlaceTree(Tree[Place]):
 
     @property
     def place(self) -> Place:
-        """The place under the cursor; of a page's end the one above."""
+        """The place under the cursor; on a node that leads to the next page, the place above it."""
         node = self.cursor_node
         while node is not None:
             if node.data is not None and node.data.kind is not PlaceKind.MORE:
@@ -132,7 +132,7 @@ class PlaceTree(Tree[Place]):
         return found or node
 
     def _record_at(self, node: Node, offset: int) -> Node:
-        """The record of a batch with an offset; the batch where that is its first one or is not there."""
+        """The record with an offset in a batch; the batch for its first offset, and where it has no such record."""
         if node.data is None or node.data.offset == offset:
             return node
         if not node.children:

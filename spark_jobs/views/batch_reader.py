@@ -1,4 +1,4 @@
-"""The data source's reader of a batch query: plans the tasks on the driver, and reads in each."""
+"""The reader of a batch query of the data source."""
 
 from __future__ import annotations
 
@@ -37,14 +37,12 @@ _SPLITS = {"records": Splits.RANGES, "batches": Splits.RANGES, "index_entries": 
 
 
 class DamagedData(KafkaLogError):
-    """Damage under mode FAILFAST."""
+    """Damaged data, in mode FAILFAST."""
 
 
 @value_class
 class Surroundings:
-    """What all tasks know: the brokers of the log directories, the partitions of ``__transaction_state``, and which
-    topics are compacted.
-    """
+    """The context of all tasks: brokers by log directory, paths of ``__transaction_state``, compacted topics."""
 
     brokers: Brokers = field(default_factory=Brokers)
     coordinators: tuple[str, ...] = ()
@@ -52,9 +50,9 @@ class Surroundings:
 
 
 class Share(InputPartition):
-    """The work of one task: units and parts of a plan; nothing at all where there is nothing to read.
+    """The work of one task: units and parts of a plan, or nothing.
 
-    ``found`` are findings that the plan had: they are about several units together.
+    ``found`` are findings about several units together, which were made on the driver.
     """
 
     def __init__(self, items: list[Item], surroundings: Surroundings, found: Sequence[Finding] = ()) -> None:
@@ -66,7 +64,7 @@ class Share(InputPartition):
 
 
 class KafkaLogReader(DataSourceReader):
-    """Plans the tasks on the driver, and reads in each."""
+    """The reader of a batch query: ``partitions`` plans the tasks on the driver, and ``read`` runs in each task."""
 
     def __init__(self, options: ReadOptions, schema: pa.Schema) -> None:
         self._options = options
@@ -76,7 +74,7 @@ class KafkaLogReader(DataSourceReader):
         self._dropped: Counter[str] = Counter()
 
     def partitions(self) -> list[InputPartition]:
-        """The tasks; one that does nothing where there are none, for an empty list would mean something else."""
+        """The tasks. Where there are none, one that does nothing, as Spark gives an empty list another meaning."""
         options = self._options
         paths = resolved_paths(options)
         splits = _SPLITS.get(options.view, Splits.NEVER)
@@ -108,7 +106,7 @@ class KafkaLogReader(DataSourceReader):
         return replace(options, glob=None).wants(location_of_file(path_of(item.path) / "0"))
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:
-        """The rows of one task as Arrow batches, every one of the view's schema."""
+        """The rows of one task, as Arrow batches of the view's schema."""
         if not isinstance(partition, Share):
             return
         remote_files.know(partition.addresses)
@@ -128,7 +126,7 @@ class KafkaLogReader(DataSourceReader):
             for batch in self._batches(item, options):
                 if batch.num_rows:
                     batch = self._with_broker(batch.replace_schema_metadata(None), item)
-                    if batch.schema != self._schema:  # Spark looks at the first one only
+                    if batch.schema != self._schema:  # Spark checks only the first batch
                         batch = batch.cast(self._schema)
                     yield batch
         if self._dropped:
@@ -168,13 +166,13 @@ class KafkaLogReader(DataSourceReader):
                 raise UnreadableFile(f"{error.message}; the option {option} leaves it out", error.location) from None
 
     def _coordinator_records(self) -> TransactionalIds:
-        """The records of all transaction coordinators, which each task reads once."""
+        """The records of all transaction coordinators. Each task reads them once."""
         if self._coordinators is None:
             self._coordinators = scan_views.coordinators_at(self._surroundings.coordinators)
         return self._coordinators
 
     def _damage(self, found: Finding) -> None:
-        """What damage means under the mode: an end, a line in the worker's log, or nothing more."""
+        """Act on damage by the mode: FAILFAST raises DamagedData, DROPMALFORMED writes to the worker's log."""
         if found.severity < Severity.WARNING:
             return
         if self._options.mode == "FAILFAST":

@@ -1,4 +1,4 @@
-"""The views of the data source that scans make: listings and findings."""
+"""The views of the data source that are made by scans: segments, offsets, transactions and findings."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ _FINDINGS_IN_A_BATCH = 500
 
 
 def segments(unit: Unit) -> Iterator[Row]:
-    """The rows of the segments of a unit, as ls lists them; what cannot be read has none, but a finding elsewhere."""
+    """Rows of the segments of a unit, as ls lists them. Unreadable ones are in the view of findings."""
     path = path_of(unit.path)
     try:
         if unit.kind is UnitKind.LOG_DIR_FILES:
@@ -62,7 +62,7 @@ def segments(unit: Unit) -> Iterator[Row]:
 
 
 def findings_together(paths: Sequence[Path]) -> tuple[list[Finding], frozenset[str]]:
-    """The findings that belong to no unit of these paths, and the compacted topics, which units are verified with."""
+    """The findings about several units together at these paths, and the compacted topics, for verifying the units."""
     targets = [Target(path) for path in paths]
     found = [each for target in targets for each in findings_of_place(target)]
     found += verify_nodes(targets, Verification())
@@ -70,7 +70,7 @@ def findings_together(paths: Sequence[Path]) -> tuple[list[Finding], frozenset[s
 
 
 def findings(unit: Unit, compacted_topics: frozenset[str]) -> Iterator[pa.RecordBatch]:
-    """The findings of a unit, verified whole."""
+    """Findings of a unit, which is verified as a whole."""
     scan = VerifyScan(compacted_topics=compacted_topics)
     held: list[Finding] = []
     for item in scan.results(_verified(unit), SerialDriver(scan.walk)):
@@ -93,7 +93,7 @@ def _verified(unit: Unit) -> VerifyUnit:
 
 
 def offsets(unit: Unit) -> Iterator[Row]:
-    """The row of a partition's offsets: from its checkpoints, and from the end of its last segment."""
+    """The row of a partition's offsets, from its checkpoints and the end of its last segment."""
     if unit.kind is not UnitKind.PARTITION:
         return
     path = path_of(unit.path)
@@ -110,14 +110,14 @@ def offsets(unit: Unit) -> Iterator[Row]:
 
 
 def transactions(unit: Unit, coordinators: TransactionalIds) -> Iterator[Row]:
-    """The transactions of one partition, as txns shows them; ``coordinators`` are the records of all coordinators."""
+    """Rows of the transactions of a partition, as txns shows them; ``coordinators`` are those of all coordinators."""
     if unit.kind is not UnitKind.PARTITION:
         return
     terms = TransactionTerms(now_ms=time.time_ns() // 1_000_000)
     result = Transactions((Target(path_of(unit.path)),), coordinators)
     try:
         for _ in result.read(terms):
-            pass  # what is wrong is a finding elsewhere
+            pass  # the view of findings reports problems
     except KafkaLogError:
         return
     yield from (open_row(each, terms) for each in open_transactions(result, terms))
@@ -126,9 +126,9 @@ def transactions(unit: Unit, coordinators: TransactionalIds) -> Iterator[Row]:
 
 
 def coordinators_at(paths: Iterable[str]) -> TransactionalIds:
-    """What the records of ``__transaction_state`` say, of the partition directories at these paths."""
+    """The transactional ids in the records of the partitions of ``__transaction_state`` at these paths."""
     result = Transactions(tuple(Target(path_of(path)) for path in paths))
     with contextlib.suppress(KafkaLogError):
         for _ in result.read(TransactionTerms(now_ms=0)):
-            pass  # what is wrong is a finding elsewhere
+            pass  # the view of findings reports problems
     return result.ids

@@ -1,7 +1,7 @@
-"""The data source as a stream: directories that grow, read from the offset in Spark's checkpoint on.
+"""The data source as a stream: logs that grow, read on from the offset in Spark's checkpoint.
 
 An offset of the stream has, by broker and topic, the id of the topic and the next offset of each partition. A partition
-is read up to its high watermark, because followers may still truncate what lies behind it.
+is read up to its high watermark, because followers may still truncate records past it.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ _SWAP_TRIES, _SWAP_WAIT_S = 50, 0.1
 
 
 class DataLost(KafkaLogError):
-    """Records that the stream was to read next are gone."""
+    """Records that are gone before the stream has read them."""
 
 
 @value_class
@@ -67,7 +67,7 @@ class _Replica:
 
     @property
     def broker(self) -> str:
-        """The broker in offsets: by its log directory where that names none."""
+        """The key of the broker in offsets: its id, or the path of a log directory without one."""
         return str(self.partition.path.parent) if self.broker_id is None else str(self.broker_id)
 
     @property
@@ -76,11 +76,11 @@ class _Replica:
 
     @property
     def first_offset(self) -> int:
-        """The first offset that is there."""
+        """The first offset of the log."""
         return self.partition.segments[0].base_offset
 
     def next_offset(self, offset: StreamOffset) -> int | None:
-        """The next offset of this partition; None where it is new to the stream, as is a topic that was rebuilt."""
+        """The next offset of this partition; None where the stream does not have it, or has a topic with another id."""
         topic = offset.get(self.broker, {}).get(str(self.partition.topic), {})
         known = topic.get(str(self.partition.number))
         return None if known is None or self._is_other(topic) else int(known)
@@ -95,14 +95,14 @@ class _Replica:
         topic[str(self.partition.number)] = number
 
     def _is_other(self, topic: dict[str, Any]) -> bool:
-        """Whether a topic of the offset has another id; a broker writes the id a moment after it makes a directory."""
+        """Whether a topic of the offset has another id. An id may be missing: brokers write it after the directory."""
         known = topic.get(_TOPIC_ID, "")
         return bool(known and self.topic_id and known != self.topic_id)
 
 
 @value_class
 class StreamPart:
-    """A part of a log, and the offsets that are read of it; ``end`` is not included."""
+    """A part of a log, and the offsets to read from it: from ``start``, up to and without ``end``."""
 
     part: LogPart
     start: int
@@ -113,7 +113,7 @@ class StreamPart:
         return self.part.size_bytes
 
     def options(self, options: ReadOptions) -> ReadOptions:
-        """The options of a stream with these offsets."""
+        """The options of the stream, narrowed to these offsets."""
         location = self.part.segment.location
         key = str(location.topic), int(location.partition or 0)
         return replace(options, starting={key: self.start}, ending={key: self.end})
@@ -130,7 +130,7 @@ class StreamShare(InputPartition):
 
 
 class KafkaLogStreamReader(DataSourceStreamReader):
-    """Finds on the driver what was appended, and reads it in the tasks."""
+    """The reader of a stream: the driver finds what was appended, and ``read`` runs in each task."""
 
     def __init__(self, options: ReadOptions, schema: pa.Schema) -> None:
         if options.view != "records":
@@ -145,7 +145,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
         self._last: StreamOffset = {}
 
     def initialOffset(self) -> StreamOffset:  # noqa: N802 (Spark's name)
-        """Where a new query begins: with the first records that are there, unless an option says otherwise."""
+        """The offset at which a new query begins: of the first records in the logs, unless an option sets it."""
         begun: StreamOffset = {}
         for replica in self._replicas():
             given = self._options.selection(replica.partition.location()).from_offset
@@ -156,7 +156,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
         return self._last
 
     def latestOffset(self, start: StreamOffset | None = None, limit: Any = None) -> StreamOffset:  # noqa: N802
-        """The ends of all partitions, none before ``start``. Spark before 4.2 passes neither start nor limit."""
+        """The ends of all partitions, never before ``start``. Spark before 4.2 passes neither start nor limit."""
         most = None if start is None else getattr(limit, "max_rows", None)
         self._last = self._moved(self._last if start is None else start, most)
         return self._last
@@ -169,7 +169,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
         return ReadAllAvailable() if most is None else ReadMaxRows(most)
 
     def partitions(self, start: StreamOffset, end: StreamOffset) -> list[InputPartition]:
-        """The tasks that read what lies between two offsets. Raises DataLost where some of it is gone."""
+        """The tasks that read the records between two offsets. Raises DataLost where some of them are gone."""
         parts: list[StreamPart] = []
         log_dirs: dict[str, int | None] = {}
         for replica in self._replicas(with_ends=False):
@@ -207,7 +207,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
     # -- on the driver -------------------------------------------------------------------------------------------
 
     def _moved(self, start: StreamOffset, most: int | None) -> StreamOffset:
-        """``start`` moved to the ends of all partitions; by at most ``most`` offsets, shared by how many are new."""
+        """``start`` moved to the ends of all partitions; by at most ``most`` offsets, shared out by what is new."""
         moved = _in_order(start)
         found: list[tuple[_Replica, int, int]] = []
         for replica in self._replicas():
@@ -221,6 +221,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
         return _in_order(moved)
 
     def _lose(self, words: str) -> None:
+        """Raise DataLost, unless failOnDataLoss is false."""
         if self._options.fails_on_loss:
             raise DataLost(f"{words}; with failOnDataLoss=false the stream goes on without these records")
 
@@ -234,7 +235,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
                     yield StreamPart(LogPart(segment, segment.log, part), begin, to)
 
     def _replicas(self, *, with_ends: bool = True) -> Iterator[_Replica]:
-        """The partitions that are asked for; without ends where they are not needed."""
+        """The selected partitions. Without ``with_ends``, their end offsets are 0."""
         for path in resolved_paths(self._options):
             target = Target(path)
             if target.kind is Kind.PARTITION:
@@ -263,7 +264,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
             yield _Replica(node_id_of(partition.path.parent), partition, _topic_id(partition), end)
 
     def _end_of(self, partition: Partition, checkpoints: Checkpoints) -> int:
-        """Where reading ends: at the high watermark, where a checkpoint of high watermarks is there."""
+        """The offset at which reading ends: the high watermark if there is a checkpoint of it, else the log end."""
         end = self._log_end_of(partition)
         watermarks = checkpoints.by_name.get(layout.REPLICATION_OFFSET_CHECKPOINT)
         if watermarks is None or self._options.reads_to_log_end or partition.key is None:
@@ -271,7 +272,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
         return min(end, watermarks.get(partition.key, 0))
 
     def _log_end_of(self, partition: Partition) -> int:
-        """The log end offset; read again only where the last log has another size."""
+        """The log end offset. It is read again only if the size of the last log has changed."""
         log = partition.segments[-1].log
         if log is None:
             return partition.segments[-1].base_offset
@@ -284,7 +285,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
 
 
 def _listed(path: Path) -> Partition:
-    """The partition; where the cleaner is just putting a segment into its place, once it has done so."""
+    """The partition, listed again while the cleaner is replacing a segment."""
     partition = read_partition(path)
     for _ in range(_SWAP_TRIES):
         if not any(each.leftover == "swap" for each in partition.leftovers):
@@ -304,7 +305,7 @@ def _topic_id(partition: Partition) -> str:
 
 
 def _from_position(segment: PlannedSegment, selection: Selection, range_bytes: int) -> PlannedSegment:
-    """The segment as a single part where little of it lies behind the first offset."""
+    """The segment as a single part, if little of it is at or after the first offset."""
     if segment.part_count == 1:
         return segment
     with FileSource(segment.path) as source:
@@ -313,7 +314,7 @@ def _from_position(segment: PlannedSegment, selection: Selection, range_bytes: i
 
 
 def _in_order(offset: StreamOffset) -> StreamOffset:
-    """The same with sorted keys: Spark compares offsets as text."""
+    """An offset with sorted keys, as Spark compares offsets as text."""
     return {
         broker: {topic: dict(sorted(numbers.items())) for topic, numbers in sorted(topics.items())}
         for broker, topics in sorted(offset.items())

@@ -1,1 +1,1 @@
-"""How work is cut into tasks, done by them, and put together again."""
+"""The work of scans and views: plans, their tasks, and the results of tasks put together."""

@@ -1,7 +1,7 @@
-"""Parts of logs that many tasks read, and the driver that replays them where their unit is folded.
+"""Parts of logs that several tasks read, and the driver that replays them where their unit is folded.
 
-A part that is not plainly sound, or does not begin where the one before it ended, makes the whole log be read once
-more, from its start, where the unit is folded: findings about damage depend on all that stands before it.
+If a part is not plainly sound, or does not begin where the one before it ended, the task that folds the unit reads the
+whole log again from its start, because findings about damage depend on everything before it.
 """
 
 from __future__ import annotations
@@ -23,15 +23,16 @@ from spark_jobs.work.planning import LogPart, PlannedSegment
 from spark_jobs.work.tasks import Result
 from spark_jobs.work.units import SplitUnit
 
-#: The phases of a unit's results: how its parts went comes before what they hold.
+#: The phases of a unit's results, in their order: the states of its parts, the parts, the folded results.
 STATUS, PARTS, FINISHED = 0, 1, 2
 
 
 @value_class
 class PartStatus:
-    """How the reading of a part went; ``is_plain`` False means that the log must be read as a whole.
+    """The outcome of reading a part. ``is_plain`` False means that the log must be read as a whole.
 
-    ``first_offset`` and ``last_offset`` are those of its batches, None where it has none.
+    ``first_offset`` and ``last_offset`` are of its batches, None where it has none. ``change`` is the message about a
+    file that is not the one of the plan.
     """
 
     start: int
@@ -44,7 +45,7 @@ class PartStatus:
 
 
 class _SoundChunks:
-    """The chunks of a range as long as they are plainly sound, and what was seen of them."""
+    """The chunks of a range up to the first that is not plainly sound, and the position and offsets that they reach."""
 
     def __init__(self, chunks: Iterable[BatchChunk], position: int) -> None:
         self._chunks = chunks
@@ -69,11 +70,11 @@ class _SoundChunks:
 
 
 def results_of_part(item: LogPart, walk: Walk[Any]) -> Iterator[Result]:
-    """What a scan makes of a part, and then how the reading went."""
+    """The parts that a scan makes of one part of a log, and then the PartStatus."""
     segment, needs = item.segment, walk.needs
     start = size_bytes = 0
     seen = _SoundChunks((), 0)
-    is_plain = False  # an error leaves it so: the second reading reports why
+    is_plain = False  # stays so after an error, which the second reading reports
     change = None
 
     def result(phase: int, step: int, value: Any) -> Result:
@@ -102,12 +103,12 @@ def results_of_part(item: LogPart, walk: Walk[Any]) -> Iterator[Result]:
 
 
 def settled(value: Any) -> Any:
-    """A result that can be pickled: a view of memory, which is reused, becomes bytes."""
+    """A result as a value that can be pickled: bytes in place of a memoryview, whose memory is reused."""
     return bytes(value) if isinstance(value, memoryview) else value
 
 
 def parts_fit(segment: PlannedSegment, parts: list[PartStatus]) -> bool:
-    """Whether the parts of a log, in order, are all there and plain, make up the log, and have rising offsets."""
+    """Whether the parts of a log, in order, are complete and plain, cover the log, and have rising offsets."""
     if len(parts) != segment.part_count or not all(each.is_plain for each in parts):
         return False
     starts, ends = [each.start for each in parts], [each.end for each in parts]
@@ -120,9 +121,9 @@ def parts_fit(segment: PlannedSegment, parts: list[PartStatus]) -> bool:
 
 
 class ReplayedParts:
-    """The driver whose parts other tasks made; logs must be requested in their order.
+    """The driver that replays parts made by other tasks. Logs must be requested in their order.
 
-    ``results`` are those of one unit, in order: how its parts went, then the parts.
+    ``results`` are the results of one unit in order: the states of its parts, then the parts.
     """
 
     def __init__(self, walk: Walk[Any], unit: SplitUnit, results: Iterator[Result]) -> None:
@@ -138,14 +139,14 @@ class ReplayedParts:
             self._statuses.setdefault(each.segment, []).append(each.value)
 
     def changes(self) -> Iterator[Finding]:
-        """Findings for logs that are not those of the plan."""
+        """Findings for logs that differ from the plan."""
         for segment in self._segments.values():
             words = {each.change for each in self._statuses.get(segment.number, ()) if each.change}
             for each in sorted(words):
                 yield finding("file-changed", segment.location, each)
 
     def parts(self, log: LogUnit) -> LogParts[Any]:
-        """The parts of a log, in order. A log that was not read in parts, or not soundly, is read here."""
+        """The parts of a log, in order. A log without parts, or whose parts do not fit, is read here."""
         segment = self._segments.get(str(log.path))
         statuses = [] if segment is None else self._statuses.get(segment.number, [])
         if segment is None or segment.next_base_offset != log.next_base_offset or not parts_fit(segment, statuses):

@@ -1,4 +1,4 @@
-"""Where the parts of a segment begin and end: found by the task that reads one, from the segment's index."""
+"""The start and the end of the parts of a segment, which the task that reads one finds in the segment's index."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from format.node.segment import Segment
 from spark_jobs.work.file_states import FileState, words_for_change
 from spark_jobs.work.planning import PlannedSegment
 
-_MOST_TRIES = 16  # index entries that are tried for a sound batch
+_MOST_TRIES = 16  # index entries in which a sound batch is looked for
 
 
 def opened(segment: PlannedSegment) -> tuple[FileSource, str | None]:
-    """The segment's log, and what is wrong with it against the plan: on another host it may be another broker's.
+    """The log of a segment, opened, and the message if it differs from the plan (on another host, another broker's).
 
     Raises UnreadableFile where it cannot be opened.
     """
@@ -30,7 +30,7 @@ def opened(segment: PlannedSegment) -> tuple[FileSource, str | None]:
 
 
 def files_of(segment: PlannedSegment) -> Segment:
-    """The log's segment with its indexes; a time index that is not there is found missing when it is read."""
+    """The segment with its log and indexes. The time index may be missing."""
     log = path_of(segment.path)
     files = {layout.LOG_SUFFIX: log}
     if segment.index_path is not None:
@@ -40,10 +40,10 @@ def files_of(segment: PlannedSegment) -> Segment:
 
 
 def bounds_of(segment: PlannedSegment, source: Source, part: int, limits: Limits) -> tuple[int, int | None]:
-    """Where a part of a segment begins and ends, None for the end of the log; both where batches begin.
+    """The start and the end of a part of a segment, both where batches begin; None for the end of the log.
 
-    The same for every task that asks: a part ends at the first index entry past its share, where the next begins.
-    A wrong index entry makes parts that do not fit together, which is seen when they are put together.
+    Every task finds the same bounds: a part ends at the first index entry past its share, where the next part begins. A
+    wrong index entry makes parts that do not fit, which is noticed when they are put together.
     """
     if segment.part_count == 1:
         return 0, None
@@ -62,7 +62,7 @@ def bounds_of(segment: PlannedSegment, source: Source, part: int, limits: Limits
         starts = [[each.start] for each in list(batch_ranges(source, share))[1 : segment.part_count]]
 
     def bound(number: int) -> int | None:
-        """Where this part begins, or the next one that has a sound batch to begin with, so that none overlap."""
+        """The start of this part, or of the next one that begins with a sound batch, so that parts do not overlap."""
         return next(filter(None, (_first_sound(source, each) for each in starts[number - 1 :])), None)
 
     start = 0 if part == 0 else bound(part)
@@ -70,7 +70,7 @@ def bounds_of(segment: PlannedSegment, source: Source, part: int, limits: Limits
 
 
 def _first_sound(source: Source, positions: list[int]) -> int | None:
-    """The first of these positions where a batch with a right CRC lies."""
+    """The first of these positions at which there is a batch with a valid CRC."""
     for position in positions:
         header = read_header(source, position)
         if (

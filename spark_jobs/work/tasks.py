@@ -1,7 +1,7 @@
-"""Tasks on executors: each takes its share of a plan and gives back results as bytes, a few for many records.
+"""Tasks on executors: each reads its share of a plan and returns results as bytes, a few for many records.
 
-A result is a row of RESULT_DDL: which unit it is of, in which order, and a pickled object. Nothing is ever pickled but
-what our own workers made.
+A result is a row of RESULT_DDL: its unit, its place in the order, and a pickled object. Only objects that this
+package's workers made are unpickled.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _SCHEMA = pa.schema(
 )
 #: Tasks that bring units together, for each core.
 _MERGERS_FOR_EACH_CORE = 2
-#: The unit of a result that stands for all that a task has left out, as it was more than it may give back.
+#: The unit number of the result that replaces all further results of a task that has more than it may return.
 LEFT_OUT = -1
 #: Results are put together until they have this many bytes.
 _BATCH_BYTES = 4 * MIB
@@ -45,7 +45,7 @@ ORDER = ("unit", "phase", "segment", "part", "step")
 
 @value_class
 class Result:
-    """What a task gives back about a unit; results are put in the order of their numbers."""
+    """One result of a task, about one unit. Results are sorted by their numbers."""
 
     unit: int
     phase: int
@@ -57,7 +57,7 @@ class Result:
 
 @value_class
 class _InClosure:
-    """What tasks get with their function, where there is no broadcast."""
+    """A value that travels with the function of a task, where there is no broadcast."""
 
     value: Any
 
@@ -69,7 +69,7 @@ def shared_with_tasks(session: SparkSession, value: Any) -> Any:
 
 RowsOf = Callable[[ItemT], Iterator[pa.RecordBatch]]
 Work = Callable[[ItemT], Iterator[Result]]
-#: What one task makes of the results of a unit whose parts other tasks read.
+#: Folds the results of a unit whose parts other tasks read.
 Merge = Callable[[int, Iterator[Result]], Iterator[Result]]
 
 
@@ -83,8 +83,8 @@ def rows_frame(
 ) -> DataFrame:
     """A frame of the rows of all items: one Spark task for each of ``tasks``, which reach the executors as a broadcast.
 
-    ``addresses`` are those whose options the executors have to know. A worker unpacks its own tasks only: a plan of
-    many units is large. ``most_bytes`` is for results alone.
+    ``addresses`` are those whose options the executors need. A worker unpacks only its own tasks, as a plan of many
+    units is large. ``most_bytes`` is the limit of what one task returns, for rows of RESULT_DDL.
     """
     shared = shared_with_tasks(session, [zlib.compress(pickle.dumps(each, protocol=5), 1) for each in tasks])
 
@@ -100,7 +100,7 @@ def rows_frame(
 
 
 def _log_items(items: list[Any]) -> None:
-    """A line in the executor's log that names what the task reads."""
+    """Write a line with the files that the task reads to the executor's log."""
     names = [each.name for each in items]
     more = f" to {names[-1]}: {len(names)} pieces" if len(names) > 1 else ""
     sys.stderr.write(f"kafkalog: this task reads {names[0] if names else 'nothing'}{more}\n")
@@ -113,7 +113,7 @@ def results_frame(
     work: Work[ItemT],
     most_bytes: int | None = None,
 ) -> DataFrame:
-    """A frame of results: one Spark task for each of ``tasks``, which gives back no more than ``most_bytes``."""
+    """A frame of results, with one Spark task for each of ``tasks``, which returns at most ``most_bytes``."""
     return rows_frame(session, tasks, addresses, lambda item: as_batches(work(item)), RESULT_DDL, most_bytes)
 
 
@@ -127,7 +127,7 @@ def merged_frame(
 ) -> DataFrame:
     """The results, with those of each unit in ``split`` brought together, in order, and merged.
 
-    A task that merges gives back no more than ``most_bytes``.
+    A task that merges returns at most ``most_bytes``.
     """
     if not split:
         return results
@@ -161,7 +161,7 @@ def as_batches(results: Iterable[Result]) -> Iterator[pa.RecordBatch]:
 
 
 def _bounded(batches: Iterator[pa.RecordBatch], most_bytes: int | None) -> Iterator[pa.RecordBatch]:
-    """The batches as long as they have no more bytes than that; then a result that says so."""
+    """The batches up to ``most_bytes``, and the result LEFT_OUT in place of the rest."""
     given_bytes = 0
     for batch in batches:
         given_bytes += batch.nbytes
@@ -172,7 +172,7 @@ def _bounded(batches: Iterator[pa.RecordBatch], most_bytes: int | None) -> Itera
 
 
 def _batch(results: list[Result], payloads: list[bytes]) -> pa.RecordBatch:
-    """One batch, made of plain buffers: ``pyarrow.array`` would import pandas, half a second in each worker."""
+    """One batch, made from buffers: ``pyarrow.array`` would import pandas, which takes half a second in each worker."""
     order = np.array([(each.unit, each.phase, each.segment, each.part, each.step) for each in results], np.int32)
     ends = np.cumsum([0, *map(len, payloads)], dtype=np.int32)
     columns = [

@@ -1,4 +1,4 @@
-"""What a Python worker of Spark does before a task of ours."""
+"""The preparation of a Python worker of Spark for a task."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ _begun = 0
 
 
 def begin_task(addresses: Iterable[str]) -> None:
-    """Make this process ready for a task; ``addresses`` are those whose options it has to know.
+    """Prepare this process for a task; ``addresses`` are those whose options it needs.
 
-    After each task Spark's worker collects garbage, which takes 40 to 60 ms with all that is imported: as much as to
-    read 64 MiB. What is there when the first two tasks begin stays anyhow, so it is set aside from that; what later
-    tasks bring is not, or it would never be freed.
+    After each task Spark's worker collects garbage, which takes 40 to 60 ms with all that is imported: as long as
+    reading 64 MiB. Objects that exist when the first two tasks begin are permanent, so they are set aside from it.
+    Those of later tasks are not, as they would never be freed.
     """
     global _begun
     keep_freed_memory()

@@ -212,7 +212,7 @@ def test_closed_standard_output(tmp_path):
     assert done.returncode == 4
     assert (
         done.stderr
-        == "kafkalog: <stdout>: standard output is closed\n  Check the free space and the permissions of the place.\n"
+        == "kafkalog: <stdout>: standard output is closed\n  Check the free space and the permissions there.\n"
     )
 
 

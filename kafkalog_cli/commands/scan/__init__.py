@@ -16,10 +16,10 @@ EXAMPLES = (
     ("kafkalog scan ls /var/kafka --output report", "every partition and segment, as Parquet tables too"),
     ("kafkalog scan grep order-4711 /var/kafka", "the records that kafkalog grep finds"),
     ("kafkalog scan extract /var/kafka --output out", "every record to Parquet, written by the workers"),
-    ("kafkalog scan recompress --estimate /var/kafka --codec zstd", "what that would save, measured by all cores"),
+    ("kafkalog scan recompress --estimate /var/kafka --codec zstd", "what zstd would save, measured on all cores"),
     ("kafkalog scan verify s3://bucket/node-1", "a copy in an object store, read by ranges"),
     ("kafkalog scan verify /mnt/store --master spark://head:7077", "on a cluster that sees the same files"),
-    ("kafkalog scan --pack env.tar.gz", "what its executors need, for --archive env.tar.gz"),
+    ("kafkalog scan --pack env.tar.gz", "the environment of its executors, for --archive env.tar.gz"),
 )
 
 
@@ -33,7 +33,7 @@ class ScanGroup(LazyGroup):
         self.commands = LazyCommands(self.entries, load_scan)
 
     def parse_args(self, ctx: Any, args: list[str]) -> Any:
-        """Options may stand before the verb, which they belong to."""
+        """Parse the words. Options before the verb belong to it."""
         return super().parse_args(ctx, self._verb_first(ctx, args))
 
     def _verb_first(self, ctx: Any, words: Sequence[str]) -> list[str]:

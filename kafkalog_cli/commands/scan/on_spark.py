@@ -20,12 +20,11 @@ if TYPE_CHECKING:
     from format.columns import RowSchema
     from kafkalog_cli.summary import Summary
 
-#: Options of commands that mean nothing on a cluster: how many processes, the host's rate and cache, one document,
-#: and logs that grow.
+#: Options that do not apply to a cluster: processes, the rate and the cache of a host, one document, following.
 _LEFT_OUT = frozenset({"remote", "follow", "jobs", "max_rate", "cache_friendly", "output_file"})
-#: What to say of these, where they are given all the same.
+#: The messages for those that a user may give all the same.
 _REFUSED = {
-    "--remote": "--remote does not go with scan, which reads what lies at the paths of a tiered log: leave scan out",
+    "--remote": "--remote does not go with scan, which reads only the local part of a tiered log: leave scan out",
     "--follow": "--follow does not go with scan: leave scan out",
     "-f": "--follow does not go with scan: leave scan out",
     "--jobs": "--jobs does not go with scan: Spark decides how many tasks run at a time",
@@ -38,7 +37,7 @@ _WITH_BATCHES = frozenset({"ls", "inventory"})
 
 
 def load_scan(entry: CommandEntry) -> Any:
-    """The verb of scan for a command: with the command's options, those of the cluster, and addresses as paths."""
+    """The verb of scan for a command, with the command's options and those of the cluster."""
     module = import_module(entry.module)
     function = getattr(module, entry.name.replace("-", "_"))
     verb = _on_spark(entry.name, function, has_tables=entry.name not in _WITHOUT_TABLES)
@@ -52,7 +51,7 @@ def load_scan(entry: CommandEntry) -> Any:
 
 
 def _examples(name: str, examples: Sequence[tuple[str, str]]) -> list[tuple[str, str]]:
-    """The command's examples as those of the verb; those with options that it has not are left out."""
+    """The examples of the verb: those of the command, except examples with options that the verb does not have."""
     left_out = [f"--{each.replace('_', '-')}" for each in _LEFT_OUT]
     return [
         (line.replace(f"kafkalog {name}", f"kafkalog scan {name}", 1), meaning)
@@ -62,8 +61,7 @@ def _examples(name: str, examples: Sequence[tuple[str, str]]) -> list[tuple[str,
 
 
 def _on_spark(name: str, function: Callable[..., None], *, has_tables: bool) -> Callable[..., None]:
-    """The function with the options of the cluster, which runs it there."""
-
+    """The function of a command with the options of the cluster, on which it runs."""
     added: dict[str, Any] = {"cluster": Cluster}
     if has_tables:
         added["tables_output"] = Tables
@@ -106,7 +104,7 @@ def _cluster(name: str, cluster: Cluster, tables: Tables, *, has_batches: bool) 
 
 
 class _Tables:
-    """The report of a run as its tables."""
+    """The report set of a run, as the tables that ``Run`` fills."""
 
     def __init__(self, spark: Any, tables: Tables, has_batches: bool) -> None:
         self._spark = spark
@@ -116,7 +114,7 @@ class _Tables:
         self._report: Any = None
 
     def open(self, command: str, paths: Sequence[str]) -> TableWriter:
-        """Begin a report about these paths."""
+        """Begin the tables of a command about these paths."""
         from spark_jobs.submit import open_report
 
         self._paths = paths
@@ -124,11 +122,11 @@ class _Tables:
         return self
 
     def add(self, schema: RowSchema, row: tuple[Any, ...]) -> None:
-        """Take a row."""
+        """Add a row to its table."""
         self._report.add(schema, row)
 
     def finish(self, summary: Summary) -> None:
-        """Put all tables into their places."""
+        """Publish all tables."""
         from spark_jobs.submit import Ending, write_batches
 
         if self._has_batches:
@@ -139,5 +137,5 @@ class _Tables:
         self._report.finish(ending, has_batches=self._has_batches)
 
     def discard(self) -> None:
-        """Remove what was not put into its place."""
+        """Remove tables that are not published."""
         self._report.discard()

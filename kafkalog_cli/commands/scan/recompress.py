@@ -45,7 +45,7 @@ class Estimate:
 
 @value_class
 class NamedEstimate:
-    """The same under the earlier name of the verb."""
+    """The options of the earlier verb, recompress-estimate."""
 
     codec: Codec = None
     level: Annotated[

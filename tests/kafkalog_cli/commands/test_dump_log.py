@@ -65,6 +65,8 @@ def test_usage_errors_come_before_any_output(dump_log: Callable[..., Run], data_
         ("--files", f"{log},no-such-file.log"),
         ("--files", log, "--max-bytes", "x"),
         ("--files", log, "--max-bytes", "-1"),
+        ("--files", log, "--max-bytes", "-+5"),
+        ("--files", log, "--max-bytes", "9" * 5000),
         ("--files", log, "--key-decoder-class", "my.Decoder"),
         ("--files", log, "--emulate", "2.0"),
     ):

@@ -59,6 +59,13 @@ def test_history(kafkalog: Kafkalog, node: Path) -> None:
     assert none.stderr.splitlines()[1] == "Nothing changed from 2027-01-01T00:00:00.000Z on."
 
 
+def test_no_such_topic(kafkalog: Kafkalog, node: Path) -> None:
+    """Where the exit status is that of nothing found, as the help says."""
+    run = kafkalog("--format", "jsonl", "--topic", "no-such-topic", node).check(1)
+    assert "There is no topic no-such-topic in the metadata." in run.stderr
+    assert "The exit status is 1 where there is no such topic." in " ".join(kafkalog("--help").check(0).stdout.split())
+
+
 def test_before_the_first_record(kafkalog: Kafkalog, node: Path) -> None:
     run = kafkalog("--format", "jsonl", "--at", "2001-01-01", node).check(0)
     assert not run.rows("topic")

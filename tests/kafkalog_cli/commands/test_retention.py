@@ -91,6 +91,7 @@ def test_a_missing_time_index_and_a_damaged_log(kafkalog: Kafkalog, sample: Path
 
 def test_mistakes(kafkalog: Kafkalog, sample: Path) -> None:
     kafkalog("--retention-ms", "-2", sample / "node-1").check(2)
+    kafkalog("--retention-ms", "9" * 5000, sample / "node-1").check(2)
     kafkalog("--cleanup-policy", "none", sample / "node-1").check(2)
     log = next((sample / "node-1" / "by-time-0").glob("*.log"))
     kafkalog(log).check(2)

@@ -43,6 +43,19 @@ def test_no_count(text):
         options.parse_count(text)
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"), [("-1", -1), ("0", 0), ("+7", 7), ("9223372036854775807", 2**63 - 1), (5, 5)]
+)
+def test_limits(text, expected):
+    assert options.parse_limit(text) == expected
+
+
+@pytest.mark.parametrize("text", ["", "-", "-2", "--1", "-+1", " 1", "1_0", "٣", "9223372036854775808", "9" * 5000])
+def test_no_limit(text):
+    with pytest.raises(typer.BadParameter, match="from -1 to"):
+        options.parse_limit(text)
+
+
 def test_a_positive_number_is_not_zero():
     assert options.parse_positive("1") == 1
     with pytest.raises(typer.BadParameter):
@@ -69,6 +82,7 @@ def test_every_parser_refuses_as_usage_or_takes(text):
     for parse in (
         options.parse_size,
         options.parse_count,
+        options.parse_limit,
         options.parse_positive,
         options.parse_rate,
         options.parse_hex,

@@ -37,7 +37,7 @@ def test_informational_ones_are_gathered_at_the_end() -> None:
         f"         {PLACE.path}",
         "         number 0",
         "",
-        "info     unflushed-segment  2 more; each of them is in --format text and jsonl",
+        "info     unflushed-segment  2 more; --format text and jsonl list all",
     ]
     assert "number 1" not in lines
     assert "    Next: Nothing." in lines, "informational ones have next steps too"
@@ -52,13 +52,13 @@ def test_many_of_a_kind_are_gathered_by_file() -> None:
     shown += [listed.paragraphs(finding_row(lost)) for _ in range(5)]
     assert len([text for text in shown if text]) == 6, "three of each code"
     assert listed.closing().split("What a broker")[0].splitlines() == [
-        "warning  sequence-duplicate  401 more; each of them is in --format text and jsonl",
+        "warning  sequence-duplicate  401 more; --format text and jsonl list all",
         f"         {PLACE.path}: 397, offsets 3 to 399",
         "         /data/t-0/x.log: 1, offset 7",
         "         /data/t-1/x.log: 1, offset 7",
         "         2 in 2 other places",
         "",
-        "fatal    batch-crc-mismatch  2 more; each of them is in --format text and jsonl",
+        "fatal    batch-crc-mismatch  2 more; --format text and jsonl list all",
         f"         {PLACE.path}: 2, offset 9, 20 lost",
         "",
     ]
