@@ -1,6 +1,6 @@
-"""Files that go into the output beside its logs and indexes: as they are, or with what the output changes in them.
+"""Copies files other than logs and indexes into the output, unchanged or adjusted to the output.
 
-A file that stops a broker stays out, with a finding: one that is missing is rebuilt, or does without.
+A file at which a broker would stop is left out, with a finding: a broker rebuilds a missing one or starts without it.
 """
 
 from __future__ import annotations
@@ -39,28 +39,28 @@ from format.rewriting.publishing.publication import Publication
 from format.value_class import value_class
 
 _COPY_BYTES = 4 * 1024 * 1024
-#: What Kafka writes into meta.properties; other properties and comments are somebody's own.
+#: The properties that Kafka writes into meta.properties; others, and comments, come from users.
 _IDENTITY = ("version", "broker.id", "node.id", "cluster.id", "directory.id")
 
 
 @value_class
 class LogRange:
-    """The offsets that a partition of the output holds: base offset of the first segment, and log end offset."""
+    """The offsets of a partition of the output: base offset of the first segment, and log end offset."""
 
     start_offset: int
     end_offset: int
 
-    def held(self, offset: int) -> int:
-        """The offset, moved to the nearest end where it lies outside."""
+    def nearest(self, offset: int) -> int:
+        """The offset itself, or the end of the range that is nearest to it."""
         return min(max(offset, self.start_offset), self.end_offset)
 
 
 @value_class
 class CarryTerms:
-    """How files are carried: ``knows_all`` writes only what this program knows to be Kafka's, never bytes as they are.
+    """How files are carried over: ``knows_all`` writes only what is known to be Kafka's, never bytes as they are.
 
-    ``topic_ids`` are the ids of topics by name, for a partition whose own file cannot be read, and ``known_ids`` are
-    those of the node and of the log directory, for a meta.properties that cannot be read or lacks one.
+    ``topic_ids`` are topic ids by name, for a partition.metadata that cannot be read. ``known_ids`` are the ids of the
+    node and of the log directory, for a meta.properties that cannot be read or lacks one.
     """
 
     limits: Limits = DEFAULT_LIMITS
@@ -78,7 +78,7 @@ FileT = TypeVar("FileT", bound=_SideFile)
 
 
 def copy_file(publication: Publication, path: Path, relative_path: str) -> None:
-    """Copy a file byte for byte; raises UnreadableFile, FileChanged and OutputError."""
+    """Copy a file byte for byte. Raises UnreadableFile, FileChanged, OutputError."""
     with FileSource(path) as source, publication.create(relative_path) as new:
         new.mtime_ns = source.mtime_ns
         position = 0
@@ -89,7 +89,7 @@ def copy_file(publication: Publication, path: Path, relative_path: str) -> None:
 
 
 def topic_ids_of(partitions: Iterator[Partition], limits: Limits) -> dict[str, str]:
-    """The ids of topics by name, as the partition.metadata of any of their partitions says."""
+    """The ids of topics by name, from the partition.metadata of any of their partitions."""
     found: dict[str, str] = {}
     for partition in partitions:
         if partition.topic is None or partition.metadata is None or partition.topic in found:
@@ -106,8 +106,8 @@ def carry_partition_files(
 ) -> Generator[Finding, None, set[int]]:
     """Copy partition.metadata, the leader epochs, quorum-state, KRaft snapshots and (``snapshots``) producer snapshots.
 
-    One that cannot be read stays out, with findings: a broker rebuilds leader epochs from the log. Returns the
-    offsets of the producer snapshots that came along; for the others see ``rebuild_snapshots``.
+    A file that cannot be read is left out, with findings: a broker rebuilds leader epochs from the log. Returns the
+    offsets of the producer snapshots that were copied; ``rebuild_snapshots`` makes the others.
     """
     carrying = _Carrying(publication, terms, name)
     yield from _carried_metadata(carrying, partition)
@@ -175,12 +175,12 @@ def carry_log_dir_files(
     *,
     is_whole: bool,
 ) -> Iterator[Finding]:
-    """The files of the log directory itself: identity, bootstrap metadata, offset checkpoints.
+    """Carry over the files of the log directory itself: identity, bootstrap metadata, offset checkpoints.
 
-    ``ranges`` are the partitions of the output; a checkpoint keeps only theirs. ``is_whole``: the output holds every
-    record of the source, so that offsets stay and the clean-shutdown mark comes along. Otherwise offsets are held
-    inside the log that is left, and the recovery point is put at its start: a broker then checks it all, and builds
-    the producers' state anew.
+    ``ranges`` are the offsets of the output's partitions; a checkpoint keeps only their entries. ``is_whole``: the
+    output has every record of the source, so that offsets and the clean-shutdown file stay. Otherwise offsets are moved
+    into the range of the log, and recovery points to its start: a broker then checks the whole log, and rebuilds the
+    producers' state.
     """
     carrying = _Carrying(publication, terms)
     if log_dir.meta_properties is not None:
@@ -201,18 +201,21 @@ def carry_log_dir_files(
         yield from problem_findings(checkpoint.problems, Location(str(path)))
         entries = []
         for (topic, partition), offset in checkpoint.by_partition().items():
-            held = ranges.get((topic, partition))
-            if held is None:
+            log_range = ranges.get((topic, partition))
+            if log_range is None:
                 continue
             if not is_whole:
-                if held.held(offset) != offset and name != layout.RECOVERY_POINT_CHECKPOINT:
+                if log_range.nearest(offset) != offset and name != layout.RECOVERY_POINT_CHECKPOINT:
                     yield finding(
                         "checkpoint-mismatch",
                         Location(str(path), topic, partition, offset=offset),
                         f"offset {offset} of {topic}-{partition} lies outside the log that is left, offsets "
-                        f"{held.start_offset} to {held.end_offset}; {held.held(offset)} is written instead",
+                        f"{log_range.start_offset} to {log_range.end_offset}; {log_range.nearest(offset)} is written "
+                        "instead",
                     )
-                offset = held.start_offset if name == layout.RECOVERY_POINT_CHECKPOINT else held.held(offset)
+                offset = (
+                    log_range.start_offset if name == layout.RECOVERY_POINT_CHECKPOINT else log_range.nearest(offset)
+                )
             entries.append(TopicPartitionOffset(topic, partition, offset))
         publication.write_file(name, offset_checkpoint.write(entries))
 
@@ -248,14 +251,14 @@ def _carried_identity(carrying: _Carrying, path: Path) -> Iterator[Finding]:
 
 
 def _written_identity(found: MetaProperties) -> bytes:
-    """meta.properties with what Kafka writes there, each property once."""
+    """meta.properties with only the properties that Kafka writes, each once."""
     known = dict(found.properties)
     return meta_properties.write((name, known[name]) for name in _IDENTITY if name in known)
 
 
 @value_class
 class _Carrying:
-    """Files on their way into a directory of the output."""
+    """Carries files into one directory of the output."""
 
     publication: Publication
     terms: CarryTerms
@@ -273,7 +276,7 @@ class _Carrying:
         *,
         problems: bool = True,
     ) -> Iterator[Finding]:
-        """A file that is read whole: as it is, or what is known of it. Left out where it cannot be read."""
+        """Carry a small file, unchanged or rewritten from what is known of it. One that cannot be read is left out."""
         try:
             known = read(path, self.terms.limits)
             if problems:
@@ -287,7 +290,7 @@ class _Carrying:
         self.write(path.name, content)
 
     def kraft_snapshot(self, path: Path, location: Location, *, is_bootstrap: bool) -> Iterator[Finding]:
-        """A KRaft snapshot, or bootstrap.checkpoint; left out where it is damaged or was not finished."""
+        """Carry a KRaft snapshot or bootstrap.checkpoint; one that is damaged or unfinished is left out."""
         check = KraftSnapshotCheck(location)
         try:
             with FileSource(path) as source:

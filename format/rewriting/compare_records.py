@@ -1,8 +1,8 @@
-"""Compares batches that were written and read back with those that they were made from, record by record.
+"""Compares batches that were written and read back with the source batches that they were made from.
 
-Batches up to the same offset are held against each other. Where each of them became one, both are v2 with equal headers
-(codec, length and CRC aside), and their records are the same bytes once decompressed, nothing can differ; otherwise
-every record's offset, timestamp, key, value and headers are compared, and what its batch says of it.
+Batches that end at the same offset are compared. A pair of v2 batches with equal headers (except codec, length and CRC)
+and the same decompressed bytes holds equal records. Otherwise every record is compared: its offset, timestamp, key,
+value, headers, and the fields of its batch that apply to it.
 """
 
 from __future__ import annotations
@@ -24,10 +24,11 @@ from format.log.read_records import record_tables
 from format.log.record_differences import OF_BATCH, differ_in_numbers, next_other_bytes
 from format.log.record_table import RecordTable
 from format.value_class import value_class
+from format.wording import counted_plainly
 
 
 class ReadBackMismatch(OutputError):
-    """What was read back is not what the source says."""
+    """What was read back differs from the source."""
 
     code = "output-failed"
 
@@ -51,7 +52,7 @@ class Pair:
     output: tuple[Rows, ...]
 
     def is_one_to_one(self) -> bool:
-        """Whether every batch became one that ends where it does, and all are v2."""
+        """Whether every source batch became one output batch with the same last offset, and all are v2."""
         if len(self.source) > 1 or len(self.output) > 1 or len(self.source[0].rows) != len(self.output[0].rows):
             return False
         source, output = self.source[0].table, self.output[0].table
@@ -79,7 +80,7 @@ class _Side:
 
     @property
     def ends(self) -> NDArray[np.int64]:
-        """The last offsets of what is left of the current chunk."""
+        """The last offsets of the batches left in the current chunk."""
         return self._ends[self._next :]
 
     def take_to(self, last_offset: int) -> Rows:
@@ -92,25 +93,25 @@ class _Side:
 
 
 def paired(source: Iterator[Rows], output: Iterator[Rows], location: Location) -> Iterator[Pair]:
-    """The batches of both sides, cut where both end at the same offset; raises ReadBackMismatch where none fit."""
+    """The batches of both sides in pairs that end at the same offset. Raises ReadBackMismatch where there is none."""
     left, right = _Side(source), _Side(output)
     while left.has_more() | right.has_more():
-        mine: list[Rows] = []
-        theirs: list[Rows] = []
+        from_source: list[Rows] = []
+        from_output: list[Rows] = []
         common: int | None = None
         while common is None:
             if not (left.has_more() and right.has_more()):
                 raise ReadBackMismatch("the output and the source do not end at the same offset", location)
             common = _last_common(left.ends, right.ends)
-            # Without one the chunk that ends first is taken whole, and one in what follows it is looked for.
+            # Without a common offset the chunk that ends first is taken whole, and the next chunk is searched.
             end = min(int(left.ends[-1]), int(right.ends[-1])) if common is None else common
-            mine += _taken(left, end)
-            theirs += _taken(right, end)
-        yield Pair(tuple(mine), tuple(theirs))
+            from_source += _taken(left, end)
+            from_output += _taken(right, end)
+        yield Pair(tuple(from_source), tuple(from_output))
 
 
 def _last_common(left: NDArray[np.int64], right: NDArray[np.int64]) -> int | None:
-    """The highest number that is in both, which rise."""
+    """The highest number that is in both rising arrays; None for none."""
     nearest = np.minimum(np.searchsorted(right, left), len(right) - 1)
     common = left[right[nearest] == left]
     return int(common[-1]) if len(common) else None
@@ -122,7 +123,7 @@ def _taken(side: _Side, last_offset: int) -> list[Rows]:
 
 
 def compare(pair: Pair, limits: Limits, location: Location) -> None:
-    """Compare a pair; raises ReadBackMismatch at a difference in what a record says."""
+    """Compare a pair. Raises ReadBackMismatch at the first record that differs."""
     if pair.is_one_to_one():
         _compare_run(pair.source[0], pair.output[0], limits, location)
     else:
@@ -130,7 +131,7 @@ def compare(pair: Pair, limits: Limits, location: Location) -> None:
 
 
 def _without_copies(pair: Pair) -> tuple[tuple[Rows, ...], tuple[Rows, ...]]:
-    """Both sides without the batches that were copied byte for byte: their records need not be readable."""
+    """Both sides without the batches that were copied byte for byte, whose records may be unreadable."""
     ends = [np.concatenate([each.table.last_offset for each in side]) for side in (pair.source, pair.output)]
     spans = [[span for each in side for span in _contents(each)] for side in (pair.source, pair.output)]
     are_left = [np.ones(len(each), bool) for each in ends]
@@ -149,13 +150,13 @@ def _contents(rows: Rows) -> Iterator[memoryview]:
 
 
 def _picked(side: tuple[Rows, ...], which: NDArray[np.bool_]) -> tuple[Rows, ...]:
-    """The batches of a side that a mask over all of them picks."""
+    """The batches of a side that a mask over all of them selects."""
     parts = np.split(which, np.cumsum([len(each.rows) for each in side])[:-1])
     return tuple(Rows(each.chunk, each.rows[part]) for each, part in zip(side, parts, strict=True) if part.any())
 
 
 def _compare_run(source: Rows, output: Rows, limits: Limits, location: Location) -> None:
-    """First all headers at once, then the records of each batch, uncompressed, as bytes."""
+    """Compare all headers at once, then the decompressed bytes of each batch, and records only where these differ."""
     spans = (each.tolist() for side in (source, output) for each in batch_spans(*side))
     bytes_of_source, bytes_of_output = source.chunk.bodies, output.chunk.bodies
     mine, theirs = source.table, output.table
@@ -176,8 +177,8 @@ def _part(rows: Rows, which: slice) -> Rows:
 
 
 def _is_same_payload(payload: memoryview, codec: int, new_payload: memoryview, new_codec: int, limits: Limits) -> bool:
-    """Whether two payloads hold the same bytes; not where one cannot be decompressed."""
-    # As bytes: memoryviews are compared element by element, which takes longer than a copy.
+    """Whether two payloads decompress to the same bytes; False where one cannot be decompressed."""
+    # Compared as bytes: memoryviews compare element by element, which takes longer than a copy.
     if codec == new_codec and len(payload) == len(new_payload) and bytes(payload) == bytes(new_payload):
         return True
     try:
@@ -201,7 +202,9 @@ def _compare_records(source: tuple[Rows, ...], output: tuple[Rows, ...], limits:
         raise ReadBackMismatch(f"cannot be read back: {error.message}", error.location or location) from error
     if counts[0] != counts[1]:
         first = (source or output)[0].table.base_offset[0]
-        raise ReadBackMismatch(f"{counts[0]} records became {counts[1]}, from offset {first} on", location)
+        raise ReadBackMismatch(
+            f"{counted_plainly(counts[0], 'record')} became {counts[1]}, from offset {first} on", location
+        )
 
 
 class _Records:
@@ -214,7 +217,10 @@ class _Records:
         self.taken = 0
 
     def available(self) -> int:
-        """How many are left of the current table, 0 at the end of all. Raises what reading raises."""
+        """How many records are left of the current table, 0 after the last one.
+
+        Raises CorruptDataError, LimitExceeded.
+        """
         while self._table is None or self._next >= len(self._table):
             self._table, self._next = next(self._tables, None), 0
             if self._table is None:
@@ -222,7 +228,7 @@ class _Records:
         return len(self._table) - self._next
 
     def take(self, count: int) -> RecordTable:
-        """So many of what is available."""
+        """The next ``count`` records of the current table."""
         if self._table is None:
             raise ValueError("nothing is available")
         rows = slice(self._next, self._next + count)
@@ -231,7 +237,7 @@ class _Records:
         return self._table.rows(rows)
 
     def rest(self) -> int:
-        """How many are left; none is there afterwards."""
+        """Count the records that are left, and consume them."""
         left = self.available()
         return left + sum(map(len, self._tables))
 
@@ -247,17 +253,17 @@ def _tables(batches: Iterable[Rows], limits: Limits) -> Iterator[RecordTable]:
 
 
 def _compare_tables(mine: RecordTable, theirs: RecordTable, location: Location) -> None:
-    """Two tables of as many records."""
+    """Compare two tables of equally many records. Raises ReadBackMismatch."""
     are_other = differ_in_numbers(mine, theirs)
     if are_other.any():
-        _tell_difference(mine, theirs, int(are_other.argmax()), location)
+        _raise_difference(mine, theirs, int(are_other.argmax()), location)
     row = -1
     while (row := next_other_bytes(mine, theirs, row + 1)) >= 0:
-        _tell_difference(mine, theirs, row, location)
+        _raise_difference(mine, theirs, row, location)
 
 
-def _tell_difference(mine: RecordTable, theirs: RecordTable, row: int, location: Location) -> None:
-    """Raise ReadBackMismatch for a record, unless its headers say the same in other bytes."""
+def _raise_difference(mine: RecordTable, theirs: RecordTable, row: int, location: Location) -> None:
+    """Raise ReadBackMismatch for a record that differs in a value, not only in how its headers are encoded."""
     sides = _values(mine, row), _values(theirs, row)
     names = [name for name, a, b in zip(_FIELDS, *sides, strict=True) if a != b]
     if names:

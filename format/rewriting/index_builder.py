@@ -1,9 +1,9 @@
-"""The indexes of a segment as a broker of 4.x builds them when it recovers the segment (storage LogSegment.recover).
+"""Builds the indexes of a segment as a broker of 4.x does when it recovers the segment (storage LogSegment.recover).
 
-An offset index entry is made for a batch that starts more than ``index.interval.bytes`` after the last one that got
-an entry (or after the segment's start), with the batch's last offset. At each of them, and when the segment is closed,
-a time index entry is made if the largest timestamp so far is above the last entry's; its offset is the last offset of
-the first batch that has it. A transaction index entry is made for each ABORT marker.
+An offset index entry is made for a batch that starts more than ``index.interval.bytes`` after the last indexed batch,
+or after the segment's start. It has the batch's last offset. With each of these entries, and when the segment is
+closed, a time index entry is made if the largest timestamp so far is above that of the last entry; its offset is the
+last offset of the first batch with that timestamp. A transaction index entry is made for each ABORT marker.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class SegmentIndexBuilder:
         self._offset_of_largest = -1
 
     def feed(self, table: BatchTable) -> None:
-        """The next batches of the segment; their offsets must rise and lie within the segment's reach."""
+        """Add the next batches of the segment; their offsets must rise and fit in the segment."""
         if not len(table):
             return
         last_offset, position = table.last_offset, table.position
@@ -75,7 +75,7 @@ class SegmentIndexBuilder:
         return np.array(rows, np.intp)
 
     def offset_index(self) -> bytes:
-        """The bytes of the ``.index``; raises InvalidIndex for offsets or positions that do not fit in an entry."""
+        """The bytes of the ``.index``. Raises InvalidIndex for offsets or positions that do not fit in an entry."""
         entries = self._joined(self._offset_entries)
         if len(entries) and (np.diff(entries[:, 0]) <= 0).any():
             raise InvalidIndex("the batches' offsets do not rise")
@@ -96,9 +96,9 @@ class SegmentIndexBuilder:
 class TransactionIndexBuilder:
     """Builds the ``.txnindex`` of a partition's segments in log order.
 
-    A transaction that began before the log's first batch is known from a snapshot at the log's start, or from a sound
-    ``.txnindex`` of the source whose entry names an ABORT marker that is there; otherwise, as for a broker, it is not
-    in the index.
+    A transaction that began before the log's first batch is taken from a producer snapshot at the log's start, or from
+    an entry of a sound ``.txnindex`` of the source whose ABORT marker is in the log. Otherwise it is not in the index,
+    as with a broker.
     """
 
     def __init__(self, limits: Limits = DEFAULT_LIMITS) -> None:
@@ -123,7 +123,7 @@ class TransactionIndexBuilder:
             self.open_transactions |= {producer: first for producer, first in columns if first >= 0}
 
     def feed(self, table: BatchTable, markers: dict[int, ControlRecord]) -> None:
-        """The next batches; ``markers`` maps the rows of control batches to their first record."""
+        """Add the next batches; ``markers`` maps the rows of control batches to their first record."""
         matched = set()
         for each in self._state.feed(table, markers):
             if isinstance(each, TransactionEnded):
@@ -138,7 +138,7 @@ class TransactionIndexBuilder:
                 self._unmatched.add(key)
 
     def take(self, source: Segment | None) -> list[AbortedEntry]:
-        """The entries of the segment that was fed since the last call, by the marker's offset."""
+        """The entries of the batches that were added since the last call, in the order of their markers."""
         entries, self._entries = self._entries, []
         unmatched, self._unmatched = self._unmatched, set()
         if unmatched and source is not None and source.transaction_index is not None:
@@ -157,7 +157,7 @@ class TransactionIndexBuilder:
 
     @property
     def open_transactions(self) -> dict[int, int]:
-        """Producer id -> first offset of its open transaction, to go on from later."""
+        """The first offsets of the open transactions, by producer id; setting them resumes from there."""
         return self._state.open_transactions
 
     @open_transactions.setter
@@ -166,6 +166,6 @@ class TransactionIndexBuilder:
 
 
 def transaction_index_bytes(entries: list[AbortedEntry]) -> bytes:
-    """The bytes of a ``.txnindex``; none for no entries, where a broker makes no file."""
+    """The bytes of a ``.txnindex``; empty without entries, where a broker makes no file."""
     columns = np.array(entries, np.int64).reshape(-1, 4).T
     return transaction_index.write((columns[0], columns[1], columns[2], columns[3]))

@@ -1,4 +1,4 @@
-"""The first look of salvage at a segment: which batches are intact and in place, and why other bytes are not."""
+"""The scan of a whole segment: which batches are intact and in their place, and why other bytes are not kept."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _MAX_INT64 = 2**63 - 1
 
 @value_class
 class BadBytes:
-    """Bytes of a segment that are not kept: ``code`` is a finding code, ``reaches_end`` that of a torn end."""
+    """Bytes of a segment that are not kept; ``code`` is a finding code, ``reaches_end`` marks a torn end."""
 
     position: int
     length: int
@@ -36,10 +36,10 @@ class BadBytes:
 
 @state_class
 class SegmentScan:
-    """The batches of a segment in file order as columns, which of them are kept, and what else there is.
+    """The batches of a segment in file order as columns, which of them are kept, and the bytes that are not.
 
-    ``is_opened`` is False for a compressed v0/v1 message of which only the last offset is known. ``has_sparse``: some
-    batch has fewer records than offsets, so that the log was compacted.
+    ``is_opened`` is False for a compressed v0/v1 message whose first offset is not known. ``has_sparse``: a batch has
+    fewer records than offsets, as after compaction.
     """
 
     position: Int64Column
@@ -56,7 +56,7 @@ class SegmentScan:
 
 @value_class
 class KeptBatches:
-    """Which batches of a log are taken, by their number, and the offsets that its batches can have."""
+    """Which batches of a log are kept, by their number, and the range of offsets that its batches can have."""
 
     which: NDArray[np.bool_]
     offsets: OffsetRange
@@ -65,10 +65,10 @@ class KeptBatches:
 def scan_segment(
     source: Source, *, first_possible: int, next_base_offset: int | None, base_offset: int, limits: Limits
 ) -> SegmentScan:
-    """All batches of a segment; kept are those with a right CRC whose offsets can be.
+    """Scan all batches of a segment, and keep those with a right CRC whose offsets fit.
 
-    Base offsets lie outside the CRC. So offsets count as possible from ``first_possible`` up to the next segment's, and
-    among the possible ones the longest chain of rising offsets is kept.
+    The CRC does not cover the base offset. So the offsets must lie between ``first_possible`` and the next segment, and
+    of the batches with such offsets the longest chain of rising offsets is kept.
     """
     columns: list[Int64Column] = []
     intact: list[NDArray[np.bool_]] = []
@@ -122,10 +122,10 @@ def salvage_chunks(
     chunk_bytes: int | None = None,
     offsets: OffsetRange | None = None,
 ) -> Iterator[BatchChunk]:
-    """The batches with their bodies and CRCs, the offsets of v0 and v1 wrappers opened; twice the same for one file.
+    """The batches from ``start``, a batch boundary, to ``end``, with bodies and CRCs; v0 and v1 wrappers are opened.
 
-    They are those from ``start`` on, a batch boundary, up to ``end``. ``check_crc`` False leaves the CRCs out, for a
-    file in which they were all right. After a look at a segment give the ``offsets`` of that look.
+    The same file always gives the same batches. ``check_crc`` False computes no CRCs, for a file in which all are
+    right. After ``scan_segment``, ``offsets`` are those of the scan.
     """
     chunks = batch_chunks(
         source, BatchRange(start, end), check_crc=check_crc, limits=limits, chunk_bytes=chunk_bytes, offsets=offsets
@@ -136,7 +136,7 @@ def salvage_chunks(
 
 
 def offsets_agree(chunk: BatchChunk) -> NDArray[np.bool_]:
-    """Whether the header of each batch says the offsets that lie inside: only a v0 message set can contradict it."""
+    """Whether each batch's header has the offsets of its content, which only a v0 wrapper can contradict."""
     agree = np.ones(len(chunk.table), bool)
     for row in np.flatnonzero(chunk.table.is_wrapper & (chunk.table.magic == 0)).tolist():
         if chunk.buffer is not None and chunk.table.record_count[row] >= 0:

@@ -1,4 +1,4 @@
-"""What was written, read back and compared with what it was made from."""
+"""Reads written logs back and compares them with their sources."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _COMPARE_BYTES = 1024 * 1024
 
 
 class OutputRange(NamedTuple):
-    """Bytes of a log that was written."""
+    """A range of bytes of a written log."""
 
     path: Path
     start: int
@@ -29,9 +29,9 @@ class OutputRange(NamedTuple):
 
 
 class Became(NamedTuple):
-    """The bytes of a source log from ``start`` to ``end``, and what was written for them.
+    """The bytes of a source log from ``start`` to ``end``, and the ranges of the output that were written for them.
 
-    ``digest`` is of the content, where it is not the content of the source.
+    ``digest`` is that of the written content, where this is not the content of the source.
     """
 
     start: int
@@ -49,10 +49,10 @@ def compare_with_source(
     location: Location,
     advance: Advance,
 ) -> None:
-    """Compare the records of source ranges, neighbours in order, with those of the output.
+    """Compare the records of adjoining source ranges, in order, with those of the output.
 
-    ``kept`` are the batches that were taken from the whole log. Without it all CRCs were right, or there would be
-    no output. Raises ReadBackMismatch, UnreadableFile.
+    ``kept`` are the batches that were kept of the whole log; None where all were, as all their CRCs were right. Raises
+    ReadBackMismatch, UnreadableFile.
     """
     if not became:
         return
@@ -68,7 +68,7 @@ def compare_with_source(
 
 
 def joined_ranges(became: Sequence[Became]) -> list[OutputRange]:
-    """The ranges of the output, neighbours as one."""
+    """The ranges of the output; adjoining ranges of a file become one."""
     joined: list[OutputRange] = []
     for each in (each for one in became for each in one.outputs):
         if joined and (joined[-1].path, joined[-1].end) == (each.path, each.start):
@@ -79,7 +79,7 @@ def joined_ranges(became: Sequence[Became]) -> list[OutputRange]:
 
 
 def _source_rows(chunks: Iterator[BatchChunk], is_kept: NDArray[np.bool_] | None, advance: Advance) -> Iterator[Rows]:
-    """The batches that were taken, read once more; what is not as it was then differs from the output."""
+    """The kept batches, read once more; a batch that has changed since then differs from the output."""
     first = 0
     for chunk in chunks:
         rows = np.arange(len(chunk.table))
@@ -94,7 +94,7 @@ def _output_rows(outputs: Sequence[OutputRange], limits: Limits) -> Iterator[Row
 
 
 def output_chunks(outputs: Sequence[OutputRange], limits: Limits) -> Iterator[BatchChunk]:
-    """The chunks of what was written; raises ReadBackMismatch where a CRC is wrong, or no batch is there."""
+    """The chunks of what was written. Raises ReadBackMismatch for a wrong CRC, or bytes that are no batch."""
     for path, start, end in outputs:
         with FileSource(path) as output:
             for chunk in salvage_chunks(output, limits, start, end):

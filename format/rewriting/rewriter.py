@@ -1,4 +1,4 @@
-"""The object in which the writing verbs differ: what becomes of a batch, and what is compared when it is read back."""
+"""The base class of the writing verbs: what a batch becomes, how it is read back, and what is reported."""
 
 from __future__ import annotations
 
@@ -28,21 +28,22 @@ from format.rewriting.read_back import Became, compare_with_source
 from format.rewriting.sources import WriteSources
 from format.rewriting.written_batches import NewBatches
 from format.rewriting.written_segments import RewritingResult, SegmentResult
+from format.scan.cost import size_of
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import Cost
 from format.value_class import value_class
 
-#: What is read at once; more would push it out of the processor's cache before it is used.
+#: The bytes that are read at once; more would leave the processor's cache before they are used.
 CHUNK_BYTES = 2 * 1024 * 1024
-#: How often a byte of a log counts as progress: when it is read, when it was compared, when the output was verified.
+#: How often a byte of a log counts as progress: after reading, after comparing, and after verifying the output.
 PASSES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WriteTerms:
-    """The terms that all writing verbs share; ``advance`` is called with the bytes done since the last call.
+    """The options that all writing verbs share; ``advance`` is called with the bytes done since the last call.
 
-    ``jobs`` is how many processes do the work; the output is the same for any number.
+    ``jobs`` is the number of processes; the output is the same for any number.
     """
 
     limits: Limits = DEFAULT_LIMITS
@@ -52,10 +53,10 @@ class WriteTerms:
 
 
 class Portion(NamedTuple):
-    """Some new batches of a chunk; ``digest`` is of their content, for the read-back, where the verb wants one.
+    """Some new batches of a chunk; ``digest`` is that of their content, for a verb that reads back by digests.
 
-    ``error`` is why the batch of the chunk's ``row`` could not be rebuilt: it was copied as it is, or left out where
-    there are no batches.
+    ``error`` is why the batch of the chunk's ``row`` could not be rebuilt. That batch was copied as it is, or left out
+    where ``batches`` is None.
     """
 
     batches: NewBatches | None
@@ -74,15 +75,12 @@ class SourceLog:
     next_base_offset: int | None
 
     def first_possible(self, after_offset: int | None) -> int:
-        """The least offset that the first batch can have after ``after_offset``, the last offset before it."""
+        """The least offset that the first batch can have; ``after_offset`` is the last offset of the log before it."""
         return self.base_offset if after_offset is None else max(self.base_offset, after_offset + 1)
 
     def size_bytes(self) -> int:
-        """The size of the file, 0 where that cannot be known."""
-        try:
-            return self.path.lstat().st_size
-        except OSError:
-            return 0
+        """The size of the file; 0 if it is unknown."""
+        return size_of(self.path)
 
     @property
     def last_possible(self) -> int:
@@ -92,9 +90,9 @@ class SourceLog:
 
 @value_class
 class FirstLook:
-    """A log that is not plainly sound: all its batches, and which of them are kept.
+    """The scan of a log that is not plainly sound: all its batches, and which of them are kept.
 
-    ``after_offset`` is the last offset before it. ``is_live``: a broker is writing its end.
+    ``after_offset`` is the last offset before the log. ``is_live``: a broker is writing its end.
     """
 
     log: SourceLog
@@ -111,34 +109,34 @@ class FirstLook:
 
 
 class Rewriter:
-    """What a verb does with the batches of a log, and what it reports.
+    """What a verb makes of the batches of a log, and what it reports; each writing verb has a subclass.
 
-    ``portions`` and ``read_back`` are pure, so that any process can call them. The ``report_*`` methods add findings to
-    the result of a segment that is not plainly sound.
+    ``portions`` and ``read_back`` have no side effects, so that any process can call them. The ``report_*`` methods add
+    findings to the result of a segment that is not plainly sound.
     """
 
-    #: Whether there is a log in the output; otherwise only its indexes are written.
+    #: Whether logs are written; otherwise only their indexes are.
     writes_log = True
     #: Whether bytes that belong to no kept batch are copied too, without being indexed.
     copies_damage = False
-    #: Whether batches with a right CRC whose offsets cannot be in their place go into a file of their own.
+    #: Whether batches with a right CRC whose offsets do not fit their place go into a file of their own.
     keeps_misplaced = False
-    #: Whether a log is looked at as a whole where its batches leave offsets out, so that this can be reported.
+    #: Whether a log in which offsets are missing is scanned as a whole, so that this can be reported.
     wants_every_offset = False
-    #: Whether blocks that the disk does not give are passed over.
+    #: Whether blocks that the disk cannot read are passed over.
     reads_around_errors = True
-    #: Whether the other files hold only what is known to be Kafka's, not the bytes of the source.
+    #: Whether the other files get only what is known to be Kafka's, not the bytes of the source.
     knows_all = False
-    #: Whether producer snapshots are made: not where batches are left out on request, as no producer's state fits then.
+    #: Whether producer snapshots are made: not where batches are left out on request, as no snapshot would fit.
     makes_snapshots = True
     #: Whether the files of partitions and of the log directory beside the logs are written.
     writes_side_files = True
-    #: A new segment is begun where one would grow past this; None for what an index can address.
+    #: The size from which a new segment is begun, in bytes; None for the largest that an index can address.
     segment_bytes: int | None = None
     chunk_bytes = CHUNK_BYTES
     #: How often a byte of a log counts as progress before the output is verified.
     passes = PASSES - 1
-    #: What making and comparing new batches takes of processor time.
+    #: The processor time of making and comparing new batches.
     cost = Cost(batch_s=1e-6, byte_s=1e-9, compressed_byte_s=1e-9)
 
     def __init__(self, terms: WriteTerms) -> None:
@@ -146,13 +144,13 @@ class Rewriter:
 
     @property
     def shares_making(self) -> bool:
-        """Whether new batches take so long that other processes are to make them, and not only compare."""
+        """Whether making new batches takes so long that other processes should do that, not only compare."""
         return False
 
     # -- what becomes of batches -------------------------------------------------------------------------------
 
     def portions(self, chunk: BatchChunk, is_kept: NDArray[np.bool_], location: Location) -> Iterator[Portion]:
-        """What the kept batches of a chunk become, in order; raises Refused for what must not be done at all."""
+        """What the kept batches of a chunk become, in order. Raises Refused where the run must end."""
         raise NotImplementedError
 
     def read_back(
@@ -163,36 +161,36 @@ class Rewriter:
         location: Location,
         advance: Advance,
     ) -> None:
-        """Compare what was written with its source; ``kept`` None says that it is all of these ranges.
+        """Compare what was written with its source; with ``kept`` None, all batches of these ranges were kept.
 
         Raises ReadBackMismatch, UnreadableFile.
         """
         compare_with_source(source, became, kept, self.terms.limits, self.chunk_bytes, location, advance)
 
     def last_possible(self, log: SourceLog) -> int:
-        """The largest offset that a batch of a log can have, for the log to be plainly sound."""
+        """The largest offset that a batch may have in a log that is plainly sound."""
         return log.last_possible
 
     # -- what is reported of a segment -------------------------------------------------------------------------
 
     def report_unreadable(self, error: UnreadableFile, log: SourceLog, result: SegmentResult) -> None:
-        """The log could not be opened, or not read to its end: it is left out."""
+        """Report a log that could not be opened or read to its end: it is left out."""
         raise NotImplementedError
 
     def report_look(self, look: FirstLook, result: SegmentResult) -> None:
-        """The whole log was looked at; sets ``lost_bytes``."""
+        """Report what the scan of a whole log found, and set ``result.lost_bytes``."""
         raise NotImplementedError
 
     def report_chunk(
         self, look: FirstLook, chunk: BatchChunk, is_kept: NDArray[np.bool_], result: SegmentResult
     ) -> None:
-        """The next chunk is about to be written."""
+        """Report about a chunk before it is written."""
 
     def report_error(self, portion: Portion, chunk: BatchChunk, location: Location, result: SegmentResult) -> None:
-        """A batch could not be rebuilt."""
+        """Report a batch that could not be rebuilt."""
 
     def refusal(self, result: SegmentResult) -> Refused | None:
-        """Why the run ends here, with nothing published; None where it goes on."""
+        """Why the run ends here and publishes nothing; None where it goes on."""
         return None
 
     # -- partitions --------------------------------------------------------------------------------------------
@@ -202,19 +200,19 @@ class Rewriter:
         return False
 
     def is_copied_whole(self, partition: Partition) -> bool:
-        """Whether the segments of a partition are copied, indexes and all."""
+        """Whether the segments of a partition are copied with their indexes."""
         return False
 
     def begin_partition(self, partition: Partition) -> Iterator[Finding]:
-        """What is reported of a partition before its segments; raises Refused."""
+        """Findings about a partition before its segments. Raises Refused."""
         return surroundings_findings(partition)
 
     def end_partition(self, partition: Partition, last_offset: int | None) -> Iterator[Finding]:
-        """What is reported of a partition after its segments: losses."""
+        """Findings about a partition after its segments, which count as losses."""
         return iter(())
 
     def keeps_snapshots(self, result: RewritingResult, lost_bytes: int) -> bool:
-        """Whether a partition's producer snapshots hold for the output, which lacks so many bytes of its logs."""
+        """Whether the source's producer snapshots fit the output, whose logs lack ``lost_bytes`` bytes."""
         return True
 
     # -- the run -----------------------------------------------------------------------------------------------
@@ -234,13 +232,13 @@ class Rewriter:
         return None
 
     def log_dir(self, log_dir: LogDir, result: RewritingResult) -> LogDir:
-        """What of a log directory's own files goes into the output."""
+        """The log directory with those of its own files that go into the output."""
         return log_dir
 
     def is_whole(self, result: RewritingResult) -> bool:
-        """Whether the output holds every record of the source, so that checkpoints and the clean mark hold."""
+        """Whether the output has every record of the source, so that checkpoints and the clean-shutdown file fit."""
         return True
 
     def manifest(self, result: RewritingResult) -> dict[str, Any]:
-        """What the manifest says besides the job and the files."""
+        """The entries of the manifest besides the job and the files."""
         raise NotImplementedError

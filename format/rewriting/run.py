@@ -26,8 +26,7 @@ from format.scan.cost import is_worth_sharing
 
 _LOG_DIR_STEP = "log directory"
 
-
-#: What looks at the output once it is whole: takes the publication, the sources, the terms and what was reported.
+#: Verifies the complete output; takes the publication, the sources, the terms and the findings reported so far.
 VerifyOutput = Callable[[Publication, WriteSources, WriteTerms, Iterable[Finding]], Iterator[Finding]]
 
 
@@ -38,10 +37,10 @@ def rewrite(
     verify_output: VerifyOutput,
     result: RewritingResult,
 ) -> Iterator[Finding | WrittenSegment]:
-    """Write what a verb makes of the sources into the open publication and finish it; fills in the result.
+    """Write what a verb makes of the sources into the open publication, finish it, and fill in the result.
 
-    Yields each segment that was written, and findings on the way, of the output too, which is verified at the end.
-    Raises OutputError, also where what was read back differs; FileChanged; Refused where the verb refuses.
+    Yields each segment that was written, and findings, among them those of the verification of the output at the end.
+    Raises OutputError (ReadBackMismatch where what was read back differs), FileChanged, and Refused.
     """
     with contextlib.ExitStack() as stack:
         shared = None
@@ -83,6 +82,8 @@ def _step_of(name: str, segment: Segment) -> str:
 
 
 class _Run:
+    """One run over all partitions: ``everything`` writes them and fills in the result."""
+
     def __init__(
         self,
         sources: WriteSources,
@@ -143,7 +144,7 @@ class _Run:
         if self._rewriter.writes_side_files:
             keeps_snapshots = self._rewriter.keeps_snapshots(self._result, self._result.lost_bytes - lost_before)
             carried = yield from self._carried(name, partition, keeps_snapshots)
-            # A log given by itself may be a part of its partition; the metadata log has no producers.
+            # A log file by itself may be only a part of its partition; the metadata log has no producers.
             is_part = self._is_by_itself(partition) or not self._rewriter.makes_snapshots
             if not is_cluster_metadata(partition) and not is_part:
                 rebuild_snapshots(
@@ -178,7 +179,7 @@ class _Run:
         return any(each.log in self._sources.paths for each in partition.segments)
 
     def _segments(self, name: str, partition: Partition) -> Generator[Finding | WrittenSegment, None, int | None]:
-        """Write the segments that no earlier run has written; returns the last offset."""
+        """Write the segments that no earlier run has written; returns the last offset of the partition."""
         transactions = TransactionIndexBuilder(self._limits)
         transactions.seed(partition)
         last_offset: int | None = None

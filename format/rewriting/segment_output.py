@@ -1,4 +1,4 @@
-"""The segments that one segment becomes: filled in order, and rolled as a broker would roll them."""
+"""Writes the segments that one source segment becomes, in order, and rolls them as a broker would."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from format.rewriting.written_batches import Decision, NewBatches, joined
 from format.rewriting.written_segments import WrittenSegment, written_segment
 from format.value_class import state_class
 
-#: What is put together before it is written.
+#: The bytes that are collected before they are written.
 _PENDING_BYTES = 1024 * 1024
 #: Positions in an index have 32 bits.
 _MAX_SEGMENT_BYTES = 2**31 - 1
@@ -29,10 +29,10 @@ _MAX_SEGMENT_BYTES = 2**31 - 1
 
 @state_class
 class SegmentWriter:
-    """Writes the files of one segment in order; ``writes_log`` False writes its indexes alone.
+    """Writes the files of one segment; ``writes_log`` False writes its indexes alone.
 
-    ``write`` takes the bytes of the log, ``index`` the batches in them. ``close`` writes the indexes and closes the
-    files. ``mtime_ns`` is that of the source's log, which decides retention where a log has no timestamps.
+    ``write`` takes the bytes of the log, ``index`` the batches in them, and ``close`` writes the indexes. ``mtime_ns``
+    is the modification time of the source's log, which decides retention where a log has no timestamps.
     """
 
     publication: Publication
@@ -59,23 +59,23 @@ class SegmentWriter:
         return f"{self.directory}/{segment_file_name(self.written.segment_base_offset, suffix)}"
 
     def write(self, content: bytes | bytearray | memoryview) -> None:
-        """Write the next bytes of the log; where no log is written they only count."""
+        """Write the next bytes of the log; without a log they only count as size."""
         self.size_bytes += len(content)
         if self._log is not None:
             self._log.write(content)
 
     def index(self, table: BatchTable) -> None:
-        """The batches that these bytes are, with their positions in the new log."""
+        """Index the batches of the bytes written, with their positions in the new log."""
         self._indexes.feed(table)
         self.written.batch_count += len(table)
 
     def finish_log(self) -> None:
-        """The log is whole: it may be flushed to the disk while it is read back."""
+        """End the log, so that it can be read back while it is flushed to the disk."""
         if self._log is not None:
             self._log.finish_writing()
 
     def close(self, aborted: list[AbortedEntry]) -> WrittenSegment:
-        """Close the log and write the indexes; raises OutputError, and InvalidIndex where the batches cannot be."""
+        """Close the log and write the indexes. Raises OutputError, and InvalidIndex where the offsets fit no index."""
         if self._log is not None:
             self._log.close()
             self.written.size_bytes = self._log.size_bytes
@@ -90,22 +90,22 @@ class SegmentWriter:
         return self.written
 
     def discard(self) -> None:
-        """Close the log and remove it; a segment that is closed already stays."""
+        """Close and remove the log, unless it was closed before."""
         if self._log is not None:
             self._log.discard()
 
 
 class Mark(NamedTuple):
-    """How far an output is filled: the number of the segment, and the bytes in it."""
+    """A position in the output: the number of the segment, and the bytes in it so far."""
 
     number: int
     size_bytes: int
 
 
 class SegmentOutput:
-    """The output of one segment of the source; as a context it removes, unless closed, what it has written.
+    """The output of one segment of the source; as a context manager it removes what it has written, unless closed.
 
-    ``mtime_ns`` is that of the source's log, which decides retention where a log has no timestamps.
+    ``mtime_ns`` is as in SegmentWriter.
     """
 
     def __init__(
@@ -139,7 +139,7 @@ class SegmentOutput:
         )
 
     def put(self, batches: NewBatches) -> None:
-        """Put the batches in the open segment, or roll a new one first as a broker would (LogSegment.shouldRoll)."""
+        """Append batches to the open segment, after rolling a new one where a broker would (LogSegment.shouldRoll)."""
         if not len(batches):
             return
         writer = self._writers[-1]
@@ -158,12 +158,12 @@ class SegmentOutput:
             self._flush()
 
     def put_unindexed(self, content: bytes) -> None:
-        """Put bytes that are no batch, as they are."""
+        """Append bytes that are no batch, without indexing them."""
         self._flush()
         self._writers[-1].write(content)
 
     def _flush(self) -> None:
-        """Write what was made, and index it as its own headers say."""
+        """Write the pending batches, and index them by their own headers."""
         if not self._pending:
             return
         writer, batches = self._writers[-1], joined(self._pending)
@@ -178,11 +178,11 @@ class SegmentOutput:
         self._pending, self._pending_bytes = [], 0
 
     def mark(self) -> Mark:
-        """How far it is filled."""
+        """The current position."""
         return Mark(len(self._writers) - 1, self._writers[-1].size_bytes + self._pending_bytes)
 
     def ranges(self, start: Mark, end: Mark) -> tuple[OutputRange, ...]:
-        """What was put between two marks; nothing where no log is written."""
+        """The ranges of the files that were written between two marks; none where no log is written."""
         found = []
         for number in range(start.number, end.number + 1) if self._rewriter.writes_log else ():
             writer = self._writers[number]
@@ -193,7 +193,7 @@ class SegmentOutput:
         return tuple(found)
 
     def finish_log(self) -> None:
-        """Write what is left of the open segment's log, so that it can be read back. Raises OutputError."""
+        """Write the pending batches and end the open log, so that it can be read back. Raises OutputError."""
         self._flush()
         self._writers[-1].finish_log()
 

@@ -1,4 +1,4 @@
-"""One segment of the source rewritten: batches in order, read back and compared, then the indexes."""
+"""Rewrites one segment of the source: batches in order, then the comparison with the source, then the indexes."""
 
 from __future__ import annotations
 
@@ -35,19 +35,19 @@ _CHANGED = "the file changed while it was read"
 
 @state_class
 class Written:
-    """What each chunk became, while a segment is written: the chunks, the output's mark before each, digests."""
+    """What the chunks became so far: the range of each in the source, the output's mark before each, and digests."""
 
     chunks: list[tuple[int, int]] = field(default_factory=list)
     marks: list[Mark] = field(default_factory=list)
     digests: dict[int, bytes] = field(default_factory=dict)
 
     def begin(self, start: int, end: int, mark: Mark) -> None:
-        """The next chunk of the source lies from ``start`` to ``end``."""
+        """Begin a chunk, which lies in the source from ``start`` to ``end``."""
         self.chunks.append((start, end))
         self.marks.append(mark)
 
     def became(self, output: SegmentOutput) -> list[Became]:
-        """The list for the read-back, once all is in the output."""
+        """The list for the read-back, once all chunks are in the output."""
         marks = [*self.marks, output.mark()]
         return [
             Became(start, end, output.ranges(*marks[number : number + 2]), self.digests.get(number))
@@ -56,10 +56,10 @@ class Written:
 
 
 class SegmentRewriting:
-    """The work on one segment; ``result`` holds what came of it.
+    """Rewrites one segment; ``do`` returns the result.
 
-    A log that is plainly sound is read once, and other processes may make its new batches. Any other is looked at as
-    a whole first, which shows what of it is kept.
+    A log that is plainly sound is read once, and other processes may make its new batches. Any other log is scanned as
+    a whole first, which shows the batches to keep.
     """
 
     def __init__(
@@ -81,9 +81,9 @@ class SegmentRewriting:
         self._transactions = transactions
 
     def do(self, after_offset: int | None) -> SegmentResult:
-        """Write the segment (or the several that it becomes); stops early where the rewriter refuses.
+        """Write the segment, or the several that it becomes; stops early where the rewriter refuses.
 
-        ``after_offset`` is the last offset before it. Raises FileChanged, OutputError, Refused.
+        ``after_offset`` is the last offset before the segment. Raises FileChanged, OutputError, Refused.
         """
         result = SegmentResult(after_offset, self._transactions.open_transactions)
         try:
@@ -97,7 +97,7 @@ class SegmentRewriting:
                 if not self._write_sound(file, result, progress):
                     self._write_kept(file, result, progress)
             except FileChanged as error:
-                message = f"{error.message}; a source that stands still is needed"
+                message = f"{error.message}; no process may write the sources during the run"
                 raise FileChanged(message, error.location or self._log.location) from error
             except UnreadableFile as error:
                 self._report_unreadable(error, result)
@@ -120,7 +120,7 @@ class SegmentRewriting:
     # -- a log that is plainly sound ---------------------------------------------------------------------------
 
     def _write_sound(self, file: FileSource, result: SegmentResult, progress: SpanProgress) -> bool:
-        """Write the whole log as it is read; False, and nothing is left, where it is not plainly sound."""
+        """Write the whole log while it is read. Returns False and removes the output where it is not plainly sound."""
         after_offset, open_transactions = result.last_offset, self._transactions.open_transactions
         try:
             with self._output(file) as output:
@@ -141,7 +141,7 @@ class SegmentRewriting:
     def _put_sound(
         self, output: SegmentOutput, file: FileSource, result: SegmentResult, progress: SpanProgress
     ) -> list[Became]:
-        """Put all of the log; what each chunk became. Raises NotSound."""
+        """Put the whole log into the output; returns what each chunk became. Raises NotSound."""
         log = self._log
         if self._shared is not None and self._shared.makes:
             items = self._shared.made(log)
@@ -164,14 +164,13 @@ class SegmentRewriting:
                 progress.advance(item.end - position)
                 position = item.end
         ends_early = log.next_base_offset is not None and not self._follows(log.next_base_offset, result.last_offset)
-        if (
-            position != file.size_bytes or ends_early
-        ):  # it has become longer, or offsets before the next one are missing
+        has_grown = position != file.size_bytes
+        if has_grown or ends_early:
             raise NotSound
         return written.became(output)
 
     def _follows(self, first_offset: int, last_offset: int | None) -> bool:
-        """Whether a batch of this log can start at an offset after ``last_offset``, the last before it."""
+        """Whether a batch of this log may start at ``first_offset``, if ``last_offset`` is the last one before it."""
         least = self._log.first_possible(last_offset)
         return first_offset == least or (first_offset > least and not self._rewriter.wants_every_offset)
 
@@ -185,7 +184,7 @@ class SegmentRewriting:
     # -- any other log -----------------------------------------------------------------------------------------
 
     def _write_kept(self, file: FileSource, result: SegmentResult, progress: SpanProgress) -> None:
-        """Look at the whole log, then write what is kept of it."""
+        """Scan the whole log, then write the batches that are kept."""
         source = PatchedSource(file) if self._rewriter.reads_around_errors else file
         look = self._first_look(file, source, result.last_offset)
         progress.advance(source.size_bytes)
@@ -235,7 +234,7 @@ class SegmentRewriting:
         return FirstLook(log, source, scan, after_offset, is_live)
 
     def _kept_chunks(self, look: FirstLook) -> Iterator[tuple[BatchChunk, NDArray[np.bool_], int]]:
-        """The chunks, read once more, which of their batches are kept, and the number of the first batch in the log."""
+        """The chunks, read again, with the mask of their kept batches and the number of their first batch."""
         first = 0
         scan = look.scan
         for chunk in salvage_chunks(look.source, self._rewriter.terms.limits, offsets=look.scan.offsets):
@@ -257,7 +256,7 @@ class SegmentRewriting:
         written: Written,
         result: SegmentResult,
     ) -> NDArray[np.bool_]:
-        """Put the kept batches of a chunk; which of them are in the output."""
+        """Put the kept batches of a chunk into the output; returns the mask of those that were written."""
         is_written = is_kept.copy()
         for portion in self._rewriter.portions(chunk, is_kept, self._log.location):
             if portion.error is not None:
@@ -273,7 +272,7 @@ class SegmentRewriting:
     def _copy_with_gaps(
         self, look: FirstLook, chunk: BatchChunk, is_kept: NDArray[np.bool_], copied_to: int, output: SegmentOutput
     ) -> int:
-        """Put the kept batches of a chunk and, unindexed, the bytes before each; how far the source is copied then."""
+        """Put the kept batches of a chunk and, unindexed, the bytes between them; returns the position copied up to."""
         table = chunk.table
         rows = np.flatnonzero(is_kept)
         starts, ends = table.position[rows], table.end_position[rows]
@@ -291,7 +290,7 @@ class SegmentRewriting:
     def _put_apart(
         self, chunk: BatchChunk, which: NDArray[np.bool_], quarantine: NewFile | None, stack: ExitStack
     ) -> NewFile | None:
-        """Put batches into a file of their own beside the partitions, which is made for the first of them."""
+        """Put batches into a quarantine file beside the partitions, which is made for the first of them."""
         for row in np.flatnonzero(which).tolist():
             if quarantine is None:
                 name = f"{self._directory}.{self._log.base_offset:020d}.quarantine"

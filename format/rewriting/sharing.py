@@ -1,6 +1,6 @@
-"""Processes that make new batches, and compare what was written with its source, for the one that writes.
+"""Worker processes that make new batches, and compare the written batches with the source, for the writing process.
 
-New batches come back in log order for every chunk that is plainly sound, through shared memory.
+New batches of chunks that are plainly sound come back in log order, through shared memory.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from format.value_class import value_class
 
 @value_class
 class _Comparison:
-    """For a worker: this much of a log became that."""
+    """A task for a worker: compare a range of a log with what was written for it."""
 
     log: SourceLog
     state: FileState
@@ -32,9 +32,10 @@ class _Comparison:
 
 
 class SharedRewriting:
-    """The processes, and the logs, known beforehand, that they make new batches of; close it, or use it as a context.
+    """The worker processes of a run; close it, or use it as a context manager.
 
-    Each process calls ``begin`` before it works. Fork them before any thread is there.
+    ``logs`` are all logs of which new batches will be made, in order. Each process calls ``begin`` before it works.
+    They are forked here, which must happen before any thread is started.
     """
 
     def __init__(self, logs: Sequence[SourceLog], rewriter: Rewriter, begin: Callable[[], None] = lambda: None) -> None:
@@ -51,9 +52,9 @@ class SharedRewriting:
         return self._makers is not None
 
     def made(self, log: SourceLog) -> Iterator[MadeChunk | NewBatches | MadeDigest]:
-        """The chunks of a log, in order, each before its new batches; raises NotSound, Refused, WorkerDied.
+        """The chunks of a log in order, each before its new batches. Raises NotSound, Refused, WorkerDied.
 
-        The logs are to be asked for in their order.
+        Logs must be requested in their order.
         """
         if self._makers is None:
             raise ValueError("these processes make no new batches")
@@ -68,12 +69,15 @@ class SharedRewriting:
             yield item
 
     def leave(self, log: SourceLog) -> None:
-        """No more is wanted of a log."""
+        """Stop making new batches of a log."""
         if self._makers is not None:
             self._makers.leave(self._logs[log.path])
 
     def read_back(self, source: FileSource, log: SourceLog, became: Iterable[Became]) -> Iterator[int]:
-        """Read everything back and compare; yields source bytes as they are done. Raises as ``Rewriter.read_back``."""
+        """Read everything back and compare; yields the number of source bytes done.
+
+        Raises as ``Rewriter.read_back``.
+        """
         tasks = (_Comparison(log, source.state, each) for each in became)
         for task, items in self._readers.results(tasks):
             for _ in items:

@@ -1,8 +1,9 @@
-"""Producer snapshots built from a log that was written, where the source has none that fits.
+"""Builds producer snapshots from written logs, where the source has none that fits.
 
-A broker that was stopped cleanly does not replay a log without any snapshot: it takes the producers for unknown, and
-their open transactions for ended. It would also have taken a snapshot where a segment was rolled, and copies no segment
-to tiered storage without that of the next one's base offset (UnifiedLog.rebuildProducerState, RemoteLogManager).
+After a clean shutdown a broker does not replay a log that has no snapshot: all producers are then unknown, and their
+open transactions count as ended. A broker also takes a snapshot where it rolls a segment, and it copies no segment to
+tiered storage without the snapshot at the next segment's base offset (UnifiedLog.rebuildProducerState,
+RemoteLogManager).
 """
 
 from __future__ import annotations
@@ -35,11 +36,11 @@ def rebuild_snapshots(
     *,
     limits: Limits,
 ) -> None:
-    """Write what snapshots the logs of ``written`` lack into the partition directory ``name`` of the output.
+    """Write the snapshots that the ``written`` logs lack into the partition directory ``name`` of the output.
 
-    ``carried`` are the offsets of the source's snapshots that came along: then those of rolled segments are built, and
-    in the place of unsound ones. None where they were left out, because the log has lost batches: then one at the
-    log's end is, if there is a producer in it. Raises OutputError.
+    ``carried`` are the offsets of the source's snapshots that were copied: then the snapshots of rolled segments are
+    built, and those in place of unsound ones. It is None where none was copied because the log has lost batches: then
+    only a snapshot at the log's end is built, if the log has producers. Raises OutputError.
     """
     base_offsets = [each.segment_base_offset for each in written]
     if not base_offsets or (carried is not None and not partition.snapshots):

@@ -1,7 +1,7 @@
-"""Chunks of a log that are plainly sound, with the new batches that a verb makes of them.
+"""Makes the new batches of logs that are plainly sound, as most are.
 
-This is what most logs consist of. Where a chunk is not plainly sound, nothing of the log is taken from here: it is
-looked at as a whole first, so that the output never depends on which process made it.
+Where a chunk is not plainly sound, nothing that was made here of its log is used: the log is scanned as a whole
+instead, so that the output never depends on which process made it.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from format.rewriting.rewriter import Rewriter, SourceLog
 from format.rewriting.written_batches import NewBatches, joined
 from format.value_class import value_class
 
-#: New batches that are passed on at once: enough that sending them to another process costs nothing.
+#: The size of the new batches that are passed on at once: large enough that sending them to a process costs little.
 _PORTION_BYTES = 1024 * 1024
 
 
 @value_class
 class MadeChunk:
-    """A sound chunk, before its new batches: where it lies, and what the indexes need of it.
+    """A sound chunk, which comes before its new batches: its range in the source, and what the indexes need.
 
     ``transactional`` are its transactional and control batches, ``markers`` the control records by row of those.
     """
@@ -45,7 +45,7 @@ class MadeChunk:
 
 @value_class
 class MadeDigest:
-    """Comes after the new batches of a chunk whose content has a digest."""
+    """The digest of a chunk's content, which comes after the new batches of the chunk."""
 
     digest: bytes
 
@@ -57,7 +57,7 @@ class NotSound(Exception):
 def made_chunks(
     chunks: Iterable[BatchChunk], log: SourceLog, rewriter: Rewriter, after_offset: int | None
 ) -> Iterator[MadeChunk | NewBatches | MadeDigest]:
-    """The chunks of a log, or of a range of it, in order, each before its new batches; raises NotSound, Refused.
+    """The chunks of a log, or of a range of it, in order, each before its new batches. Raises NotSound, Refused.
 
     ``after_offset`` is the last offset before them.
     """
@@ -77,7 +77,7 @@ def made_chunks(
 def made_here(
     source: FileSource, log: SourceLog, rewriter: Rewriter, after_offset: int | None
 ) -> Iterator[MadeChunk | NewBatches | MadeDigest]:
-    """The same for a whole log, read by this process."""
+    """The chunks of a whole log that this process reads, as ``made_chunks`` yields them."""
     chunks = batch_chunks(source, limits=rewriter.terms.limits, chunk_bytes=rewriter.chunk_bytes)
     try:
         yield from made_chunks(chunks, log, rewriter, after_offset)
@@ -93,7 +93,7 @@ def out_of_order(table: BatchTable, first_possible: int) -> NDArray[np.bool_]:
 
 
 def _is_sound(chunk: BatchChunk, first_possible: int, last_possible: int) -> bool:
-    """Whether the chunk shows no reason to leave out a batch."""
+    """Whether no batch of the chunk has to be left out."""
     table = chunk.table
     if chunk.damage is not None or chunk.buffer is None or not len(table) or not table.crc_valid.all():
         return False

@@ -1,4 +1,4 @@
-"""What a writing command was given: partitions with their names in the output, perhaps a log directory around them."""
+"""The sources of a writing command: partitions, their names in the output, and perhaps a log directory."""
 
 from __future__ import annotations
 
@@ -22,6 +22,7 @@ from format.node.partition import Partition, read_partition
 from format.node.partition_surroundings import unexpected_finding
 from format.node.segment import Segment
 from format.node.target import Target, nothing_to_read
+from format.scan.cost import size_of
 from format.value_class import value_class
 
 _STOPS_BROKER = "boot-refused"
@@ -29,10 +30,10 @@ _STOPS_BROKER = "boot-refused"
 
 @value_class
 class WriteSources:
-    """The sources of a writing command, in order; ``partitions`` maps a directory's name in the output to what to read.
+    """The sources of a writing command, in order; ``partitions`` maps directory names of the output to partitions.
 
-    ``log_dir`` is set where the source is a whole log directory. ``findings`` are about what of the sources will not be
-    in the output, or otherwise than it lies there.
+    ``log_dir`` is set where the source is a whole log directory. ``findings`` are about parts of the sources that the
+    output will lack or change.
     """
 
     paths: tuple[Path, ...]
@@ -42,16 +43,16 @@ class WriteSources:
 
     @property
     def is_whole(self) -> bool:
-        """Whether all partitions that are there go into the output."""
+        """Whether all partitions of the sources go into the output."""
         return not any(each.is_incomplete or each.code == _STOPS_BROKER for each in self.findings)
 
     @property
     def size_bytes(self) -> int:
         """Bytes of all live ``.log`` files, for progress."""
-        return sum(_size_of(each.log) for part in self.partitions.values() for each in part.segments if each.log)
+        return sum(size_of(each.log) for part in self.partitions.values() for each in part.segments if each.log)
 
     def job(self, command: str, **options: Any) -> dict[str, Any]:
-        """What a run is about, for its manifest and for resuming: command, options, sources and their state."""
+        """The job of a run, for its manifest and for resuming: command, options, sources and their state."""
         return job_of(command, options, self.paths, self._all_files())
 
     def _all_files(self) -> Iterator[Path]:
@@ -64,7 +65,7 @@ class WriteSources:
 
 
 def job_of(command: str, options: Mapping[str, Any], paths: Iterable[Path], files: Iterable[Path]) -> dict[str, Any]:
-    """A command with its options and sources, and a digest of what their files are now: names, sizes, times."""
+    """A job: command, options and sources, and a digest of the names, sizes and times of their files."""
     digest = hashlib.sha256()
     for path in files:
         try:
@@ -83,8 +84,8 @@ def job_of(command: str, options: Mapping[str, Any], paths: Iterable[Path], file
 def read_write_sources(paths: Sequence[Path], *, takes_files: bool = False) -> WriteSources:
     """The partitions at these paths: one log directory, or partition directories (or with ``takes_files`` logs).
 
-    A partition directory that cannot be listed is left out. Raises InputError for anything else, for two partitions
-    of one name, for what is not there, and where nothing is left.
+    A partition directory that cannot be listed is left out, unless it is the only one. Raises InputError for other
+    paths, for two partitions of the same name, for a path that does not exist, and where nothing is left.
     """
     if len(paths) == 1:
         target = Target(paths[0])
@@ -111,9 +112,9 @@ def read_write_sources(paths: Sequence[Path], *, takes_files: bool = False) -> W
 
 
 def read_measured_sources(paths: Sequence[Path]) -> WriteSources:
-    """The same for a command that measures and writes nothing: log directories of any number of nodes may be given.
+    """The partitions for a command that measures and writes nothing: also several log directories, of any nodes.
 
-    The replicas of a partition all count, as each of them takes space.
+    All replicas of a partition count, as each of them takes space. Raises as ``read_write_sources``.
     """
     targets = [Target(path) for path in paths]
     places = [
@@ -131,7 +132,7 @@ def read_measured_sources(paths: Sequence[Path]) -> WriteSources:
 def _partition_at(path: Path, takes_files: bool) -> Partition:
     kind = Target(path).kind
     if kind is Kind.LOG_DIR:
-        raise InputError("a log directory is written by itself: give one, or several partition directories")
+        raise InputError("a log directory is written by itself: give one log directory, or partition directories")
     if kind is Kind.PARTITION:
         return read_partition(path)
     if kind is Kind.LOG and takes_files:
@@ -141,7 +142,7 @@ def _partition_at(path: Path, takes_files: bool) -> Partition:
 
 
 def _of_log_dir(target: Target) -> WriteSources:
-    """One log directory; what of it cannot be listed, or has a name that stops a broker, is left out."""
+    """One log directory without the partitions that cannot be listed or whose names stop a broker."""
     log_dirs = target.log_dirs
     if len(log_dirs) != 1:
         names = ", ".join(str(each.path) for each in log_dirs[:3]) + (", …" if len(log_dirs) > 3 else "")
@@ -175,7 +176,7 @@ def _of_log_dir(target: Target) -> WriteSources:
 
 
 def _completed(sources: WriteSources) -> WriteSources:
-    """The same with the swaps of segments completed that a broker did not complete, and a finding for no segments."""
+    """The sources after completing interrupted swaps of segments, with a finding where there are no segments."""
     findings = list(sources.findings)
     partitions = {}
     for name, partition in sources.partitions.items():
@@ -192,11 +193,12 @@ def _unreadable(path: Path, error: UnreadableFile) -> Finding:
 
 
 def _of_file(path: Path) -> Partition:
-    """A partition of one segment, for a log file by itself; named as its directory is."""
+    """A partition of one segment for a log file by itself; it has the name of its directory."""
     location = location_of_file(path)
     if location.base_offset is None:
         raise InputError(
-            "a segment is called by its base offset in 20 digits and .log, and this file is not", Location(str(path))
+            "the name of a segment is its base offset in 20 digits and .log; this file has another name",
+            Location(str(path)),
         )
     directory = absolute(path).parent
     partition = Partition(directory, location.topic, location.partition)
@@ -207,10 +209,3 @@ def _of_file(path: Path) -> Partition:
 def is_cluster_metadata(partition: Partition) -> bool:
     """Whether it is KRaft's metadata log, which brokers read before anything else and never compress."""
     return partition.topic == layout.CLUSTER_METADATA_TOPIC
-
-
-def _size_of(path: Path) -> int:
-    try:
-        return path.lstat().st_size
-    except OSError:
-        return 0

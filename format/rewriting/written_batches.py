@@ -1,4 +1,4 @@
-"""New batches for an output log: whole batches one after the other, with the columns that the writer needs."""
+"""New batches for an output log: their bytes, and the columns that the writer needs."""
 
 from __future__ import annotations
 
@@ -25,15 +25,15 @@ class Decision(IntEnum):
 
     @property
     def word(self) -> str:
-        """The stable word."""
+        """The word in rows and manifests, which never changes."""
         return self.name.lower()
 
 
 @value_class
 class NewBatches:
-    """Whole batches, ``content`` one after the other; columns with an entry for each.
+    """Whole batches, one after the other in ``content``; each column has an entry for each batch.
 
-    ``decisions`` are numbers of Decision.
+    ``decisions`` are values of Decision.
     """
 
     content: bytes | bytearray | memoryview

@@ -16,7 +16,7 @@ from format.value_class import state_class
 
 @state_class
 class WrittenSegment:
-    """What was written for one segment; the columns of WRITTEN_SEGMENT under their names."""
+    """One row of columns.WRITTEN_SEGMENT, which documents the fields: what was written for one segment."""
 
     path: str
     topic: str | None
@@ -41,21 +41,18 @@ class WrittenSegment:
         return asdict(self)
 
 
-def written_segment(
-    directory: str, topic: str | None, partition: int | None, base_offset: int, **counts: int
-) -> WrittenSegment:
-    """The record of a segment that is to be written into ``directory`` of the output."""
+def written_segment(directory: str, topic: str | None, partition: int | None, base_offset: int) -> WrittenSegment:
+    """A segment that is about to be written into ``directory`` of the output; its counts are 0."""
     path = f"{directory}/{segment_file_name(base_offset, layout.LOG_SUFFIX)}"
-    return WrittenSegment(path, topic, partition, base_offset, **counts)
+    return WrittenSegment(path, topic, partition, base_offset)
 
 
 @state_class
 class SegmentResult:
-    """The segments that one became, and the findings on the way.
+    """The result of one source segment: the segments that it became, and findings, each with whether it is a loss.
 
-    ``last_offset`` is that of the last batch written so far; ``open_transactions`` are those at that place, by
-    producer id. ``lost_bytes`` counts the bytes of the source that the output lacks. Each finding comes with
-    whether it is a loss.
+    ``last_offset`` is the last offset written so far; ``open_transactions`` are the first offsets of the transactions
+    that are open there, by producer id. ``lost_bytes`` counts the bytes of the source that the output lacks.
     """
 
     last_offset: int | None
@@ -83,7 +80,7 @@ class SegmentResult:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> SegmentResult:
-        """The result that ``as_json`` made these values of."""
+        """The result from which ``as_json`` made these values."""
         return cls(
             values["last_offset"],
             {int(producer): first for producer, first in values["open_transactions"].items()},
@@ -96,9 +93,9 @@ class SegmentResult:
 
 @state_class
 class RewritingResult:
-    """What came of a whole run: the segments written, the findings of the partitions, and those that are losses.
+    """The result of a whole run: the segments written, the findings, and those of them that are losses.
 
-    ``left_out`` says in words what was left out on purpose.
+    ``left_out`` describes what was left out on purpose.
     """
 
     segments: list[WrittenSegment] = field(default_factory=list)

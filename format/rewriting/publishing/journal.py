@@ -1,4 +1,4 @@
-"""The journal of a directory being written: which steps are finished, with which files. JSON lines.
+"""The journal of a directory that is being written: the finished steps and their files, as JSON lines.
 
 The first line holds the job, each later one a finished step. Nothing in it is trusted: a resumed run hashes every
 file. A last line cut short by a crash is left out.
@@ -24,7 +24,7 @@ from format.location import Location
 from format.value_class import value_class
 
 JOURNAL = "journal.jsonl"
-#: What the results of steps look like; a journal with another number is not taken up.
+#: The version of the results of steps; a journal with another version is not resumed.
 _LAYOUT = 2
 _MAX_JOURNAL_BYTES = 1024 * MIB
 _TAIL_BYTES = 64 * 1024
@@ -44,7 +44,7 @@ class FileEntry:
 
 @value_class
 class Step:
-    """A finished step: its files, and what it gave back."""
+    """A finished step: its files and its result."""
 
     files: tuple[FileEntry, ...]
     result: Any
@@ -52,7 +52,7 @@ class Step:
 
 @value_class
 class JournalContent:
-    """What a journal says."""
+    """The content of a journal: the job, and the finished steps by name."""
 
     job: dict[str, Any]
     steps: dict[str, Step] = field(default_factory=dict)
@@ -66,7 +66,7 @@ class Journal:
         self._path = path
 
     def begin(self, job: Mapping[str, Any]) -> None:
-        """Write the job into an empty journal; cut a half-written last line off one that is taken up."""
+        """Write the job into an empty journal; cut off a half-written last line of one that is resumed."""
         try:
             end = os.lseek(self._fd, 0, os.SEEK_END)
             while end > 0:
@@ -83,7 +83,7 @@ class Journal:
             self._write({"job": dict(job), "layout": _LAYOUT})
 
     def add_step(self, name: str, files: Iterable[FileEntry], result: Any) -> None:
-        """One finished step; raises OutputError."""
+        """Add a finished step. Raises OutputError."""
         self._write({"step": name, "files": [each.as_json() for each in files], "result": result})
 
     def _write(self, line: Mapping[str, Any]) -> None:
@@ -104,22 +104,22 @@ class Journal:
 
 
 def lock_journal(directory: Path) -> Journal:
-    """The journal of a partial directory, made if need be; raises OutputError where another run holds it."""
+    """Open the journal of a partial directory, or make it. Raises OutputError where another run has locked it."""
     path = directory / JOURNAL
     try:
         fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666)
     except OSError as error:
         raise OutputError(f"cannot create: {os_reason(error)}", Location(str(path))) from error
-    if not _is_locked(fd):
+    if not _try_lock(fd):
         os.close(fd)
         raise OutputError("another run is writing it", Location(str(directory)))
     return Journal(fd, path)
 
 
 def lock_journal_to_resume(directory: Path) -> Journal | None:
-    """The journal of a partial directory that was left behind; None where another run is writing the directory.
+    """Open the journal of a partial directory that an earlier run left; None where a run is still writing there.
 
-    A run that is about to publish has removed its journal, and holds the manifest instead. Raises OutputError.
+    A run that is about to publish has removed its journal and locked the manifest instead. Raises OutputError.
     """
     for name in (JOURNAL, MANIFEST):
         path = directory / name
@@ -128,8 +128,8 @@ def lock_journal_to_resume(directory: Path) -> Journal | None:
         except FileNotFoundError:
             continue
         except OSError as error:
-            raise OutputError(f"cannot take up: {os_reason(error)}", Location(str(path))) from error
-        if not _is_locked(fd) or not _is_at(fd, path):
+            raise OutputError(f"cannot resume: {os_reason(error)}", Location(str(path))) from error
+        if not _try_lock(fd) or not _is_at(fd, path):
             os.close(fd)
             return None
         if name == JOURNAL:
@@ -143,7 +143,7 @@ def lock_journal_to_resume(directory: Path) -> Journal | None:
 
 @contextlib.contextmanager
 def held(manifest: Path) -> Iterator[None]:
-    """The manifest is locked, so that no other run takes up a directory without a journal. Raises OSError."""
+    """Lock the manifest, so that no other run resumes a directory without a journal. Raises OSError."""
     fd = os.open(manifest, os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
     try:
         fcntl.flock(fd, fcntl.LOCK_EX)
@@ -152,8 +152,8 @@ def held(manifest: Path) -> Iterator[None]:
         os.close(fd)
 
 
-def _is_locked(fd: int) -> bool:
-    """Whether this run has the lock of a file now; False where another has it."""
+def _try_lock(fd: int) -> bool:
+    """Lock a file; False where another run has locked it."""
     try:
         fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
@@ -164,7 +164,7 @@ def _is_locked(fd: int) -> bool:
 
 
 def _is_at(fd: int, path: Path) -> bool:
-    """Whether a file is still the one at a path: the run that held it may have removed it."""
+    """Whether an open file is still the one at a path: the run that had locked it may have removed it."""
     try:
         return os.path.samestat(os.fstat(fd), os.lstat(path))
     except OSError:
@@ -172,7 +172,7 @@ def _is_at(fd: int, path: Path) -> bool:
 
 
 def read_journal(path: Path, manifest: Path) -> JournalContent | None:
-    """The journal at ``path``; where it is gone or empty, the manifest beside it, which took its place at the end.
+    """The journal at ``path``; where it is missing or empty, the manifest beside it, which replaces it at the end.
 
     None where neither can be read.
     """
@@ -198,7 +198,7 @@ def read_journal(path: Path, manifest: Path) -> JournalContent | None:
 
 
 def _read_manifest(path: Path) -> JournalContent | None:
-    """The job alone: a manifest says nothing of steps, so that everything is done again."""
+    """The job alone: a manifest has no steps, so that all of them are repeated."""
     try:
         return JournalContent(dict(json.loads(read_whole(path, _MAX_JOURNAL_BYTES))["job"]))
     except (KafkaLogError, ValueError, KeyError, TypeError):

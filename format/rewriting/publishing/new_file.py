@@ -21,10 +21,10 @@ _NEW_FILE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 class NewFile:
-    """A file of a publication while it is written; bytes go to the disk in large pieces, and through SHA-256.
+    """A file of a publication while it is written, in large pieces and with its SHA-256.
 
-    ``close`` flushes it to the disk and passes its entry to ``enter``; ``finish_writing`` begins with that and goes on.
-    Left by an exception it is removed.
+    ``close`` flushes it to the disk and passes its entry to ``enter``; ``finish_writing`` only begins the flush. As a
+    context manager it removes the file after an exception.
     """
 
     def __init__(
@@ -33,7 +33,7 @@ class NewFile:
         self.relative_path = relative_path
         self.path = path
         self.size_bytes = 0
-        self.mtime_ns: int | None = None  # to be given to the file when it is closed: brokers look at a log's
+        self.mtime_ns: int | None = None  # set on the file when it is closed: brokers use that of a log
         self._enter = enter
         self._parts: list[bytes | memoryview] = []
         self._buffered_bytes = 0
@@ -45,7 +45,7 @@ class NewFile:
         self._writer = DigestingWriter(self._fd, beside=write_beside)
 
     def write(self, data: bytes | bytearray | memoryview) -> int:
-        """Take bytes, which must not change afterwards; raises OutputError when the disk does not."""
+        """Write bytes, which must not change afterwards. Raises OutputError."""
         part = data if isinstance(data, bytes) else memoryview(data).cast("B")
         if len(part) < _LARGE_BYTES:
             part = bytes(part)  # a small part of a large buffer would keep all of it
@@ -72,7 +72,7 @@ class NewFile:
             raise output_error(what, self.path, error) from error
 
     def finish_writing(self) -> None:
-        """No more comes: all of it can be read back, while a thread, if there is one, flushes it to the disk."""
+        """Write the rest, so that the file can be read back while a thread, if there is one, flushes it to the disk."""
         if self._is_finished:
             return
         if self._parts:
@@ -86,7 +86,7 @@ class NewFile:
         self._is_finished = True
 
     def close(self) -> None:
-        """Flush to the disk and enter the file in the journal; raises OutputError. Once closed, it does nothing."""
+        """Flush to the disk and pass the entry on. Does nothing for a closed file. Raises OutputError."""
         if self._fd < 0:
             return
         try:
@@ -116,7 +116,7 @@ class NewFile:
             self.discard()
 
     def discard(self) -> None:
-        """Close the file and remove it; once closed, it stays."""
+        """Close and remove the file, unless it was closed before."""
         if self._fd < 0:
             return
         self._close_descriptor()
@@ -125,5 +125,5 @@ class NewFile:
 
 
 def output_error(what: str, path: str | os.PathLike[str], error: OSError) -> OutputError:
-    """The OutputError for what the operating system refused."""
+    """The OutputError for an error of the operating system."""
     return OutputError(f"{what}: {os_reason(error)}", Location(os.fspath(path)))

@@ -37,11 +37,11 @@ from format.rewriting.publishing.target import check_target, partials_of
 
 
 class Publication:
-    """The context in which a target directory is written; nothing is at the target before ``finish`` returns.
+    """The context manager in which a target directory is written; nothing is there before ``finish`` returns.
 
-    ``job`` says what is written from what, in JSON values; it goes into the manifest, and only a partial directory of
-    the very same job is resumed. Work is divided into steps: the files made since the last ``finish_step`` are that
-    step's, and a resumed run skips a step whose files all have the size and SHA-256 that the journal says.
+    ``job`` describes the work in JSON values; it goes into the manifest, and only a partial directory of the same job
+    is resumed. Work is divided into steps: files made since the last ``finish_step`` belong to the next one, and a
+    resumed run skips a step whose files all have the size and SHA-256 in the journal.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Publication:
         self._files: dict[str, FileEntry] = {}
         self._pending: list[FileEntry] = []
         self._steps: dict[str, Any] = {}
-        self._step_files: dict[str, tuple[FileEntry, ...]] = {}  # of the steps that were taken over
+        self._step_files: dict[str, tuple[FileEntry, ...]] = {}  # of the steps of an earlier run
         self._read_back: set[str] = set()
         self._is_published = False
         self.target = self._asked_target
@@ -72,13 +72,13 @@ class Publication:
     # -- beginning ---------------------------------------------------------------------------------------------
 
     def __enter__(self) -> Self:
-        """Check the target and make (or take up) the partial directory.
+        """Check the target, and make or resume the partial directory.
 
         Raises OutputExists, OutputInsideSource, and OutputError where the directory cannot be made.
         """
         self.target = check_target(self._asked_target, self._sources)
         if self._resume:
-            self._take_up()
+            self._find_partial()
         if not self.is_resumed:
             self._begin()
         return self
@@ -97,10 +97,10 @@ class Publication:
             self._clean_up()
             raise
 
-    def _take_up(self) -> None:
-        """Find the one partial directory of this target and job, and keep of it what hashes right.
+    def _find_partial(self) -> None:
+        """Resume the one partial directory of this target and job, if there is one.
 
-        Nothing of it is touched before its journal is locked: another run may be writing it.
+        Nothing in it is changed before its journal is locked: another run may be writing it.
         """
         fitting = [path for path in partials_of(self.target) if self._steps_in(path) is not None]
         found = [(path, journal) for path in fitting if (journal := lock_journal_to_resume(path)) is not None]
@@ -112,7 +112,7 @@ class Publication:
                 message = f"more than one partial directory fits: {names}; remove all but one"
                 raise OutputError(message, self._location())
             for path, journal in found:
-                self._take_over(path, journal)
+                self._resume_from(path, journal)
         except BaseException:
             for _, journal in found:
                 journal.close()
@@ -123,8 +123,9 @@ class Publication:
         content = read_journal(path / JOURNAL, path / MANIFEST)
         return content.steps if content is not None and content.job == self._job else None
 
-    def _take_over(self, path: Path, journal: Journal) -> None:
-        steps = self._steps_in(path)  # once more: until now another run may have gone on
+    def _resume_from(self, path: Path, journal: Journal) -> None:
+        """Keep the files of finished steps that have the right SHA-256, and remove all others."""
+        steps = self._steps_in(path)  # read again: until now another run may have gone on
         if steps is None:
             raise OutputError("another run has just been writing it", Location(str(path)))
         self.path, self._journal, self.is_resumed = path, journal, True
@@ -137,10 +138,10 @@ class Publication:
         journal.begin(self._job)
 
     def _is_on_disk(self, entry: FileEntry) -> bool:
-        return is_as_written(self._place_of(entry.path), entry)
+        return is_as_written(self.place_of(entry.path), entry)
 
     def _remove_others(self) -> None:
-        """Remove every file of the partial directory that no finished step vouches for."""
+        """Remove every file of the partial directory that belongs to no finished step."""
         try:
             for directory, _, names in os.walk(self.path):
                 for name in names:
@@ -149,20 +150,23 @@ class Publication:
                     if relative not in self._files and relative != JOURNAL:
                         path.unlink()
         except OSError as error:
-            raise output_error("cannot take up", self.path, error) from error
+            raise output_error("cannot resume", self.path, error) from error
 
     # -- writing -----------------------------------------------------------------------------------------------
 
     def create(self, relative_path: str | os.PathLike[str], *, write_beside: bool = False) -> NewFile:
-        """A new file in the directory; its own directories are made. Raises OutputError, ValueError for a path
-        that leads elsewhere or was made before. ``write_beside`` lets a thread write it, and compute its SHA-256."""
+        """A new file in the directory; missing directories of its path are made.
+
+        ``write_beside`` lets a thread write it and compute its SHA-256. Raises OutputError, and ValueError for a path
+        outside the directory or of an existing file.
+        """
         relative = PurePosixPath(os.fspath(relative_path))
         name = relative.as_posix()
         if relative.is_absolute() or ".." in relative.parts or not relative.parts or name in (MANIFEST, JOURNAL):
             raise ValueError(f"no file of a publication: {name!r}")
         if name in self._files:
             raise ValueError(f"made before: {name!r}")
-        path = self._place_of(name)
+        path = self.place_of(name)
         try:
             path.parent.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -170,13 +174,13 @@ class Publication:
         return NewFile(name, path, self._enter, write_beside=write_beside)
 
     def write_file(self, relative_path: str | os.PathLike[str], content: bytes) -> None:
-        """A whole small file."""
+        """Write a small file at once."""
         with self.create(relative_path) as file:
             file.write(content)
 
     def create_directory(self, relative_path: str | os.PathLike[str]) -> None:
-        """A directory, where it must be there even if no file goes into it."""
-        path = self._place_of(PurePosixPath(os.fspath(relative_path)).as_posix())
+        """Make a directory, also if no file will be in it."""
+        path = self.place_of(PurePosixPath(os.fspath(relative_path)).as_posix())
         try:
             path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -189,10 +193,10 @@ class Publication:
 
     def place_of(self, relative_path: str) -> Path:
         """Where a file is now, to read it back; it moves when the publication is finished."""
-        return self._place_of(relative_path)
+        return self.path.joinpath(*PurePosixPath(relative_path).parts)
 
     def mark_read_back(self, relative_path: str) -> None:
-        """The caller has read this file back and compared it; ``finish`` reads back all others itself."""
+        """Note that the caller has read this file back and compared it; ``finish`` reads back all others."""
         self._read_back.add(relative_path)
 
     @property
@@ -200,13 +204,13 @@ class Publication:
         """The files closed so far, by relative path."""
         return dict(self._files)
 
-    def take_over(self, directory: Path, entries: Iterable[FileEntry]) -> None:
-        """Move files here that another process has written below a directory of this file system, and read back.
+    def move_in(self, directory: Path, entries: Iterable[FileEntry]) -> None:
+        """Move files here that another process wrote below a directory of the same file system and read back.
 
         Raises OutputError.
         """
         for entry in entries:
-            path = self._place_of(entry.path)
+            path = self.place_of(entry.path)
             try:
                 path.parent.mkdir(parents=True, exist_ok=True)
                 os.rename(directory / entry.path, path)
@@ -216,12 +220,12 @@ class Publication:
             self.mark_read_back(entry.path)
 
     def leave(self) -> None:
-        """For a process that was forked to work for this one: let go of the lock, which only the writer keeps."""
+        """Release the lock in a forked worker process: only the writing process keeps it."""
         if self._journal is not None:
             self._journal.close()
 
     def finish_step(self, name: str, result: Any = None) -> None:
-        """The files closed since the last step are those of step ``name``; ``result`` is what a resumed run needs."""
+        """End step ``name``, with the files closed since the last one; ``result`` is what a resumed run needs of it."""
         if self._journal is None:
             raise ValueError("the publication is not open")
         self._journal.add_step(name, self._pending, result)
@@ -233,28 +237,31 @@ class Publication:
         return name in self._steps
 
     def redo_step(self, name: str) -> None:
-        """Begin a step that is repeated in every run: what an earlier run made in it is removed."""
+        """Begin a step that every run repeats: the files that an earlier run made in it are removed."""
         if self._steps.pop(name, None) is None and name not in self._step_files:
             return
         for entry in self._step_files.pop(name, ()):
             del self._files[entry.path]
-            path = self._place_of(entry.path)
+            path = self.place_of(entry.path)
             try:
                 path.unlink()
             except OSError as error:
                 raise output_error("cannot remove", path, error) from error
 
     def step_result(self, name: str) -> Any:
-        """What was given to ``finish_step``."""
+        """The result that was passed to ``finish_step``."""
         return self._steps[name]
 
     # -- the end -----------------------------------------------------------------------------------------------
 
     def finish(self, manifest_extra: Mapping[str, Any] | None = None) -> None:
-        """Read back what was not, write the manifest, flush, rename. Raises OutputError; then nothing is published."""
+        """Read back the other files, write the manifest, flush, and rename.
+
+        Raises OutputError; nothing is then published.
+        """
         for name in sorted(self._files):
             if name not in self._read_back and not self._is_on_disk(self._files[name]):
-                raise OutputError("what was read back is not what was written", Location(str(self._place_of(name))))
+                raise OutputError("what was read back is not what was written", Location(str(self.place_of(name))))
         manifest = {
             "manifest_version": 1,
             "job": self._job,
@@ -286,7 +293,7 @@ class Publication:
         try:
             sync_directory(self.target.parent)
         except OSError:
-            os.rename(self.target, self.path)  # nobody knows whether the name would last: take it back
+            os.rename(self.target, self.path)  # the new name may not last: undo it
             raise
 
     def __exit__(
@@ -300,9 +307,6 @@ class Publication:
             self._journal = None
         if not self._is_published and not self._keep_partial and self.path != Path():
             shutil.rmtree(self.path, ignore_errors=True)
-
-    def _place_of(self, relative_path: str) -> Path:
-        return self.path.joinpath(*PurePosixPath(relative_path).parts)
 
     def _location(self) -> Location:
         return Location(str(self.target))

@@ -1,4 +1,4 @@
-"""Where a result may go: not where something is, not into a source, not into a broker's own directory."""
+"""Checks where an output may go: not over something, not into a source, not into a log directory."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from format.io.remote_path import is_remote
 from format.io.source import os_reason
 from format.location import Location
 
-#: A directory with one of these belongs to a broker, which takes every directory in it for a partition.
+#: A directory with one of these files belongs to a broker, which takes every directory in it for a partition.
 _MARKS_OF_A_LOG_DIR = (layout.META_PROPERTIES, *layout.OFFSET_CHECKPOINTS)
 
 
 def check_target(target: Path, sources: Iterable[Path]) -> Path:
-    """The real path of a target that may be written: it is not there yet, or is an empty directory.
+    """The real path of a target that may be written: it does not exist, or is an empty directory.
 
-    Raises OutputInsideSource where it equals, contains or lies inside a source (whatever symbolic links lead there)
+    Raises OutputInsideSource where it equals, contains or lies inside a source (also through symbolic links)
     or lies inside a log directory; OutputExists where something is there; OutputError where its parent is missing.
     """
     location = Location(str(target))
@@ -67,7 +67,7 @@ def _check_empty(real: Path, status: os.stat_result, location: Location) -> None
 
 
 def _relation(target: Path, source: Path) -> str | None:
-    """How the target lies to the source, in words; None where they lie apart. By name, and by device and inode."""
+    """How the target relates to the source, in words, by name or by device and inode; None where they are apart."""
     source_identity, target_identity = _identity(source), _identity(target)
     if target == source or (source_identity is not None and source_identity == target_identity):
         return "is"

@@ -170,7 +170,7 @@ def _on(
     try:
         for item in cluster.results(scan, units, terms.advance):
             if isinstance(item, PartitionDone):
-                publication.take_over(scan.tasks / item.task, item.entries)
+                publication.move_in(scan.tasks / item.task, item.entries)
             yield item
     finally:
         shutil.rmtree(scan.tasks, ignore_errors=True)
