@@ -12,6 +12,7 @@ from setuptools import Extension, setup
 #: The same names as in format/kernel/compiled.py; a test compares them.
 KERNEL_MODULES = (
     "checks",
+    "directories",
     "distinct",
     "encode",
     "group_records",

@@ -7,6 +7,7 @@ from importlib.util import find_spec
 #: The modules that setup.py compiles, if it can.
 COMPILED_MODULES = (
     "checks",
+    "directories",
     "distinct",
     "encode",
     "group_records",

@@ -37,3 +37,5 @@ cdef enum:
     KNOWN_V0 = 7
     KNOWN_V1 = 15
     KNOWN_V2 = 127
+
+    MAX_RELATIVE_OFFSET = 2147483647

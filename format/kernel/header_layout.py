@@ -47,3 +47,6 @@ DELETE_HORIZON_BIT = layout.DELETE_HORIZON_BIT
 KNOWN_V0 = layout.KNOWN_ATTRIBUTES_V0
 KNOWN_V1 = layout.KNOWN_ATTRIBUTES_V1
 KNOWN_V2 = layout.KNOWN_ATTRIBUTES_V2
+
+# The largest distance of an offset from the base offset of its segment.
+MAX_RELATIVE_OFFSET = layout.MAX_RELATIVE_OFFSET

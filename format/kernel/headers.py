@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 if not __file__.endswith(".so"):  # a compiled module takes these names from its .pxd file
+    from format.kernel.descriptors import *
     from format.kernel.header_layout import *
     from format.kernel.memory import *
     from format.kernel.numbers import *
@@ -16,6 +17,8 @@ _STOP_FULL = 2
 _STOP_BAD_LENGTH = 3
 _STOP_BAD_MAGIC = 4
 _STOP_SUSPICIOUS = 5
+
+_PLAIN_SUFFIXES = 11  # a log, an offset index and a time index, as in tables.SEGMENT_SUFFIXES
 
 
 def hop(buffer: Bytes, start: int, end: int, file_position: int, table: Table, first_row: int, status: Row) -> int:
@@ -107,7 +110,7 @@ def hop(buffer: Bytes, start: int, end: int, file_position: int, table: Table, f
     return row
 
 
-def sum_headers(buffer: Bytes, start: int, end: int, least: int, most: int, sums: Row) -> int:
+def _sum_headers(buffer: Bytes, start: int, end: int, least: int, most: int, sums: Row) -> int:
     """Add the batch headers in ``buffer[start:end]``, one after the other, to a row of HEADER_SUMS.
 
     ``sums[H_LEAST_OFFSET]`` must be 0 before the first header of a log. Offsets may be from ``least`` to ``most``.
@@ -167,6 +170,38 @@ def sum_headers(buffer: Bytes, start: int, end: int, least: int, most: int, sums
         sums[H_CODEC_BYTES + (attributes & CODEC_MASK)] += OVERHEAD + length
         at += OVERHEAD + length
     return at
+
+
+def sum_logs(directory_fd: int, segments: Table, start: int, end: int, room: Room, sums: Row, kept: Row) -> int:
+    """Add the headers of whole logs of ``segments[start:end]`` to a row of HEADER_SUMS; return the row of the next one.
+
+    It stops at the first log that lacks an index, does not fit into ``room`` with a byte to spare, has another size
+    than when it was listed, reaches into the next one, or is not plainly sound. Nothing of it is added then. The last
+    row may be followed by another segment. ``kept`` is a row to keep sums in.
+    """
+    log = room_at(room)
+    row = start
+    while row < end:
+        size = segments[row, F_LOG_BYTES]
+        base_offset = segments[row, F_BASE_OFFSET]
+        if segments[row, F_SUFFIXES] & _PLAIN_SUFFIXES != _PLAIN_SUFFIXES or size >= len(room):
+            break
+        if read_log(log, size + 1, directory_fd, base_offset) != size:
+            break
+        most = MAX_I64 - 1
+        if base_offset < most - MAX_RELATIVE_OFFSET:
+            most = base_offset + MAX_RELATIVE_OFFSET
+        for column in range(len(sums)):
+            kept[column] = sums[column]
+        sums[H_LEAST_OFFSET] = 0
+        if _sum_headers(room, 0, size, base_offset, most, sums) != size or (
+            size > 0 and row + 1 < len(segments) and sums[H_LAST_OFFSET] >= segments[row + 1, F_BASE_OFFSET]
+        ):
+            for column in range(len(sums)):
+                sums[column] = kept[column]
+            break
+        row += 1
+    return row
 
 
 def skip_batches(buffer: Bytes, start: int, end: int, room: int, target: int, status: Row) -> int:

@@ -60,3 +60,10 @@ cdef enum:
     H_LEAST_OFFSET = 6
     H_CODEC_COUNTS = 7
     H_CODEC_BYTES = 15
+
+    F_BASE_OFFSET = 0
+    F_SUFFIXES = 1
+    F_LOG_BYTES = 2
+
+    O_NUMBER = 0
+    O_SIZE = 1

@@ -78,6 +78,18 @@ HEADER_SUMS = (
     "codec_bytes",  # the bytes of batches of codec 0; codecs 1 to 7 follow
     *(f"codec_bytes_{codec}" for codec in range(1, 8)),
 )
+#: Columns of the live files of one base offset in a partition's directory.
+SEGMENT_COLUMNS = (
+    "base_offset",
+    "suffixes",  # a bit for each of SEGMENT_SUFFIXES
+    "log_bytes",  # -1: there is no log
+)
+SEGMENT_SUFFIXES = (".index", ".log", ".snapshot", ".timeindex", ".txnindex")  # in the order of a sorted listing
+#: Columns of a name in a directory that is no live file of a segment.
+OTHER_COLUMNS = (
+    "number",  # of the name in the list
+    "size_bytes",  # -1: no regular file
+)
 #: Columns of the result of a span.
 RESULT_COLUMNS = ("error", "position", "records", "end")
 
@@ -141,3 +153,10 @@ H_MAGICS = HEADER_SUMS.index("magics")
 H_LEAST_OFFSET = HEADER_SUMS.index("least_offset")
 H_CODEC_COUNTS = HEADER_SUMS.index("codec_counts")
 H_CODEC_BYTES = HEADER_SUMS.index("codec_bytes")
+
+F_BASE_OFFSET = SEGMENT_COLUMNS.index("base_offset")
+F_SUFFIXES = SEGMENT_COLUMNS.index("suffixes")
+F_LOG_BYTES = SEGMENT_COLUMNS.index("log_bytes")
+
+O_NUMBER = OTHER_COLUMNS.index("number")
+O_SIZE = OTHER_COLUMNS.index("size_bytes")

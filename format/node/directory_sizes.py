@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterable
-from dataclasses import field
+from contextlib import suppress
 from pathlib import Path
 from stat import S_ISREG
 
@@ -17,18 +17,11 @@ from format.value_class import state_class
 
 @state_class
 class DirectorySizes:
-    """Bytes of the regular files right in a directory, and of each live ``.log`` among them by its name."""
+    """Bytes of the regular files right in a directory, bytes and number of the live ``.log`` files among them."""
 
     size_bytes: int = 0
-    log_bytes: dict[str, int] = field(default_factory=dict)
-
-    @property
-    def log_size_bytes(self) -> int:
-        return sum(self.log_bytes.values())
-
-    @property
-    def segment_count(self) -> int:
-        return len(self.log_bytes)
+    log_size_bytes: int = 0
+    segment_count: int = 0
 
     def add_files(self, directory: Path, names: Iterable[str]) -> None:
         """Add files of a directory on a local disk; those that are gone count as nothing."""
@@ -37,17 +30,9 @@ class DirectorySizes:
         except OSError:
             return  # a live broker deleted it
         try:
-            size_bytes, log_bytes, status_of = self.size_bytes, self.log_bytes, os.stat
             for name in names:
-                try:
-                    status = status_of(name, dir_fd=fd, follow_symlinks=False)
-                except OSError:
-                    continue
-                if S_ISREG(status.st_mode):
-                    size_bytes += status.st_size
-                    if name[20:] == layout.LOG_SUFFIX and layout.SEGMENT_FILE.match(name):
-                        log_bytes[name] = status.st_size
-            self.size_bytes = size_bytes
+                with suppress(OSError):
+                    self.add(name, os.stat(name, dir_fd=fd, follow_symlinks=False))
         finally:
             os.close(fd)
 
@@ -55,8 +40,14 @@ class DirectorySizes:
         """Add a file by its status."""
         if S_ISREG(status.st_mode):
             self.size_bytes += status.st_size
-            if name[20:] == layout.LOG_SUFFIX and layout.SEGMENT_FILE.match(name):
-                self.log_bytes[name] = status.st_size
+            if is_live_log(name):
+                self.log_size_bytes += status.st_size
+                self.segment_count += 1
+
+
+def is_live_log(name: str) -> bool:
+    """Whether this is the name of a live log, also of one whose offset is too large."""
+    return name[20:] == layout.LOG_SUFFIX and layout.SEGMENT_FILE.match(name) is not None
 
 
 def size_of_files(paths: Iterable[Path]) -> int:

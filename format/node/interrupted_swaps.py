@@ -38,7 +38,7 @@ def completed_swaps(partition: Partition, limits: Limits) -> tuple[Partition, li
         f"offsets {first} to {end - 1} are taken from .swap files, in the place of {len(replaced)} segments: a broker "
         "completes the swap too when it starts",
     )
-    return replace(partition, segments=segments), [found]
+    return partition.with_segments(segments), [found]
 
 
 def _swaps(partition: Partition) -> Iterator[Segment]:

@@ -128,10 +128,10 @@ def offsets_of(partition: Partition, checkpoints: Checkpoints) -> PartitionOffse
             unknown[name] = f"there is no readable {file_name}"
         elif key not in checkpoints.by_name[file_name]:
             unknown[name] = f"{file_name} does not name the partition"
-    if not partition.segments:
+    if not partition.segment_count:
         unknown["local_start_offset"] = "there is no segment"
     return PartitionOffsets(
-        local_start_offset=partition.segments[0].base_offset if partition.segments else None,
+        local_start_offset=partition.first_base_offset,
         is_clean_shutdown=checkpoints.is_clean_shutdown,
         has_remote_storage=checkpoints.has_remote_storage,
         newest_snapshot=max(partition.snapshots, default=None),

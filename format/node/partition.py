@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from bisect import bisect_right
-from dataclasses import field
+from dataclasses import field, replace
 from pathlib import Path
 
 from format import layout
@@ -14,8 +14,9 @@ from format.io.remote_path import absolute, entries_of, is_on_disk, path_of
 from format.io.source import os_reason
 from format.location import Location
 from format.node import remote_tier
-from format.node.directory_sizes import DirectorySizes
-from format.node.segment import NamedFiles, Segment
+from format.node.directory_sizes import DirectorySizes, is_live_log
+from format.node.live_files import LiveFiles, listed_files
+from format.node.segment import NamedFiles, Segment, segment_file_name
 from format.value_class import state_class, value_class
 
 #: The suffix and the mark that follow the base offset in the name of a segment's file.
@@ -58,7 +59,6 @@ class Partition:
     topic: str | None = None
     number: int | None = None
     mark: str | None = None  # delete, future or stray
-    segments: list[Segment] = field(default_factory=list)
     leftovers: list[Segment] = field(default_factory=list)
     orphans: list[Segment] = field(default_factory=list)
     snapshots: dict[int, Path] = field(default_factory=dict)
@@ -68,6 +68,8 @@ class Partition:
     quorum_state: Path | None = None
     interrupted_writes: list[Path] = field(default_factory=list)  # a checkpoint's .tmp file that was never renamed
     unexpected: list[Path] = field(default_factory=list)
+    live_files: LiveFiles | None = field(default=None, repr=False, compare=False)  # None: there are only objects
+    _segments: list[Segment] | None = None
     _file_names: list[str] = field(default_factory=list, repr=False, compare=False)  # of all regular files
     _sizes: DirectorySizes | None = field(default=None, repr=False, compare=False)
 
@@ -79,6 +81,40 @@ class Partition:
     @property
     def name(self) -> str:
         return self.path.name if self.topic is None else f"{self.topic}-{self.number}"
+
+    @property
+    def segments(self) -> list[Segment]:
+        """The segments by base offset. Objects are made when they are asked for: a directory may have very many."""
+        if self._segments is None:
+            self._segments = [] if self.live_files is None else self.live_files.segments(self.path)
+        return self._segments
+
+    @segments.setter
+    def segments(self, segments: list[Segment]) -> None:
+        self._segments = segments
+        self.live_files = None
+
+    def with_segments(self, segments: list[Segment]) -> Partition:
+        """The same with other segments."""
+        return replace(self, _segments=segments, live_files=None)
+
+    @property
+    def segment_count(self) -> int:
+        """The number of segments."""
+        return len(self.segments) if self.live_files is None else len(self.live_files)
+
+    def segment(self, number: int) -> Segment:
+        """A segment by its number."""
+        if self._segments is None and self.live_files is not None:
+            return self.live_files.segment(self.path, number)
+        return self.segments[number]
+
+    @property
+    def first_base_offset(self) -> int | None:
+        """The base offset of the first segment; None where there is none."""
+        if self.live_files is not None:
+            return self.live_files.base_offset(0) if len(self.live_files) else None
+        return self.segments[0].base_offset if self.segments else None
 
     @property
     def sizes(self) -> DirectorySizes:
@@ -150,6 +186,8 @@ def read_partition(path: str | os.PathLike[str]) -> Partition:
     if parsed is not None:
         partition.topic, partition.number, partition.mark = parsed
     try:
+        if is_on_disk(directory) and _list_on_disk(partition):
+            return _with_remote_segments(partition)
         with entries_of(directory) as entries:
             found = list(entries)
             listed = sorted([(entry.name, entry.is_file(follow_symlinks=False)) for entry in found])
@@ -163,9 +201,41 @@ def read_partition(path: str | os.PathLike[str]) -> Partition:
         raise UnreadableFile(f"cannot list: {os_reason(error)}", partition.location()) from error
     partition._file_names = [name for name, is_file in listed if is_file]
     _sort_out(partition, listed)
+    return _with_remote_segments(partition)
+
+
+def _with_remote_segments(partition: Partition) -> Partition:
     if remote_tier.current is not None and partition.mark is None:
         partition.segments = remote_tier.current.joined(partition.key, partition.segments)
     return partition
+
+
+def _list_on_disk(partition: Partition) -> bool:
+    """List a directory on a local disk, names and sizes at once; False, with nothing done, if a file cannot be asked.
+
+    Raises OSError if the directory cannot be opened or listed.
+    """
+    directory = partition.path
+    fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        found = listed_files(directory, fd, sorted(os.listdir(fd)))
+    finally:
+        os.close(fd)
+    if found is None:
+        return False  # a live broker deletes files meanwhile
+    sizes = DirectorySizes(found.size_bytes, found.live.log_size_bytes(), len(found.live))
+    for name, size in found.others:
+        if size >= 0 and is_live_log(name):  # of an offset that is too large
+            sizes.segment_count += 1
+            sizes.log_size_bytes += size
+    partition._sizes = sizes
+    partition.live_files = found.live
+    partition.orphans.extend(found.without_log)
+    for base_offset in found.snapshots:
+        name = segment_file_name(base_offset, layout.PRODUCER_SNAPSHOT_SUFFIX)
+        partition.snapshots[base_offset] = directory / name
+    _sort_out(partition, [(name, size >= 0) for name, size in found.others])
+    return True
 
 
 def _sort_out(partition: Partition, listed: list[tuple[str, bool]]) -> None:
@@ -190,15 +260,18 @@ def _sort_out(partition: Partition, listed: list[tuple[str, bool]]) -> None:
             live_digits, live_names = digits, names
             if suffix == layout.PRODUCER_SNAPSHOT_SUFFIX:
                 partition.snapshots[int(digits)] = directory / name
+    segments: list[Segment] = []
     for digits, mark in sorted(grouped):
         names = grouped[digits, mark]
         segment = Segment(directory, int(digits), mark or None, NamedFiles(directory, names))
         if mark:
             partition.leftovers.append(segment)
         elif layout.LOG_SUFFIX in names:
-            partition.segments.append(segment)
+            segments.append(segment)
         elif names.keys() != {layout.PRODUCER_SNAPSHOT_SUFFIX}:
             partition.orphans.append(segment)
+    if partition.live_files is None:
+        partition.segments = segments
 
 
 def _put_other(partition: Partition, name: str, is_file: bool) -> None:

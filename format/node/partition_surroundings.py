@@ -33,7 +33,7 @@ def surroundings_findings(partition: Partition) -> Generator[Finding, None, list
     notes = []
     if partition.mark is not None:
         yield finding("partition-dir-marked", partition.location(), f"the directory is {MARKS[partition.mark]}")
-    if not partition.segments:
+    if not partition.segment_count:
         notes.append("no segments")
     kraft = [each for each in partition.kraft_snapshots if each.leftover is None]
     if kraft:

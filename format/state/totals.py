@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
-from format.kernel.headers import sum_headers
+from format.kernel.headers import sum_logs
 from format.kernel.tables import (
     H_CODEC_BYTES,
     H_CODEC_COUNTS,
@@ -18,7 +18,6 @@ from format.kernel.tables import (
     H_FIRST_OFFSET,
     H_FIRST_TIMESTAMP,
     H_LAST_OFFSET,
-    H_LEAST_OFFSET,
     H_MAGICS,
     H_MAX_TIMESTAMP,
     HEADER_SUMS,
@@ -122,45 +121,30 @@ _NOTHING = bytes(8 * len(HEADER_SUMS))
 
 
 class HeaderSums:
-    """The totals of plainly sound logs, which the kernel adds up from headers without tables of batches.
-
-    What is not plain must be left out, by ``keep`` before a log and ``restore`` after it.
-    """
+    """The totals of plainly sound logs, which the kernel adds up from headers without tables of batches."""
 
     def __init__(self) -> None:
         self._sums = array("q", _NOTHING)
-        self._view = memoryview(self._sums)
+        self._kept = array("q", _NOTHING)
 
-    def keep(self) -> bytes:
-        """The sums so far, for ``restore``."""
-        return self._sums.tobytes()
+    def add_logs(self, directory_fd: int, segments: memoryview, start: int, end: int, room: memoryview) -> int:
+        """Add the logs of some rows of SEGMENT_COLUMNS in an open directory; returns the row of the next one.
 
-    def restore(self, kept: bytes) -> None:
-        """Forget what was added since."""
-        self._view.cast("B")[:] = kept
-
-    def add(self, log: bytes, segment_base_offset: int, next_base_offset: int | None) -> bool:
-        """Add the headers of a whole log. False, with sums that mean nothing, if it is not plainly sound.
-
-        It is not, either, if it reaches into the segment of the next base offset.
+        ``room`` must hold a log and one byte more: a log that is larger is left out.
         """
-        view, length = self._view, len(log)
-        view[H_LEAST_OFFSET] = 0
-        if sum_headers(log, 0, length, segment_base_offset, _most_offset(segment_base_offset), view) != length:
-            return False
-        return next_base_offset is None or not length or view[H_LAST_OFFSET] < next_base_offset
+        return sum_logs(directory_fd, segments, start, end, room, memoryview(self._sums), memoryview(self._kept))
 
     @property
     def are_empty(self) -> bool:
         """Whether no batch was added."""
-        return self._view[H_COUNT] == 0
+        return self._sums[H_COUNT] == 0
 
     def taken(self) -> LogTotals:
         """The totals of what was added, which is forgotten."""
         if self.are_empty:
             return LogTotals()
         sums = self._sums.tolist()
-        self.restore(_NOTHING)
+        self._sums = array("q", _NOTHING)
         return _totals_of(sums)
 
 

@@ -104,7 +104,7 @@ def partition_to_search(path: Path) -> Partition:
     for leftover in partition.leftovers:
         if leftover.log is not None and leftover.log.name == path.name:
             # Its siblings and the checkpoints belong to the live log.
-            return replace(partition, segments=[leftover], orphans=[], unexpected=[], mark=leftover.leftover)
+            return replace(partition.with_segments([leftover]), orphans=[], unexpected=[], mark=leftover.leftover)
     raise InputError("a segment is called by its base offset in 20 digits and .log, and this file is not", location)
 
 

@@ -104,27 +104,27 @@ def list_partition(
     topic_id = yield from seen.passing(_topic_id(partition, limits))
     leader_epoch = yield from seen.passing(_leader_epoch(partition, limits))
 
-    live = [each for each in partition.segments if each.base_offset <= MAX_BASE_OFFSET]
+    count = partition.segment_count
     totals = LogTotals()
     segment_listings: list[SegmentListing] = []
-    last_segment: SegmentListing | None = None
-    with SoundLogs(partition, advance) as sound:
+    log_end_offset: int | None = None
+    with SoundLogs(partition, advance, scan=scan) as sound:
         number = 0
-        while number < len(live):
-            if not segments:
-                start, number = number, sound.add_run(live, number, scan=scan)
-                totals.merge(sound.taken())
-                totals.is_whole = totals.is_whole and (scan or number == start)
-            segment = live[number]
-            number += 1
-            next_base_offset = live[number].base_offset if number < len(live) else None
+        while number < count:
+            start = number
+            if scan or not segments:
+                number = sound.add(start, start + 1 if segments else count)
+            added = sound.taken()
+            if number > start and not segments:
+                totals.merge(added if scan else LogTotals(is_whole=False))
+                log_end_offset = _end_of_log(*sound.log(number - 1), scan, added.last_offset)
+                continue
+            segment = partition.segment(start)
+            next_base_offset = partition.segment(start + 1).base_offset if start + 1 < count else None
             location = partition.location(segment.log, segment.base_offset)
-            if scan and sound.add(segment, next_base_offset):
-                result = yield from seen.passing(
-                    list_sound_segment(
-                        segment, location, sound.taken(), sound.size_bytes(segment), side_files=segments, limits=limits
-                    )
-                )
+            if number > start:
+                size_bytes = sound.log(start)[1]
+                result = yield from seen.passing(list_sound_segment(segment, location, added, size_bytes, limits))
             else:
                 result = yield from seen.passing(
                     list_segment(
@@ -137,10 +137,14 @@ def list_partition(
                         advance=advance,
                     )
                 )
+            number = start + 1
             totals.merge(result.totals or LogTotals(is_whole=False))
-            last_segment = result.listing
+            one = result.listing
+            log_end_offset = _end_of_log(
+                segment.base_offset, one.size_bytes, one.batch_count is not None, one.last_offset
+            )
             if segments:
-                segment_listings.append(result.listing)
+                segment_listings.append(one)
     if segments:
         for leftover in partition.leftovers:
             if leftover.log is not None and leftover.base_offset <= MAX_BASE_OFFSET:
@@ -149,7 +153,8 @@ def list_partition(
                 segment_listings.append(result.listing)
     segment_listings.sort(key=lambda each: (each.segment_base_offset or 0, each.leftover or ""))
 
-    log_end_offset = _log_end_offset(partition, last_segment, totals)
+    if any(base_offset > partition.segment(count - 1).base_offset for base_offset in partition.unread_logs if count):
+        log_end_offset = None
     offsets = offsets_of(partition, checkpoints).with_log_end(log_end_offset)
     for name, offset in offsets.checkpointed().items():
         if log_end_offset is not None and offset > log_end_offset:
@@ -162,9 +167,9 @@ def list_partition(
                 expected=f"at most {log_end_offset}",
                 actual=offset,
             )
-    remote_count = sum(each.is_remote for each in live)
+    remote_count = 0 if partition.live_files is not None else sum(each.is_remote for each in partition.segments)
     if remote_count:
-        notes.append(f"{remote_count} of {len(live)} segments remote")
+        notes.append(f"{remote_count} of {count} segments remote")
     if offsets.is_head_remote:
         notes.append("head in remote storage")
         yield from remote_head_findings(offsets, partition.location())
@@ -176,7 +181,7 @@ def list_partition(
         partition=partition.number,
         mark=partition.mark,
         topic_id=topic_id,
-        segment_count=len(live),
+        segment_count=count,
         size_bytes=sizes.size_bytes,
         log_size_bytes=sizes.log_size_bytes,
         log_start_offset=offsets.log_start_offset,
@@ -204,19 +209,13 @@ def _unlistable(error: UnreadableFile, path: Path) -> Finding:
     return finding_of(error, location_of_directory(path))
 
 
-def _log_end_offset(partition: Partition, last_segment: SegmentListing | None, totals: LogTotals) -> int | None:
-    """The offset after the last batch; None where the last segment was not read."""
-    if last_segment is None or last_segment.segment_base_offset is None:
+def _end_of_log(base_offset: int, size_bytes: int | None, is_read: bool, last_offset: int | None) -> int | None:
+    """The offset after the last batch of a segment; None where it was not read."""
+    if size_bytes == 0:
+        return base_offset
+    if not is_read:
         return None
-    if any(base_offset > last_segment.segment_base_offset for base_offset in partition.unread_logs):
-        return None
-    if last_segment.size_bytes == 0:
-        return last_segment.segment_base_offset
-    if last_segment.batch_count is None:
-        return None
-    if last_segment.last_offset is None:
-        return last_segment.segment_base_offset
-    return last_segment.last_offset + 1
+    return base_offset if last_offset is None else last_offset + 1
 
 
 def _topic_id(partition: Partition, limits: Limits) -> Generator[Finding, None, str | None]:

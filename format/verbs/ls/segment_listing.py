@@ -132,16 +132,14 @@ def list_segment(
 
 
 def list_sound_segment(
-    segment: Segment, location: Location, totals: LogTotals, size_bytes: int | None, *, side_files: bool, limits: Limits
+    segment: Segment, location: Location, totals: LogTotals, size_bytes: int, limits: Limits
 ) -> Generator[Finding, None, ListedSegment]:
-    """The same for a live segment whose log was read, and nothing was odd."""
+    """The same for a live segment with both indexes whose log was read, and nothing was odd."""
     seen = SeenCodes()
-    notes = yield from seen.passing(_missing_indexes(segment, location))
-    counts: dict[str, int | None] = {}
-    if side_files:
-        counts = yield from seen.passing(_side_file_counts(segment, location, limits))
-    notes += [each for each in seen.notes() if "index-missing" not in each]
-    return ListedSegment(_listing(location, segment.base_offset, None, size_bytes, totals, counts, notes), totals)
+    counts = yield from seen.passing(_side_file_counts(segment, location, limits))
+    return ListedSegment(
+        _listing(location, segment.base_offset, None, size_bytes, totals, counts, seen.notes()), totals
+    )
 
 
 def list_log(

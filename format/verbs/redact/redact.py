@@ -83,7 +83,7 @@ def selected_sources(sources: WriteSources, selection: Selection) -> WriteSource
             if not selection.excludes_segment(each.base_offset, partition.next_base_offset(each))
         ]
         if segments:
-            partitions[name] = replace(partition, segments=segments, snapshots={})
+            partitions[name] = replace(partition.with_segments(segments), snapshots={})
     if not partitions:
         raise InputError("no segment has an offset of the range", Location(str(sources.paths[0])))
     return replace(sources, partitions=partitions)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import field
 from typing import Generic, Protocol, TypeVar
 
 from format.errors import KafkaLogError, NotALogDir
@@ -156,4 +156,4 @@ def _partitions_at(target: Target, limits: Limits) -> Iterator[tuple[Partition, 
         checkpoints = Target(target.path.parent).checkpoints_around(limits)
     except KafkaLogError:
         checkpoints = Checkpoints()
-    yield replace(partition, segments=segments), checkpoints
+    yield partition.with_segments(segments), checkpoints

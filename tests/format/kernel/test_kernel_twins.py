@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib import import_module
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from types import SimpleNamespace
 from typing import Any
 
@@ -27,7 +28,7 @@ from format.columns import RECORD, record_schema
 from format.errors import UnsupportedError
 from format.io.source import BytesSource
 from format.kernel.compiled import COMPILED_MODULES, KERNEL_IS_COMPILED
-from format.kernel.tables import GROUP_COLUMNS, HEADER_SUMS
+from format.kernel.tables import GROUP_COLUMNS, HEADER_SUMS, OTHER_COLUMNS, SEGMENT_COLUMNS
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_groups import batch_groups
 from format.log.batch_ranges import batch_ranges
@@ -51,10 +52,11 @@ needs_both = pytest.mark.skipif(
     reason="there is no compiled kernel here to compare with",
 )
 #: Modules that are never compiled, and that the others take from.
-SHARED = ("crc", "header_layout", "memory", "numbers", "tables", "utf8")
+SHARED = ("crc", "descriptors", "header_layout", "memory", "numbers", "tables", "utf8")
 #: Modules that use a function which nothing imported above uses.
 for user in (
     "checks.key_placement",
+    "node.live_files",
     "rewriting.compare_records",
     "state.group_records",
     "state.totals",
@@ -232,10 +234,11 @@ def searched(log: bytes) -> list[Any]:
     seen: list[Any] = [
         in_use().find_candidate(log, start, len(log), 0, len(log) - start) for start in (1, len(log) // 2)
     ]
-    sums = np.zeros(len(HEADER_SUMS), np.int64)
-    for end, most in ((len(log), 2**62), (len(log), 5), (min(90, len(log)), 2**62)):
-        sums[HEADER_SUMS.index("least_offset")] = 0
-        seen += [in_use().sum_headers(log, 0, end, 0, most, memoryview(sums)), sums.tolist()]
+    with TemporaryDirectory() as directory:
+        for base_offset, content in ((0, log), (7, log), (100, log[:90]), (2**40, b"")):
+            for suffix in (".log", ".index", ".timeindex", ".log.deleted", ".snapshot"):
+                Path(directory, f"{base_offset:020d}{suffix}").write_bytes(content)
+        seen += added_up(directory, log)
     targets = [0, 1, len(log)]
     for end in (70, len(log)):
         for target in targets:
@@ -243,6 +246,33 @@ def searched(log: bytes) -> list[Any]:
             seen.append(status.tolist())
             if len(targets) < 9 and status[0]:
                 targets += [int(status[0]) - 1, int(status[0])]
+    return seen
+
+
+def added_up(directory: str, log: bytes) -> list[Any]:
+    """The files of a directory by segments, and what the headers of its logs add up to, from each log on."""
+    Path(directory, "a").symlink_to("b")
+    Path(directory, f"{2**63:020d}.log").touch()
+    names = sorted(os.listdir(directory))
+    columns = np.zeros((len(names), len(SEGMENT_COLUMNS)), np.int64)
+    others = np.zeros((len(names), len(OTHER_COLUMNS)), np.int64)
+    sums, kept, counts = (np.zeros(count, np.int64) for count in (len(HEADER_SUMS), len(HEADER_SUMS), 4))
+    fd = os.open(directory, os.O_RDONLY)
+    try:
+        blob = os.fsencode("\0".join(names) + "\0")
+        found = in_use().group_files(fd, blob, memoryview(columns), memoryview(others), memoryview(counts))
+        seen: list[Any] = [found, columns.tolist(), others.tolist(), counts.tolist()]
+        segments = memoryview(columns[:found])
+        room = memoryview(bytearray(len(log) + 1))
+        for start in range(found):
+            stop = in_use().sum_logs(fd, segments, start, found, room, memoryview(sums), memoryview(kept))
+            seen += [stop, sums.tolist()]
+        seen.append(in_use().sum_logs(fd, segments, 0, found, room[:-1], memoryview(sums), memoryview(kept)))
+        absent = os.fsencode("\0".join([*names, "absent"]) + "\0")
+        others = np.zeros((len(names) + 1, len(OTHER_COLUMNS)), np.int64)
+        seen.append(in_use().group_files(fd, absent, memoryview(columns), memoryview(others), memoryview(counts)))
+    finally:
+        os.close(fd)
     return seen
 
 

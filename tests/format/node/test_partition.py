@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from format.node.partition import is_offset, is_temporary, key_of_directory, parse_partition_dir
+from format.node import partition as partition_module
+from format.node.partition import is_offset, is_temporary, key_of_directory, parse_partition_dir, read_partition
 
 UNIQUE = "0123456789abcdef0123456789abcdef"
 
@@ -39,3 +40,28 @@ def test_files_that_are_about_to_be_renamed() -> None:
     assert is_temporary("leader-epoch-checkpoint.tmp")
     assert not is_temporary("leader-epoch-checkpoint")
     assert not is_temporary("notes.tmp")
+
+
+def test_a_directory_is_listed_the_same_where_the_sizes_cannot_be_had_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = [f"{number:020d}{suffix}" for number in (0, 7, 2**63 - 1, 2**63) for suffix in (".log", ".index")]
+    names += [f"{9:020d}.timeindex", f"{3:020d}.snapshot", f"{7:020d}.snapshot", f"{7:020d}.log.deleted", "notes"]
+    names += [f"{5:020d}.txnindex.swap", "leader-epoch-checkpoint", "partition.metadata", "0.log", "\udcff.log"]
+    for number, name in enumerate(names):
+        (tmp_path / name).write_bytes(bytes(number))
+    (tmp_path / f"{11:020d}.log").symlink_to("notes")
+    (tmp_path / f"{13:020d}.log").mkdir()
+    quickly = read_partition(tmp_path)
+    assert quickly.live_files is not None
+    monkeypatch.setattr(partition_module, "listed_files", lambda *_: None)
+    slowly = read_partition(tmp_path)
+    assert slowly.live_files is None
+    for each in (quickly, slowly):
+        assert [segment.base_offset for segment in each.segments] == [0, 7, 2**63 - 1]
+        assert (each.segment_count, each.first_base_offset, each.segment(1)) == (3, 0, each.segments[1])
+    assert quickly.sizes == slowly.sizes
+    assert quickly == slowly
+    for every in ("segments", "orphans"):
+        files = [[list(segment.files.items()) for segment in getattr(each, every)] for each in (quickly, slowly)]
+        assert files[0] == files[1]

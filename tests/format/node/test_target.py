@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from format.io import broker_lock
 from format.io.remote_path import entries_of
 from format.node import log_dir as log_dir_module
 from format.node import partition as partition_module
+from format.node.live_files import listed_files
 from format.node.log_dir import Kind
 from format.node.target import Target, target_at, targets_at
 from format.verbs.ls.ls import ls
@@ -36,6 +38,10 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         counts[str(path)] += 1
         return entries_of(path)
 
+    def listing_files(path: Path, *rest: Any) -> object:
+        counts[str(path)] += 1
+        return listed_files(path, *rest)
+
     probe = broker_lock.probe
 
     def probing(path: Path) -> broker_lock.BrokerLock:
@@ -44,6 +50,7 @@ def looked_at(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
 
     for module in (log_dir_module, partition_module):
         monkeypatch.setattr(module, "entries_of", listing)
+    monkeypatch.setattr(partition_module, "listed_files", listing_files)
     monkeypatch.setattr(broker_lock, "probe", probing)
     return counts
 

@@ -36,14 +36,14 @@ def node(tmp_path: Path) -> Path:
 @pytest.fixture
 def unlistable(node: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """One of the partition directories, which the system does not list."""
-    path, scandir = node / "b-0", os.scandir
+    path, open_file = node / "b-0", os.open
 
-    def refusing(place: Any = ".") -> Any:
-        if isinstance(place, (str, os.PathLike)) and Path(place) == path:
+    def refusing(place: Any, *rest: Any, **options: Any) -> int:
+        if Path(place) == path:
             raise PermissionError(13, "Permission denied")
-        return scandir(place)
+        return open_file(place, *rest, **options)
 
-    monkeypatch.setattr(os, "scandir", refusing)
+    monkeypatch.setattr(os, "open", refusing)
     return path
 
 
