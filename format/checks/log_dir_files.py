@@ -170,6 +170,7 @@ def _past_the_end(
         message += f", or the checkpoint is wrong: the recovery point after the clean stop is {end}"
     is_next_best = offsets.high_watermark is None and name == layout.RECOVERY_POINT_CHECKPOINT
     is_lost = (is_watermark or is_next_best) and end > log_end_offset
+    is_proven = is_lost and (is_watermark or bool(offsets.is_clean_shutdown))
     return finding(
         "checkpoint-mismatch",
         location.at(offset=offset),
@@ -177,7 +178,7 @@ def _past_the_end(
         expected=log_end_offset,
         actual=offset,
         lost_offsets=(log_end_offset, end - 1) if is_lost else None,
-        judgement=Judgement(severity=Severity.ERROR if is_lost and offsets.is_clean_shutdown else None),
+        judgement=Judgement(severity=Severity.ERROR if is_proven else None),
     )
 
 

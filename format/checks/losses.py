@@ -37,6 +37,7 @@ class LossAccount:
 
     def __init__(self, offsets: PartitionOffsets) -> None:
         self._is_clean_shutdown = bool(offsets.is_clean_shutdown)
+        self._high_watermark = offsets.high_watermark
         self._first = offsets.log_start_offset or 0
         self._end = offsets.high_watermark if offsets.is_clean_shutdown else None
         self._counted: list[Range] = []
@@ -44,10 +45,14 @@ class LossAccount:
     def counted(self, found: Finding) -> Finding:
         """The finding with what it adds to the losses, and why that is less than its message says.
 
-        A broker that stopped cleanly left a whole log: an end that is lost since then is no crash's.
+        An end that a crash cut off is as usual, but not where consumers could read what is lost. A broker that stopped
+        cleanly left a whole log.
         """
         found = self._bounded(found)
-        if self._is_clean_shutdown and found.lost_offsets is not None and found.code in _LOST_ENDS:
+        if found.lost_offsets is None or found.code not in _LOST_ENDS:
+            return found
+        was_served = self._high_watermark is not None and found.lost_offsets[0] < self._high_watermark
+        if was_served or self._is_clean_shutdown:
             return replace(found, severity=max(found.severity, Severity.ERROR))
         return found
 

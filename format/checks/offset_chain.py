@@ -128,10 +128,10 @@ class OffsetChain:
             yield finding(
                 "leader-epoch-decreasing",
                 batch_location(location, table, event.row),
-                f"leader epoch {event.leader_epoch} follows {event.highest_epoch}"
+                f"leader epoch {event.leader_epoch} follows {event.previous_epoch}"
                 if event.leader_epoch >= 0
-                else f"the batch has no leader epoch and follows one of epoch {event.highest_epoch}",
-                expected=event.highest_epoch,
+                else f"the batch has no leader epoch and follows one of epoch {event.previous_epoch}",
+                expected=event.previous_epoch,
                 actual=event.leader_epoch,
                 judgement=Judgement(severity=None if event.leader_epoch >= 0 else Severity.WARNING),
             )
@@ -151,7 +151,7 @@ class OffsetChain:
         ):
             return None
         columns = memoryview(np.ascontiguousarray(table.columns))
-        return last if find_chain_break(columns, first, self._epochs.highest) < 0 else None
+        return last if find_chain_break(columns, first, self._epochs.last) < 0 else None
 
     def _move_to(self, last_offset: int, gaps: Int64Column) -> None:
         """Note the end of a table, and the offsets after the gaps in it."""

@@ -1,4 +1,4 @@
-"""Leader epochs along a log: the highest so far, and where they fall."""
+"""Leader epochs along a log, and where they fall."""
 
 from __future__ import annotations
 
@@ -11,25 +11,35 @@ from format.value_class import state_class, value_class
 
 @value_class
 class EpochFell:
-    """A batch has a lower leader epoch than one before it, or none (-1); ``row`` is its number in the table."""
+    """A batch has a lower leader epoch than the batches before it, or none (-1); ``row`` is its number in the table."""
 
     row: int
     leader_epoch: int
-    highest_epoch: int
+    previous_epoch: int
 
 
 @state_class
 class LeaderEpochs:
-    """``highest`` is the highest leader epoch of the batches fed so far, NO_LEADER_EPOCH before the first."""
+    """``last`` is the leader epoch of the last batch fed, ``_current`` that of the last batch that has one."""
 
-    highest: int = layout.NO_LEADER_EPOCH
+    last: int = layout.NO_LEADER_EPOCH
+    _current: int = layout.NO_LEADER_EPOCH
 
     def feed(self, table: BatchTable) -> list[EpochFell]:
-        """Take the next batches in log order; returns where epochs fall. Formats before v2 have none."""
-        if not len(table):
+        """Take the next batches in log order; returns where epochs fall. Formats before v2 have none.
+
+        Only the first of the batches that follow with the lower epoch is returned: one batch whose epoch is too high
+        does not make all that follow it wrong.
+        """
+        rows = np.flatnonzero((table.magic == 2) & (table.leader_epoch >= layout.NO_LEADER_EPOCH))
+        if not len(rows):
             return []
-        epochs = np.where(table.magic == 2, table.leader_epoch, layout.NO_LEADER_EPOCH)
-        running = np.maximum.accumulate(np.concatenate(([self.highest], epochs)))
-        fallen = np.flatnonzero((epochs < running[:-1]) & (table.magic == 2) & (epochs >= layout.NO_LEADER_EPOCH))
-        self.highest = int(running[-1])
-        return [EpochFell(row, int(epochs[row]), int(running[row])) for row in fallen.tolist()]
+        epochs = table.leader_epoch[rows].astype(np.int64)
+        has_epoch = epochs >= 0
+        last_with_epoch = np.maximum.accumulate(np.where(has_epoch, np.arange(len(rows)), -1))
+        current = np.where(last_with_epoch >= 0, epochs[last_with_epoch], self._current)
+        before = np.concatenate(([self._current], current[:-1]))
+        previous = np.concatenate(([self.last], epochs[:-1]))
+        fallen = np.flatnonzero((epochs < before) & (has_epoch | (previous >= 0)))
+        self.last, self._current = int(epochs[-1]), int(current[-1])
+        return [EpochFell(int(rows[at]), int(epochs[at]), int(before[at])) for at in fallen.tolist()]

@@ -46,7 +46,7 @@ broker.heartbeat.interval.ms=1000
 transaction.remove.expired.transaction.cleanup.interval.ms=3600000
 """
 #: Families of mutations that keep the node in one log directory.
-_CHOSEN = [each for each in mutations() if each.kind not in ("untouched", "two-directories")]
+_CHOSEN = [each for each in mutations() if each.kind not in ("untouched", "two-directories", "several-directories")]
 
 
 @dataclass

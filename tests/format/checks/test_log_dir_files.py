@@ -21,9 +21,11 @@ def test_committed_records_are_gone_below_the_high_watermark_of_a_clean_stop() -
     assert (point.severity, point.lost_offsets) == (Severity.WARNING, None)
 
 
-def test_after_a_kill_the_end_is_no_proof() -> None:
+def test_after_a_crash_only_the_high_watermark_proves_a_loss() -> None:
     (watermark,) = found(False, 5329, high_watermark=6118, recovery_point=5329)
-    assert (watermark.code, watermark.severity) == ("checkpoint-mismatch", Severity.WARNING)
+    assert (watermark.severity, watermark.lost_offsets) == (Severity.ERROR, (5329, 6117))
+    (point,) = found(False, 5329, recovery_point=6118)
+    assert (point.severity, point.lost_offsets) == (Severity.WARNING, (5329, 6117))
 
 
 @pytest.mark.parametrize("recovery_point", [5000, 4000])

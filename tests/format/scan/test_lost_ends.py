@@ -96,6 +96,14 @@ def test_without_a_high_watermark_it_is_that_of_the_recovery_point(partition: Pa
     assert losses(READERS[reader](partition)) == [("tail-torn", (24, 26))]
 
 
+def test_a_torn_end_is_an_error_only_where_consumers_could_read_what_is_lost(partition: Path) -> None:
+    damaged(partition / f"{18:020d}.log", cut=7)
+    for offset, severity in ((20, Severity.WARNING), (24, Severity.WARNING), (25, Severity.ERROR)):
+        checkpointed(partition.parent, **{HIGH_WATERMARK: offset})
+        (torn,) = [each for each in verify(partition) if each.code == "tail-torn"]
+        assert torn.severity is severity
+
+
 def test_what_is_not_known_is_said(partition: Path) -> None:
     damaged(partition / f"{18:020d}.log", cut=7)
     (torn,) = [each for each in verify(partition) if each.code == "tail-torn"]

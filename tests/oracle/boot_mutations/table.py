@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.oracle.boot_mutations import checkpoints, directories, logs, metadata, side_files
+from tests.oracle.boot_mutations import checkpoints, combinations, directories, logs, metadata, side_files
 from tests.oracle.boot_mutations.node import Mutation
 
 FAMILIES = (
@@ -26,6 +26,13 @@ FAMILIES = (
     directories.marked_directories,
     logs.segment_files,
     logs.log_starts,
+    combinations.old_formats,
+    combinations.kraft_pairs,
+    combinations.several_directories,
+    combinations.twins,
+    combinations.remote_heads,
+    combinations.half_done,
+    combinations.pairs,
 )
 
 
