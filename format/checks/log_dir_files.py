@@ -19,6 +19,8 @@ from format.node.offsets import CHECKPOINT_WORDS, PartitionOffsets
 from format.node.partition import Partition, parse_partition_dir
 from format.node.partition_surroundings import interrupted_finding, unexpected_finding
 
+#: What is odd in these files and does not keep a broker from reading them.
+_READ_ALL_THE_SAME = Severity.WARNING
 #: Replicas that are being moved lie in two directories for a while, and stray ones are not served.
 _BESIDE = ("future", "stray", "delete")
 
@@ -28,13 +30,15 @@ def check_log_dir_files(log_dir: LogDir, checkpoints: Checkpoints, limits: Limit
     if log_dir.meta_properties is not None:
         location = Location(str(log_dir.meta_properties))
         try:
-            yield from problem_findings(meta_properties.read(log_dir.meta_properties, limits).problems, location)
+            found = meta_properties.read(log_dir.meta_properties, limits)
+            yield from problem_findings(found.problems, location, severity=_READ_ALL_THE_SAME)
         except KafkaLogError as error:
             yield finding_of(error, location)
     if log_dir.clean_shutdown is not None:
         location = Location(str(log_dir.clean_shutdown))
         try:
-            yield from problem_findings(clean_shutdown.read(log_dir.clean_shutdown, limits).problems, location)
+            mark = clean_shutdown.read(log_dir.clean_shutdown, limits)
+            yield from problem_findings(mark.problems, location, severity=_READ_ALL_THE_SAME)
         except KafkaLogError as error:
             yield finding_of(error, location)
     elif log_dir.meta_properties is not None and log_dir.is_marked_at_shutdown:

@@ -30,12 +30,14 @@ class OffsetIndexCheck:
         self._is_exact = np.zeros(index.entry_count, bool)
         self._is_inside = np.zeros(index.entry_count, bool)  # whether the position lies in the midst of a batch
         self._low = np.full(index.entry_count, -1, np.int64)  # base offset of the batch at the entry's position
+        self._last_offset = -1  # the highest one of the segment
 
     def feed(self, table: BatchTable) -> None:
         """Note what one table of the segment's batches says of the entries."""
         if not len(table) or not len(self._positions):
             return
         position, base, last = table.position, table.base_offset, table.last_offset
+        self._last_offset = max(self._last_offset, int(last.max()))
         before = np.searchsorted(position, self._positions) - 1
         self._is_inside |= (before >= 0) & (table.end_position[np.maximum(before, 0)] > self._positions)
         at = np.minimum(np.searchsorted(position, self._positions), len(table) - 1)
@@ -44,7 +46,9 @@ class OffsetIndexCheck:
         self._low[hit] = base[at[hit]]
         self._is_exact |= np.isin(self._offsets, last) | np.isin(self._offsets, base)
 
-    def findings(self, damaged_from: int | None, cause: Cause | None = None) -> Iterator[Finding]:
+    def findings(
+        self, damaged_from: int | None, cause: Cause | None = None, *, is_active: bool = False
+    ) -> Iterator[Finding]:
         """The findings once the whole segment was fed; only intact batches were. ``cause`` is the damage, if any.
 
         Past ``damaged_from`` an entry may point to a batch that is damaged, and name the offset of one. It is wrong if
@@ -71,6 +75,14 @@ class OffsetIndexCheck:
                     f"where the batch starts at offset {self._low[number]}: look-ups from {offset} on would miss "
                     "records",
                     expected=int(self._low[number]), actual=offset,
+                )  # fmt: skip
+            elif is_active and damaged_from is None and number == len(self._offsets) - 1 and offset > self._last_offset:
+                yield finding(
+                    "offset-index-mismatch", self._place(number),
+                    f"entry {number}, the last one, names offset {offset}, the segment ends at {self._last_offset}: "
+                    "after a clean stop a broker looks for the log's end from there on, finds no batch, and serves "
+                    "nothing of this segment",
+                    expected=self._last_offset, actual=offset,
                 )  # fmt: skip
             elif not self._is_exact[number] and damaged_from is None:
                 yield finding(

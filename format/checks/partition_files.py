@@ -11,7 +11,7 @@ from format import layout
 from format.errors import KafkaLogError
 from format.files import partition_metadata, quorum_state
 from format.files.side_file import Problem, problem_findings
-from format.findings import Finding, finding, finding_of
+from format.findings import Finding, Severity, finding, finding_of
 from format.io.live_broker import comes_true
 from format.io.remote_path import is_there
 from format.limits import Limits
@@ -110,6 +110,7 @@ def _problems(
         return
     where = partition.location(path)
     try:
-        yield from problem_findings(read(path, limits).problems, where)
+        # A broker reads the file all the same.
+        yield from problem_findings(read(path, limits).problems, where, severity=Severity.WARNING)
     except KafkaLogError as error:
         yield finding_of(error, where)

@@ -9,10 +9,11 @@ import os
 import re
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import NamedTuple
 
 from format.errors import InvalidCheckpoint, LimitExceeded
-from format.findings import Finding, finding
+from format.findings import Finding, Severity, finding
 from format.io.source import FileSource, Source
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
@@ -145,7 +146,11 @@ def shown(content: bytes | str, most: int = 60) -> str:
     return quoted if len(text) <= most else f"{quoted} and {len(text) - most} more characters"
 
 
-def problem_findings(problems: Iterable[Problem], location: Location) -> Iterator[Finding]:
-    """Findings for the problems that the reader of a side file noted."""
+def problem_findings(
+    problems: Iterable[Problem], location: Location, *, severity: Severity | None = None
+) -> Iterator[Finding]:
+    """Findings for the problems that the reader of a side file noted; ``severity`` is the highest that they get."""
     for problem in problems:
-        yield finding(problem.code, location.at(position=problem.position, length=problem.length), problem.message)
+        place = location.at(position=problem.position, length=problem.length)
+        found = finding(problem.code, place, problem.message)
+        yield found if severity is None else replace(found, severity=min(found.severity, severity))

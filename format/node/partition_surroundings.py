@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import stat
 from collections.abc import Generator, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 from format import layout
@@ -87,6 +88,9 @@ def unexpected_finding(path: Path, location: Location) -> Finding:
     if stat.S_ISLNK(mode) and known_name:
         next_step = "Give the path that it points to as well: kafkalog does not follow it, a broker does."
         message = "is a symbolic link, which is not followed"
+        parsed = parse_partition_dir(path.name)
+        if parsed is not None:
+            location = replace(location, topic=parsed[0], partition=parsed[1])
         return finding("file-unreadable", location, message, judgement=Judgement(next_step=next_step))
     if known_name and layout.SEGMENT_FILE.match(path.name):
         return finding("file-unreadable", location, f"is {_type_words(mode)} under the name of a segment's file")

@@ -98,6 +98,11 @@ class ClusterImage:
         """The configs that are set for a topic itself."""
         return self.configs.get((TOPIC_RESOURCE, name), {})
 
+    def is_known_local(self, topic: str) -> bool:
+        """Whether the metadata has a topic, and its config does not say that it keeps segments in remote storage."""
+        is_known = self.problem is None and self.topic_id(topic) is not None
+        return is_known and self.topic_configs(topic).get("remote.storage.enable") != "true"
+
     def assigned_to(self, node_id: int) -> Iterator[tuple[str, str, int]]:
         """(topic id, topic, partition) of each partition that has a replica on a node, by topic and partition."""
         found = [(self.names.get(topic_id, ""), number, topic_id)

@@ -136,6 +136,8 @@ class Trials:
         """Start a broker, call ``while_up`` with its address once it serves, and end it. Its end, and its output."""
         properties = self._work / "server.properties"
         log_dirs = ",".join(map(str, node.log_dirs))
+        if not (node.log_dirs[0] / _METADATA).exists():
+            settings += "".join(f"metadata.log.dir={each}\n" for each in node.log_dirs if (each / _METADATA).exists())
         port, controller_port = free_ports(2)
         properties.write_text(
             _CONFIGURATION.format(log_dirs=log_dirs, port=port, controller_port=controller_port) + settings
@@ -286,6 +288,8 @@ def _file_differences(node: Node, predicted: BootResult, observed: Observed) -> 
         elif name not in expected:
             if not _comes_by_itself(name):
                 differences.append(f"file {name} was not predicted and is there")
+        elif folder.endswith("-future") and actual[name] > expected[name]:
+            continue  # a broker goes on copying it
         elif name.endswith(".log") and expected[name] >= 0 and expected[name] != actual[name]:
             differences.append(f"file {name}: predicted {expected[name]} bytes, has {actual[name]}")
     return differences

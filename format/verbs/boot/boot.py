@@ -74,6 +74,11 @@ def boot(log_dirs: list[Path], terms: BootTerms, node_id: int | None = None) -> 
         if metadata.image.problem is not None:
             result.steps.append(_unknown(NotKnown(metadata.image.problem, metadata_dir / METADATA_PARTITION)))
     _not_checked(result, identity, metadata, node_id)
+    if metadata_dir != log_dirs[0]:
+        result.not_checked.append(
+            f"metadata.log.dir: the metadata log lies in {metadata_dir}; unless that property names the directory, a "
+            "broker looks in the first one of log.dirs, and stops: Found unexpected metadata location"
+        )
     if not terms.every_file:
         result.steps = [step for step in result.steps if _is_remarkable(step)]
     result.steps = sorted(result.steps, key=lambda step: _ORDER[step.action])
@@ -112,7 +117,7 @@ def _metadata(metadata_dir: Path, terms: BootTerms, result: BootResult) -> Metad
     try:
         state = load_metadata(metadata_dir, terms)
     except StopsStart as error:
-        result.steps.append(_refusal(error, CLUSTER_METADATA_TOPIC))
+        result.steps.append(_refusal(error, (CLUSTER_METADATA_TOPIC, 0)))
         return MetadataState()
     except NotKnown as error:
         result.steps.append(_unknown(error))
@@ -124,12 +129,13 @@ def _metadata(metadata_dir: Path, terms: BootTerms, result: BootResult) -> Metad
     return state
 
 
-def _refusal(error: StopsStart, topic: str | None = None) -> Step:
+def _refusal(error: StopsStart, key: tuple[str, int] | None = None) -> Step:
+    topic, partition = error.key or key or (None, None)
     return Step(
         Action.REFUSE,
         error.path,
         topic,
-        0 if topic else None,
+        partition,
         position=error.position,
         reason=error.reason,
         broker_message=error.text,
@@ -214,7 +220,7 @@ def _missing_logs(
     is_whole = is_whole and len(serving) == len(opened)
     for topic_id, topic, partition in image.assigned_to(node_id):
         found = logs.live.get((topic, partition))
-        if found is not None:
+        if found is not None and not found.log_dir.failures:
             _check_topic_id(found, topic_id, result)
             continue
         homes = {log_dir.directory_id for log_dir in serving}
@@ -237,7 +243,7 @@ def _checkpointed(opened: list[LogDirState], key: tuple[str, int]) -> tuple[int 
     """High watermark, log start offset and log directory of a partition, from the first checkpoint that has it."""
     for log_dir in opened:
         if key in log_dir.high_watermarks:
-            return log_dir.high_watermarks[key], log_dir.log_starts.get(key, 0), log_dir.path
+            return log_dir.committed_end(key), log_dir.log_starts.get(key, 0), log_dir.path
     return None, 0, opened[0].path
 
 

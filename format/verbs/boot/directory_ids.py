@@ -27,7 +27,7 @@ def unknown_directory_steps(
     """A step for each directory id that no directory has, and to which the metadata assigns logs that lie here.
 
     ``is_whole``: ``opened`` are all log directories of the node. Otherwise an id is certainly gone only where it is the
-    only one that the node registered, and the given directory has no id.
+    only one that the node registered.
     """
     known = {each.directory_id for each in opened}
     found: dict[tuple[Path, str], list[TopicPartition]] = {}
@@ -39,7 +39,7 @@ def unknown_directory_steps(
         found.setdefault((each.log_dir.path, assigned), []).append(key)
     registered = image.brokers.get(node_id, {}).get("logDirs") or []
     for (path, assigned), keys in found.items():
-        if not is_whole and (known != {None} or registered != [assigned]):
+        if not is_whole and registered != [assigned]:
             continue
         which, they = f"{keys[0][0]}-{keys[0][1]}", "it has"
         if len(keys) > 1:

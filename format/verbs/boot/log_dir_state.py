@@ -43,6 +43,13 @@ class LogDirState:
     failures: list[FailsLogDir] = field(default_factory=list)
     stops: list[StopsStart] = field(default_factory=list)
 
+    def committed_end(self, key: TopicPartition) -> int | None:
+        """The high watermark of a partition. A broker that stopped cleanly had nothing past its recovery point."""
+        high_watermark = self.high_watermarks.get(key)
+        if high_watermark is None or not self.clean or key not in self.recovery_points:
+            return high_watermark
+        return min(high_watermark, self.recovery_points[key])
+
     def note_problem(self, error: BadText, path: Path, words: str) -> None:
         """Note a checkpoint that cannot be read: I/O errors fail the directory, ``words`` is the effect of others."""
         reason = "the checkpoint cannot be read; a broker starts without the file"

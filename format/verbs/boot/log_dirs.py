@@ -86,7 +86,9 @@ def _load_one(
         log_dir.recovery_points.get(key, 0),
         log_dir.log_starts.get(key, 0),
         is_deleted=name.mark == "delete",
-        may_be_remote=key in log_dir.log_starts and (log_dir.clean or log_dir.has_remote_indexes),
+        may_be_remote=key in log_dir.log_starts
+        and (log_dir.clean or log_dir.has_remote_indexes)
+        and not (image is not None and image.is_known_local(name.topic)),
     )
     try:
         files = read_partition_files(path, *key)
@@ -97,9 +99,11 @@ def _load_one(
             epochs.settle(log)
         topic_id = _topic_id(files, terms)
     except FailsLogDir as error:
+        error.key = key
         log_dir.failures.append(error)
         return
     except StopsStart as error:
+        error.key = key
         state.stops.append(error)
         return
     except NotKnown as error:

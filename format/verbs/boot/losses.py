@@ -21,7 +21,7 @@ def lost_range(first: int, end: int, log_start: int, high_watermark: int | None)
 def steps_with_losses(steps: list[Step], found: FoundLog) -> list[Step]:
     """The steps of one log with the offsets that they lose, and one step for the log itself."""
     log, log_dir = found.log, found.log_dir
-    high_watermark = log_dir.high_watermarks.get(found.key)
+    high_watermark = log_dir.committed_end(found.key)
     log_start = max(log_dir.log_starts.get(found.key, 0), 0)
     bases = [segment.base_offset for segment in log.segments]
     result: list[Step] = []
@@ -51,7 +51,15 @@ def _log_step(found: FoundLog, high_watermark: int | None, log_start: int | None
         reason = "the log is emptied and starts again at its log start offset"
     elif any(step.action is not Action.KEEP for step in found.files.steps):
         reason = "the log is served after these changes"
-    if lost is not None:
+    starts = found.log_dir.log_starts
+    checkpointed = max(starts.get(found.key, 0), 0)
+    if lost is None and found.key in starts and found.log_dir.clean and checkpointed < log.log_start:
+        lost = lost_range(checkpointed, log.log_start, checkpointed, high_watermark)
+        reason = (
+            f"the log starts at {log.log_start}, past the log start offset {checkpointed} of the clean stop, and the "
+            "topic keeps nothing in remote storage: its first segments are gone"
+        )
+    elif lost is not None:
         reason = f"the log ends at {log.log_end}, below its high watermark {high_watermark}; it goes on from there"
     if not log.segments:
         return Step(Action.KEEP, found.path, *found.key, reason="the log is recovered", kafka_class="UnifiedLog")

@@ -6,9 +6,10 @@ The directory may be one of several of its node. Logs that a broker would recove
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
-from format.findings import Finding, finding
+from format.findings import Finding, Severity, finding
 from format.io import broker_lock
 from format.io.remote_path import is_there
 from format.layout import LOCK
@@ -38,8 +39,15 @@ def refusal_findings(log_dir: Path, limits: Limits) -> Iterator[Finding]:
             yield _finding("boot-unserved", step, f"a broker would not serve this: {_words(step)}")
         elif step.action is Action.RENAME and str(step.new_path).endswith("-stray"):
             yield _finding("replica-stray", step, f"a broker would rename this log to -stray: {step.reason}")
+        elif step.action is Action.KEEP and _has_lost_head(step):
+            yield replace(_finding("checkpoint-mismatch", step, step.reason), severity=Severity.ERROR)
         elif step.action is Action.CREATE and step.lost_offsets is not None:
             yield _finding("replica-missing", step, step.reason)
+
+
+def _has_lost_head(step: Step) -> bool:
+    start = step.log_start_offset
+    return step.lost_offsets is not None and start is not None and step.lost_offsets[0] < start
 
 
 def _words(step: Step) -> str:

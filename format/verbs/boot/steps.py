@@ -88,6 +88,7 @@ class StopsStart(Exception):
         self.path = path
         self.reason = reason
         self.position = position
+        self.key: tuple[str, int] | None = None  # topic and partition of the log that is loaded
 
 
 class FailsLogDir(StopsStart):

@@ -109,6 +109,8 @@ class _PartitionRun:
         self._pass_unread_logs(None)
         if not self.is_full:
             return
+        if any(each.leftover == "swap" and each.log is not None for each in self.partition.leftovers):
+            self.end_is_known = False  # a broker puts the swapped log in its place: what it ends with is not read here
         yield from self._snapshots_up_to(None)
         if not self.end_is_known:
             return
@@ -160,7 +162,7 @@ class _PartitionRun:
         self.end_is_known = outcome.is_readable
         if outcome.is_readable:
             if offset_check is not None:
-                yield from offset_check.findings(outcome.damaged_from, outcome.cause)
+                yield from offset_check.findings(outcome.damaged_from, outcome.cause, is_active=log.is_last_segment)
             if time_check is not None:
                 yield from time_check.findings(outcome.damaged_after_offset, is_closed=not log.is_last_segment)
             yield from check_transaction_index(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from format.files import offset_index
-from format.findings import Finding
+from format.findings import Finding, Severity
 from format.verbs.verify.verify import verify
 from tests.building import batches, write_segment
 
@@ -59,3 +59,9 @@ def test_entries_that_damage_moved_are_one_finding_with_its_cause(tmp_path: Path
 
 def test_an_entry_that_cannot_be_is_reported_once(tmp_path: Path) -> None:
     assert [each.code for each in index_findings(tmp_path, [(2, 0), (-5, -7)], damaged=None)] == ["index-invalid"]
+
+
+def test_a_last_entry_past_the_end_hides_the_active_segment(tmp_path: Path) -> None:
+    (found,) = index_findings(tmp_path, [(2**20, 0)], damaged=None)
+    assert (found.code, found.severity) == ("offset-index-mismatch", Severity.ERROR)
+    assert "serves nothing of this segment" in found.message

@@ -104,6 +104,14 @@ def test_a_torn_end_is_an_error_only_where_consumers_could_read_what_is_lost(par
         assert torn.severity is severity
 
 
+def test_an_end_that_waits_in_a_swap_file_is_not_lost(partition: Path) -> None:
+    """A broker completes the swap when it starts."""
+    checkpointed(partition.parent, **{HIGH_WATERMARK: 27})
+    for path in list(partition.glob(f"{18:020d}.*")):
+        path.rename(f"{path}.swap")
+    assert [each.code for each in verify(partition) if each.severity >= Severity.WARNING] == ["index-missing"] * 4
+
+
 def test_what_is_not_known_is_said(partition: Path) -> None:
     damaged(partition / f"{18:020d}.log", cut=7)
     (torn,) = [each for each in verify(partition) if each.code == "tail-torn"]

@@ -8,7 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from format.findings import Severity
 from format.limits import DEFAULT_LIMITS
+from format.state.cluster_image import ClusterImage
 from format.verbs.boot.boot import boot
 from format.verbs.boot.refusals import refusal_findings
 from format.verbs.boot.sentence import sentence
@@ -106,7 +108,7 @@ def test_logs_of_a_directory_id_that_is_gone_have_no_leader(node: Node, how: str
     made = [each for each in result.having(Action.CREATE) if each.path.name == "meta.properties"]
     assert len(made) == (how == "no directory id")
     found = [each for each in refusal_findings(node.first, DEFAULT_LIMITS) if each.code == "boot-unserved"]
-    assert [assigned in each.message for each in found] == [True] * len(made)  # another directory may have that id
+    assert [assigned in each.message for each in found] == [True]  # the node registered no other directory
 
 
 def test_an_id_of_another_log_directory_is_not_gone(node: Node) -> None:
@@ -162,6 +164,13 @@ def test_what_lies_past_the_high_watermark_is_no_loss(node: Node) -> None:
     result = booted(node)
     assert only(result, Action.TRUNCATE).lost_offsets is None
     assert not result.loses
+
+
+def test_a_high_watermark_past_the_end_of_a_clean_stop_is_no_loss(node: Node) -> None:
+    node.set_offset(HIGH_WATERMARK, "orders-0", 99_999)
+    assert not booted(node).loses
+    node.unclean()
+    assert log_step(booted(node), "orders-0").lost_offsets == (1264, 99_998)
 
 
 def test_damage_below_the_recovery_point_stays(node: Node) -> None:
@@ -229,18 +238,46 @@ def test_without_its_metadata_log_every_partition_is_stray(node: Node) -> None:
     ("is_clean", "has_cache", "expected"), [(True, False, 0), (False, True, 0), (False, False, 30)]
 )
 def test_a_head_in_remote_storage_is_still_the_start_of_the_log(
-    node: Node, is_clean: bool, has_cache: bool, expected: int
+    node: Node, is_clean: bool, has_cache: bool, expected: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A broker keeps the log start of the checkpoint; without a sign of remote storage it takes the first segment's."""
-    for name in ("00000000000000000000", "00000000000000000015"):
-        for each in (node.first / "sensor-0").glob(f"{name}.*"):
-            each.unlink()
-    (node.first / "log-start-offset-checkpoint").write_text("0\n2\ntrimmed 0 300\nsensor 0 0\n")
+    monkeypatch.setattr(ClusterImage, "is_known_local", lambda *_: False)
+    head_is_gone(node)
     if has_cache:
         (node.first / "remote-log-index-cache").mkdir()
     if not is_clean:
         (node.first / CLEAN_MARK).unlink()
     assert log_step(booted(node), "sensor-0").log_start_offset == expected
+
+
+def head_is_gone(node: Node) -> None:
+    """The first segments of a log are not there any more, and the checkpoint names the offset at which it started."""
+    for name in ("00000000000000000000", "00000000000000000015"):
+        for each in (node.first / "sensor-0").glob(f"{name}.*"):
+            each.unlink()
+    (node.first / "log-start-offset-checkpoint").write_text("0\n2\ntrimmed 0 300\nsensor 0 0\n")
+
+
+def test_the_head_of_a_topic_without_remote_storage_is_lost(node: Node) -> None:
+    head_is_gone(node)
+    step = log_step(booted(node), "sensor-0")
+    assert (step.log_start_offset, step.lost_offsets) == (30, (0, 29))
+    (found,) = refusal_findings(node.first, DEFAULT_LIMITS)
+    assert (found.code, found.severity, found.lost_offsets) == ("checkpoint-mismatch", Severity.ERROR, (0, 29))
+
+
+def test_the_metadata_log_in_another_directory_than_the_first_is_named(node: Node) -> None:
+    there = node.second()
+    assert "metadata.log.dir" in " ".join(boot([there, node.first], TERMS, node_id=1).not_checked)
+    assert "metadata.log.dir" not in " ".join(booted(node).not_checked)
+
+
+def test_a_log_in_a_directory_that_fails_is_made_in_the_one_that_the_metadata_names(node: Node) -> None:
+    there = node.second()
+    shutil.move(node.partition("orders-1"), there / "orders-1")
+    (there / RECOVERY_POINT).write_bytes(b"garbage\n")
+    (step,) = [each for each in booted(node).having(Action.CREATE) if each.topic == "orders"]
+    assert (step.path, step.lost_offsets) == (node.partition("orders-1"), (0, 1165))
 
 
 def test_a_completed_swap(node: Node) -> None:
