@@ -109,11 +109,14 @@ def must_not_skip(is_spark: bool, reason: str) -> bool:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests as slow, and as those that need Spark, by the folders that they lie in."""
     tests = REPOSITORY / "tests"
-    slow = [tests / each for each in SLOW]
+    slow = {tests / each for each in SLOW}
+    around: dict[Path, set[Path]] = {}  # each file with the folders that it lies in; computed once, not for each test
     for item in items:
-        if any(item.path == each or each in item.path.parents for each in slow):
+        if item.path not in around:
+            around[item.path] = {item.path, *item.path.parents}
+        if not slow.isdisjoint(around[item.path]):
             item.add_marker(pytest.mark.slow)
-        if tests / "spark" in item.path.parents:
+        if tests / "spark" in around[item.path]:
             item.add_marker(pytest.mark.spark)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -62,6 +63,38 @@ def run(*arguments: str, env: dict[str, str] | None = None) -> tuple[str, str, s
     )
     stderr, _marker, modules = done.stderr.partition("\nMODULES ")
     return done.stdout, stderr, set(modules.split())
+
+
+# Shows the help of each command in turn, then says which modules each of them was the first to import.
+HELP_PROBE = """
+import contextlib, io, json, sys
+from kafkalog_cli.main import main
+known, found = set(), []
+for words in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.StringIO()):
+        code = main([*words, "--help"])
+    loaded = {name for name, module in sys.modules.items() if module is not None}
+    found.append([code, sorted(loaded - known)])
+    known |= loaded
+print(json.dumps(found))
+"""
+
+
+@pytest.fixture(scope="module")
+def help_modules() -> dict[tuple[str, ...], set[str]]:
+    """By command, the modules that its help imports and no help before it has; one process for all commands."""
+    commands = [(entry.name,) for entry in COMMANDS] + [("scan", entry.name) for entry in SCANS]
+    done = subprocess.run(
+        [sys.executable, "-c", HELP_PROBE, json.dumps(commands)],
+        capture_output=True,
+        text=True,
+        cwd=REPOSITORY,
+        check=True,
+    )
+    found = json.loads(done.stdout)
+    assert [code for code, _modules in found] == [0] * len(commands)
+    assert "typer" in found[0][1]
+    return {words: set(modules) for words, (_code, modules) in zip(commands, found, strict=True)}
 
 
 def heavy(modules: set[str]) -> set[str]:
@@ -163,17 +196,18 @@ def test_python_dash_m_is_the_same_program():
 
 
 @pytest.mark.parametrize("entry", COMMANDS, ids=lambda entry: entry.name)
-def test_every_command_of_the_table_keeps_its_promises(entry):
-    check_promises(import_module(entry.module).EXAMPLES, get_command(app).get_command(None, entry.name), entry.name)
+def test_every_command_of_the_table_keeps_its_promises(entry, help_modules):
+    command = get_command(app).get_command(None, entry.name)
+    check_promises(import_module(entry.module).EXAMPLES, command, help_modules, entry.name)
 
 
 @pytest.mark.parametrize("entry", SCANS, ids=lambda entry: entry.name)
-def test_every_verb_of_scan_keeps_its_promises(entry):
+def test_every_verb_of_scan_keeps_its_promises(entry, help_modules):
     verb = get_command(app).get_command(None, "scan").get_command(None, entry.name)
-    check_promises(verb.examples, verb, "scan", entry.name)
+    check_promises(verb.examples, verb, help_modules, "scan", entry.name)
 
 
-def check_promises(examples, command, *words):
+def check_promises(examples, command, help_modules, *words):
     assert command.help
     assert examples
     for line, meaning in examples:
@@ -181,8 +215,7 @@ def check_promises(examples, command, *words):
         assert meaning
     for parameter in command.params:
         assert parameter.help, f"{' '.join(words)}: {parameter.name} has no help"
-    _stdout, _stderr, modules = run(*words, "--help")
-    assert not {name for name in modules if name.split(".")[0] in HEAVY}
+    assert not {name for name in help_modules[words] if name.split(".")[0] in HEAVY}
 
 
 def test_version():

@@ -60,7 +60,10 @@ def placed(log: bytes, *, partition: int, partition_count: int):  # type: ignore
             yield from check_key_placement(table, location, partition_count)
 
 
-def test_the_command(data_dir: Path, run_kafkalog: Callable[..., Run]) -> None:
+def test_the_command(data_dir: Path, run_kafkalog_many: Callable[..., list[Run]]) -> None:
+    def run_kafkalog(*arguments: str | Path) -> Run:
+        return run_kafkalog_many([arguments])[0]
+
     partition = data_dir / ORDERS[1]
     assert run_kafkalog("verify", "--partitioner", "murmur2", "--partitions", "3", partition).code == 0
     wrong = run_kafkalog(

@@ -199,24 +199,24 @@ def test_the_sort_keys_are_those_of_the_operation():
     assert command.GROUPINGS == GROUPINGS
 
 
-def test_what_takes_the_space(run_kafkalog, data_dir):
+def test_what_takes_the_space(kafkalog: Kafkalog, data_dir: Path) -> None:
     nodes = [data_dir / "kafka-4.3" / name for name in ("node-1", "node-2")]
-    run = run_kafkalog("ls", "--by", "age", "--at", "2026-11-22", "--format", "jsonl", *nodes).check(0)
+    run = kafkalog("ls", "--by", "age", "--at", "2026-11-22", "--format", "jsonl", *nodes).check(0)
     rows = run.rows("disk_usage")
     assert {row["name"] for row in rows} == {"last day", None}
     assert sum(row["allocated_bytes"] for row in rows) == run.summary["counts"]["allocated_bytes"]
     assert sum(row["percent"] for row in rows) in (99, 100, 101)
-    run_kafkalog("ls", "--by", "topic", nodes[0] / "meta.properties").check(2)
+    kafkalog("ls", "--by", "topic", nodes[0] / "meta.properties").check(2)
 
 
-def test_what_recompression_would_save(run_kafkalog, data_dir):
+def test_what_recompression_would_save(kafkalog: Kafkalog, data_dir: Path) -> None:
     nodes = [data_dir / "kafka-4.3" / name for name in ("node-1", "node-2")]
-    run = run_kafkalog("ls", "--by", "topic", "--estimate", "--format", "jsonl", *nodes).check(0)
+    run = kafkalog("ls", "--by", "topic", "--estimate", "--format", "jsonl", *nodes).check(0)
     rows = run.rows("disk_usage")
     assert run.summary["counts"]["saved_bytes"] == sum(row["saved_bytes"] or 0 for row in rows) > 0
     assert "zstd would free " in run.stderr
     assert " on disk (" in run.stderr
     assert "most of it in topic payments: " in run.stderr
     for wrong in (["--estimate"], ["--by", "topic", "--codec", "lz4"], ["--by", "topic", "--whole"]):
-        assert "--estimate" in run_kafkalog("ls", *wrong, *nodes).check(2).stderr
-    run_kafkalog("ls", "--by", "topic", "--estimate", "--codec", "snappy", "--level", "3", *nodes).check(2)
+        assert "--estimate" in kafkalog("ls", *wrong, *nodes).check(2).stderr
+    kafkalog("ls", "--by", "topic", "--estimate", "--codec", "snappy", "--level", "3", *nodes).check(2)

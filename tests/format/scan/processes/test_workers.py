@@ -63,7 +63,7 @@ def _lines(content: memoryview, columns: NDArray[np.int64]) -> Lines:
 
 def _send_lines(task: int, outbox: Outbox) -> None:
     """Bytes in the room or not, and columns from none to more than fit into shared memory."""
-    for number, rows in enumerate((0, 100, 50_000, SLOT_BYTES)):
+    for number, rows in enumerate((0, 100, 50_000, SLOT_BYTES // 8 + 1)):
         columns = np.arange(rows, dtype=np.int64) + task
         room = outbox.room()
         length = 1000 * (number + 1)

@@ -9,14 +9,15 @@ from tests.kafkalog_cli.commands.scan.spark_at_hand import needs_spark, no_class
 from tests.running import Run
 
 
-def test_usage_errors(run_kafkalog: Callable[..., Run], data_dir: Path) -> None:
+def test_usage_errors(run_kafkalog_many: Callable[..., list[Run]], data_dir: Path) -> None:
     partition = data_dir / "kafka-4.3-single" / "node-1" / "orders-0"
-    for words in (
+    wrong = (
         ("pattern",),
         ("--regex", "(", partition),
         ("x", partition, "--from-offset", "2", "--to-offset", "1"),
-    ):
-        assert run_kafkalog("scan", "grep", *words).code == 2, words
+    )
+    for run in run_kafkalog_many([("scan", "grep", *words) for words in wrong]):
+        assert run.code == 2, run.arguments
 
 
 @needs_spark

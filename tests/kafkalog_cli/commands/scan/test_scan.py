@@ -17,9 +17,11 @@ from tests.kafkalog_cli.commands.scan.spark_at_hand import needs_spark, no_class
 from tests.running import Run
 
 
-def test_wrong_words_are_usage_errors(run_kafkalog: Callable[..., Run], tmp_path: Path, data_dir: Path) -> None:
+def test_wrong_words_are_usage_errors(
+    run_kafkalog_many: Callable[..., list[Run]], tmp_path: Path, data_dir: Path
+) -> None:
     log_dir = data_dir / "kafka-4.3-single" / "node-1"
-    for words in (
+    wrong = (
         ("scan",),
         ("scan", "verify"),
         ("scan", "nothing", log_dir),
@@ -32,17 +34,25 @@ def test_wrong_words_are_usage_errors(run_kafkalog: Callable[..., Run], tmp_path
         ("scan", "recompress", "--estimate", log_dir, "--codec", "gzip", "--level", "10"),
         ("scan", "verify", log_dir, "--conf", "no-value"),
         ("scan", "--no-such-option", "verify", log_dir),
-    ):
-        result = run_kafkalog(*words)
-        assert result.code == 2, words
+    )
+    for words, run in zip(wrong, run_kafkalog_many(wrong), strict=True):
+        assert run.code == 2, words
 
 
-def test_options_of_one_host_are_refused_with_the_reason(run_kafkalog: Callable[..., Run], data_dir: Path) -> None:
+def test_options_of_one_host_are_refused_with_the_reason(
+    run_kafkalog_many: Callable[..., list[Run]], data_dir: Path
+) -> None:
     log_dir = data_dir / "kafka-4.3-single" / "node-1"
-    for option in (["--remote", log_dir], ["--jobs", "2"], ["--follow"]):
-        run = run_kafkalog("scan", "grep", *option, "x", log_dir).check(2)
-        assert run.stderr.startswith(f"kafkalog: {option[0]} does not go with scan")
-    assert "no such option: --remote" in run_kafkalog("scan", "groups", "--remote", log_dir, log_dir).check(2).stderr
+    options = (["--remote", log_dir], ["--jobs", "2"], ["--follow"])
+    *refused, unknown = run_kafkalog_many(
+        [
+            *(("scan", "grep", *option, "x", log_dir) for option in options),
+            ("scan", "groups", "--remote", log_dir, log_dir),
+        ]
+    )
+    for option, run in zip(options, refused, strict=True):
+        assert run.check(2).stderr.startswith(f"kafkalog: {option[0]} does not go with scan")
+    assert "no such option: --remote" in unknown.check(2).stderr
 
 
 def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
