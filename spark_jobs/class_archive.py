@@ -7,13 +7,14 @@ trusted like code, so it is kept in a directory that only this user can write to
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
 import importlib.util
 import os
 import stat
 import time
 import zlib
 from pathlib import Path
+
+from spark_jobs.spark_version import spark_version
 
 _BY_ITSELF_SINCE = 19  # from this Java on the JVM makes and replaces the archive by itself
 _LONGEST_WRITE_S = 600
@@ -64,7 +65,7 @@ def _place() -> Path | None:
 def _key(java: Path, version: int) -> int:
     """A number for this Java and this Spark: their versions and paths."""
     spark = importlib.util.find_spec("pyspark")
-    words = (java.resolve(), version, importlib.metadata.version("pyspark"), None if spark is None else spark.origin)
+    words = (java.resolve(), version, spark_version(), None if spark is None else spark.origin)
     return zlib.crc32(repr(words).encode())
 
 

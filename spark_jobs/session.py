@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib.metadata
 import importlib.util
 import logging
 import os
@@ -20,6 +19,7 @@ from urllib.parse import urlsplit
 
 from format.errors import ClusterFailed, InputError
 from spark_jobs.class_archive import class_archive_options
+from spark_jobs.spark_version import spark_version
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -88,7 +88,7 @@ def require_spark(*, is_connect: bool = False) -> None:
 
 
 def _require_version() -> None:
-    version = importlib.metadata.version("pyspark")
+    version = spark_version()
     if tuple(map(int, version.split(".")[:2])) < _LEAST_SPARK:
         raise SparkMissing(
             f"Spark jobs need Spark 4.0 or later, which has data sources in Python; this is {version}: "

@@ -1,1 +1,1 @@
-"""The entries for spark-submit, one for each scan. They pass their arguments to the command line of kafkalog."""
+"""The entries for spark-submit: ``scan.py`` for every verb, the others as earlier releases had them."""

@@ -2,8 +2,9 @@
 
 ``python -m tests.benchmarks.bench_spark PATH [--rounds N] [--cores N]`` runs them in turn (A B A B …) and prints the
 median ratio of their rates, the start of the session, and the memory of the driver, the JVM and the workers.
-``--plan N`` instead plans for N synthetic segments, and says how long that took; ``--starts N`` starts N sessions, each
-in a process of its own, and says how long it took until it was there and how long the first scan took after that;
+``--plan N`` instead plans for N segments in partitions of ten, and says how long that took; ``--starts N`` starts N
+sessions, each in a process of its own, and says how long it took until it was there and how long the first scan took
+after that;
 ``--small N`` scans N partitions of ``--segments`` tiny segments each, and says what a segment costs.
 """
 
@@ -20,13 +21,17 @@ import threading
 import time
 from pathlib import Path
 
+from format.limits import DEFAULT_LIMITS
+from format.node.target import Target
 from format.scan.cluster import scanned_by
 from format.verbs.verify.terms import Verification
+from format.verbs.verify.units import VerifyScan, units_of
 from format.verbs.verify.verify import verify
 from spark_jobs.requests import Where
 from spark_jobs.session import close_session, open_session
 from spark_jobs.spark_cluster import SparkCluster
 from spark_jobs.work.planning import plan
+from spark_jobs.work.units import plan_units
 from tests.building import batches, write_segment
 from tests.corpora import DATA_DIR
 
@@ -67,19 +72,36 @@ class _Peaks(threading.Thread):
 
 
 def _plan_synthetic(count: int) -> None:
+    """Plan for partitions of ten segments of 1 GiB, which are holes, with their indexes."""
     with tempfile.TemporaryDirectory() as root:
-        for partition in range(count // 100):
+        for partition in range(count // 10):
             directory = Path(root) / f"topic-{partition}"
             directory.mkdir()
-            for segment in range(100):
-                with open(directory / f"{segment * 1000:020d}.log", "wb") as log:
-                    log.truncate(1 << 30)
+            for segment in range(10):
+                log = directory / f"{segment * 1000:020d}.log"
+                with log.open("wb") as file:
+                    file.truncate(1 << 30)
+                for suffix in (".index", ".timeindex"):
+                    log.with_suffix(suffix).touch()
         (Path(root) / "meta.properties").write_text("version=1\nnode.id=1\ncluster.id=c\n")
-        started = time.perf_counter()
-        made = plan([Path(root)], parallelism=1000)
-        seconds = time.perf_counter() - started
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
-        print(f"{count} segments of 1 GiB: planned in {seconds:.1f} s, {len(made.tasks)} tasks, driver {peak:.0f} MiB")
+        for name, planned in (("scan verify", _tasks_of_verify), ("the data source", _tasks_of_source)):
+            started, started_cpu = time.perf_counter(), time.process_time()
+            tasks = planned(Path(root))
+            seconds, cpu_s = time.perf_counter() - started, time.process_time() - started_cpu
+            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+            print(
+                f"{name}: {count} segments in {count // 10} partitions planned in {seconds:.1f} s, "
+                f"{cpu_s:.1f} s of processor time, {tasks} tasks, driver {peak:.0f} MiB",
+                flush=True,
+            )
+
+
+def _tasks_of_verify(root: Path) -> int:
+    return len(plan_units(VerifyScan(), list(units_of(Target(root), DEFAULT_LIMITS)), parallelism=1000).tasks)
+
+
+def _tasks_of_source(root: Path) -> int:
+    return len(plan([root], parallelism=1000, splits_small=True).tasks)
 
 
 def _cpu_s() -> float:

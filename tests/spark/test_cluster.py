@@ -50,8 +50,9 @@ def _finished(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 
 def test_findings_through_spark_submit(cluster: Cluster, damaged_copy: Path) -> None:
-    job = str(REPOSITORY / "spark_jobs" / "jobs" / "verify.py")
-    code, out, err = _finished(cluster.submit(job, str(damaged_copy), "--range-size", "2000"))
+    job = str(REPOSITORY / "spark_jobs" / "jobs" / "scan.py")
+    words = ("verify", str(damaged_copy), "--range-size", "2000", "--format", "jsonl")
+    code, out, err = _finished(cluster.submit(job, *words))
     assert code == 1 and out, err[-3000:]  # noqa: PT018
     assert _got(out) == _expected(damaged_copy)
 

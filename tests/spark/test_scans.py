@@ -14,6 +14,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
 
+from format.rewriting.publishing.publication import Publication
 from kafkalog_cli.command_table import COMMANDS
 from tests.building import batches, write_segment
 from tests.corpora import REPOSITORY, Corpus
@@ -118,6 +119,37 @@ def test_extract_keeps_the_records_of_brokers_apart(printed: Callable[..., Print
     ]
 
 
+def test_an_extract_that_was_interrupted_is_resumed(
+    spark: Any, printed: Callable[..., Printed], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(3):
+        write_segment(tmp_path / "logs" / f"t-{number}", 0, batches(3 + number))
+    words = (tmp_path / "logs", "--to", "csv", "--format", "jsonl", "--keep-partial")
+    whole = printed("extract", *words, "--output", tmp_path / "here")
+    real, taken = Publication.take_over, []
+
+    def interrupted(*arguments: Any) -> None:
+        taken.append(arguments)
+        if len(taken) == 2:
+            raise KeyboardInterrupt
+        real(*arguments)
+
+    there = ("scan", "extract", *words, "--output", tmp_path / "there")
+    with monkeypatch.context() as patch:
+        patch.setattr(Publication, "take_over", interrupted)
+        assert printed(*there)[0] == 130
+    assert not (tmp_path / "there").exists()
+    (partial,) = tmp_path.glob(".there.partial-*")
+    (done,) = partial.rglob("*.csv")
+    inode = done.stat().st_ino
+    code, out, _ = printed(*there, "--resume")
+    assert (code, json.loads(out.splitlines()[-1])["counts"]["resumed_files"]) == (0, 1)
+    assert out.splitlines()[:-1] == whole[1].splitlines()[:-1]
+    assert _digests(tmp_path / "there") == _digests(tmp_path / "here")
+    assert (tmp_path / "there" / done.relative_to(partial)).stat().st_ino == inode
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["here", "logs", "there"]
+
+
 def test_diff(printed: Callable[..., Printed], damaged_copy: Path, data_dir: Path) -> None:
     words = (data_dir / "kafka-4.3-single" / "node-1", damaged_copy, "--format", "jsonl")
     assert printed("scan", "diff", *words) == printed("diff", *words)
@@ -135,6 +167,7 @@ def _without_times(lines: str) -> str:
 
 
 ENTRIES = {
+    "scan": ["groups", "--format", "jsonl"],
     "verify": [],
     "inventory": [],
     "grep": ["no such text anywhere"],

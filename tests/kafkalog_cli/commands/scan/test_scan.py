@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.metadata
 import importlib.util
+import sys
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -64,7 +65,7 @@ def test_a_missing_package_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_missing_or_old_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: object())
-    monkeypatch.setattr(importlib.metadata, "version", lambda name: "4.0.0")
+    monkeypatch.setattr(session, "spark_version", lambda: "4.0.0")
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(session.SparkMissing, match="Java 17 or later: there is none"):
         session.require_spark()
@@ -77,6 +78,16 @@ def test_a_missing_or_old_java_is_named(monkeypatch: pytest.MonkeyPatch, tmp_pat
         session.require_spark()
     (tmp_path / "release").write_text('JAVA_VERSION="17.0.1"\n')
     session.require_spark()
+
+
+def test_a_spark_that_a_platform_brings_says_its_version_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It lies on the path, and nothing is installed."""
+    found = importlib.util.find_spec
+    names = ("pyspark", "pyarrow", "pandas")
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: object() if name in names else found(name))
+    monkeypatch.setitem(sys.modules, "pyspark", SimpleNamespace(__version__="3.4.1"))
+    with pytest.raises(session.SparkMissing, match=r"this is 3\.4\.1"):
+        session.require_spark()
 
 
 def test_the_reason_of_a_failure_is_one_line() -> None:
