@@ -70,19 +70,23 @@ def _key(java: Path, version: int) -> int:
 
 
 def _take_finished(archive: Path) -> bool:
-    """Rename a finished archive to its name, and return whether another one is still being written."""
+    """Give archives that a JVM has written to their end their names; whether this one is still being written.
+
+    Those of another Java or Spark too: after an upgrade nothing else would remove what was not finished.
+    """
     is_being_made = False
-    for each in archive.parent.glob(f"{archive.name}.*{_UNFINISHED}"):
+    for each in archive.parent.glob(f"spark-*.jsa.*{_UNFINISHED}"):
         wanted = Path(f"{each}{_WANTED}")
+        target = archive.with_name(f"{each.name.partition('.jsa.')[0]}.jsa")
         with contextlib.suppress(OSError):
             with open(each, "rb") as made:
                 is_finished = any(made.read(4))  # the JVM writes the head last
             if is_finished and wanted.exists():
-                os.replace(each, archive)
+                os.replace(each, target)
             elif is_finished or time.time() - each.stat().st_mtime > _LONGEST_WRITE_S:
                 each.unlink()
             else:
-                is_being_made = True
+                is_being_made |= target == archive
                 continue
             wanted.unlink(missing_ok=True)
     return is_being_made

@@ -19,7 +19,7 @@ from format.scan.cluster import UnitScan
 from format.scan.drivers import may_be_shared
 from format.scan.protocol import LogUnit
 from format.value_class import value_class
-from spark_jobs.work.file_states import FileState, state_of_place, words_for_change
+from spark_jobs.work.file_states import FileState, state_of_file, state_of_place, words_for_change
 from spark_jobs.work.planning import (
     LogPart,
     PlannedSegment,
@@ -123,4 +123,4 @@ def _whole(scan: UnitScan[Any, Any], number: int, unit: Any) -> WholeUnit:
 
 
 def _planned(unit: int, number: int, log: LogUnit, range_bytes: int) -> PlannedSegment:
-    return planned_segment(unit, number, log, state_of_place(str(log.path)), range_bytes)
+    return planned_segment(unit, number, log, state_of_file(str(log.path)), range_bytes)

@@ -101,7 +101,7 @@ def _tasks_of_verify(root: Path) -> int:
 
 
 def _tasks_of_source(root: Path) -> int:
-    return len(plan([root], parallelism=1000, splits_small=True).tasks)
+    return len(plan([root], parallelism=1000).tasks)
 
 
 def _cpu_s() -> float:

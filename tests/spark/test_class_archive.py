@@ -57,7 +57,12 @@ def test_what_was_begun_long_ago_is_removed(cache: Path) -> None:
     written.write_bytes(bytes(4096))
     long_ago = time.time() - 3600
     os.utime(written, (long_ago, long_ago))
-    _to_be_written(class_archive_options(_JAVA, 17))
+    other = cache / "spark-00000000.jsa.7.unfinished"  # of a Java or Spark that is not there any more
+    other.write_bytes(bytes(4096))
+    assert _to_be_written(class_archive_options(_JAVA, 17))
+    assert list(cache.iterdir()) == [other]  # another session may be at it
+    os.utime(other, (long_ago, long_ago))
+    assert _to_be_written(class_archive_options(_JAVA, 17))
     assert list(cache.iterdir()) == []
 
 
