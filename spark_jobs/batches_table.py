@@ -49,4 +49,4 @@ def batches_frame(session: SparkSession, made: Plan, brokers: Brokers) -> DataFr
                 ids = pa.repeat(pa.scalar(broker_id, pa.int64()), batch.num_rows)
                 yield batch.replace_schema_metadata(None).append_column(BROKER_ID.name, ids)
 
-    return rows_frame(session, made.tasks, made.addresses, rows_of, ddl(BATCHES))
+    return rows_frame(session, made.tasks, made.surroundings, rows_of, ddl(BATCHES))

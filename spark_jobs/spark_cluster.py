@@ -142,8 +142,8 @@ def _frame(session: SparkSession, scan: UnitScan[Any, Any], made: UnitPlan, most
             driver = ReplayedParts(_walk_of(scan), unit, rows)
             yield from _finished(number, chain(driver.changes(), scan.results(unit.unit, driver)))
 
-    results = results_frame(session, made.tasks, made.addresses, work, None if split else most_bytes)
-    return merged_frame(session, results, split, made.addresses, merge, most_bytes)
+    results = results_frame(session, made.tasks, made.surroundings, work, None if split else most_bytes)
+    return merged_frame(session, results, split, made.surroundings, merge, most_bytes)
 
 
 def _results_of_unit(scan: UnitScan[Any, Any], item: WholeUnit) -> Iterator[Any]:

@@ -13,6 +13,7 @@ from format.kernel.checks import find_doubtful_header
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.location import Location
 from format.log.batch_table import BatchTable, Int64Column, batch_location
+from format.timestamps import iso_time
 
 _MAX_I64 = 2**63 - 1
 
@@ -57,7 +58,7 @@ def check_batch_headers(
         odd |= timestamp > latest_timestamp_ms
     yield from _each(
         table, location, odd, "timestamp-suspicious",
-        lambda row: f"max timestamp {timestamp[row]} is "
+        lambda row: f"max timestamp {iso_time(int(timestamp[row]))} is "
                     + ("negative" if timestamp[row] < 0 else "more than a day after the file was last written"),
     )  # fmt: skip
 

@@ -22,6 +22,7 @@ from format.log.batch_table import batch_location
 from format.log.control_records import decode_control_record
 from format.log.legacy_messages import wrong_inner_checksums
 from format.log.record_table import RecordTable
+from format.timestamps import iso_time
 from format.value_class import value_class
 
 _HEADER_BYTES = layout.RECORD_BATCH.size_bytes
@@ -164,12 +165,13 @@ class RecordCheck:
             row = int(rows[number])
             if row in damaged:
                 continue
+            stated, proven = int(batches.max_timestamp[row]), int(largest[number])
             yield finding(
                 "max-timestamp-mismatch",
                 batch_location(self._location, batches, row),
-                f"the header's max timestamp is {batches.max_timestamp[row]}, the records' largest {largest[number]}",
-                expected=int(largest[number]),
-                actual=int(batches.max_timestamp[row]),
+                f"the header's max timestamp is {iso_time(stated)}, the records' largest {iso_time(proven)}",
+                expected=proven,
+                actual=stated,
             )
 
 

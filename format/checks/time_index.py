@@ -12,6 +12,7 @@ from format.findings import Certainty, Finding, Judgement, Severity, finding
 from format.layout import TIME_INDEX_ENTRY
 from format.location import Location
 from format.log.batch_table import BatchTable
+from format.timestamps import iso_time
 
 _NEVER = -(2**63)
 
@@ -78,28 +79,28 @@ class TimeIndexCheck:
             if timestamp > upto and self._is_past_v0[number]:
                 yield finding(
                     "time-index-imprecise", place,
-                    f"entry {number} has the time {timestamp}, at which a broker appended messages of format 0; these "
-                    "have no timestamps",
+                    f"entry {number} has the time {iso_time(timestamp)}, at which a broker appended messages of "
+                    "format 0; these have no timestamps",
                 )  # fmt: skip
             elif timestamp != upto:
                 yield finding(
                     "time-index-mismatch", place,
-                    f"entry {number} says that {timestamp} is the largest timestamp up to offset {offset}; "
-                    f"it is {upto}" + (" or larger" if is_past_damage else ""),
+                    f"entry {number} says that {iso_time(timestamp)} is the largest timestamp up to offset {offset}; "
+                    f"it is {iso_time(upto)}" + (" or larger" if is_past_damage else ""),
                     expected=upto, actual=timestamp,
                 )  # fmt: skip
             elif int(self._before[number]) == int(self._of_batch[number]) == timestamp:
                 yield finding(
                     "time-index-mismatch",
                     place,
-                    f"entry {number} names offset {offset} for timestamp {timestamp}, which an earlier batch has too: "
-                    "look-ups by that time begin too late",
+                    f"entry {number} names offset {offset} for timestamp {iso_time(timestamp)}, which an "
+                    "earlier batch has too: look-ups by that time begin too late",
                     judgement=Judgement(severity=Severity.WARNING, certainty=Certainty.LIKELY),
                 )
             elif int(self._of_batch[number]) != timestamp:
                 yield finding(
                     "time-index-imprecise", place,
-                    f"entry {number}: timestamp {timestamp} lies before the batch of offset {offset}",
+                    f"entry {number}: timestamp {iso_time(timestamp)} lies before the batch of offset {offset}",
                 )  # fmt: skip
         if is_closed and self._largest >= 0 and not self.has_padding:
             known = int(self._timestamps[-1]) if len(self._timestamps) else -1
@@ -107,8 +108,8 @@ class TimeIndexCheck:
                 yield finding(
                     "time-index-mismatch",
                     self._location,
-                    f"the last entry's timestamp is {known}, the segment's largest {self._largest}: look-ups by time "
-                    "skip the segment",
+                    f"the last entry's timestamp is {iso_time(known)}, the segment's largest "
+                    f"{iso_time(self._largest)}: look-ups by time skip the segment",
                     expected=self._largest,
                     actual=known,
                 )

@@ -209,7 +209,7 @@ class Tiering:
         from format.node.remote_tier import joined_with
         from format.state.tiered.tiered_logs import tiered_logs
 
-        found = tiered_logs(targets, path_of(self.remote), limits)
+        found = tiered_logs(targets, place_of(self.remote), limits)
         run.findings(found.findings)
         for words in found.not_checked:
             run.not_checked(words)

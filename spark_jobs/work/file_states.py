@@ -53,12 +53,14 @@ def state_of_place(path: str) -> FileState:
 def words_for_change(path: str, planned: FileState, now: FileState) -> str | None:
     """The message about a file that differs from the plan; None where it does not, or has only grown.
 
-    An object in a store is replaced as a whole, so an object with another time is another one even at the same size.
+    An object in a store is replaced as a whole, so an object with another time is another one even at the same size. A
+    store that reports no times has 0 in the plan.
     """
     if now.size_bytes < planned.size_bytes:
         return f"{now.size_bytes} bytes are there, {planned.size_bytes} were planned: it shrank, or is another host's"
     if now.mtime_ns < planned.mtime_ns:
         return "it is older than when the work was planned: it was replaced, or is another host's"
-    if is_remote(path) and now.size_bytes == planned.size_bytes and now.mtime_ns != planned.mtime_ns:
+    is_another = now.size_bytes == planned.size_bytes and now.mtime_ns != planned.mtime_ns
+    if is_remote(path) and planned.mtime_ns and is_another:
         return "it was rewritten after the work was planned"
     return None

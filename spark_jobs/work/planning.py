@@ -27,6 +27,7 @@ from format.node.target import Target
 from format.scan.protocol import LogUnit
 from format.value_class import value_class
 from spark_jobs.work.file_states import FileState, state_of_file, state_of_partition
+from spark_jobs.work.workers import Surroundings
 
 #: The bounds of a range's size, so that a hundred terabytes do not become millions of tasks.
 SMALLEST_RANGE_BYTES = 64 * MIB
@@ -131,7 +132,7 @@ class Plan:
     units: list[Unit] = field(default_factory=list)
     tasks: list[list[Item]] = field(default_factory=list)
     total_bytes: int = 0
-    addresses: tuple[str, ...] = field(default_factory=remote_files.known)  # for the tasks
+    surroundings: Surroundings = field(default_factory=Surroundings)
 
 
 def plan(

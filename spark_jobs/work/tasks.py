@@ -19,7 +19,7 @@ import pyarrow as pa
 from format.limits import MIB
 from format.value_class import value_class
 from spark_jobs.session import is_remote_session, parallelism_of
-from spark_jobs.work.workers import begin_task
+from spark_jobs.work.workers import Surroundings, begin_task
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -67,6 +67,11 @@ def shared_with_tasks(session: SparkSession, value: Any) -> Any:
     return _InClosure(value) if is_remote_session(session) else session.sparkContext.broadcast(value)
 
 
+def _known_to_tasks(session: SparkSession, surroundings: Surroundings) -> Any:
+    """The same for what is small, unless there are remote segments."""
+    return _InClosure(surroundings) if surroundings.tier is None else shared_with_tasks(session, surroundings)
+
+
 RowsOf = Callable[[ItemT], Iterator[pa.RecordBatch]]
 Work = Callable[[ItemT], Iterator[Result]]
 #: Folds the results of a unit whose parts other tasks read.
@@ -76,20 +81,21 @@ Merge = Callable[[int, Iterator[Result]], Iterator[Result]]
 def rows_frame(
     session: SparkSession,
     tasks: list[list[ItemT]],
-    addresses: tuple[str, ...],
+    surroundings: Surroundings,
     rows_of: RowsOf[ItemT],
     ddl: str,
     most_bytes: int | None = None,
 ) -> DataFrame:
     """A frame of the rows of all items: one Spark task for each of ``tasks``, which reach the executors as a broadcast.
 
-    ``addresses`` are those whose options the executors need. A worker unpacks only its own tasks, as a plan of many
-    units is large. ``most_bytes`` is the limit of what one task returns, for rows of RESULT_DDL.
+    A worker unpacks only its own tasks, as a plan of many units is large. ``most_bytes`` is the limit of what one task
+    returns, for rows of RESULT_DDL.
     """
+    known = _known_to_tasks(session, surroundings)
     shared = shared_with_tasks(session, [zlib.compress(pickle.dumps(each, protocol=5), 1) for each in tasks])
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        begin_task(addresses)
+        begin_task(known.value)
         for batch in batches:
             for number in batch.column(0).to_pylist():
                 items = pickle.loads(zlib.decompress(shared.value[number]))
@@ -109,19 +115,19 @@ def _log_items(items: list[Any]) -> None:
 def results_frame(
     session: SparkSession,
     tasks: list[list[ItemT]],
-    addresses: tuple[str, ...],
+    surroundings: Surroundings,
     work: Work[ItemT],
     most_bytes: int | None = None,
 ) -> DataFrame:
     """A frame of results, with one Spark task for each of ``tasks``, which returns at most ``most_bytes``."""
-    return rows_frame(session, tasks, addresses, lambda item: as_batches(work(item)), RESULT_DDL, most_bytes)
+    return rows_frame(session, tasks, surroundings, lambda item: as_batches(work(item)), RESULT_DDL, most_bytes)
 
 
 def merged_frame(
     session: SparkSession,
     results: DataFrame,
     split: frozenset[int],
-    addresses: tuple[str, ...],
+    surroundings: Surroundings,
     merge: Merge,
     most_bytes: int | None = None,
 ) -> DataFrame:
@@ -131,9 +137,10 @@ def merged_frame(
     """
     if not split:
         return results
+    known = _known_to_tasks(session, surroundings)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        begin_task(addresses)
+        begin_task(known.value)
         yield from _bounded(merged(batches), most_bytes)
 
     def merged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

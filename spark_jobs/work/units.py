@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from format.findings import Finding, finding
-from format.io import remote_files
 from format.io.remote_path import is_there
 from format.location import Location
 from format.scan.cluster import UnitScan
@@ -28,6 +27,7 @@ from spark_jobs.work.planning import (
     bytes_of_task,
     planned_segment,
 )
+from spark_jobs.work.workers import Surroundings
 
 
 @value_class
@@ -77,7 +77,7 @@ class UnitPlan:
     tasks: list[list[Item]] = field(default_factory=list)
     split: dict[int, SplitUnit] = field(default_factory=dict)
     total_bytes: int = 0
-    addresses: tuple[str, ...] = field(default_factory=remote_files.known)  # for the tasks
+    surroundings: Surroundings = field(default_factory=Surroundings)
 
 
 def plan_units(

@@ -3,16 +3,27 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Iterable
+from dataclasses import field
 
 from format.io import remote_files
 from format.io.freed_memory import keep_freed_memory
+from format.node import remote_tier
+from format.node.remote_tier import RemoteTier
+from format.value_class import value_class
 
 _begun = 0
 
 
-def begin_task(addresses: Iterable[str]) -> None:
-    """Prepare this process for a task; ``addresses`` are those whose options it needs.
+@value_class
+class Surroundings:
+    """State of the planning process that its tasks need: addresses with options, and remote segments."""
+
+    addresses: tuple[str, ...] = field(default_factory=remote_files.known)
+    tier: RemoteTier | None = field(default_factory=lambda: remote_tier.current)
+
+
+def begin_task(surroundings: Surroundings) -> None:
+    """Prepare this process for a task.
 
     After each task Spark's worker collects garbage, which takes 40 to 60 ms with all that is imported: as long as
     reading 64 MiB. Objects that exist when the first two tasks begin are permanent, so they are set aside from it.
@@ -20,7 +31,8 @@ def begin_task(addresses: Iterable[str]) -> None:
     """
     global _begun
     keep_freed_memory()
-    remote_files.know(addresses)
+    remote_files.know(surroundings.addresses)
+    remote_tier.current = surroundings.tier
     if _begun < 2:
         _begun += 1
         gc.freeze()

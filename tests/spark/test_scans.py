@@ -16,6 +16,7 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'ka
 
 from format.rewriting.publishing.publication import Publication
 from kafkalog_cli.command_table import COMMANDS
+from tests.aiven_objects import write_objects
 from tests.building import batches, write_segment
 from tests.corpora import REPOSITORY, Corpus
 from tests.spark.scanning import Printed
@@ -71,6 +72,18 @@ def test_a_verb_prints_what_the_command_prints(
 def test_a_verb_on_every_corpus(verb: str, printed: Callable[..., Printed], corpus: Corpus) -> None:
     words = (*WORDS[verb][0], *corpus.log_dirs[:1], "--format", "jsonl")
     assert printed("scan", verb, *words, "--range-size", "9000") == printed(verb, *words)
+
+
+@pytest.mark.parametrize("storage", ["kafka", "aiven"])
+def test_tiered_logs(storage: str, printed: Callable[..., Printed], data_dir: Path, tmp_path: Path) -> None:
+    tiered = data_dir / "trials" / "tiered"
+    remote = tiered / "remote"
+    if storage == "aiven":
+        remote = tmp_path / "remote"
+        write_objects(tiered / "remote", remote)
+    for words in (("ls", "--segments"), ("verify",), ("dump", "--records"), ("grep", "7")):
+        line = (*words, tiered / "node-1", "--remote", remote, "--format", "jsonl")
+        assert printed("scan", *line, "--range-size", "300") == printed(*line), words
 
 
 @pytest.mark.parametrize("words", [("--print-data-log",), ("--index-sanity-check",)])

@@ -44,10 +44,10 @@ _PROGRAM = """
 import gc, sys
 from spark_jobs.work import log_parts
 from spark_jobs.work.tasks import Result, as_batches, results_in
-from spark_jobs.work.workers import begin_task
+from spark_jobs.work.workers import Surroundings, begin_task
 counts = []
 for number in range(4):
-    begin_task(())
+    begin_task(Surroundings())
     assert list(results_in(as_batches([Result(0, 0, 0, 0, 0, number)])))[0].value == number
     kept = [[] for _ in range(1000)]
     counts.append(gc.get_freeze_count())

@@ -31,6 +31,7 @@ from format.log.walker import batch_chunks
 from format.node.file_location import location_of_file
 from format.node.log_dir import Kind, kind_of_file, read_log_dir
 from format.node.target import Target
+from format.timestamps import iso_time
 from format.value_class import value_class
 
 #: How many children of a place are read at once.
@@ -269,7 +270,7 @@ def entry_label(structure: Layout, values: tuple[int, ...], base_offset: int) ->
     if structure is layout.OFFSET_INDEX_ENTRY:
         return f"offset {base_offset + named['relative_offset']} → position {named['position']}"
     if structure is layout.TIME_INDEX_ENTRY:
-        return f"{named['timestamp']} → offset {base_offset + named['relative_offset']}"
+        return f"{iso_time(named['timestamp'])} → offset {base_offset + named['relative_offset']}"
     return f"producer {named['producer_id']}: {named['first_offset']}–{named['last_offset']}"
 
 

@@ -36,8 +36,8 @@ def timestamp_lookup(
         reached = segment.modified_ms if has_none else largest.timestamp
         is_reached = reached >= timestamp
         side = "at or after" if is_reached else "before"
-        detail = f"{largest.detail}, and the file was changed at {reached}" if has_none else largest.detail
-        yield segment.segment_step(f", {number + 1} of {len(segments)}: {detail}, {side} {timestamp}")
+        detail = f"{largest.detail}, and the file was changed at {iso_time(reached)}" if has_none else largest.detail
+        yield segment.segment_step(f", {number + 1} of {len(segments)}: {detail}, {side} {iso_time(timestamp)}")
         if not is_reached:
             segment.close()  # there may be thousands
             continue
@@ -93,12 +93,12 @@ def max_timestamp_lookup(segments: list[LookupSegment], bounds: Bounds) -> Gener
     searched = yield from segment.first_record(place, lambda records: records.timestamp == max_timestamp)
     found = searched.found
     if found is not None:
-        yield segment.scan_step(scan, found, f"with timestamp {place.max_timestamp}")
+        yield segment.scan_step(scan, found, f"with timestamp {iso_time(max_timestamp)}")
         match = segment.match(found)
         if found.offset < bounds.log_start_offset:
             match = replace(match, note=f"below the log start offset {bounds.log_start_offset}")
         return _bounded(match, bounds)
-    words = f"{place.words} has the largest timestamp {place.max_timestamp}"
+    words = f"{place.words} has the largest timestamp {iso_time(max_timestamp)}"
     if not searched.is_complete:
         return NotFound(f"{words} and cannot be read")
     if not searched.has_records:
@@ -106,7 +106,7 @@ def max_timestamp_lookup(segments: list[LookupSegment], bounds: Bounds) -> Gener
             f"{words}, and compaction has removed all of its records: a broker answers that there is no such record"
         )
     where = segment.location.at(place.position, place.size_bytes, place.base_offset)
-    message = f"the header says {place.max_timestamp}, none of the records has that timestamp"
+    message = f"the header says {iso_time(max_timestamp)}, none of the records has that timestamp"
     yield finding("max-timestamp-mismatch", where, message)
     return NotFound(f"{words}, none of its records has it: a broker answers that there is no such record")
 
@@ -123,8 +123,8 @@ def _is_below_start(segment: LookupSegment, bounds: Bounds) -> Generator[LookupS
 def _stopped(segment: LookupSegment, match: Match, bounds: Bounds, timestamp: int) -> NotFound:
     return NotFound(
         f"a broker answers that there is no such record: it looks no further than segment {segment.base_offset}, which "
-        f"has no record at or after {timestamp} from the log start offset {bounds.log_start_offset} on; the next one "
-        f"is at offset {match.location.offset}",
+        f"has no record at or after {iso_time(timestamp)} from the log start offset {bounds.log_start_offset} on; "
+        f"the next one is at offset {match.location.offset}",
         match,
     )
 

@@ -17,6 +17,7 @@ from format.files.time_index import TimestampOffset
 from format.findings import Finding, finding, finding_of
 from format.layout import NO_TIMESTAMP, TIME_INDEX_ENTRY
 from format.location import Location
+from format.timestamps import iso_time
 from format.value_class import value_class
 from format.verbs.find.lookup_scan import BatchPlace, HeaderScan
 from format.verbs.find.segment_lookup import FoundRecord, LookupSegment
@@ -54,28 +55,29 @@ def largest_timestamp(
     if entry is None:
         largest = yield from _scanned_largest(segment, "the time index has no entry")
         if is_trimmed and largest.timestamp != NO_TIMESTAMP:
-            yield _mismatch(
-                segment.at(path), f"the index has no entry, the segment's largest timestamp is {largest.timestamp}"
-            )
+            words = f"the index has no entry, the segment's largest timestamp is {iso_time(largest.timestamp)}"
+            yield _mismatch(segment.at(path), words)
         return largest
-    words = f"last entry {_shown(segment, entry)}"
-    largest = LargestTimestamp(entry.timestamp, entry.offset, f"{words}: largest timestamp {entry.timestamp}")
+    detail = f"largest timestamp {iso_time(entry.timestamp)}, of the last entry"
+    largest = LargestTimestamp(entry.timestamp, entry.offset, detail)
     if is_trimmed and _ends_with(segment, entry):
         return largest
     place = yield from segment.batch_of(entry.offset)
     if place is None or not _is_of(entry, place):
-        scanned = yield from _scanned_largest(segment, f"{words} is not what the log says")
+        scanned = yield from _scanned_largest(segment, f"last entry {_shown(segment, entry)} is not what the log says")
         if scanned.timestamp != entry.timestamp:
-            yield _entry_mismatch(segment, path, entry, f"the segment's largest timestamp is {scanned.timestamp}")
+            why = f"the segment's largest timestamp is {iso_time(scanned.timestamp)}"
+            yield _entry_mismatch(segment, path, entry, why)
         return scanned
     if at_least is not None and entry.timestamp >= at_least:
         return largest
     later = yield from _later_largest(segment, place, is_trimmed)
     if later is None:
         return largest
+    largest_words = iso_time(later.max_timestamp)
     if is_trimmed:
-        yield _entry_mismatch(segment, path, entry, f"a later batch has timestamp {later.max_timestamp}")
-    detail = f"{words}, and after it a batch with the largest timestamp {later.max_timestamp}"
+        yield _entry_mismatch(segment, path, entry, f"a later batch has timestamp {largest_words}")
+    detail = f"last entry {_shown(segment, entry)}, and after it a batch with the largest timestamp {largest_words}"
     return LargestTimestamp(later.max_timestamp, later.last_offset, detail)
 
 
@@ -102,7 +104,8 @@ def _scanned_largest(segment: LookupSegment, why: str) -> Generator[Finding, Non
     detail = f"{why}; {counted_plainly(scan.batch_count, 'batch header')}: "
     if place is None:
         return LargestTimestamp(NO_TIMESTAMP, segment.base_offset, f"{detail}no timestamp")
-    return LargestTimestamp(place.max_timestamp, place.last_offset, f"{detail}largest timestamp {place.max_timestamp}")
+    detail += f"largest timestamp {iso_time(place.max_timestamp)}"
+    return LargestTimestamp(place.max_timestamp, place.last_offset, detail)
 
 
 def _larger_in(scan: HeaderScan, timestamp: int) -> BatchPlace | None:
@@ -194,7 +197,7 @@ def first_record_at(
         if found is not None:
             break
     yield from scan.findings
-    yield segment.scan_step(scan, found, f"at or after {timestamp}")
+    yield segment.scan_step(scan, found, f"at or after {iso_time(timestamp)}")
     if path is not None and entry is not None and trusted is None:
         yield from _misled(segment, path, entry, found)
     return found, is_whole and not scan.is_damaged
@@ -219,7 +222,7 @@ def _time_floor(
         yield TraceStep("time_index", segment.at(path), "the index cannot be used")
         return None, None
     if entry is None:
-        yield TraceStep("time_index", segment.at(path), f"no entry at or below {timestamp}")
+        yield TraceStep("time_index", segment.at(path), f"no entry at or below {iso_time(timestamp)}")
         return None, None
     where = _entry_location(segment, path, entry)
     place = yield from segment.batch_of(entry.offset)
@@ -248,7 +251,7 @@ def _misled(
 
 
 def _shown(segment: LookupSegment, entry: TimestampOffset) -> str:
-    return f"({entry.timestamp}, {entry.offset - segment.base_offset})"
+    return f"({iso_time(entry.timestamp)}, {entry.offset - segment.base_offset})"
 
 
 def _entry_location(segment: LookupSegment, path: Path, entry: TimestampOffset) -> Location:

@@ -21,10 +21,9 @@ if TYPE_CHECKING:
     from kafkalog_cli.summary import Summary
 
 #: Options that do not apply to a cluster: processes, the rate and the cache of a host, one document, following.
-_LEFT_OUT = frozenset({"remote", "follow", "jobs", "max_rate", "cache_friendly", "output_file"})
+_LEFT_OUT = frozenset({"follow", "jobs", "max_rate", "cache_friendly", "output_file"})
 #: The messages for those that a user may give all the same.
 _REFUSED = {
-    "--remote": "--remote does not go with scan, which reads only the local part of a tiered log: leave scan out",
     "--follow": "--follow does not go with scan: leave scan out",
     "-f": "--follow does not go with scan: leave scan out",
     "--jobs": "--jobs does not go with scan: Spark decides how many tasks run at a time",

@@ -9,6 +9,7 @@ import pytest
 from format.checks.time_index import TimeIndexCheck
 from format.files import time_index
 from format.location import Location
+from format.timestamps import iso_time
 from tests.format.state.tables import row, table_of
 
 APPENDED = 1_700_000_000_000
@@ -45,4 +46,4 @@ def test_past_damage_an_intact_batch_with_a_later_time_shows_an_entry_to_be_wron
     check.feed(table_of([row(10, -1, max_timestamp=APPENDED), row(12, -1, max_timestamp=APPENDED + 5)]))
     found = list(check.findings(10, is_closed=False))
     assert [each.code for each in found] == ([] if code is None else [code])
-    assert all(each.message.endswith(f"it is {APPENDED + 5} or larger") for each in found)
+    assert all(each.message.endswith(f"it is {iso_time(APPENDED + 5)} or larger") for each in found)

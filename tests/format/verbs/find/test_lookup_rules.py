@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 from format.io.source import FileSource
 from format.log.encode_batches import encode_message
 from format.log.walker import batch_chunks
+from format.timestamps import iso_time
 from format.verbs.find.trace import Match, NotFound
 from tests.building import BASE_TIMESTAMP, batch, wrapper
 from tests.format.verbs.find.lookup_logs import (
@@ -199,7 +200,7 @@ def test_steps_by_time(tmp_path: Path) -> None:
     entry = lookup.steps[2].location
     assert entry.offset is not None
     assert 50 < entry.offset <= 77
-    assert f"entry ({BASE_TIMESTAMP + entry.offset}, {entry.offset - 50})" in lookup.steps[2].detail
+    assert f"entry ({iso_time(BASE_TIMESTAMP + entry.offset)}, {entry.offset - 50})" in lookup.steps[2].detail
     assert lookup.steps[3].location.offset == entry.offset
 
 

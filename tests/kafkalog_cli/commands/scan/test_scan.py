@@ -44,7 +44,7 @@ def test_options_of_one_host_are_refused_with_the_reason(
     run_kafkalog_many: Callable[..., list[Run]], data_dir: Path
 ) -> None:
     log_dir = data_dir / "kafka-4.3-single" / "node-1"
-    options = (["--remote", log_dir], ["--jobs", "2"], ["--follow"])
+    options = (["--max-rate", "5"], ["--jobs", "2"], ["--follow"])
     *refused, unknown = run_kafkalog_many(
         [
             *(("scan", "grep", *option, "x", log_dir) for option in options),
