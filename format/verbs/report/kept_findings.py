@@ -10,6 +10,7 @@ from format.node.partition import parse_partition_dir
 from format.rows.record_rows import Row
 from format.value_class import state_class
 from format.verbs.report.terms import MOST_ROWS
+from format.wording import counted
 
 #: So many places are listed for one code; with more severe codes there may be no room for as many.
 _MOST_OF_CODE = 500
@@ -80,7 +81,8 @@ class KeptFindings:
             f"{severity.label} {code} in {self._places((severity, code))}" for severity, code in grave[:_MOST_CODES]
         ]
         more = len(grave) - _MOST_CODES
-        return f"Damage: {'; '.join(words)}{f'; and {more:,} more kinds of findings, below' if more > 0 else ''}."
+        others = f"; and {counted(more, 'more kind')} of findings, below" if more > 0 else ""
+        return f"Damage: {'; '.join(words)}{others}."
 
     def _places(self, key: tuple[Severity, str]) -> str:
         """The first places of a code in words, one for each partition or file, those with losses first."""
