@@ -121,7 +121,7 @@ def test_a_record_that_can(tmp_path: Path, name: str) -> None:
     assert codes_of([each for each in found if each.code != "timestamp-suspicious"]) == reported
     read = offsets_read(tmp_path)
     assert read[:3] == [0, 1, 2]
-    assert not offsets or read[3 : 3 + len(offsets)] == offsets
+    assert read[3:-3] == offsets  # the last three are of the next batch
 
 
 def test_an_offset_that_leaves_64_bits(tmp_path: Path) -> None:

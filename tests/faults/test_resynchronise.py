@@ -86,10 +86,8 @@ def test_a_destroyed_header_in_front_of_an_image(name: str, destroyed: tuple[int
     found, damage = walk(bytes(broken))
     assert {(0, 0), (starts(parts)[2], 6), (starts(parts)[3], 9)} <= set(found)
     assert {position for position, _ in found} <= set(starts(parts))
-    # Where the offset alone is wrong the batch is intact; all else is reported.
-    assert (
-        damage or len(found) == 4 or (first, last) == (0, 8) or (first, last) == (12, 61) or (first, last) == (20, 70)
-    )
+    print("PROBE", name, destroyed, bool(damage), len(found))
+    assert False
 
 
 @pytest.mark.parametrize("magic", [0, 1])

@@ -159,7 +159,8 @@ def test_a_log_that_grows_is_listed_anew(tmp_path: Path) -> None:
 def test_arrow_s_own_interface(tmp_path: Path) -> None:
     rows = kafkalog.open(write_segment(tmp_path / "t-0", 0, batches(2)).parent).records(columns=["offset", "value"])
     assert pa.table(rows).column("offset").to_pylist() == list(range(6))
-    assert rows.reader().read_next_batch().num_rows == 3 or rows.reader().schema == rows.schema
+    assert rows.reader().schema == rows.schema
+    assert rows.reader().read_all().column("offset").to_pylist() == list(range(6))
 
 
 def test_times(tmp_path: Path) -> None:

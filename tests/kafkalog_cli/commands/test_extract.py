@@ -191,10 +191,16 @@ def test_marked_directories_are_left_out(tmp_path: Path, run_kafkalog_many: RunM
 def test_records_never_come_twice(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
     one, other = partition_of(tmp_path / "a"), partition_of(tmp_path / "b")
     log = one / f"{0:020d}.log"
-    for words in ((one, other), (one, one), (one, log), (log, one), (log, log)):
+    for words, reason in (
+        ((one, other), "two directories"),
+        ((one, one), "twice"),
+        ((one, log), "twice"),
+        ((log, one), "a file in it too"),
+        ((log, log), "twice"),
+    ):
         run = extracted(run_kafkalog_many, *words, "--output", tmp_path / "out").check(2)
         assert not (tmp_path / "out").exists()
-        assert "twice" in run.stderr or "two directories" in run.stderr or "a file in it too" in run.stderr
+        assert reason in run.stderr
     extracted(run_kafkalog_many, one, partition_of(tmp_path / "b", "orders-1"), "--output", tmp_path / "out").check(0)
 
 

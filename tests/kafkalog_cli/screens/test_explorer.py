@@ -186,7 +186,8 @@ def test_findings_of_a_log_directory(data_dir: Path, tmp_path: Path) -> None:
         assert (screen.place.path.parent.name, screen.place.kind) == ("orders-0", PlaceKind.BATCH)
         assert "batch-crc-mismatch" in screen.said[-1]
         await screen.press("f")
-        assert screen.place.path.name == "payments-0" or screen.place.path.parent.name == "payments-0"
+        assert (screen.place.path.parent.name, screen.place.kind) == ("payments-0", PlaceKind.DAMAGE)
+        assert "tail-torn" in screen.said[-1]
 
     explored(node, script)
 
