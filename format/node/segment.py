@@ -74,6 +74,10 @@ class Segment:
         return self.files.get(layout.PRODUCER_SNAPSHOT_SUFFIX)
 
 
+#: The message about a file that should be a segment's log.
+NOT_A_SEGMENT_NAME = "the name of a segment is its base offset in 20 digits and .log; this file has another name"
+
+
 def needs_time_index(segment: Segment) -> bool:
     """Whether there is something to index: not in an empty log, nor where messages of format 0 have no timestamps.
 

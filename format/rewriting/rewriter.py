@@ -35,6 +35,8 @@ from format.value_class import value_class
 
 #: The bytes that are read at once; more would leave the processor's cache before they are used.
 CHUNK_BYTES = 2 * 1024 * 1024
+#: Codes of damage at the end of a log that loses no record.
+HARMLESS_DAMAGE = ("tail-zeros",)
 #: How often a byte of a log counts as progress: after reading, after comparing, and after verifying the output.
 PASSES = 3
 

@@ -20,7 +20,7 @@ from format.node.interrupted_swaps import completed_swaps
 from format.node.log_dir import Kind, LogDir
 from format.node.partition import Partition, read_partition
 from format.node.partition_surroundings import unexpected_finding
-from format.node.segment import Segment
+from format.node.segment import NOT_A_SEGMENT_NAME, Segment
 from format.node.target import Target, nothing_to_read
 from format.scan.cost import size_of
 from format.value_class import value_class
@@ -197,7 +197,7 @@ def _of_file(path: Path) -> Partition:
     location = location_of_file(path)
     if location.base_offset is None:
         raise InputError(
-            "the name of a segment is its base offset in 20 digits and .log; this file has another name",
+            NOT_A_SEGMENT_NAME,
             Location(str(path)),
         )
     directory = absolute(path).parent

@@ -1,7 +1,7 @@
-"""dump: any file of a log directory, decoded into rows; a directory gives its logs in order.
+"""dump: decodes any file of a log directory into rows; for a directory, its logs in order.
 
-For logs dump is a scan (``DumpScan``). Each chunk of batches becomes blocks of rows or of finished lines, and nothing
-crosses chunks, so that the fold has nothing to add. Side files are read as a whole.
+For logs dump is a scan (``DumpScan``). Each chunk of batches becomes blocks of rows or of finished lines. No state
+crosses chunks, so the fold adds nothing. Side files are read as a whole.
 """
 
 from __future__ import annotations
@@ -42,8 +42,9 @@ _RECORD_COST = Cost(batch_s=0.9e-6, byte_s=3e-9, compressed_byte_s=15e-9)
 class DumpTerms:
     """The terms of a dump: batches or records, the selected offsets and times, and the limits.
 
-    ``decodes_internal`` decodes keys and values of internal topics and control records. ``last`` shows so many rows of
-    each partition, its last ones. ``extra_columns`` are those of EXTRA_RECORD_COLUMNS that rows of records have, too.
+    ``decodes_internal`` decodes keys and values of internal topics and control records. ``last`` is how many of the
+    last rows of each partition are shown, None for all rows. ``extra_columns`` are additional columns of records, out
+    of EXTRA_RECORD_COLUMNS.
     """
 
     records: bool = False
@@ -56,7 +57,7 @@ class DumpTerms:
 
 @value_class
 class DumpScan:
-    """dump as a scan: the parts are blocks of rows, or of lines where ``text`` is given; the fold passes them on."""
+    """dump as a scan: the parts are blocks of rows, or of lines where ``text`` is given, and the fold yields them."""
 
     terms: DumpTerms
     text: RowText | None = None
@@ -91,7 +92,7 @@ def dump(
     selection: Selection = EVERYTHING,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Iterator[RowBlock | Finding]:
-    """Rows of what lies at ``path`` (batches, or records, of logs; entries of side files), and findings.
+    """Rows of the file or directory at ``path`` (batches or records of logs, entries of side files), and findings.
 
     Records of a batch with a wrong CRC are not shown; a finding reports them. Raises InputError for a path that does
     not belong to Kafka.
@@ -107,7 +108,7 @@ def dumped_rows(
     advance: Advance = no_progress,
     may_stop: bool = False,
 ) -> Iterator[RowBlock | Finding]:
-    """The rows of ``dump``, keys and values decoded where the terms say so; ``may_stop`` as in ``scan_logs``."""
+    """The rows of ``dump`` with the options of ``terms``; ``may_stop`` as in ``scan_logs``."""
     target = target_at(path, kind)
     if target.kind not in LOG_KINDS:
         yield from side_file_blocks(target.path, target.kind, limits=terms.limits)
@@ -145,7 +146,7 @@ def _record_blocks(item: LogChunk, log_start_offset: int | None, terms: DumpTerm
 
 
 def decoded(blocks: Iterator[RowBlock | Finding], terms: DumpTerms) -> Iterator[RowBlock | Finding]:
-    """The blocks with keys and values of internal topics and control records decoded, where the terms say so."""
+    """The blocks, with the decoding of internal topics and control records that the terms ask for."""
     if not (terms.records and terms.decodes_internal):
         return blocks
     return decode_internal(part for block in blocks for part in _control_apart(block))

@@ -33,10 +33,10 @@ def dump_lines(
     jobs: int = 1,
     advance: Advance = no_progress,
 ) -> Iterator[Block]:
-    """The output of ``dump`` for each path, in the same order: batches and records as lines, other rows, and findings.
+    """The output of ``dump`` for each path in order: batches and records as lines, other rows, and findings.
 
-    Only rows where ``style`` is None or the kernel is not the compiled one; at most ``limit`` of them. Raises
-    InputError for a path that is nothing of Kafka's, and WorkerDied.
+    All are rows where ``style`` is None or the kernel is not compiled. There are at most ``limit`` rows and lines.
+    Raises InputError for a path that is none of Kafka's, and WorkerDied.
     """
     text = None if style is None or not KERNEL_IS_COMPILED else RowText(style)
     if limit is not None:
@@ -46,7 +46,7 @@ def dump_lines(
         )
         yield from rows if text is None else in_lines(rows, text, OwnRoom())
         return
-    # Rows cost more on their way from another process than it takes to make them.
+    # Sending rows from another process takes longer than making them.
     jobs = 1 if text is None else jobs
     scan = DumpScan(terms, text)
     targets = (target_at(path, kind) for path in paths)
@@ -64,7 +64,7 @@ def dump_lines(
 
 
 def _limited(blocks: Iterator[RowBlock | Finding], limit: int) -> Iterator[RowBlock | Finding]:
-    """Blocks with at most so many rows together."""
+    """The blocks up to ``limit`` rows in sum."""
     left = limit
     for block in blocks:
         if isinstance(block, Finding):

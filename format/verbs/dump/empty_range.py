@@ -1,4 +1,4 @@
-"""What a partition holds instead, in words, for a range in which nothing lies."""
+"""Describes what partitions hold, for a selected range in which nothing lies."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ _MOST_NAMED = 4
 
 
 def empty_range_words(targets: Iterable[Target], selection: Selection, limits: Limits = DEFAULT_LIMITS) -> str:
-    """A sentence with the offsets of the first partitions, and their largest timestamps where times were asked for.
+    """A sentence with the offsets of the first partitions, and their largest timestamps for a range of times.
 
-    Empty where no range was asked for, and where no log lies at the targets.
+    Empty where no range was selected, and where there is no log at the targets.
     """
     by_time = selection.from_timestamp is not None or selection.to_timestamp is not None
     by_offset = selection.from_offset is not None or selection.to_offset is not None

@@ -1,4 +1,4 @@
-"""dump of logs that grow: rows as they come."""
+"""dump --follow: rows of what is appended to logs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def follow_dump(
 ) -> Iterator[Block | CaughtUp]:
     """The rows of ``dump`` for what is appended from now on, as lines or rows; at most ``limit`` of them.
 
-    With ``terms.last`` the last rows of each partition come first. Raises InputError for a path that is nothing of
+    With ``terms.last`` the last rows of each partition come first. Raises InputError for a path that is none of
     Kafka's.
     """
     text = None if style is None or not KERNEL_IS_COMPILED else RowText(style)
@@ -52,7 +52,7 @@ def follow_dump(
 
 
 def _items(scan: DumpScan, driver: FollowDriver) -> Iterator[RowBlock | Finding | CaughtUp]:
-    """The last rows of what is there, and those that come."""
+    """The last rows that are there already, and then the appended rows."""
     yield from driver.begin()
     if scan.terms.last is not None:
         plain = DumpScan(replace(scan.terms, decodes_internal=False))

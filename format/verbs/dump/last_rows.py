@@ -1,4 +1,4 @@
-"""The last rows of each partition: its logs are read from the last one on backwards, as far as they are needed."""
+"""dump --last: reads the logs of each partition backwards, from the last one, until there are enough rows."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def last_rows_of(scan: DumpScan, logs: list[LogUnit | Finding], count: int) -> I
 
 
 def _tail(scan: DumpScan, log: LogUnit, count: int) -> tuple[list[Finding], list[RowBlock], int]:
-    """The findings of one log, its last rows, and how many they are."""
+    """The findings of one log, its last rows, and their number."""
     findings: list[Finding] = []
     blocks: deque[RowBlock] = deque()
     held = 0

@@ -30,7 +30,7 @@ class Bounds:
 
 
 def read_bounds(partition: Partition, limits: Limits) -> Generator[Finding, None, Bounds]:
-    """The bounds that a broker sets at start (storage LogLoader, UnifiedLog.updateHighWatermark).
+    """The bounds that a broker sets at its start (storage LogLoader, UnifiedLog.updateHighWatermark).
 
     A checkpoint that cannot be read gives a finding and sets no bound.
     """

@@ -13,7 +13,7 @@ from format.verbs.find.trace import LookupStep, Match, NotFound, Result, Visibil
 
 @value_class
 class _Next:
-    """The first record at or past an offset, or the log end offset; ``lost`` says why an offset is skipped."""
+    """The first record at or past an offset, or the log end offset; ``lost`` is why the offset itself is skipped."""
 
     match: Match | None
     lost: str | None = None
@@ -21,7 +21,7 @@ class _Next:
 
 
 def offset_lookup(segments: list[LookupSegment], bounds: Bounds, offset: int) -> Generator[LookupStep, None, Result]:
-    """The record with exactly this offset; if it is gone, the nearest is the next record that a fetch would return."""
+    """The record with this offset; if there is none, ``nearest`` is the next record that a fetch would return."""
     below_start = (
         f"offset {offset} lies below the log start offset {bounds.log_start_offset} ({bounds.log_start_source})"
     )

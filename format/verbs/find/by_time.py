@@ -20,7 +20,7 @@ from format.verbs.find.trace import LookupStep, Match, NotFound, Result
 def timestamp_lookup(
     segments: list[LookupSegment], bounds: Bounds, timestamp: int
 ) -> Generator[LookupStep, None, Result]:
-    """The first record at or after a time, as ListOffsets answers it.
+    """The first record at or after a time (ms), as ListOffsets answers it.
 
     A broker searches only the first segment whose largest timestamp is at or past the time. For a segment without
     timestamps, such as one of format 0 messages, it takes the time when the file was changed (LogSegment).

@@ -1,4 +1,4 @@
-"""find: where an offset, a time or the largest timestamp is, looked up as a broker looks it up.
+"""find: looks up an offset, a time or the largest timestamp as a broker does.
 
 Offset: the segment with the greatest base offset at or below it, the greatest index entry at or below it, a scan
 (LocalLog.read, LogSegment.translateOffset). Time: the first segment whose largest timestamp reaches it, both index
@@ -20,6 +20,7 @@ from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.log_dir import Kind
 from format.node.partition import Partition, is_offset, read_partition
+from format.node.segment import NOT_A_SEGMENT_NAME
 from format.node.target import Target
 from format.verbs.find.bounds import Bounds, read_bounds
 from format.verbs.find.by_offset import offset_lookup
@@ -32,17 +33,16 @@ from format.wording import listed
 #: A look-up in the segments of a partition, within the bounds.
 _Lookup = Callable[[list[LookupSegment], Bounds], Generator[LookupStep, None, Result]]
 
-
-#: At an address no more of a log is read, unless asked for, to say who can see a record.
+#: The most bytes of a remote log that are read by default to find out who can see a record.
 REMOTE_VISIBILITY_BYTES = 256 * 1024
 
 
 def find_offset(
     partition: Partition, offset: int, *, visibility_limit: int | None = None, limits: Limits = DEFAULT_LIMITS
 ) -> Iterator[LookupStep | Result]:
-    """The steps to the record with this offset, findings on the way, and last the Match or NotFound.
+    """The steps to the record with this offset, findings, and at the end the Match or NotFound.
 
-    Both say who can see the offset, unless more than ``visibility_limit`` bytes must be read for it. Raises
+    Both have the visibility of the offset, unless more than ``visibility_limit`` bytes must be read for it. Raises
     UnreadableFile for a log that cannot be read.
     """
 
@@ -61,9 +61,9 @@ def find_offset(
 def find_timestamp(
     partition: Partition, timestamp: int, *, past_high_watermark: bool = False, limits: Limits = DEFAULT_LIMITS
 ) -> Iterator[LookupStep | Result]:
-    """The same for the first record with a timestamp (ms) at or past this one, as ListOffsets answers it.
+    """The same steps for the first record with a timestamp (ms) at or past this one, as ListOffsets answers it.
 
-    ``past_high_watermark`` also gives records that a broker hides from consumers because they are not replicated.
+    ``past_high_watermark`` also returns records that a broker hides from consumers because they are not replicated.
     """
 
     def lookup(segments: list[LookupSegment], bounds: Bounds) -> Generator[LookupStep, None, Result]:
@@ -75,7 +75,7 @@ def find_timestamp(
 def find_max_timestamp(
     partition: Partition, *, past_high_watermark: bool = False, limits: Limits = DEFAULT_LIMITS
 ) -> Iterator[LookupStep | Result]:
-    """The same for the first record with the log's largest timestamp (KIP-734)."""
+    """The same steps for the first record with the log's largest timestamp (KIP-734)."""
 
     def lookup(segments: list[LookupSegment], bounds: Bounds) -> Generator[LookupStep, None, Result]:
         return max_timestamp_lookup(segments, _bounds(bounds, past_high_watermark))
@@ -105,11 +105,11 @@ def partition_to_search(path: Path) -> Partition:
         if leftover.log is not None and leftover.log.name == path.name:
             # Its siblings and the checkpoints belong to the live log.
             return replace(partition.with_segments([leftover]), orphans=[], unexpected=[], mark=leftover.leftover)
-    raise InputError("a segment is called by its base offset in 20 digits and .log, and this file is not", location)
+    raise InputError(NOT_A_SEGMENT_NAME, location)
 
 
 def _many_partitions(target: Target) -> str:
-    """Words about a directory of many partitions, with one of a user's topic as the example."""
+    """The message about a directory of many partitions, with a partition of a user's topic as an example."""
     log_dirs = target.log_dirs
     paths = [path for log_dir in log_dirs for path in log_dir.partitions]
     example = next((path for path in paths if not path.name.startswith("__")), paths[0] if paths else None)

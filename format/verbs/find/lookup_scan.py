@@ -1,4 +1,4 @@
-"""The scan of a look-up: reads the batch headers of one segment, and picks batches by offset or time."""
+"""The header scan of a look-up: reads the batch headers of one segment, and selects batches by offset or time."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from format.value_class import value_class
 #: A broker adds an index entry every 4 KiB or so; reading little at once keeps a look-up within a few KiB.
 _SHORT_READ_BYTES = 1024
 _SHORT_READS = 32
-#: Batches above this size are hopped over with short reads however many they are.
+#: Batches above this size are skipped with short reads, however many they are.
 _LARGE_BATCH_BYTES = 16 * 1024
 _MAX_ORDER_FINDINGS = 20
 _NO_NEXT_OFFSET = 2**63 - 1
@@ -95,7 +95,7 @@ class HeaderScan:
         self._positions = np.empty(0, np.int64)
 
     def __iter__(self) -> Iterator[ScannedBatches]:
-        """The batches in log order; one is held back until the header after it is known."""
+        """The batches in log order; each is held back until the header after it is known."""
         held = BatchTable.empty()
         for table in self._tables():
             known = BatchTable.concatenated([held, table]) if len(held) else table

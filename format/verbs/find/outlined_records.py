@@ -1,4 +1,4 @@
-"""The records of a batch of which a bundle has the header: their offsets, and their timestamps if these are known."""
+"""The offsets and, if known, the timestamps of the records of a batch whose header alone is in a bundle."""
 
 from __future__ import annotations
 
@@ -19,7 +19,10 @@ from format.log.walker import batch_chunks
 def outlined_table(
     log: FileSource, bundled: BundledFile, batch_range: BatchRange, limits: Limits, location: Location, *, by_time: bool
 ) -> RecordTable:
-    """The records of one batch; without ``by_time`` unknown timestamps are -1. Raises NotInBundle otherwise."""
+    """The records of one batch; unknown timestamps are -1.
+
+    Raises NotInBundle for unknown offsets, or, ``by_time``, times.
+    """
     chunk = next(batch_chunks(log, batch_range, with_bodies=False, limits=limits))
     table = chunk.table.rows(slice(0, 1))
     table.crc_valid[:] = 1
@@ -38,7 +41,7 @@ def outlined_table(
 
 
 def _from_header(table: BatchTable, by_time: bool) -> tuple[list[int], list[int]] | None:
-    """What a header says: the offsets of a batch without gaps, and its timestamps if there is one for all of them."""
+    """Offsets and timestamps from a header alone: of a batch without gaps, whose records share a timestamp."""
     first, last = int(table.base_offset[0]), table.last_offset_of(0)
     timestamp = int(table.max_timestamp[0])
     if table.magic[0] < 2:

@@ -1,7 +1,7 @@
 """One segment opened for look-ups: the floor entry of its offset index, its batch headers, and the records of a batch.
 
-An index is a hint. A floor is followed only when hopping from the entry before it lands on its position; else the
-scan starts at the segment's first byte, which is a batch boundary by definition.
+An index is only a hint. Its floor entry is used if the batch headers lead from the entry before it to its position.
+Otherwise the scan starts at the segment's first byte, which is always a batch boundary.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class LookupSegment:
     # -- the offset index --------------------------------------------------------------------------------------
 
     def floor(self, offset: int) -> Generator[Finding, None, OffsetFloor]:
-        """Where a scan for the offset starts (storage OffsetIndex.lookup); findings for an index that misleads."""
+        """Where a scan for the offset starts (storage OffsetIndex.lookup); yields findings about wrong entries."""
         path = self.segment.offset_index
         if path is None:
             return OffsetFloor(0, None, "there is no .index: the scan starts at position 0")
@@ -142,7 +142,7 @@ class LookupSegment:
             return OffsetFloor(entry.position, entry, detail)
         is_right = True
         for each in filter(None, (before, entry)):
-            # From the first byte on, what lies before the entry's position cannot mislead.
+            # Following the headers from the first byte on does not depend on other entries.
             if not self._leads_to(None, each):
                 is_right = is_right and each is not entry
                 yield self._mismatch(path, each)
@@ -159,7 +159,7 @@ class LookupSegment:
         return OffsetPosition(number, self.base_offset + relative_offset, position)
 
     def _leads_to(self, before: OffsetPosition | None, entry: OffsetPosition) -> bool:
-        """Whether hopping from the entry before, or from the first byte, lands on a batch that the entry may name."""
+        """Whether the headers from the entry before, or from the first byte, lead to a batch that fits the entry."""
         start = 0 if before is None else before.position
         if not start <= entry.position < self.log.size_bytes:
             return False
@@ -211,7 +211,7 @@ class LookupSegment:
     ) -> Generator[Finding, None, SearchedBatch]:
         """The first record of one batch that ``is_wanted`` selects. The whole batch is read, table by table.
 
-        ``by_time``: it looks at timestamps.
+        ``by_time``: ``is_wanted`` needs the timestamps.
         """
         searched = SearchedBatch()
         bundled = self.log.bundled

@@ -1,7 +1,7 @@
 """Look-ups by time in one segment: its largest timestamp, and the first record at or after a time.
 
-A time index is a hint. An entry is followed only when the batch that holds its offset has its timestamp as largest;
-else the headers are scanned.
+A time index is only a hint. An entry is used if its timestamp is the largest of the batch that holds its offset.
+Otherwise the headers are scanned.
 """
 
 from __future__ import annotations
@@ -92,7 +92,7 @@ def _is_trimmed(segment: LookupSegment, path: Path) -> bool:
 def _is_of(entry: TimestampOffset, place: BatchPlace) -> bool:
     """Whether a time index entry is what a broker would have written for this batch.
 
-    Releases before 0.11 take the timestamps of a producer into the index, though they store messages of format 0.
+    Releases before 0.11 index the timestamps of producers even where they store messages of format 0, without them.
     """
     return place.spans(entry.offset) and (place.magic == 0 or place.max_timestamp == entry.timestamp)
 
@@ -120,9 +120,9 @@ def _larger_in(scan: HeaderScan, timestamp: int) -> BatchPlace | None:
 
 
 def _ends_with(segment: LookupSegment, entry: TimestampOffset) -> bool:
-    """Whether the entry's batch is one of the closed segment's last few, and none of these has a larger timestamp.
+    """Whether the entry's batch is one of the last few of the closed segment, and none of these has a larger timestamp.
 
-    So it is where timestamps rise: one look at the segment's end is enough.
+    This is so where timestamps rise; it takes one read at the segment's end.
     """
     start = _last_indexed_position(segment)
     if start is None:
@@ -155,8 +155,8 @@ def _later_largest(
 def _last_indexed_position(segment: LookupSegment) -> int | None:
     """The last position in the offset index, 0 for an index without entries, None for an unusable one.
 
-    Both indexes get their entries at once. So no batch before it has a larger timestamp than the last time index
-    entry, and of a closed segment only a few batches are left to look at.
+    Both indexes get their entries at the same time. So no batch before that position has a larger timestamp than the
+    last time index entry, and only the few batches after it need to be read in a closed segment.
     """
     path = segment.segment.offset_index
     if path is None:
@@ -164,7 +164,7 @@ def _last_indexed_position(segment: LookupSegment) -> int | None:
     try:
         last = offset_index.last_entry(segment.source(path), segment.base_offset)
     except KafkaLogError:
-        return None  # look-ups by offset report that
+        return None  # look-ups by offset report it
     if last is None:
         return 0
     return last.position if last.position < segment.log.size_bytes else None
@@ -214,7 +214,7 @@ def _places_at(scan: HeaderScan, timestamp: int, starting_offset: int) -> Iterat
 def _time_floor(
     segment: LookupSegment, path: Path, timestamp: int
 ) -> Generator[LookupStep, None, tuple[TimestampOffset | None, TimestampOffset | None]]:
-    """The time index entry at or below the timestamp, and the same entry again if the log confirms it, else None."""
+    """The time index entry at or below the timestamp, and the same entry again where the log confirms it, else None."""
     try:
         entry = time_index.floor_entry(segment.source(path), segment.base_offset, timestamp)
     except KafkaLogError as error:
@@ -237,7 +237,7 @@ def _time_floor(
 def _misled(
     segment: LookupSegment, path: Path, entry: TimestampOffset, found: FoundRecord | None
 ) -> Generator[Finding, None, None]:
-    """The finding for an entry that the log contradicts: an error if following it would miss the record."""
+    """A finding about an entry that the log contradicts: an error if using it would miss the record."""
     floor = yield from segment.floor(entry.offset)
     if found is not None and found.place.position < floor.position:
         yield _entry_mismatch(segment, path, entry, f"it would miss the record at offset {found.offset}")

@@ -24,7 +24,7 @@ class TraceStep:
 
 
 class Visibility(StrEnum):
-    """What becomes of an offset when consumers ask for it."""
+    """Which consumers get the record at an offset."""
 
     VISIBLE = "visible"
     READ_UNCOMMITTED_ONLY = "read_uncommitted_only"  # in an open transaction, or behind one
@@ -53,10 +53,10 @@ class MatchedBatch:
 class Match:
     """The record that a look-up found: the location of its batch, with the record's own offset.
 
-    ``timestamp`` is ms, None in message format 0; ``leader_epoch`` None in formats without one. ``note`` is a remark
-    about the offset, ``file_written_at`` (ms) when the log was last written. ``bytes_read`` is how much the look-up
-    read from all files, ``visibility_bytes_read`` how much of headers after the newest producer snapshot was read too,
-    ``visibility_bytes_needed`` how much would have to be read to say who can see the record, where that is too much.
+    ``timestamp`` is in ms, None in message format 0; ``leader_epoch`` is None in formats without one. ``note`` is a
+    remark about the offset. ``file_written_at`` (ms) is the modification time of the log. ``bytes_read`` counts the
+    bytes that the look-up read from all files, and ``visibility_bytes_read`` those after the newest producer snapshot
+    that were read for the visibility. Where that would be too many, ``visibility_bytes_needed`` is their number.
     """
 
     location: Location
@@ -73,7 +73,7 @@ class Match:
 
     @property
     def is_ahead_of_its_file(self) -> bool:
-        """Whether the timestamp lies more than a day past the last write of the log: no right clock gave it."""
+        """Whether the timestamp is more than a day after the last write of the log, as only a wrong clock makes it."""
         if self.timestamp is None or self.file_written_at is None:
             return False
         return self.timestamp > self.file_written_at + DAY_MS
@@ -83,7 +83,7 @@ class Match:
 class NotFound:
     """Why there is no such record, and the nearest record, if any.
 
-    ``answer`` says of an offset what is known all the same; its ``visibility`` is None where it is in remote storage.
+    ``answer`` is what is known of the offset nevertheless; its ``visibility`` is None where it is in remote storage.
     """
 
     reason: str
@@ -93,7 +93,7 @@ class NotFound:
     answer: Match | None = None
 
 
-#: What a look-up yields on its way, and what it ends with.
+#: What a look-up yields while it runs, and its result.
 LookupStep = TraceStep | Finding
 Result = Match | NotFound
 

@@ -1,4 +1,4 @@
-"""Who can see a record: where the last stable offset stands, and how the record's transaction ended.
+"""Who can see a record: computes the last stable offset, and how the record's transaction ended.
 
 Source: storage UnifiedLog (fetchLastStableOffset), LocalLog (isolation levels).
 """
@@ -26,13 +26,13 @@ from format.value_class import value_class
 from format.verbs.find.bounds import Bounds
 from format.verbs.find.trace import Match, MatchedBatch, Visibility
 
-#: Headers are read in windows of this size: larger batches are passed over.
+#: Headers are read in windows of this size; the rest of larger batches is skipped.
 _WINDOW_BYTES = 256 * 1024
 
 
 @value_class
 class Stability:
-    """The last stable offset or one before it, and the open transaction that holds it, None where there is none."""
+    """The last stable offset, or a lower bound of it, and the open transaction that holds it back, None for none."""
 
     last_stable_offset: int
     holder: Transaction | None = None
@@ -50,12 +50,11 @@ class TooMuchToRead(Exception):
 def read_stability(
     partition: Partition, bounds: Bounds, limits: Limits, most_bytes: int | None = None, *, asked: int | None = None
 ) -> Stability:
-    """Where the last stable offset stands, from the newest producer snapshot and the batch headers after it.
+    """The last stable offset, from the newest producer snapshot and the batch headers after it.
 
-    Where the snapshot alone says that it is past the offset ``asked``, only that is said, and nothing is read.
-
-    A transaction whose end marker is not replicated counts as open. A log that cannot be read counts as ended there.
-    Raises TooMuchToRead, with what is known of the bytes, before it reads more than ``most_bytes``.
+    Where the snapshot alone shows that it is past the offset ``asked``, only a lower bound is returned, and no log is
+    read. A transaction whose end marker is not replicated counts as open. A log ends where it cannot be read. Raises
+    TooMuchToRead, with the bytes needed as far as they are known, before it reads more than ``most_bytes``.
     """
     end = bounds.high_watermark
     state, start = _newest_state(partition, end, limits)
@@ -88,7 +87,7 @@ def read_stability(
 
 
 def _newest_state(partition: Partition, end: int | None, limits: Limits) -> tuple[TransactionState, int]:
-    """The open transactions of the newest sound snapshot that is not past ``end``, and its offset; else none, and 0."""
+    """The open transactions of the newest sound snapshot up to ``end``, and its offset; none, and 0, without one."""
     for offset in sorted(partition.snapshots, reverse=True):
         if end is not None and offset > end:
             continue
@@ -110,7 +109,7 @@ def _newest_state(partition: Partition, end: int | None, limits: Limits) -> tupl
 def _feed(
     state: TransactionState, chunk: BatchChunk, source: FileSource, start: int, end: int | None, limits: Limits
 ) -> int:
-    """Take the batches of a chunk between two offsets; returns the offset after the chunk's last batch."""
+    """Feed the batches from ``start`` to before ``end``; returns the offset after the chunk's last batch."""
     table = chunk.table
     if not len(table):
         return 0
@@ -127,9 +126,9 @@ def _feed(
 def diagnosed(
     partition: Partition, bounds: Bounds, match: Match, limits: Limits, most_bytes: int | None = None
 ) -> Match:
-    """The match with its visibility, how its transaction ended, and a note on what is not plainly visible.
+    """The match with its visibility, how its transaction ended, and a note where not every consumer sees it.
 
-    Where more than ``most_bytes`` must be read for that, it stays unknown.
+    The visibility stays unknown where more than ``most_bytes`` must be read for it.
     """
     batch, offset = match.batch, match.location.offset
     if batch is None or offset is None:
@@ -150,7 +149,7 @@ def diagnosed(
 def _visibility(
     batch: MatchedBatch, offset: int, state: str | None, bounds: Bounds, stability: Stability
 ) -> tuple[Visibility, str]:
-    """What becomes of a record that is in the log, and why in words, empty where there is nothing to say."""
+    """The visibility of a record in the log, and the reason, empty for a visible record."""
     if not batch.crc_valid:
         return Visibility.DAMAGED, "in a batch with a wrong CRC, on which consumers fail"
     if batch.is_control:
@@ -181,9 +180,9 @@ def _held_back(batch: MatchedBatch, offset: int, stability: Stability) -> str:
 def _end_markers(
     partition: Partition, match: Match, batch: MatchedBatch, limits: Limits, most_bytes: int | None
 ) -> Iterator[str]:
-    """How the producer's end markers from the match on end its transactions; reading ends where the log cannot be read.
+    """The outcome, aborted or committed, of each end marker of the producer, from the match itself on.
 
-    A marker may be the match itself. Raises TooMuchToRead.
+    Reading ends where the log cannot be read. Raises TooMuchToRead.
     """
     bytes_read = 0
     first_segment = match.location.base_offset or 0

@@ -1,7 +1,7 @@
-"""grep -C: the records found, with some before and after them in the same log.
+"""grep -C: the records found, with some of the records before and after them in the same log.
 
-The fold decides what is shown, as the records around a match may lie in other chunks. All records of a log are parts,
-which are not sent between processes: each log is read by one.
+The fold decides what is shown, as the records around a match may lie in other chunks. So the parts are all records of
+a log. They are not sent between processes: one process reads each log.
 """
 
 from __future__ import annotations
@@ -90,7 +90,7 @@ class ContextScan:
                     yield _Searched(records, are_found(records, criteria))
 
     def fold(self, log: LogUnit, parts: LogParts[_Searched | Finding]) -> Iterator[FoundRows | Finding]:
-        """What is shown of a log, and findings."""
+        """The records of a log that are shown, and findings."""
         held = _Held(self.context.before)
         still_after = 0
         for item in with_last_finding(log, parts):
@@ -107,7 +107,7 @@ class ContextScan:
             held.add(item.records, int(numbers[-1]) + 1 if len(numbers) else 0)
 
     def _shown(self, is_match: Bools, still_after: int) -> tuple[Bools, int, int]:
-        """Which records are shown, how many before the first of them, and how many behind the last."""
+        """Which records are shown, how many more before the first, and how many more after the last."""
         count = len(is_match)
         found = np.flatnonzero(is_match)
         steps = np.zeros(count + 1, np.int64)
@@ -128,7 +128,7 @@ class ContextScan:
 
 
 class _Held:
-    """The last records that were not shown, at most so many."""
+    """The last records that were not shown, at most ``most`` of them."""
 
     def __init__(self, most: int) -> None:
         self._most = most
@@ -136,7 +136,7 @@ class _Held:
         self._count = 0
 
     def add(self, records: RecordTable, first: int) -> None:
-        """Hold the last of some records, but none before a row."""
+        """Hold the last records of a table, from row ``first`` on."""
         kept = records.rows(slice(max(first, len(records) - self._most), len(records)))
         if not len(kept):
             return
@@ -155,5 +155,6 @@ class _Held:
                 yield table.rows(slice(skipped, len(table)))
 
     def clear(self) -> None:
+        """Hold no records."""
         self._tables.clear()
         self._count = 0

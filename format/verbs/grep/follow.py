@@ -1,4 +1,4 @@
-"""grep in logs that grow: the records found, as they come."""
+"""grep --follow: searches what is appended to logs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from format.verbs.grep.lines import Found, GrepLines, Search
 
 
 def follow_grep(targets: Sequence[Target], search: Search, follow: FollowTerms) -> Iterator[Found | CaughtUp]:
-    """What ``found_lines`` gives of what is appended from now on. Raises InputError as ``Target.kind``."""
+    """The results of ``found_lines`` for what is appended from now on. Raises InputError as ``Target.kind`` does."""
     text = None if search.style is None or not KERNEL_IS_COMPILED else RowText(search.style)
     scan = GrepLines(GrepScan(search.criteria, search.limits), text, search.extra_columns)
     needs = scan.needs

@@ -1,7 +1,7 @@
 """grep: the records whose key, value or header matches, or that a producer wrote, over any number of logs.
 
 grep is a scan. The matches in a chunk depend on that chunk alone. The fold counts the matches in a log, and stops
-after the first one if that is enough. ``lines`` has the scans whose parts are sent between processes.
+after the first one where one is enough. ``lines`` has the scans whose parts are sent between processes.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ class GrepScan:
 def logs_to_search(path: Path | Target, criteria: Criteria, kind: Kind | None = None) -> Iterator[LogUnit | Finding]:
     """The log files below a path, in order, with a finding in place of anything that cannot be read.
 
-    Raises InputError for a path that is nothing of Kafka's or holds no records.
+    Raises InputError for a path that is none of Kafka's or holds no records.
     """
     target = target_at(path, kind)
     if not is_searchable(target.kind):
@@ -163,7 +163,7 @@ def _chunk(item: LogChunk, criteria: Criteria, limits: Limits) -> Iterator[Found
 
 
 def are_found(table: RecordTable, criteria: Criteria) -> NDArray[np.bool_]:
-    """Which records of a table match; the selection is not looked at."""
+    """Which records of a table match the criteria, the selection aside."""
     keep = np.ones(len(table), bool)
     if criteria.producer_id is not None:
         keep &= table.batches.producer_id[table.batch] == criteria.producer_id

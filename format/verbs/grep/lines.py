@@ -1,4 +1,4 @@
-"""grep in one or several processes: the lines, rows or number of the records found."""
+"""grep in one or several processes: the records found as lines, as rows, or as a number."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ class Search:
     style: LineStyle | None = None
     limits: Limits = DEFAULT_LIMITS
     jobs: int = 1
-    advance: Advance = no_progress  # takes the bytes of the logs as they are done
+    advance: Advance = no_progress  # called with the bytes of the logs that were read since the last call
     extra_columns: frozenset[str] = frozenset()  # of EXTRA_RECORD_COLUMNS
 
 
@@ -73,7 +73,7 @@ def searched_logs(
 
 @value_class
 class GrepLines:
-    """grep as a scan whose parts are lines, or rows without ``text``; the fold passes them on."""
+    """grep as a scan whose parts are lines, or rows without ``text``; the fold yields them."""
 
     grep: GrepScan
     text: RowText | None

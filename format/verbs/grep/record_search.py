@@ -74,9 +74,8 @@ class _Content:
     def __init__(self, table: RecordTable) -> None:
         first, end = int(table.start[0]), int(table.start[-1] + table.size_bytes[-1])
         whole = table.buffer.obj
-        is_most = 2 * (end - first) >= len(
-            table.buffer
-        )  # tables may share a buffer: each must only pay for its own part
+        # Tables may share a buffer: each must only pay for its own part.
+        is_most = 2 * (end - first) >= len(table.buffer)
         if is_most and isinstance(whole, bytes) and len(whole) == len(table.buffer):
             self._plain, self._shift = whole, 0
         else:
@@ -141,7 +140,7 @@ def _ends(matches: Iterable[re.Match[bytes] | None]) -> Iterator[int]:
 def search(table: RecordTable, pattern: Pattern, places: Places = EVERYWHERE) -> Hits:
     """The records of a table with a match of the pattern in one of the places."""
     if not (places.key or places.value or places.headers or places.header_names):
-        raise ValueError("there is no place to look in")
+        raise ValueError("no place to search is given")
     if not len(table):
         return _hits([])
     content = _Content(table)

@@ -1,19 +1,20 @@
-"""Which partitions of __consumer_offsets were read, of how many, and in which one a group is."""
+"""The partitions of __consumer_offsets: which were read, how many there are, and which one holds a group."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 
+from format.layout import CONSUMER_OFFSETS_TOPIC
 from format.value_class import value_class
 from format.wording import counted, listed
 
-OFFSETS_TOPIC = "__consumer_offsets"
+OFFSETS_TOPIC = CONSUMER_OFFSETS_TOPIC
 _MOST_NAMED = 5
 
 
 @value_class
 class Coordinators:
-    """The partitions that were read, and how many the topic has; ``count`` is None where no metadata log says so."""
+    """The partitions that were read, and ``count``, how many the topic has; None where no metadata log was found."""
 
     read: frozenset[int]
     count: int | None = None
@@ -28,7 +29,7 @@ class Coordinators:
         return partition_of_group(group, self.count) if self.count else None
 
     def unread(self, groups: Iterable[str]) -> dict[str, int]:
-        """Those of some groups whose partition was not read, each with that partition."""
+        """The groups whose partition was not read, each with that partition."""
         places = {group: self.partition_of(group) for group in sorted(groups)}
         return {group: place for group, place in places.items() if place is not None and place not in self.read}
 
@@ -42,7 +43,7 @@ class Coordinators:
         return f"{'partition' if len(names) == 1 else 'partitions'} {shown} of the {self.count} of {OFFSETS_TOPIC}"
 
     def not_read(self) -> str:
-        """The groups that cannot be in the answer, in words."""
+        """A note about the groups that the answer cannot have."""
         return f"groups in {counted(len(self.missing), 'partition')} of {OFFSETS_TOPIC}: not at the paths"
 
 

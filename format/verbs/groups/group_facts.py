@@ -1,4 +1,4 @@
-"""What the latest records say of each group: its protocol, state, generation and members, as columns."""
+"""The facts of each group from its latest records: protocol, state, generation and members, as columns."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from format.log.batch_table import Int64Column
 from format.state.groups import GroupStates
 from format.value_class import value_class
 
-#: Protocols by number, and the record types that say the most of their groups.
+#: Protocols by number. The tuples below have a record type for each of them.
 PROTOCOLS = ("classic", "consumer", "share", "streams")
 CLASSIC, CONSUMER, SHARE, STREAMS = range(len(PROTOCOLS))
 _CLASSIC_GROUP = 2
@@ -18,13 +18,13 @@ _MEMBER_TYPES = (None, 5, 10, 19)
 _TARGET_TYPES = (None, 6, 12, 20)
 _CURRENT_TYPES = (None, 8, 14, 22)
 _TOPOLOGY_TYPE = 23
-#: A member that has what it is to have, and gives nothing up (MemberState).
+#: MemberState.STABLE: the member has its target assignment, and nothing to revoke.
 _MEMBER_IS_STABLE = 0
 
 
 @value_class
 class Keys:
-    """The keys of the state, taken apart; ``is_live`` are those with a value that counts."""
+    """The keys of the state as columns; ``is_live`` marks those with a value that is not deleted or pending."""
 
     group: NDArray[np.int32]
     name: NDArray[np.int32]  # -1: none
@@ -47,7 +47,7 @@ class Keys:
 
 @value_class
 class GroupFacts:
-    """One value for each name of the state. ``protocol`` is -1 where no record of a group's own is there.
+    """One value for each name of the state. ``protocol`` is -1 where the group has no record of its own.
 
     ``leader_key`` is the key whose text is the leader, -1 for none.
     """

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from format.layout import CONSUMER_OFFSETS_TOPIC
 from format.log.batch_table import Int64Column
 from format.state.distinct import distinct_values
 from format.state.group_records import TOTAL_COLUMNS
@@ -47,7 +48,7 @@ class Lag:
 
 @value_class
 class Size:
-    """What the records of a group take in the log that was read."""
+    """The size and number of a group's records in the log that was read."""
 
     group: str
     size_bytes: int
@@ -80,7 +81,7 @@ class GroupList:
 
     @cached_property
     def _owner(self) -> Int64Column:
-        """The name under which the group of each name is listed: one in __consumer_offsets, if it is there."""
+        """The name under which the group of each name is listed: its name in __consumer_offsets, if it is there."""
         owner = np.arange(len(self._states.names))
         in_share_state = np.flatnonzero(self._is_group & ~self._in_consumer_offsets)
         if len(in_share_state):
@@ -97,7 +98,7 @@ class GroupList:
 
     @cached_property
     def _in_consumer_offsets(self) -> NDArray[np.bool_]:
-        first = np.array([topic == "__consumer_offsets" for topic, _ in self._read.partitions], bool)
+        first = np.array([topic == CONSUMER_OFFSETS_TOPIC for topic, _ in self._read.partitions], bool)
         found: NDArray[np.bool_] = first[self._states.partition_of_name]
         return found
 
@@ -150,7 +151,7 @@ class GroupList:
                 round((commits - 1) / hours) if commits > 1 and hours > 0 else None,
                 records,
                 size_bytes,
-                partition if topic == "__consumer_offsets" else None,
+                partition if topic == CONSUMER_OFFSETS_TOPIC else None,
             )
 
     @cached_property
@@ -170,7 +171,7 @@ class GroupList:
         )
 
     def overview(self) -> Overview:
-        """All listed groups in a few numbers."""
+        """The totals of all listed groups."""
         states, offsets, sums = self._states, self._offsets.columns, self._sums
         listed = np.array(self._groups, np.int64)
         committed, pending, lag = sums.committed[listed], sums.pending[listed], sums.lag[listed]
@@ -225,7 +226,7 @@ class GroupList:
             return PROTOCOLS[number], facts.state[name]
         if not self._in_consumer_offsets[name]:
             return PROTOCOLS[SHARE], "Empty" if committed else "Dead"
-        if committed or pending:  # offsets without a group: of a consumer that has no members, or an expired group
+        if committed or pending:  # of a consumer that is in no group, or of an expired group
             return PROTOCOLS[CLASSIC], "Empty"
         return PROTOCOLS[number if number >= 0 else CLASSIC], "Dead"
 

@@ -27,7 +27,7 @@ from format.wording import counted
 
 @value_class
 class GroupTerms:
-    """What is asked for. ``until``: the state as of that time, records with a later timestamp left out."""
+    """The options of a run. ``until``: the state as of that time, without records that have a later timestamp."""
 
     narrowing: Narrowing = field(default_factory=Narrowing)
     until: int | None = None
@@ -48,13 +48,13 @@ class GroupsReading:
         self._paths: dict[str, int] = {}
 
     def read(self, *, jobs: int = 1, advance: Advance = no_progress) -> Iterator[LogRecords | Finding]:
-        """Read everything; what passes by are findings, and the records of each table for who wants their history."""
+        """Read everything; yields findings, and the records of each table for callers that need their history."""
         terms = self._terms
         scan = GroupsScan(terms.until, terms.with_history, terms.limits)
         for item in scan_logs(scan, self.replicas.logs, jobs=jobs, advance=advance):
             if isinstance(item, LogRecords):
                 place = item.log.location
-                key = (place.topic or "__consumer_offsets", place.partition or 0)
+                key = (place.topic or OFFSETS_TOPIC, place.partition or 0)
                 partition = self._partitions.setdefault(key, len(self._partitions))
                 log = self._paths.setdefault(str(item.log.path), len(self._paths))
                 self._states.take(item.records, partition, log)
@@ -67,8 +67,8 @@ class GroupsReading:
 
     @cached_property
     def coordinators(self) -> Coordinators:
-        """The partitions of __consumer_offsets at the paths; the metadata log there says how many there are."""
-        from format.state.cluster_context import ContextTerms, read_context  # it loads much, and not every run asks
+        """The partitions of __consumer_offsets at the paths, and their number from the metadata log there."""
+        from format.state.cluster_context import ContextTerms, read_context  # it imports much, and few runs need it
 
         places = [log.location for log in self.replicas.logs if isinstance(log, LogUnit)]
         read = frozenset(
@@ -78,7 +78,7 @@ class GroupsReading:
         return Coordinators(read, None if image is None else image.partition_count(OFFSETS_TOPIC) or None)
 
     def not_checked(self, found: GroupList) -> list[str]:
-        """What the answer does not rest on, in words."""
+        """Notes about what is missing from the answer."""
         words = []
         if not self.replicas.has_coordinators:
             words.append("there is no log of __consumer_offsets or __share_group_state at the paths")
@@ -92,8 +92,7 @@ class GroupsReading:
             )
         unknown = found.overview().unknown_count
         if unknown:
-            noun = "partition" if unknown == 1 else "partitions"
-            words.append(f"the lag on {unknown:,} committed {noun}: not at the paths")
+            words.append(f"the lag on {counted(unknown, 'committed partition')}: not at the paths")
         return words
 
     @property

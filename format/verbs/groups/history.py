@@ -1,4 +1,4 @@
-"""The history of commits: every commit in the log, with what became of it."""
+"""The history of commits: every commit in the log, with its outcome."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _Row = tuple[Any, ...]
 class CommitHistory:
     """Rows of ``columns.GROUP_COMMIT`` in the order in which the commits took effect.
 
-    A commit in a transaction comes when its marker is read, with what became of it, and at the end where there is none.
+    A commit in a transaction comes where its end marker is read, with the outcome, or at the end if there is none.
     """
 
     def __init__(self, narrowing: Narrowing) -> None:

@@ -1,4 +1,4 @@
-"""The log end offset of a partition: now, from the batch headers behind the last entry of its last index, or once."""
+"""The log end offset of a partition, now or at a time in the past, from its last batch headers."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ def log_end_of(partition: Partition, limits: Limits = DEFAULT_LIMITS) -> int | N
 
 
 def log_end_at(partition: Partition, at_ms: int, limits: Limits = DEFAULT_LIMITS) -> int | None:
-    """Where the log ended at a time: before the first batch with a later timestamp. None as for ``log_end_of``.
+    """The log end offset at a time: that of the first batch with a later timestamp. None as for ``log_end_of``.
 
-    A batch is appended as a whole after its last record was made. The clocks of producers are believed.
+    A batch is appended as a whole after its last record was made. The clocks of producers are trusted.
     """
     wanted = Selection(from_timestamp=at_ms + 1)
     for segment in partition.segments:
@@ -65,7 +65,7 @@ def log_end_at(partition: Partition, at_ms: int, limits: Limits = DEFAULT_LIMITS
 
 
 def _is_before(segment: Segment, at_ms: int) -> bool:
-    """Whether the time index says that a segment holds no later timestamp; that of the last one is not complete."""
+    """Whether a closed segment has no timestamp after ``at_ms`` by its time index."""
     if segment.time_index is None:
         return False
     try:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from format.layout import CONSUMER_OFFSETS_TOPIC
 from format.log.batch_table import Int64Column
 from format.state.distinct import DistinctRows, distinct_values
 from format.state.group_records import OFFSET_COMMIT, SHARE_DELIVERED, SHARE_START
@@ -19,7 +20,7 @@ from format.verbs.groups.group_facts import Keys
 from format.verbs.groups.terms import Narrowing, Read
 
 _SHARE_TOPICS = 15  # the record type with the names of the topics of a share group
-#: In columns: a number that is not known.
+#: Stands for an unknown number in columns.
 UNKNOWN = -1
 _BLOCK_ROWS = 4096
 _SHOWN = ("record_offset", "position", "number", "detail", "timestamp", "place")
@@ -55,7 +56,7 @@ class OffsetList:
                 self.pending[commit.key] = commit
 
     def is_committed(self, key: NDArray[np.int32]) -> NDArray[np.bool_]:
-        """Whether there is an offset that counts; else there is a pending one alone."""
+        """Whether there is a committed offset; otherwise only a pending one."""
         found: NDArray[np.bool_] = self._keys.is_live[key]
         return found
 
@@ -98,13 +99,13 @@ class OffsetList:
         return OffsetColumns(rows, owner, lag, end, ends)
 
     def topics(self, names: NDArray[np.int32]) -> dict[int, str]:
-        """The topics of names; the name of a share group's topic is an id in the state."""
+        """The topics of some names of the state, in which a share group's topic is an id."""
         texts = {}
         partitions = self._states.partition_of_name
         ids: dict[str, str] | None = None
         for name in names.tolist():
             raw = self._states.names[name]
-            if self._read.partitions[int(partitions[name])][0] == "__consumer_offsets":
+            if self._read.partitions[int(partitions[name])][0] == CONSUMER_OFFSETS_TOPIC:
                 texts[name] = text_of(raw)
                 continue
             if ids is None:
@@ -114,7 +115,7 @@ class OffsetList:
         return texts
 
     def _share_topics(self) -> dict[str, str]:
-        """The topics of share groups by their ids, as the groups themselves note them."""
+        """The names of share groups' topics by their ids, from the groups' own records."""
         keys = np.flatnonzero(self._keys.is_live & (self._keys.type == _SHARE_TOPICS)).tolist()
         if not keys:
             return {}
@@ -122,7 +123,7 @@ class OffsetList:
         from format.internal_topics.schemas import share_groups
 
         found = {}
-        decoder = CoordinatorDecoder("__consumer_offsets", share_groups.RECORD_TYPES)
+        decoder = CoordinatorDecoder(CONSUMER_OFFSETS_TOPIC, share_groups.RECORD_TYPES)
         for key in keys:
             group = self._states.names[int(self._keys.group[key])]
             record_key = decoder.decode_key(_SHARE_TOPICS.to_bytes(2, "big") + len(group).to_bytes(2, "big") + group)
@@ -150,7 +151,7 @@ class OffsetList:
         return numbers, found
 
     def _delivered(self, rows: NDArray[np.int32]) -> Iterator[tuple[int, int]]:
-        """What share groups have delivered past their start offset, by the number of the row."""
+        """The number of records that share groups have delivered past their start offset, by row."""
         keys, expires = self._keys, self._states.expires
         share = np.flatnonzero(keys.type[rows] == SHARE_START)
         if len(share):
@@ -211,6 +212,7 @@ class OffsetList:
 
 
 def text_of(raw: bytes) -> str:
+    """A name or text of the state; bytes that are not UTF-8 are replaced."""
     return raw.decode("utf-8", "replace")
 
 
@@ -219,7 +221,7 @@ def _known(value: int) -> int | None:
 
 
 def _ranks(names: NDArray[np.int32], order_of: Any, count: int) -> NDArray[np.int32]:
-    """The rank of each name by what ``order_of`` says of it."""
+    """The rank of each name in the order of its ``order_of`` value."""
     distinct = sorted(distinct_values(names).tolist(), key=order_of)
     ranks = np.zeros(count, np.int32)
     ranks[distinct] = np.arange(len(distinct))

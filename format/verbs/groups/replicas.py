@@ -26,7 +26,7 @@ from format.verbs.groups.log_ends import log_end_at, log_end_of
 
 @value_class
 class LogEnd:
-    """Where the log of a partition ends, over all replicas at the paths; None for what is not known."""
+    """The log end offset and high watermark of a partition over all replicas at the paths; None where unknown."""
 
     log_end_offset: int | None = None
     high_watermark: int | None = None
@@ -34,10 +34,11 @@ class LogEnd:
 
 @state_class
 class Replicas:
-    """What lies at the paths.
+    """The partitions at the paths.
 
-    ``logs`` are those of coordinators, in the order of their partitions, and findings about what is not read.
-    ``left_out`` has a replica of a coordinator's partition that ends no later than the one that is read, and that one.
+    ``logs`` are the coordinators' logs in the order of their partitions, and findings about what is not read.
+    ``left_out`` are pairs of a coordinator's replica that is not read and the replica that is read instead, whose log
+    ends at least as late.
     """
 
     logs: list[LogUnit | Finding] = field(default_factory=list)
@@ -50,9 +51,9 @@ class Replicas:
         return any(isinstance(log, LogUnit) for log in self.logs)
 
     def log_end(self, key: TopicPartition, limits: Limits = DEFAULT_LIMITS, at_ms: int | None = None) -> LogEnd:
-        """Where a partition's log ends, or ended at a time: the largest of what its replicas at the paths say.
+        """The largest log end of a partition's replicas at the paths, now or at a time in the past.
 
-        The high watermark of the past is not known.
+        A high watermark of the past is not known.
         """
         ends, marks = [], []
         for partition, checkpoints in self._others.get(key, ()):

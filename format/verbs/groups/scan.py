@@ -1,4 +1,4 @@
-"""The scan of groups: what each range of a coordinator's log says of groups."""
+"""The scan of groups: reduces each range of a coordinator's log to what it changes in the state of groups."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _COST = Cost(batch_s=1e-6, byte_s=4.5e-9, compressed_byte_s=10e-9)
 
 @value_class
 class LogRecords:
-    """What one record table of a log says of groups."""
+    """One record table of a coordinator's log, reduced to the state of groups."""
 
     log: LogUnit
     records: GroupRecords
@@ -31,7 +31,7 @@ class LogRecords:
 
 @value_class
 class GroupsScan:
-    """groups as a scan: the parts are reduced record tables. The state that they make up crosses logs.
+    """groups as a scan: the parts are reduced record tables, which the caller adds to a state across logs.
 
     ``until`` leaves out records with a later timestamp; ``with_history`` keeps every commit.
     """

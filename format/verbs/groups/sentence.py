@@ -11,12 +11,11 @@ from format.wording import counted, listed
 
 _MOST_NAMED = 5
 
-
 NO_COORDINATORS = "No group is known: there is no log of __consumer_offsets or __share_group_state at the paths."
 
 
 def none_of(wanted: Iterable[str], found: list[str], coordinators: Coordinators) -> str:
-    """That the wanted groups are not there, and which are; or that their partitions were not read."""
+    """The sentence that the wanted groups do not exist, with groups that do; or that their partitions were not read."""
     unread = coordinators.unread(wanted)
     sentences = [
         f"Whether there is a group {group} cannot be said: it would be in {OFFSETS_TOPIC}-{partition}, which is not at "
@@ -39,15 +38,18 @@ def _absent(names: list[str], found: list[str]) -> str:
 
 
 def none_at_all(coordinators: Coordinators) -> str:
-    """That there is no group in what was read."""
+    """The sentence that no group was found."""
     words = coordinators.words()
     return f"There is no group in {words}; the others are not at the paths." if words else "There is no group."
 
 
 def sentences(overview: Overview) -> str:
-    """What matters first."""
+    """The answer about the listed groups: lag, pending commits, and the largest groups."""
     if not overview.group_count:
-        dead = f" {counted(overview.dead_count, 'group')} that was deleted left records." if overview.dead_count else ""
+        count = overview.dead_count
+        dead = (
+            f" {counted(count, 'group')} that {'was' if count == 1 else 'were'} deleted left records." if count else ""
+        )
         return f"There is no group.{dead}"
     return " ".join(each for each in (_lag(overview), _pending(overview), _largest(overview)) if each)
 
@@ -78,9 +80,9 @@ def _pending(overview: Overview) -> str:
 
 
 def _largest(overview: Overview) -> str:
-    """What fills the log, where no lag is asked for: in the log of a coordinator by itself."""
+    """The groups with the most bytes, where no lag is known, as in the log of a coordinator by itself."""
     if overview.group_count < 2 or overview.unknown_count < overview.committed_count:
         return ""
-    sizes = [f"{each.group} ({each.size_bytes:,} bytes, {counted(each.record_count, 'record')})"
+    sizes = [f"{each.group} ({counted(each.size_bytes, 'byte')}, {counted(each.record_count, 'record')})"
              for each in overview.largest]  # fmt: skip
     return f"The most bytes are of {listed(sizes)}."

@@ -1,4 +1,4 @@
-"""What is asked of groups, and what was read to answer it."""
+"""The options of groups, and the data that was read for the answer."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Narrowing:
 
 @value_class
 class Read:
-    """What was read: the state, the coordinators' partitions and the logs by their numbers, and what else is there.
+    """What was read: the state, the coordinators' partitions and the logs by their numbers, and the other partitions.
 
     ``until`` is the time of the state, None for the present.
     """

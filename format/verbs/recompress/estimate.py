@@ -1,4 +1,4 @@
-"""recompress --estimate: what each codec would make of a topic's logs, measured on a sample; nothing is written."""
+"""recompress --estimate: the size of a topic's logs under each codec, measured on a sample; nothing is written."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ _ZSTD = layout.CODEC_NAMES.index("zstd")
 
 
 def not_measured(largest_log_bytes: int, sample_bytes: int | None) -> list[str]:
-    """What estimates leave out, in words, where the largest topic has so many bytes in its ``.log`` files."""
+    """Notes about what estimates leave out, given the bytes of the largest topic's ``.log`` files."""
     if sample_bytes is None or largest_log_bytes <= sample_bytes:
         return []
     return [f"what lies outside the samples, of up to {sample_bytes} log bytes per topic"]
@@ -86,7 +86,7 @@ class _Measured:
 
 @state_class
 class Sums:
-    """What was measured of some of a topic's batches: sums, so that those of several readers can be added up."""
+    """The measurements of some of a topic's batches, as sums that can be added to those of other batches."""
 
     measured: list[_Measured]
     sampled_bytes: int = 0
@@ -95,24 +95,24 @@ class Sums:
 
     @classmethod
     def of(cls, targets: Sequence[Target]) -> Sums:
-        """Nothing yet, for these targets."""
+        """Sums of no batches, for these targets."""
         return cls([_Measured(target) for target in targets])
 
     def add(self, other: Sums) -> None:
-        """Add what another reader measured for the same targets."""
+        """Add the sums of other batches, for the same targets."""
         self.sampled_bytes += other.sampled_bytes
         self.plain_bytes += other.plain_bytes
         for codec, count in other.codec_batches.items():
             self.codec_batches[codec] = self.codec_batches.get(codec, 0) + count
-        for mine, theirs in zip(self.measured, other.measured, strict=True):
-            mine.size_bytes += theirs.size_bytes
-            mine.compress_ns += theirs.compress_ns
-            mine.decompress_ns += theirs.decompress_ns
+        for own, new in zip(self.measured, other.measured, strict=True):
+            own.size_bytes += new.size_bytes
+            own.compress_ns += new.compress_ns
+            own.decompress_ns += new.decompress_ns
 
 
 @value_class
 class Piece:
-    """The beginning of a log, up to ``end``, that is to be measured."""
+    """The part of a log that is measured: from its start to the position ``end``."""
 
     location: Location
     path: Path
@@ -121,7 +121,7 @@ class Piece:
 
 @value_class
 class TopicPieces:
-    """What is to be measured of a topic whose ``.log`` files have ``log_bytes``."""
+    """The parts of a topic that are measured; ``log_bytes`` is the size of all its ``.log`` files."""
 
     topic: str
     log_bytes: int
@@ -129,7 +129,7 @@ class TopicPieces:
 
 
 def targets_of(codec: str | None, level: int | None) -> list[Target]:
-    """The one that was asked for, or every codec at Kafka's default level."""
+    """The target with the given codec and level, or every codec at Kafka's default level."""
     names = [codec] if codec is not None else list(layout.CODEC_NAMES)
     return [Target(layout.CODEC_NAMES.index(name), level) for name in names]
 
@@ -142,10 +142,10 @@ def estimate(
     limits: Limits = DEFAULT_LIMITS,
     advance: Advance = no_progress,
 ) -> Iterator[Estimate | Finding]:
-    """For each topic what it has now and what each target would make of it; ``sample_bytes`` None measures all.
+    """For each topic its present size, and its size under each target; ``sample_bytes`` None measures everything.
 
-    Batch by batch, as recompress would do it without merging: control and empty batches stay, zstd does nothing for
-    v0 and v1 messages. What cannot be decoded counts as it is.
+    Batches are compressed one by one, as recompress does without merging: control batches and empty ones stay, and so
+    do v0 and v1 messages under zstd. Batches that cannot be decoded count with their present size.
     """
     yield from sources.findings
     for partition in sources.partitions.values():
@@ -161,14 +161,14 @@ def estimate(
 
 @cache
 def warm_up(targets: tuple[Target, ...], limits: Limits) -> None:
-    """Load the codecs' libraries, so that no measurement in this process has that in it."""
+    """Load the codecs' libraries, so that no measurement in this process includes that."""
     for target in targets:
         if target.codec:
             decompress(target.codec, compress(target.codec, b"warm", level=target.level), magic=2, limits=limits)
 
 
 def topic_pieces(sources: WriteSources, sample_bytes: int | None) -> Iterator[TopicPieces]:
-    """For each topic in order all its logs, or the beginnings of as many, evenly spread, as make up the sample."""
+    """The pieces of each topic in order: all its logs, or the beginnings of evenly spread ones for a sample."""
     topics: dict[str, list[Partition]] = {}
     for name, partition in sources.partitions.items():
         if not is_cluster_metadata(partition):
@@ -186,7 +186,7 @@ def topic_pieces(sources: WriteSources, sample_bytes: int | None) -> Iterator[To
 
 
 def sampled(pieces: list[Piece], sample_bytes: int | None) -> list[Piece]:
-    """All pieces, or the beginnings of as many, evenly spread, as make up the sample."""
+    """All pieces, or the beginnings of evenly spread ones that make up the sample."""
     if sample_bytes is None or sum(each.end for each in pieces) <= sample_bytes:
         return pieces
     count = max(1, min(len(pieces), sample_bytes // _PIECE_BYTES))
@@ -199,7 +199,7 @@ def sampled(pieces: list[Piece], sample_bytes: int | None) -> list[Piece]:
 class EstimateScan:
     """The scan of an estimate: the parts are the sums of each chunk, the fold adds them up.
 
-    A log is for one process: what is measured is the time that codecs take.
+    Each log is read by one process, since the time that codecs take is measured.
     """
 
     targets: tuple[Target, ...]
@@ -210,7 +210,7 @@ class EstimateScan:
         return Needs(Depth.RECORDS, limits=self.limits)
 
     def parts(self, opened: OpenedRange) -> Iterator[Sums]:
-        """What was measured of each chunk."""
+        """The measurements of each chunk."""
         warm_up(self.targets, self.limits)
         for chunk in opened.chunks:
             sums = Sums.of(self.targets)
@@ -218,7 +218,7 @@ class EstimateScan:
             yield sums
 
     def fold(self, log: LogUnit, parts: LogParts[Sums]) -> Iterator[Sums | Finding]:
-        """A finding where the log cannot be read to its end, and then the sums of what could be."""
+        """A finding where the log cannot be read to its end, and then the sums of what was read."""
         sums = Sums.of(self.targets)
         for part in with_last_finding(log, parts):
             if isinstance(part, Finding):
@@ -229,7 +229,7 @@ class EstimateScan:
 
 
 def estimates(topic: str, log_bytes: int, sums: Sums) -> Iterator[Estimate]:
-    """The rows about a topic of so many bytes: what it has now, then each target."""
+    """The rows of a topic whose logs have ``log_bytes``: its present state, then each target."""
     pairs = sorted(sums.codec_batches.items())
     now = ",".join(f"{CODEC_BITS_NAMES[codec]}:{count}" for codec, count in pairs) or "none:0"
     yield Estimate(topic, now, None, log_bytes, sums.sampled_bytes, log_bytes)
@@ -249,7 +249,7 @@ def estimates(topic: str, log_bytes: int, sums: Sums) -> Iterator[Estimate]:
 
 
 def measure(chunk: BatchChunk, rows: NDArray[np.intp], sums: Sums, limits: Limits) -> None:
-    """Add to the sums what the targets make of these batches, whose CRCs are right."""
+    """Compress these batches, whose CRCs are right, for each target, and add the results to the sums."""
     table = chunk.table
     are_fixed = table.is_control | (table.record_count == 0)
     columns = (table.size_bytes, table.codec, table.magic, table.is_wrapper, are_fixed)
@@ -289,7 +289,7 @@ def _plain(
 def _tried(
     each: _Measured, plain: tuple[bytes | memoryview, int], size_bytes: int, codec: int, magic: int, limits: Limits
 ) -> int:
-    """The batch's size under the target, its times added up."""
+    """The batch's size under the target; its times are added to ``each``."""
     target = each.target
     content, around = plain
     if target.codec == 0:

@@ -1,4 +1,4 @@
-"""recompress --explain: what would be done with each batch, and why; nothing is written."""
+"""recompress --explain: what recompress would do with each batch, and why; nothing is written."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from format.verbs.recompress.plan import DECISIONS, PlanTerms, Work, plan
 
 @value_class
 class ExplainScan:
-    """The scan of --explain: the parts are rows of BATCH_DECISION and findings, the fold passes them on."""
+    """The scan of --explain: the parts are rows of BATCH_DECISION and findings, and the fold yields them."""
 
     plan: PlanTerms
     limits: Limits = DEFAULT_LIMITS
@@ -36,7 +36,7 @@ class ExplainScan:
         return Needs(Depth.CRC, limits=self.limits)
 
     def parts(self, opened: OpenedRange) -> Iterator[list[Row] | Finding]:
-        """The rows of each chunk, between what is wrong in it and the damage after it."""
+        """The rows of each chunk, after findings in it and before the damage behind it."""
         location = opened.log.location
         for chunk in opened.chunks:
             open_wrappers(chunk, limits=self.limits)
@@ -54,7 +54,7 @@ class ExplainScan:
 def explain_recompress(
     sources: WriteSources, terms: PlanTerms, *, limits: Limits = DEFAULT_LIMITS, advance: Advance = no_progress
 ) -> Iterator[list[Row] | Finding]:
-    """Rows of BATCH_DECISION for every intact batch, chunk by chunk, and findings where there is none."""
+    """Rows of BATCH_DECISION for every intact batch, chunk by chunk, and findings about the rest."""
     yield from sources.findings
     for partition in sources.partitions.values():
         yield from unread_findings(partition)

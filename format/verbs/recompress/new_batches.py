@@ -1,7 +1,7 @@
-"""New batches from old ones: another codec, packed and unpacked v0/v1 messages, converted and merged batches.
+"""Makes new batches: under another codec, from packed and unpacked v0/v1 messages, converted and merged.
 
-Every function takes a chunk with bodies and rows of it and gives back whole batches. What the records say stays:
-offsets, timestamps and their type, keys, values, headers; in v2 also the leader epoch, producer and delete horizon.
+Every function takes a chunk with bodies and some of its rows, and returns whole batches. Records keep their offsets,
+timestamps and timestamp types, keys, values and headers; v2 batches also leader epoch, producer and delete horizon.
 Source: clients record/internal/MemoryRecordsBuilder, storage LogValidator.
 """
 
@@ -38,13 +38,13 @@ from format.rewriting.written_batches import (
 from format.value_class import value_class
 
 _OFFSET_BYTES = 8
-#: So many new bytes are made at once, and what the last batch has more; a batch may hold a thousand times its size.
+#: New bytes made at once, not counting the rest of the last batch: a batch may decompress to a thousand times its size.
 _MOST_NEW_BYTES = 3 * MIB
 
 
 @value_class
 class Target:
-    """What batches are made into: a codec number, its level, and the format of converted messages (None: as it is)."""
+    """The target: a codec number, its level, and the format to convert messages to (None: unchanged)."""
 
     codec: int
     level: int | None = None
@@ -54,17 +54,17 @@ class Target:
 def recompressed(
     chunk: BatchChunk, rows: Sequence[int], target: Target, limits: Limits
 ) -> tuple[NewBatches, KafkaLogError | None]:
-    """v2 batches with their very records under another codec: headers stay but for length, codec and CRC.
+    """v2 batches with the same records under another codec: only length, codec and CRC of the headers change.
 
-    Stops at a batch that cannot be decompressed, with what ``decompress`` raised, and where there is enough for once;
-    the batches before it are made.
+    Stops after _MOST_NEW_BYTES, and at a batch that cannot be decompressed, whose error is returned with the batches
+    before it.
     """
     buffer, which = chunk.bodies, np.array(rows)
     starts, ends = batch_spans(chunk, which)
     spans = zip(starts.tolist(), ends.tolist(), chunk.table.codec[which].tolist(), strict=True)
     new_codec, level = target.codec, target.level
     pack = compressor(new_codec, level) if new_codec else None
-    parts: list[bytes | memoryview] = []  # of each batch its header and its payload
+    parts: list[bytes | memoryview] = []  # header and payload of each batch
     error: KafkaLogError | None = None
     new_bytes = 0
     for start, end, codec in spans:
@@ -91,7 +91,10 @@ def recompressed(
 
 
 def rewrapped(chunk: BatchChunk, row: int, target: Target, limits: Limits) -> NewBatches:
-    """A compressed v0/v1 message with the same inner set under another codec; raises where that cannot be read."""
+    """A compressed v0/v1 message with the same inner set under another codec.
+
+    Raises CorruptDataError, LimitExceeded.
+    """
     table = chunk.table
     magic, attributes = int(table.magic[row]), int(table.attributes[row])
     for table_of in (message_table, wrapper_table):
@@ -180,7 +183,7 @@ def rebuilt(chunk: BatchChunk, rows: Sequence[int], target: Target, limits: Limi
         parts.append(encode_records(records, first_offset, base_timestamp))
         count += len(records)
     if is_header_trusted := int(table.magic[first]) == 2:
-        largest = int(table.max_timestamp[list(rows)].max())  # what the headers said, be it right or not
+        largest = int(table.max_timestamp[list(rows)].max())  # as the headers have it, right or not
     header = BatchHeader(
         first_offset,
         last_offset - first_offset,

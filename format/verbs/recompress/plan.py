@@ -1,6 +1,6 @@
-"""What recompress does with each batch, and why; and what a broker would do with it when a producer sends it.
+"""Decides what recompress does with each batch, and why, and describes what a broker does with such a batch.
 
-The broker's part is that of storage LogValidator for a topic whose compression.type is the wanted codec.
+The broker's part is what storage LogValidator does for a topic whose compression.type is the target codec.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from format.verbs.recompress.new_batches import Target
 
 
 class Reason(Enum):
-    """Why a batch is treated as it is; the value is the stable word."""
+    """The reason for what is done with a batch; the value is the word in rows, which never changes."""
 
     CONTROL = "control-batch"
     EMPTY = "no-records"
@@ -66,7 +66,7 @@ DECISIONS: dict[Reason, tuple[Decision, str]] = {
 
 @value_class
 class PlanTerms:
-    """What was asked for: the target, whether to redo what has its codec, and up to what size to merge (0: never)."""
+    """The options: the target, whether to recompress batches of the same codec, and the size to merge to (0: never)."""
 
     target: Target
     force: bool = False
@@ -74,16 +74,16 @@ class PlanTerms:
 
 
 class Work(NamedTuple):
-    """One thing to do: for these rows of a chunk, in order, this, for this reason.
+    """What is done with some rows of a chunk, in order, for one reason.
 
-    With a reason of ``TOGETHER`` one batch is made of all rows, which are neighbours; else each is treated by itself.
+    For a reason in ``TOGETHER`` one batch is made of all rows, which are neighbours; otherwise each becomes one batch.
     """
 
     reason: Reason
     rows: tuple[int, ...]
 
 
-#: Reasons for which one batch is made of several, where there are several.
+#: Reasons for which several batches become one.
 TOGETHER = frozenset({Reason.MERGED, Reason.PACKED, Reason.CONVERTED})
 _REASONS = tuple(Reason)
 _NUMBER_OF = {reason: number for number, reason in enumerate(_REASONS)}
@@ -92,14 +92,14 @@ _NUMBER_OF = {reason: number for number, reason in enumerate(_REASONS)}
 def plan(table: BatchTable, is_kept: NDArray[np.bool_], terms: PlanTerms) -> list[Work]:
     """The work for the kept batches of a chunk, in order.
 
-    Only v2 batches without a producer, and v0/v1 messages, are ever merged: a batch of a producer stands for a run of
-    its sequences, which brokers keep per batch to tell duplicates.
+    Only v2 batches without a producer, and v0/v1 messages, are ever merged: a batch of a producer is a run of its
+    sequences, which brokers keep by batch to recognize duplicates.
     """
     kept = np.flatnonzero(is_kept)
     if not len(kept):
         return []
     reasons, mergeable = _reasons(table, terms), _mergeable(table, terms)
-    # Stretches of rows that are treated alike; what may be merged is one, whatever its reasons.
+    # Runs of rows that are treated alike; rows that may be merged form one run, whatever their reasons.
     kinds = np.where(mergeable, -1, reasons)[kept]
     edges = [0, *(np.flatnonzero(kinds[1:] != kinds[:-1]) + 1).tolist(), len(kept)]
     works: list[Work] = []
@@ -114,7 +114,7 @@ def plan(table: BatchTable, is_kept: NDArray[np.bool_], terms: PlanTerms) -> lis
 
 
 def _merged(rows: list[int], table: BatchTable, reasons: NDArray[np.int64], terms: PlanTerms) -> Iterator[Work]:
-    """The work for rows that may all be merged, neighbours that are alike together up to the size."""
+    """The work for rows that may be merged: runs of alike neighbours, up to the size."""
     sizes = table.size_bytes.tolist()
     alike = _alike_neighbours(table).tolist()
     base_offsets, last_offsets = table.base_offset.tolist(), table.last_offset.tolist()
@@ -138,7 +138,7 @@ def _merged(rows: list[int], table: BatchTable, reasons: NDArray[np.int64], term
 
 
 def _reasons(table: BatchTable, terms: PlanTerms) -> NDArray[np.int64]:
-    """For every row the number of its reason among all reasons."""
+    """The number of each row's reason in _REASONS."""
     target = terms.target
     is_v2 = table.magic == 2
     wrappers = table.is_wrapper
@@ -163,7 +163,7 @@ def _mergeable(table: BatchTable, terms: PlanTerms) -> NDArray[np.bool_]:
     is_free: NDArray[np.bool_] = (
         (table.magic == 2) & (table.producer_id < 0) & ~table.is_transactional & ~table.is_control
     )
-    # Some brokers write a sequence without a producer; it would not survive.
+    # Some brokers write a sequence without a producer, which merging would drop.
     is_free &= (table.base_sequence < 0) & (table.producer_epoch < 0)
     is_free &= ~table.has_delete_horizon & (table.record_count > 0)
     if terms.target.magic == 2:
@@ -174,7 +174,7 @@ def _mergeable(table: BatchTable, terms: PlanTerms) -> NDArray[np.bool_]:
 
 
 def _alike_neighbours(table: BatchTable) -> NDArray[np.bool_]:
-    """Whether each batch may go into one with that before it: nothing that a batch says once may differ."""
+    """Whether each batch may be merged with the one before it: all fields that a batch has once are equal."""
     is_append_time, timestamp = table.is_append_time, table.max_timestamp
     alike = np.zeros(len(table), bool)
     alike[1:] = (table.magic[1:] == table.magic[:-1]) & (table.leader_epoch[1:] == table.leader_epoch[:-1])

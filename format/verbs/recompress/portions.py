@@ -1,4 +1,4 @@
-"""The new batches of a chunk, portion by portion, as the plan says; by whichever process has read the chunk."""
+"""Makes the new batches of a chunk in portions, according to the plan, in any process that has read the chunk."""
 
 from __future__ import annotations
 
@@ -14,20 +14,14 @@ from format.log.batch_chunk import BatchChunk
 from format.log.batch_table import batch_location
 from format.rewriting.rewriter import Portion
 from format.rewriting.written_batches import Decision, NewBatches, copied
-from format.verbs.recompress.new_batches import (
-    packed,
-    rebuilt,
-    recompressed,
-    rewrapped,
-    unpacked,
-)
+from format.verbs.recompress.new_batches import packed, rebuilt, recompressed, rewrapped, unpacked
 from format.verbs.recompress.plan import DECISIONS, TOGETHER, PlanTerms, Reason, plan
 
 
 def portions(
     chunk: BatchChunk, is_kept: NDArray[np.bool_], terms: PlanTerms, limits: Limits, location: Location
 ) -> Iterator[Portion]:
-    """What the kept batches become, in order; one that cannot be decompressed is copied, with its error.
+    """What the kept batches become, in order; a batch that cannot be decompressed is copied, with its error.
 
     Raises Refused for v0/v1 messages under zstd.
     """
@@ -46,7 +40,7 @@ def portions(
 def _new_batches(
     chunk: BatchChunk, reason: Reason, rows: tuple[int, ...], terms: PlanTerms, limits: Limits, location: Location
 ) -> tuple[NewBatches | None, int, KafkaLogError | None]:
-    """What becomes of the first rows, how many of them that is, and what stopped it at the row after them."""
+    """The new batches of the first rows, the number of these rows, and the error of the row after them."""
     first = rows[0]
     decision = DECISIONS[reason][0]
     if decision is Decision.COPIED:

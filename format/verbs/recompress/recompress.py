@@ -1,7 +1,7 @@
 """recompress: the same records with another codec, in new segments with new indexes, in a new directory.
 
-Every batch keeps its offsets, timestamps, producer and leader epoch; what is done with each is in ``plan`` and
-``new_batches``. Once a segment is written it is read back and compared with its source, record by record.
+Every batch keeps its offsets, timestamps, producer and leader epoch; ``plan`` and ``new_batches`` have the
+details. Once a segment is written it is read back and compared with its source, record by record.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from format.log.batch_table import batch_location
 from format.log.walker import BODY_CHUNK_BYTES
 from format.node.partition import Partition
 from format.rewriting.publishing.publication import Publication
-from format.rewriting.rewriter import CHUNK_BYTES, FirstLook, Portion, Rewriter, SourceLog
+from format.rewriting.rewriter import CHUNK_BYTES, HARMLESS_DAMAGE, FirstLook, Portion, Rewriter, SourceLog
 from format.rewriting.run import rewrite
 from format.rewriting.sources import WriteSources, is_cluster_metadata
 from format.rewriting.written_segments import RewritingResult, SegmentResult, WrittenSegment
@@ -39,15 +39,13 @@ _WHAT_TO_RUN = (
     "run 'kafkalog salvage SRC --output DIR' first and recompress its output, or leave out what is damaged with "
     "--skip-damaged"
 )
-#: What a batch costs in seconds, and a byte of records under each codec, at its usual level and with a thorough one.
+#: Seconds for each batch, and for each byte of records under each codec, at its usual level and at a high one.
 _BATCH_S = 3e-6
 _BYTE_S = {"none": 0.4e-9, "gzip": 13e-9, "snappy": 1.5e-9, "lz4": 1.2e-9, "zstd": 4e-9}
 _MOST_USUAL_LEVEL = 9
 _THOROUGH_BYTE_S = 25e-9
-#: How many bytes of records one in a compressed log stands for.
+#: Bytes of records for each byte of a compressed log, roughly.
 _RECORD_BYTES_PER_BYTE = 3
-#: Damage at a log's end that takes no record away.
-_HARMLESS = ("tail-zeros",)
 
 
 def recompress(
@@ -62,7 +60,7 @@ def recompress(
 
 
 class Recompressor(Rewriter):
-    """Batches become what ``plan`` says; one that cannot be decompressed is copied as it is, or refused."""
+    """Makes the batches that ``plan`` decides on; a batch that cannot be decompressed is copied, or the run refuses."""
 
     reads_around_errors = False
 
@@ -71,7 +69,7 @@ class Recompressor(Rewriter):
         self._plan = terms.plan
         self._skips_damaged = terms.skip_damaged
         self.segment_bytes = terms.segment_bytes
-        # Batches of different chunks are never merged: the size of a chunk decides what merging gives.
+        # Batches of different chunks are never merged: the chunk size limits what merging saves.
         self.chunk_bytes = BODY_CHUNK_BYTES if terms.plan.merge_bytes else CHUNK_BYTES
         target = terms.plan.target
         byte_s = _BYTE_S[CODEC_NAMES[target.codec]]
@@ -81,14 +79,14 @@ class Recompressor(Rewriter):
 
     @property
     def shares_making(self) -> bool:
-        """Whether something is compressed; else the process that writes has the most to do anyway."""
+        """Whether batches are compressed; otherwise the writing process has most of the work anyway."""
         return self._plan.target.codec != 0
 
     def portions(self, chunk: BatchChunk, is_kept: NDArray[np.bool_], location: Location) -> Iterator[Portion]:
         return portions(chunk, is_kept, self._plan, self.terms.limits, location)
 
     def last_possible(self, log: SourceLog) -> int:
-        """Offsets past what one segment can hold are written into a segment of their own."""
+        """Offsets past what one segment can hold go into another segment."""
         if log.next_base_offset is None and not self._skips_damaged:
             return INT64_RANGE[1]
         return super().last_possible(log)
@@ -118,7 +116,7 @@ class Recompressor(Rewriter):
             _add(replace(found, message=f"copied as it is, unreadable: {found.message}"), result)
 
     def refusal(self, result: SegmentResult) -> Refused | None:
-        damage = [found for found, _ in result.findings if found.code not in _HARMLESS]
+        damage = [found for found, _ in result.findings if found.code not in HARMLESS_DAMAGE]
         if not result.is_read:
             return Refused(f"a segment cannot be read whole: {_WHAT_TO_RUN}", damage[0].location)
         if damage and not self._skips_damaged:

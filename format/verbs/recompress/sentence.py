@@ -13,7 +13,7 @@ from format.rows.record_rows import Row
 from format.value_class import state_class
 from format.verbs.recompress.estimate import Estimate
 from format.verbs.recompress.plan import DECISIONS, Reason
-from format.wording import listed
+from format.wording import counted, listed
 
 _DECISION = BATCH_DECISION.names.index("decision")
 _REASON = BATCH_DECISION.names.index("reason")
@@ -29,7 +29,7 @@ class Savings:
     _topics: set[str] = field(default_factory=set)
 
     def take(self, each: Estimate) -> None:
-        """Count an estimate; the first one of a topic is what it has now."""
+        """Add an estimate; the first one of a topic is its present state."""
         if each.topic not in self._topics:
             self._topics.add(each.topic)
             self.log_bytes += each.log_bytes
@@ -48,7 +48,7 @@ class Savings:
         if len(topics) == 1:
             return f"{words}."
         topic, most = topics.most_common(1)[0]
-        return f"{words}, the most in {topic}: {most:,} bytes."
+        return f"{words}, the most in {topic}: {counted(most, 'byte')}."
 
 
 @state_class
@@ -76,9 +76,8 @@ class Decided:
             if reasons:
                 why = ", ".join(f"{count:,} {reason}" for reason, count in sorted(reasons.items()))
                 parts.append(f"{sum(reasons.values()):,} {decision.word} ({why})")
-        batches = "1 batch" if total == 1 else f"{total:,} batches"
         codec = CODEC_NAMES[self.codec]
-        yield f"With {codec}, of {batches}: {listed(parts)}."
+        yield f"With {codec}, of {counted(total, 'batch')}: {listed(parts)}."
         broker = f"a broker with compression.type={_CONFIG.get(codec, codec)}"
         for reason in sorted({reason for _, reason in self._reasons}):
             yield f"{reason}: {broker} {DECISIONS[Reason(reason)][1]}."

@@ -1,4 +1,4 @@
-"""What a run of recompress was asked for."""
+"""The options of recompress."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""Batches of a chunk with their records replaced: same offsets, timestamps, producers and boundaries, new CRCs.
+"""Replaces the records of a chunk's batches: offsets, timestamps, producers and boundaries stay, CRCs are new.
 
-Uncompressed ones are replaced where they lie; compressed ones are made again with the codec that they had, so that
-their size on disk may differ. Control batches stay as they are.
+Uncompressed batches are changed in place; compressed ones are compressed again with the same codec, so that their size
+may change. Control batches stay as they are.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
-from format.codecs import compress
+from format.codecs import compress, decompress
 from format.errors import CorruptDataError, InvalidRecord, KafkaLogError, UnknownVersion
 from format.findings import FINDING_CODES
 from format.internal_topics.control_values import decode_control_value
@@ -35,10 +35,10 @@ _OVERHEAD = layout.LOG_ENTRY.size_bytes
 
 @state_class
 class RedactedChunk:
-    """What a chunk became: its rows that could be redacted, in order, with the sizes of their new ``batches``.
+    """The redacted batches of a chunk: ``table`` has the rows that could be redacted, with the sizes of ``batches``.
 
-    ``payloads`` are the uncompressed records of each batch, as ``payload_of`` reads them. Batches that cannot be read
-    to their last byte are not among them: they are in ``problems``.
+    ``payloads`` are the uncompressed records of each batch, as ``payload_of`` reads them. ``problems`` are about the
+    batches that cannot be read to their last byte.
     """
 
     table: BatchTable
@@ -76,8 +76,7 @@ def redact_chunk(
 
 
 class _Work:
-    """The redacted bytes of a chunk's batches while they come: those that lie in the chunk's own bytes in ``_image``,
-    the decompressed ones by row in ``_payloads``."""
+    """The redaction of one chunk: ``_image`` has uncompressed batches, ``_payloads`` decompressed ones by row."""
 
     def __init__(self, chunk: BatchChunk, buffer: memoryview) -> None:
         self._chunk = chunk
@@ -91,7 +90,7 @@ class _Work:
         self._extents: dict[int, tuple[int, int]] = {}
 
     def take(self, table: RecordTable, redaction: RecordRedaction) -> None:
-        """The next table, in order."""
+        """Redact the next record table; tables come in order."""
         for problem in table.problems:
             self.problems.setdefault(problem.batch, problem)
         if table.buffer is self._buffer:
@@ -107,16 +106,16 @@ class _Work:
         last = np.append(first[1:], len(table)) - 1
         starts, ends = table.start[first], table.start[last] + table.size_bytes[last]
         for row, start, end in zip(batches.tolist(), starts.tolist(), ends.tolist(), strict=True):
-            self._extents[row] = (self._extents.get(row, (start, end))[0], end)  # a long batch spreads over tables
+            self._extents[row] = (self._extents.get(row, (start, end))[0], end)  # a long batch may span several tables
 
     def finish(self) -> None:
-        """No more tables come from the buffer that the last ones came from."""
+        """Store the payloads of the current buffer, from which no more tables come."""
         for row, (start, end) in self._extents.items():
             self._payloads[row] = bytes(self._target[start:end])
         self._extents, self._unpacked, self._target = {}, None, bytearray()
 
     def take_control(self, table: RecordTable, location: Location) -> None:
-        """Control records have to be what they claim to be, and nothing more: they are not replaced."""
+        """Check the control records of the next table: they are kept, so they must hold only what brokers write."""
         for problem in table.problems:
             self.problems.setdefault(problem.batch, problem)
         for row, batch in enumerate(table.batch.tolist()):
@@ -143,7 +142,7 @@ class _Work:
             payload = payload or b""
             packed = compress(codec, payload) if codec else payload
             return _v2_batch(self._buffer[start : start + _HEADER_BYTES], packed), payload
-        if not codec:  # its CRC came with its content
+        if not codec:  # the CRC was computed with the content
             batch = bytes(self._image[start:end])
             return batch, batch
         if payload is None:
@@ -152,7 +151,7 @@ class _Work:
 
 
 def _check_control_record(table: RecordTable, row: int) -> None:
-    """Raises what says why a control record may hold more than the broker's own numbers."""
+    """Raise KafkaLogError where a control record may hold more than the broker's own numbers."""
     control = decode_control_record(table.key(row), table.value(row))
     if table.header_count[row] > 0 or table.key_length[row] != layout.CONTROL_KEY.size_bytes:
         raise InvalidRecord("a control record holds more than a broker writes", code=_CONTROL_INVALID)
@@ -172,7 +171,7 @@ def _v2_batch(header: memoryview, packed: bytes) -> bytes:
 
 
 def _wrapper(message: bytes, packed: bytes, redaction: RecordRedaction) -> bytes:
-    """A compressed v0 or v1 message with another value; its own key, which few writers gave it, is replaced too."""
+    """A compressed v0 or v1 message with another value; its own key, which few writers set, is replaced, too."""
     key_at, key, _ = _wrapper_fields(message)
     if key:
         key = redaction.redactor.replaced(key)
@@ -190,11 +189,10 @@ def _wrapper_fields(message: bytes) -> tuple[int, bytes | None, int]:
 
 
 def payload_of(batch: bytes, limits: Limits = DEFAULT_LIMITS) -> bytes:
-    """What a batch or message holds, decompressed; raises what the codecs raise.
+    """The decompressed content of a batch or message. Raises CorruptDataError, LimitExceeded, UnsupportedError.
 
-    Of a message that is not compressed it is the message itself; control batches are taken as they are.
+    For an uncompressed message it is the message itself; control batches are returned as they are.
     """
-    from format.codecs import decompress
 
     magic = batch[layout.RECORD_BATCH.offset_of("magic")]
     if magic < 2:

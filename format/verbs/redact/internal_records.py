@@ -1,8 +1,8 @@
-"""Records of the coordinators' topics with the names in them replaced, so that they can still be decoded.
+"""Replaces the names in records of coordinators' topics, so that the records can still be decoded.
 
-Strings and bytes are replaced inside the structure that Kafka's schemas give: group ids, member ids, client ids and
-hosts, transactional ids, metadata of commits. Topic names stay, as they stay in the names of directories; so do
-numbers, UUIDs and Kafka's own words. What a schema does not explain is replaced whole, as in any other topic.
+Strings and bytes are replaced inside the structure that Kafka's schemas define: group ids, member ids, client ids and
+hosts, transactional ids, metadata of commits. Topic names stay, as they do in the names of directories; so do numbers,
+UUIDs and Kafka's own words. Bytes that no schema describes are replaced as a whole, as in any other topic.
 """
 
 from __future__ import annotations
@@ -21,22 +21,22 @@ from format.layout import COORDINATOR_TOPICS
 from format.verbs.redact.records import ReplaceRecord
 from format.verbs.redact.replacements import Redactor
 
-#: Fields that name topics, which the names of directories tell anyway.
+#: Fields with topic names, which the names of directories show anyway.
 _TOPIC_FIELDS = frozenset({"topic", "topics", "topicName", "subscribedTopicNames"})
-#: Words that Kafka itself gives out, in the fields that hold such words; another word there is somebody's own.
+#: Fields that may hold Kafka's own words, and these words; any other word there comes from a user.
 _WORD_FIELDS = frozenset({"protocolType", "protocol", "serverAssignor", "name"})
 _WORDS = frozenset(
     b"consumer connect share streams eager compatible sessioned "
     b"range roundrobin sticky cooperative-sticky uniform".split()
 )
-#: What members of a classic group tell each other, where the group is one of consumers.
+#: The messages that members of a classic group of consumers exchange.
 _BLOBS = {"subscription": CONSUMER_PROTOCOL_SUBSCRIPTION, "assignment": CONSUMER_PROTOCOL_ASSIGNMENT}
 
 _Span = tuple[int, int, bool]  # start, length, whether it is text
 
 
 def coordinator_redaction(topic: str | None, redactor: Redactor) -> ReplaceRecord | None:
-    """What replaces the records of a coordinator's topic; None for any other topic."""
+    """The function that replaces the records of a coordinator's topic; None for any other topic."""
     if topic not in COORDINATOR_TOPICS:
         return None
     decoder = decoder_for(topic)
@@ -61,7 +61,7 @@ def _whole(content: bytes | None, redactor: Redactor) -> bytes | None:
 def _inside(
     content: bytes | None, message: Message | None, redactor: Redactor, fixed_version: int | None = None
 ) -> bytes | None:
-    """The content with the strings and bytes in it replaced; replaced whole where it is no such message."""
+    """The content with its strings and bytes replaced, or replaced as a whole if it is no such message."""
     if content is None:
         return None
     if message is None or len(content) < 2:
@@ -75,7 +75,7 @@ def _inside(
         spans = list(_struct_spans(cursor, message.fields, version, version in message.flexible))
     except KafkaLogError:
         return redactor.replaced(content)
-    if cursor.position < cursor.end:  # nobody reads it, so that it need not make sense
+    if cursor.position < cursor.end:  # bytes after the message, which nobody reads
         spans.append((cursor.position, cursor.end - cursor.position, False))
     new = bytearray(content)
     for start, length, is_text in spans:
@@ -85,7 +85,7 @@ def _inside(
 
 
 def _struct_spans(cursor: Cursor, fields: tuple[Field, ...], version: int, flexible: bool) -> Iterator[_Span]:
-    """Where the strings and bytes of a struct lie; raises what the cursor raises."""
+    """The places of the strings and bytes of a struct. Raises as the cursor does."""
     present = [each for each in fields if version in each.versions]
     for each in present:
         if each.tag is None:
@@ -111,7 +111,7 @@ def _field_spans(cursor: Cursor, field: Field, version: int, flexible: bool) -> 
     if field.element_type is not None:
         count = cursor.read_length(flexible, 4)
         if count > cursor.end - cursor.position:
-            cursor.take(count)  # raises: an element has a byte at the least
+            cursor.take(count)  # raises: each element has at least one byte
         element = Field(field.name, field.element_type, field.fields, field.versions, NO_VERSIONS, None, None)
         for _ in range(max(count, 0)):
             yield from _field_spans(cursor, element, version, flexible)

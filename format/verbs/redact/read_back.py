@@ -1,4 +1,4 @@
-"""Reads a redacted log back and holds it against what was to be written: every header field, every record byte."""
+"""Reads a redacted log back and compares it with what was to be written: every header field, every record byte."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from format.rewriting.compare_records import ReadBackMismatch
 from format.rewriting.read_back import Became, output_chunks
 from format.verbs.redact.batches import payload_of
 
-#: What a redacted batch has in common with its source: where it lies, how large it is and its CRC are not.
+#: The header fields that a redacted batch keeps: all but its position, size and CRC.
 _KEPT_COLUMNS = [number for number, name in enumerate(BATCH_COLUMNS) if name not in ("position", "size_bytes", "crc")]
 
 
@@ -31,7 +31,7 @@ class ContentDigest:
         self.batches = 0
 
     def update(self, table: BatchTable, payloads: Iterable[bytes | memoryview]) -> None:
-        """The next batches."""
+        """Add the next batches."""
         self._headers.update(np.ascontiguousarray(table.columns[:, _KEPT_COLUMNS]))
         for payload in payloads:
             self._payloads.update(len(payload).to_bytes(8, "big"))
@@ -39,12 +39,12 @@ class ContentDigest:
         self.batches += len(table)
 
     def value(self) -> bytes:
-        """The digest of all that was fed."""
+        """The digest of all batches that were added."""
         return blake2b(self._headers.digest() + self._payloads.digest() + self.batches.to_bytes(8, "big")).digest()
 
 
 def read_back(became: Became, *, limits: Limits = DEFAULT_LIMITS) -> None:
-    """Raises ReadBackMismatch where the output does not hold what the digest was made of, with right CRCs."""
+    """Compare the output with the digest of what was to be written. Raises ReadBackMismatch."""
     found = ContentDigest()
     path = became.outputs[0].path if became.outputs else Path()
     location = Location(str(path))

@@ -1,4 +1,4 @@
-"""Keys, values and headers of record tables replaced in place: nothing moves, since nothing changes its length."""
+"""Replaces keys, values and headers of record tables in place; their lengths stay, so nothing moves."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from format.value_class import value_class
 from format.verbs.redact.replacements import Redactor
 
 Int64Column = NDArray[np.int64]
-#: What becomes of a record's key and value (None for null): as many bytes each.
+#: Returns the new key and value of a record (None for null), each as long as before.
 ReplaceRecord = Callable[[bytes | None, bytes | None], tuple[bytes | None, bytes | None]]
 
 _CRC_AT = layout.MESSAGE_V0.offset_of("crc")
@@ -24,16 +24,16 @@ _CRC_START = layout.MESSAGE_V0.offset_of("magic")
 
 @value_class
 class RecordRedaction:
-    """How to redact records: ``replace_record``, where there is one, knows what keys and values are made of."""
+    """How to redact records; ``replace_record`` is for structured keys and values, which None replaces whole."""
 
     redactor: Redactor
     with_header_names: bool = False
     replace_record: ReplaceRecord | None = None
 
     def apply(self, table: RecordTable, target: bytearray) -> None:
-        """Replace in ``target``, a copy of the table's buffer, what the table's records hold.
+        """Replace keys, values and headers of the table's records in ``target``, a copy of the table's buffer.
 
-        v0 and v1 messages get the CRC of what they hold now; one that was wrong is as wrong as before.
+        v0 and v1 messages get the CRC of their new content; a wrong CRC stays wrong by the same difference.
         """
         wrong_by = self._legacy_checksums(table, target)
         if self.replace_record is None:
@@ -62,7 +62,7 @@ class RecordRedaction:
             for new, start, length in zip(replaced, starts, lengths, strict=True):
                 if length > 0:
                     if new is None or len(new) != length:
-                        raise ValueError("what is replaced has to keep its length")
+                        raise ValueError("a replaced key or value has to keep its length")
                     target[start : start + length] = new
 
     def _replace_headers(self, table: RecordTable, target: bytearray, row: int) -> None:
@@ -79,7 +79,7 @@ class RecordRedaction:
 
     @staticmethod
     def _legacy_checksums(table: RecordTable, target: bytearray) -> list[tuple[int, int, int]]:
-        """Start and size of each v0 or v1 message, and what its stored CRC differs in from the right one."""
+        """Start and size of each v0 or v1 message, and the bits in which its stored CRC differs from the right one."""
         rows = table.batches.magic[table.batch] < 2
         found = []
         view = memoryview(target)

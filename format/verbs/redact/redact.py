@@ -1,8 +1,8 @@
-"""redact: a copy of logs in which keys, values and headers are replaced, and everything else is as it was.
+"""redact: copies logs with keys, values and headers replaced, and everything else unchanged.
 
-Offsets, timestamps, sizes of records, nulls, producers, sequences, leader epochs and batch boundaries stay. What cannot
-be read to the last byte cannot be redacted: it is left out, with a finding. Control batches and the records of the
-coordinators' topics keep their structure; the metadata log and the topic of tiered storage are left out whole.
+Offsets, timestamps, sizes of records, nulls, producers, sequences, leader epochs and batch boundaries stay. A batch
+that cannot be read to its last byte cannot be redacted: it is left out, with a finding. Control batches and the records
+of coordinators keep their structure. The metadata log and the topic of tiered storage are left out.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from format.node.partition import Partition
 from format.rewriting.intact_batches import KeptBatches
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.read_back import Became
-from format.rewriting.rewriter import FirstLook, Portion, Rewriter, SourceLog, WriteTerms
+from format.rewriting.rewriter import HARMLESS_DAMAGE, FirstLook, Portion, Rewriter, SourceLog, WriteTerms
 from format.rewriting.run import rewrite
 from format.rewriting.sources import WriteSources
 from format.rewriting.written_batches import Decision, NewBatches
@@ -42,11 +42,10 @@ from format.verbs.redact.read_back import ContentDigest, read_back
 from format.verbs.redact.records import RecordRedaction
 from format.verbs.redact.replacements import Redactor
 from format.verbs.verify.written_output import verify_output
+from format.wording import are, counted_plainly
 
-#: Topics whose records name hosts, users and settings all through; nothing of a use would be left of them.
+#: Topics whose records consist of names of hosts, users and settings; nothing useful would be left of them.
 LEFT_OUT_TOPICS = (layout.CLUSTER_METADATA_TOPIC, "__remote_log_metadata")
-#: Damage at a log's end that takes no record away.
-_HARMLESS = ("tail-zeros",)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +57,7 @@ class Redaction(WriteTerms):
     selection: Selection = EVERYTHING
 
     def options(self) -> dict[str, Any]:
-        """What the manifest says of the terms."""
+        """The options for the manifest."""
         options: dict[str, Any] = {
             "mode": self.redactor.mode.value,
             "header_names": self.with_header_names,
@@ -100,7 +99,7 @@ def redact(
 
 
 class RedactingRewriter(Rewriter):
-    """Batches with other content; those that cannot be read to the last byte are left out."""
+    """Replaces the content of batches; those that cannot be read to the last byte are left out."""
 
     knows_all = True
     cost = Cost(batch_s=20e-6, byte_s=30e-9, compressed_byte_s=90e-9)
@@ -134,7 +133,7 @@ class RedactingRewriter(Rewriter):
         yield Portion(_new_batches(made), digest=digest.value())
 
     def _selected(self, chunk: BatchChunk) -> NDArray[np.bool_]:
-        """The batches with a selected record; the offsets of compressed v0 and v1 messages are those inside them."""
+        """The batches that may have a selected record, by the offsets inside compressed v0 and v1 messages."""
         open_wrappers(chunk, limits=self.terms.limits)
         return self._selection.batches(chunk.table)
 
@@ -146,7 +145,7 @@ class RedactingRewriter(Rewriter):
         location: Location,
         advance: Advance,
     ) -> None:
-        """Compare what was written with the digests of what was to be written, since the source differs."""
+        """Compare what was written with the digests of the new batches, since the source differs from both."""
         for each in became:
             read_back(each, limits=self.terms.limits)
             advance(each.end - each.start)
@@ -166,8 +165,13 @@ class RedactingRewriter(Rewriter):
                 continue
             if each.reaches_end and look.log.next_base_offset is not None and code == "tail-torn":
                 code = "log-truncated"
-            is_loss = code not in _HARMLESS
-            result.add(finding(code, place, f"{each.length} bytes are left out: {each.reason}"), is_loss)
+            is_loss = code not in HARMLESS_DAMAGE
+            result.add(
+                finding(
+                    code, place, f"{counted_plainly(each.length, 'byte')} {are(each.length)} left out: {each.reason}"
+                ),
+                is_loss,
+            )
             if is_loss:
                 result.lost_bytes += each.length
         for block in sorted(look.source.unreadable) if isinstance(look.source, PatchedSource) else ():

@@ -1,9 +1,9 @@
-"""What stands in the place of a key, a value or a header: keyed hashes, or filler, always of the same length.
+"""The replacements of keys, values and headers: keyed hashes or filler, always of the same length.
 
-Hashes are BLAKE2b (RFC 7693) under a secret key. The same bytes give the same bytes under the same key, wherever they
-stand, so that joins, compaction and searches for equal keys still work. Up to 64 bytes the hash has the length asked
-for; what is longer is that of 64 bytes, repeated, so that it still compresses well. Few bytes have few hashes: two
-different keys of n bytes become the same with a probability of 1 in 256^n.
+Hashes are BLAKE2b (RFC 7693) under a secret key. Equal bytes become equal bytes everywhere under the same key, so that
+joins, compaction and searches for equal keys still work. A hash has the length of the content up to 64 bytes; for
+longer content the hash of 64 bytes is repeated, so that it still compresses well. Short content has few hashes: two
+different keys of n bytes become equal with a probability of 1 in 256^n.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from enum import Enum
 from functools import lru_cache
 from hashlib import blake2b
 
+from format.wording import counted_plainly
+
 LEAST_KEY_BYTES = 16
 _MOST_HASH_BYTES = blake2b.MAX_DIGEST_SIZE
 _FILLER = b"x"
 _CACHED_BYTES = 256
-#: 64 characters that no text format, file name or terminal trips over; the low six bits of a byte pick one.
+#: 64 characters that are safe in every text format, file name and terminal; the low six bits of a byte select one.
 _TEXT_OF = bytes(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_"[byte & 63] for byte in range(256))
 
 
@@ -28,17 +30,18 @@ class Mode(Enum):
 
 
 class Redactor:
-    """Replaces bytes by others of the same length; nothing stays nothing.
+    """Replaces bytes by others of the same length.
 
-    ``key`` is secret, of any length from LEAST_KEY_BYTES on; filling needs none. Raises ValueError for a short one.
+    ``key`` is secret and has at least LEAST_KEY_BYTES; filling needs none. Raises ValueError for a key that is too
+    short.
     """
 
     def __init__(self, mode: Mode, key: bytes = b"") -> None:
         if mode is Mode.HASH and len(key) < LEAST_KEY_BYTES:
-            raise ValueError(f"the key has {len(key)} bytes, it needs {LEAST_KEY_BYTES}")
+            raise ValueError(f"the key has {counted_plainly(len(key), 'byte')}, it needs {LEAST_KEY_BYTES}")
         self.mode = mode
         self._key = blake2b(key, digest_size=blake2b.MAX_KEY_SIZE, person=b"kafkalog redact").digest()
-        # Keys and header names come again and again.
+        # Keys and header names recur.
         self._short = lru_cache(4096)(self._hash)
 
     @property
@@ -49,13 +52,13 @@ class Redactor:
         return blake2b(b"", key=self._key, digest_size=8, person=b"fingerprint").hexdigest()
 
     def replaced(self, content: bytes) -> bytes:
-        """Other bytes, as many."""
+        """The replacement of some bytes, of the same length."""
         if self.mode is Mode.FILL:
             return _FILLER * len(content)
         return self._short(content) if len(content) <= _CACHED_BYTES else self._hash(content)
 
     def replaced_text(self, content: bytes) -> bytes:
-        """As many bytes of ASCII, for what must be text: letters, digits, ``-`` and ``_``."""
+        """A replacement of the same length that is ASCII text: letters, digits, ``-`` and ``_``."""
         return self.replaced(content).translate(_TEXT_OF) if self.mode is Mode.HASH else _FILLER * len(content)
 
     def _hash(self, content: bytes) -> bytes:

@@ -1,4 +1,4 @@
-"""The logs below a target, narrowed to what read_committed consumers get where that is asked for."""
+"""The logs below a target, restricted to what read_committed consumers get where the selection asks for that."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def logs_below(target: Target, selection: Selection, limits: Limits = DEFAULT_LI
 
 
 def _committed(logs: Iterator[LogUnit | Finding], limits: Limits) -> Iterator[LogUnit | Finding]:
-    """The same logs with their views; the headers of each partition are read once, when its first log is reached."""
+    """The same logs with their views. The headers of a partition are read once, before its first log."""
     directory: Path | None = None
     view: CommittedView | None = None
     for log in logs:
@@ -39,8 +39,8 @@ def _committed(logs: Iterator[LogUnit | Finding], limits: Limits) -> Iterator[Lo
 
 
 def committed_view(directory: Path, limits: Limits = DEFAULT_LIMITS) -> CommittedView:
-    """The view of a partition directory, from its headers; damage is reported when the records are read."""
-    from format.verbs.txns import partition_transactions  # rarely needed
+    """What read_committed consumers see of a partition; damage is not reported here but when records are read."""
+    from format.verbs.txns import partition_transactions  # imported only here: few runs need it
 
     checkpoints = Target(directory).checkpoints_around(limits)
     found = partition_transactions.PartitionTransactions.of_partition(read_partition(directory), checkpoints)

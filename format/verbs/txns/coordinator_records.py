@@ -28,14 +28,14 @@ class CoordinatorRecords:
     records: list[tuple[bytes, bytes | None, int, int]]
 
     def feed_to(self, ids: TransactionalIds) -> None:
-        """Pass them on."""
+        """Feed the records to the state of transactional ids."""
         for record in self.records:
             ids.feed(*record)
 
 
 @value_class
 class CoordinatorScan:
-    """Reads the records up to a time."""
+    """Reads the records up to the time ``at_ms``, or all where it is None."""
 
     at_ms: int | None = None
     limits: Limits = DEFAULT_LIMITS
@@ -76,7 +76,7 @@ class CoordinatorScan:
 def coordinator_records(
     partition: Partition, at_ms: int | None, limits: Limits, advance: Advance
 ) -> Iterator[CoordinatorRecords | Finding]:
-    """The records of one partition in log order, and what is wrong."""
+    """The records of one partition in log order, and findings."""
     scan = CoordinatorScan(at_ms, limits)
     driver = SerialDriver(scan, advance)
     for log in every_log_of(partition):

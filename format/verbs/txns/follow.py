@@ -1,4 +1,4 @@
-"""txns of logs that grow: the transactions that are open now, and each one that begins or ends from now on."""
+"""txns --follow: the transactions that are open now, and each one that begins or ends from now on."""
 
 from __future__ import annotations
 
@@ -31,7 +31,10 @@ _LAST_OFFSET_OF_ROW = TRANSACTION.names.index("last_offset")
 
 @state_class
 class _Followed:
-    """One partition. Rows of what ended before ``shown_to`` were given before; ``shown_open`` are first offsets."""
+    """A partition: transactions that ended before ``shown_to``, and those of ``shown_open``, were shown before.
+
+    ``shown_open`` has the producer id and the first offset of each.
+    """
 
     found: PartitionTransactions
     shown_to: int = 0
@@ -41,10 +44,10 @@ class _Followed:
 def follow_transactions(
     targets: Sequence[Target], terms: TransactionTerms, follow: FollowTerms
 ) -> Iterator[Row | Finding | CaughtUp]:
-    """Rows of columns.TRANSACTION: first of what is open, then of each transaction when it ends.
+    """Rows of columns.TRANSACTION: first the open transactions, then each transaction when it ends.
 
-    Where only open ones are wanted, of each when it begins. The logs are read from their start by their headers, as
-    the state at their end depends on it. Raises InputError as ``Target.kind``.
+    With ``only_open``, each transaction when it begins. The headers of the logs are read from their start, on which the
+    state at their end depends. Raises InputError as ``Target.kind`` does.
     """
     run = _Run(terms, TransactionalIds())
     follow = replace(follow, from_start=True, limits=terms.limits, step_bytes=_STEP_BYTES)
@@ -64,18 +67,18 @@ def follow_transactions(
 
 
 class _Run:
-    """What was read so far, of all partitions."""
+    """The state of all partitions, and what was shown of them."""
 
     def __init__(self, terms: TransactionTerms, ids: TransactionalIds) -> None:
         self._terms = terms
         self._ids = ids
         self._partitions: dict[Path, _Followed] = {}
         self._changed: dict[Path, None] = {}
-        self._cut: dict[Path, _Followed] = {}  # what was given of partitions that are read once more
+        self._cut: dict[Path, _Followed] = {}  # what was shown of partitions that are read again
         self._is_first = True
 
     def take(self, event: Grown) -> Iterator[Finding]:
-        """Feed the next batches of a partition; yields what is wrong."""
+        """Feed the next batches of a partition; yields findings."""
         path, partition = event.partition.path, event.partition.listed
         if partition.topic == TRANSACTION_STATE_TOPIC:
             if partition.number is not None:
@@ -104,14 +107,14 @@ class _Run:
                 yield item
 
     def broke(self, partition: FollowedPartition) -> None:
-        """Read a partition once more from its start: its end is another one, and the state depends on all of it."""
+        """Read a partition again from its start, since its end has changed and the state depends on the whole log."""
         known = self._partitions.pop(partition.path, None)
         if known is not None:
             self._cut[partition.path] = replace(known, shown_to=min(known.shown_to, partition.next_offset))
         partition.restart()
 
     def news(self) -> Iterator[Row]:
-        """The rows of what changed since the last call."""
+        """The rows of transactions that changed since the last call."""
         terms = replace(self._terms, now_ms=time.time_ns() // 1_000_000)
         for path in self._changed:
             followed = self._partitions.get(path)

@@ -1,4 +1,4 @@
-"""The transactions of one partition: its segments read by headers, in order, and folded into one state."""
+"""The transactions of one partition, from the batch headers of its segments."""
 
 from __future__ import annotations
 
@@ -39,9 +39,9 @@ ENDED_COLUMNS = (
 
 @state_class
 class PartitionTransactions:
-    """What was found in one partition. ``ended`` are tables of ENDED_COLUMNS, in log order; NONE is for no value.
+    """The transactions of one partition. ``ended`` are tables of ENDED_COLUMNS, in log order; NONE stands for no value.
 
-    ``leader_epoch`` and ``log_end_offset`` are those of the last batch, which say how far a replica is.
+    ``leader_epoch`` and ``log_end_offset`` are those of the last batch; they show how long a replica's log is.
     """
 
     partition: Partition
@@ -56,7 +56,7 @@ class PartitionTransactions:
 
     @classmethod
     def of_partition(cls, partition: Partition, checkpoints: Checkpoints) -> Self:
-        """The state before anything is read."""
+        """The state before any batch is read."""
         return cls(partition, offsets_of(partition, checkpoints))
 
     @property
@@ -65,7 +65,7 @@ class PartitionTransactions:
 
     @property
     def last_stable_offset(self) -> int:
-        """Where consumers that read committed data stop (storage UnifiedLog.fetchLastStableOffset).
+        """The offset at which read_committed consumers stop (storage UnifiedLog.fetchLastStableOffset).
 
         A transaction whose end marker is not replicated counts as open.
         """
@@ -84,12 +84,12 @@ class PartitionTransactions:
         return max(offset, self.offsets.log_start_offset or 0)
 
     def waiting(self, transaction: Transaction) -> tuple[int, int]:
-        """The records and bytes of data from a transaction's first batch to the log's end."""
+        """The number of data records, and their bytes, from a transaction's first batch to the log's end."""
         records, size_bytes = transaction.data_before
         return self.state.data_records - records, self.state.data_bytes - size_bytes
 
     def feed(self, headers: Headers, segment_base_offset: int, at_ms: int | None) -> None:
-        """Take the next batches; those after ``at_ms`` are left out."""
+        """Feed the next batches; those after ``at_ms`` are left out."""
         headers = headers.up_to(at_ms)
         table, markers = headers.table, headers.markers
         if not len(table):
@@ -110,7 +110,7 @@ class PartitionTransactions:
             del self.segment_of[producer_id]
 
     def _note_last_batches(self, table: BatchTable, markers: dict[int, ControlRecord]) -> None:
-        """The timestamp of each producer's last batch, as its state in a broker has it, and its coordinator's epoch."""
+        """Note the timestamp of each producer's last batch, as a broker does, and its coordinator's epoch."""
         ids, reversed_rows = np.unique(table.producer_id[::-1], return_index=True)
         stamps = table.max_timestamp[len(table) - 1 - reversed_rows]
         for producer_id, timestamp in zip(ids.tolist(), stamps.tolist(), strict=True):
@@ -147,7 +147,7 @@ def _ended_row(event: ProducerEvent, segment_base_offset: int) -> tuple[int, ...
 def read_partition_transactions(
     result: PartitionTransactions, at_ms: int | None, limits: Limits, advance: Advance
 ) -> Iterator[Finding]:
-    """Read the headers of the partition into ``result``; yields what is wrong."""
+    """Read the headers of the partition into ``result``; yields findings."""
     partition = result.partition
     yield from take_snapshot(result, limits)
     scan = HeaderScan(limits)
@@ -166,9 +166,9 @@ def read_partition_transactions(
 
 
 def take_snapshot(result: PartitionTransactions, limits: Limits) -> Iterator[Finding]:
-    """Add the transactions that began before the first segment, from the first snapshot that is there.
+    """Add the open transactions that began before the first segment, from the first sound producer snapshot.
 
-    One that began there and is still open at a snapshot was open at the first segment as well.
+    One that began there and is open at the snapshot was open at the first segment, too.
     """
     partition = result.partition
     if not partition.segments or partition.segments[0].base_offset == 0:

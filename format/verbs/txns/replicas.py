@@ -1,4 +1,4 @@
-"""What is read of the partitions at some paths, of each the replica that is furthest, with the transactional ids."""
+"""Reads partitions at some paths, keeps the replica of each with the longest log, and reads transactional ids."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from format.node.checkpoints import Checkpoints
 from format.node.log_dir import Kind
 from format.node.partition import Partition, read_partition
 from format.node.partition_surroundings import unread_findings
+from format.node.segment import NOT_A_SEGMENT_NAME
 from format.node.target import Target
 from format.scan.progress import Advance
 from format.scan.protocol import Cost, LogUnit
@@ -26,7 +27,7 @@ from format.verbs.txns.coordinator_records import CoordinatorRecords, coordinato
 
 
 class Replica(Protocol):
-    """What was read of one replica; ``progress`` is how far it is: leader epoch and log end offset."""
+    """The content of one replica; ``progress`` orders replicas: leader epoch, then log end offset."""
 
     @property
     def partition(self) -> Partition: ...
@@ -36,7 +37,7 @@ class Replica(Protocol):
 
 ReplicaT = TypeVar("ReplicaT", bound=Replica)
 
-#: Measured on transactions: seconds for each batch, and for each byte, most of which are read with the headers.
+#: Measured on transactions: seconds for each batch, and for each byte (most bytes are read with the headers).
 _COST = Cost(batch_s=1.6e-6, byte_s=0.3e-9, compressed_byte_s=0.3e-9)
 
 
@@ -66,7 +67,7 @@ class ReplicaScan(WholeUnits[Unit, CoordinatorRecords | ReplicaT | Finding]):
     limits: Limits
 
     def replica(self, unit: ReplicaUnit, advance: Advance) -> Iterator[ReplicaT | Finding]:
-        """What is wrong with a partition, and what was read of it."""
+        """Findings about a partition, and then its content."""
         raise NotImplementedError
 
     @property
@@ -78,7 +79,7 @@ class ReplicaScan(WholeUnits[Unit, CoordinatorRecords | ReplicaT | Finding]):
         return () if isinstance(unit, Finding) else tuple(every_log_of(unit.partition))
 
     def read(self, unit: Unit, advance: Advance) -> Iterator[CoordinatorRecords | ReplicaT | Finding]:
-        """The findings about a unit, and its records or the replica."""
+        """Findings about a unit, and then its records or its replica."""
         if isinstance(unit, Finding):
             yield unit
         elif isinstance(unit, Coordinator):
@@ -89,9 +90,10 @@ class ReplicaScan(WholeUnits[Unit, CoordinatorRecords | ReplicaT | Finding]):
 
 @state_class
 class Replicas(Generic[ReplicaT]):
-    """The replicas at some targets that are furthest, by topic and partition.
+    """The replicas with the longest logs at some targets, by topic and partition.
 
-    ``ids`` is what the records of __transaction_state say, ``skipped`` how many directories hold no replicas.
+    ``ids`` is the state from the records of __transaction_state, ``skipped`` the number of directories without
+    replicas.
     """
 
     targets: tuple[Target, ...] = ()
@@ -100,7 +102,7 @@ class Replicas(Generic[ReplicaT]):
     skipped: int = 0
 
     def keep(self, replica: ReplicaT) -> None:
-        """Take a replica of a partition; the newest leader epoch counts, and the log end offset within one."""
+        """Keep a replica if its leader epoch is newer than the known one's, or its log longer in the same epoch."""
         key = replica.partition.topic, replica.partition.number
         known = self.partitions.get(key)
         if known is None or known.progress < replica.progress:
@@ -109,9 +111,9 @@ class Replicas(Generic[ReplicaT]):
     def read_by(
         self, scan: ReplicaScan[ReplicaT], topics: frozenset[str], jobs: int, advance: Advance
     ) -> Iterator[Finding]:
-        """Read the partitions of some topics, no topics meaning all, and the records of __transaction_state.
+        """Read the partitions of some topics, or of all if ``topics`` is empty, and the records of __transaction_state.
 
-        Yields what is wrong. Raises NotALogDir for a path at which no partition lies.
+        Yields findings. Raises NotALogDir for a path without partitions.
         """
         for item in scan_units(scan, self._units(topics, scan.limits), jobs=jobs, advance=advance):
             if isinstance(item, Finding):
@@ -151,7 +153,7 @@ def _partitions_at(target: Target, limits: Limits) -> Iterator[tuple[Partition, 
     partition = read_partition(target.path.parent)
     segments = [each for each in partition.segments if each.log is not None and each.log.name == target.path.name]
     if not segments:
-        raise NotALogDir("a segment is called by its base offset in 20 digits and .log, and this file is not", location)
+        raise NotALogDir(NOT_A_SEGMENT_NAME, location)
     try:
         checkpoints = Target(target.path.parent).checkpoints_around(limits)
     except KafkaLogError:

@@ -1,4 +1,4 @@
-"""The answer of txns in sentences: who holds which last stable offset, since when, and what to do."""
+"""The answer of txns in sentences: which transaction holds back which last stable offset, since when, what to do."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ _MOST = 3
 def sentences(result: Transactions, opened: list[OpenTransaction], terms: TransactionTerms) -> Iterator[str]:
     """A sentence for the first few that hang or hold a last stable offset, or one that says there is none."""
     shown = [each for each in opened if each.holds_last_stable_offset or each.is_hanging]
-    shown.sort(key=lambda each: not each.is_hanging)  # those that need a command first
+    shown.sort(key=lambda each: not each.is_hanging)  # hanging ones first: these need a command
     for each in shown[:_MOST]:
         yield _of_one(each, terms)
     if len(shown) > _MOST:
         count = len(shown) - _MOST
-        words = "1 more transaction holds" if count == 1 else f"{count:,} more transactions hold"
-        words += f" a last stable offset, or {'hangs' if count == 1 else 'hang'}; see the rows"
+        holds, hangs = ("holds", "hangs") if count == 1 else ("hold", "hang")
+        words = f"{counted(count, 'more transaction')} {holds} a last stable offset, or {hangs}; see the rows"
         more_hang = any(each.is_hanging for each in shown[_MOST:])
         yield f"{words} (--columns all shows the command to abort it)." if more_hang else f"{words}."
     if not opened:
@@ -31,7 +31,7 @@ def sentences(result: Transactions, opened: list[OpenTransaction], terms: Transa
 
 
 def _none(result: Transactions, terms: TransactionTerms) -> str:
-    """That there is none; where only those that hang were asked for, what is open all the same."""
+    """The sentence that there is none; for hanging transactions with the number of open ones."""
     place = counted(len(result.partitions), "partition")
     if not terms.only_hanging:
         return f"No open transaction in {place}."
@@ -55,11 +55,11 @@ def _of_one(each: OpenTransaction, terms: TransactionTerms) -> str:
         held = f"has an open transaction in {each.found.partition.name} from offset {known.first_offset} on"
     words = (
         f"{who} {held}{since}, "
-        f"with {known.record_count:,} records of its own; {records:,} records ({size_bytes:,} bytes) wait from there "
-        "on."
+        f"with {counted(known.record_count, 'record')} of its own; {counted(records, 'record')} "
+        f"({counted(size_bytes, 'byte')}) {'waits' if records == 1 else 'wait'} from there on."
     )
     if each.coordinator_state is not None and each.timeout_ms is not None:
-        words += f" Its coordinator says {each.coordinator_state}, time-out {each.timeout_ms / 1000:g} s."
+        words += f" Its coordinator has it in state {each.coordinator_state}, time-out {each.timeout_ms / 1000:g} s."
     command = each.abort_command(terms)
     if each.is_hanging and command is not None:
         words += f" It hangs: no coordinator will end it. To abort it: {command}"

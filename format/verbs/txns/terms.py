@@ -1,4 +1,4 @@
-"""What is asked of txns."""
+"""The options of txns."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ MAX_TRANSACTION_TIMEOUT_MS = 15 * 60 * 1000
 class TransactionTerms:
     """Which transactions are shown, as of when, and how the commands that abort them are written.
 
-    ``now_ms`` is the time against which hanging ones are judged. ``at_ms`` None takes the logs to their ends.
+    ``now_ms`` is the time at which transactions are judged as hanging. ``at_ms`` None reads the logs to their ends.
     """
 
     now_ms: int
@@ -37,10 +37,10 @@ class TransactionTerms:
     def abort_command(
         self, topic: str, partition: int, first_offset: int, producer_id: int, epochs: tuple[int, int]
     ) -> str:
-        """The command of Kafka's own tool; ``epochs`` are those of the producer and of its coordinator (-1: none).
+        """The command of kafka-transactions.sh; ``epochs`` are those of the producer and of its coordinator (-1: none).
 
-        Brokers before 3.0 do not look the producer up by the first offset. With a coordinator that is not known the
-        tool takes epoch 0, which no leader's is below (TransactionsCommand).
+        Brokers before 3.0 do not look the producer up by the first offset. For an unknown coordinator the tool takes
+        epoch 0, below which no leader's epoch is (TransactionsCommand).
         """
         which = f"--start-offset {first_offset}"
         if self.before_3_0:

@@ -23,7 +23,7 @@ _ROWS_AT_ONCE = 1024
 
 @value_class
 class OpenTransaction:
-    """An open transaction, its partition, and what is known of its coordinator."""
+    """An open transaction, its partition, and the state of its coordinator."""
 
     found: PartitionTransactions
     transaction: Transaction
@@ -47,7 +47,7 @@ class OpenTransaction:
         return self.transaction.first_offset == self.found.state.first_open_offset()
 
     def abort_command(self, terms: TransactionTerms) -> str | None:
-        """The command that aborts it on its partition; None where the directory's name gives no topic."""
+        """The command that aborts it; None where the directory's name has no topic and partition."""
         known = self.transaction
         if self.topic is None or self.partition is None:
             return None
@@ -56,7 +56,7 @@ class OpenTransaction:
 
 
 def open_transactions(result: Transactions, terms: TransactionTerms) -> list[OpenTransaction]:
-    """The open transactions that were asked for, the oldest first."""
+    """The open transactions that the terms select, the oldest first."""
     found = [
         _opened(result, partition, transaction, terms)
         for partition in result.partitions.values()
@@ -136,7 +136,7 @@ def open_row(each: OpenTransaction, terms: TransactionTerms) -> Row:
 
 
 def ended_rows(result: Transactions, terms: TransactionTerms, *, is_aborted: bool) -> Iterator[Row]:
-    """The transactions that ended so and were asked for, partition by partition in log order."""
+    """The aborted or committed transactions that the terms select, partition by partition in log order."""
     if terms.only_open or terms.only_hanging:
         return
     producers = None if terms.transactional_id is None else result.ids.producers_of(terms.transactional_id)

@@ -1,4 +1,4 @@
-"""txns: which transactions are open, who holds back the last stable offset, and what ended how.
+"""txns: which transactions are open, which of them hold back the last stable offset, and how others ended.
 
 Source: KIP-98, KIP-664, KIP-890; tools TransactionsCommand for what counts as hanging.
 """
@@ -22,7 +22,7 @@ class TransactionScan(ReplicaScan[PartitionTransactions]):
     """Reads the transactions of partitions."""
 
     def replica(self, unit: ReplicaUnit, advance: Advance) -> Iterator[PartitionTransactions | Finding]:
-        """What is wrong with a partition, and its transactions; __transaction_state itself has none."""
+        """Findings about a partition, and its transactions; __transaction_state itself has none."""
         if unit.partition.topic != TRANSACTION_STATE_TOPIC:
             found = PartitionTransactions.of_partition(unit.partition, unit.checkpoints)
             yield from read_partition_transactions(found, self.at_ms, self.limits, advance)
@@ -31,23 +31,23 @@ class TransactionScan(ReplicaScan[PartitionTransactions]):
 
 @state_class
 class Transactions(Replicas[PartitionTransactions]):
-    """What was found: the replica of each partition whose log reaches furthest, and the records of the coordinators."""
+    """The transactions in the longest replica of each partition, and the records of the coordinators."""
 
     def read(self, terms: TransactionTerms, *, jobs: int = 1, advance: Advance = no_progress) -> Iterator[Finding]:
         """Read all partitions at the targets by their headers, and __transaction_state by its records.
 
-        Yields what is wrong. Raises NotALogDir for a path at which no partition lies.
+        Yields findings. Raises NotALogDir for a path without partitions.
         """
         yield from self.read_by(TransactionScan(terms.at_ms, terms.limits), terms.topics, jobs, advance)
 
     def has_all_coordinators(self, limits: Limits) -> bool:
-        """Whether every partition of __transaction_state was read: a producer that none names has no coordinator.
+        """Whether every partition of __transaction_state was read: a producer in none of them has no coordinator.
 
-        The metadata log at or around the paths says how many there are.
+        Their number is in the metadata log at or around the paths.
         """
         if not self.ids.partitions:
             return False
-        from format.state.cluster_context import ContextTerms, read_context  # few runs ask this, and it loads much
+        from format.state.cluster_context import ContextTerms, read_context  # it imports much, and few runs need it
 
         image = read_context(self.targets, ContextTerms(limits=limits)).image
         count = 0 if image is None else image.partition_count(TRANSACTION_STATE_TOPIC)
