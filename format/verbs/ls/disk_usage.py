@@ -1,7 +1,7 @@
-"""ls --by: what takes the space on disk, by topic, by codec or by age, over all paths together.
+"""ls --by: the disk space by topic, by codec or by age, over all paths together.
 
-Bytes are those that the file system has allocated, as ``du`` counts them: a preallocated index is as long as it may
-become, and takes next to nothing. A file with several names is counted once.
+Bytes are those that the file system has allocated, as ``du`` counts them: a preallocated index has its largest possible
+size, but almost nothing of it is allocated. A file with several names is counted once.
 """
 
 from __future__ import annotations
@@ -34,10 +34,10 @@ from format.verbs.ls.log_totals import read_log_totals
 from format.verbs.ls.savings import EstimateTerms, LogShare, add_savings
 
 GROUPINGS = ("topic", "codec", "age")
-#: As du counts them (POSIX st_blocks).
+#: The unit of st_blocks (POSIX).
 _BLOCK_BYTES = 512
 _HOUR_MS = 3_600_000
-#: The ages of segments: the largest timestamp lies no further back than this.
+#: The ages of segments: how far back the largest timestamp lies at the most.
 _AGES = (
     ("last hour", _HOUR_MS),
     ("last day", 24 * _HOUR_MS),
@@ -64,7 +64,7 @@ class DiskUsage:
     saved_bytes: int | None = None
 
     def row(self, allocated_bytes: int) -> Row:
-        """The fields in the order of columns.DISK_USAGE; ``allocated_bytes`` are those of all rows."""
+        """The fields in the order of columns.DISK_USAGE; ``allocated_bytes`` is the total of all rows."""
         values = {
             "partition_count": len(self.partitions),
             "percent": round(100 * self.allocated_bytes / allocated_bytes) if allocated_bytes else 0,
@@ -74,7 +74,7 @@ class DiskUsage:
 
 @value_class
 class _File:
-    """One file or directory on disk, and what its name says of it."""
+    """One file or directory on disk, with the facts from its name."""
 
     path: Path
     size_bytes: int
@@ -95,10 +95,10 @@ def disk_usage(
     limits: Limits = DEFAULT_LIMITS,
     advance: Advance = no_progress,
 ) -> Iterator[DiskUsage | Finding]:
-    """The usage below log directories and partitions, the largest first, after findings on the way.
+    """The usage below log directories and partitions, the largest first, after findings.
 
-    ``now_ms`` is what ages count back from, ``estimate`` what recompression is tried with. Raises InputError for a path
-    that is neither.
+    Ages count back from ``now_ms``; ``estimate`` adds what recompression would save. Raises InputError for a path that
+    is neither.
     """
     for target in targets:
         if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
@@ -134,9 +134,9 @@ _Parsed = tuple[str, int, str | None]
 
 
 def _directories(root: Path, is_partition: bool, seen: set[tuple[int, int]]) -> Iterator[list[_File] | Finding]:
-    """The files of each directory at and below a path, the directory itself among them. Links are not followed.
+    """The files of each directory at and below a path, with the directory itself. Links are not followed.
 
-    A partition is a directory right in a log directory; what lies deeper belongs to it.
+    A partition is a directory directly in a log directory; everything below belongs to it.
     """
     waiting = [(root, parse_partition_dir(root.name) if is_partition else None)]
     while waiting:
@@ -145,7 +145,7 @@ def _directories(root: Path, is_partition: bool, seen: set[tuple[int, int]]) -> 
         try:
             with entries_of(directory) as entries:
                 found = sorted(entries, key=lambda entry: entry.name)
-                _take(files, directory, directory.lstat(), parsed, seen)
+                _add_file(files, directory, directory.lstat(), parsed, seen)
         except OSError as error:
             yield finding("file-unreadable", Location(str(directory)), f"cannot list: {os_reason(error)}")
             continue
@@ -159,12 +159,12 @@ def _directories(root: Path, is_partition: bool, seen: set[tuple[int, int]]) -> 
                 is_found = not is_partition and directory == root
                 below.append((directory / entry.name, parse_partition_dir(entry.name) if is_found else parsed))
             else:
-                _take(files, directory / entry.name, status, parsed, seen)
+                _add_file(files, directory / entry.name, status, parsed, seen)
         waiting += reversed(below)
         yield files
 
 
-def _take(
+def _add_file(
     files: list[_File], path: Path, status: os.stat_result, parsed: _Parsed | None, seen: set[tuple[int, int]]
 ) -> None:
     is_dir = stat.S_ISDIR(status.st_mode)
@@ -191,13 +191,13 @@ def _take(
 
 
 def _allocated_bytes(status: os.stat_result) -> int:
-    """The bytes that a file takes up on disk; in a store these are its size."""
+    """The bytes that a file takes up on disk; in an object store this is its size."""
     blocks: int | None = status.st_blocks
     return status.st_size if blocks is None else blocks * _BLOCK_BYTES
 
 
 def _totals(files: list[_File], limits: Limits, advance: Advance) -> Generator[Finding, None, dict[int, LogTotals]]:
-    """What the headers of the logs of a directory add up to, by base offset; findings on the way."""
+    """The totals of each log of a directory, by base offset; yields findings."""
     totals: dict[int, LogTotals] = {}
     logs = sorted((each for each in files if each.is_log), key=lambda each: each.base_offset or 0)
     for each, following in zip_longest(logs, logs[1:]):
@@ -229,7 +229,7 @@ class _Sums:
             self._add(each.topic, each, each.allocated_bytes, each.size_bytes, log)
 
     def _add_by_codec(self, each: _File, log: LogTotals | None) -> None:
-        """The batches of a log by their codecs; what else there is of it, as of any other file, under no name."""
+        """Add the batches of a log under their codecs, and the rest of its bytes, as any other file, under no name."""
         allocated, size_bytes = each.allocated_bytes, each.size_bytes
         for codec, codec_bytes in enumerate([] if log is None else log.codec_bytes):
             if codec_bytes:

@@ -1,4 +1,4 @@
-"""What the metadata log knows of listed partitions: the topic id and configs, and which directories do not belong."""
+"""Adds facts from the metadata log to listed partitions: topic id, configs, and whether a directory is stray."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from format.verbs.ls.segment_listing import joined_notes
 
 
 def known_by(context: ClusterContext | None, listed: ListedPartition) -> ListedPartition:
-    """The same with the topic id, where the directory does not name it, with the topic's configs and with notes."""
+    """The listing with the topic id, if the directory has none, the topic's configs, and notes."""
     listing = listed.listing
     image = None if context is None else context.image
     if context is None or image is None or listing.topic is None or listing.mark not in MARKS_OF_REPLICAS:
@@ -34,7 +34,7 @@ def known_by(context: ClusterContext | None, listed: ListedPartition) -> ListedP
 
 
 def _note(context: ClusterContext, listing: PartitionListing, topic_id: str | None) -> str | None:
-    """Why the directory does not belong here, if so. An image that may lack something says nothing."""
+    """Why the directory is stray; None where it is not, or where the image may be incomplete."""
     image = context.image
     if image is None or image.problem is not None:
         return None

@@ -1,7 +1,7 @@
-"""ls of one log as a scan: its batch headers, added up.
+"""ls of one log as a scan: adds up its batch headers.
 
-The parts are totals of some chunks, and what is wrong in them; the fold adds them up, and reports no more than some of
-very many places of damage.
+The parts are totals of some chunks, with findings; the fold adds them up, and limits the number of findings about
+damage.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from format.scan.serial import SerialDriver
 from format.state.totals import LogTotals, OffsetsImpossible
 from format.value_class import value_class
 
-#: So many places of damage in one log are reported one by one; the rest are counted.
+#: The most places of damage in one log that are reported one by one; the others are counted.
 MAX_DAMAGE_FINDINGS = 20
 
 
 @value_class
 class RangeTotals:
-    """The totals of some chunks, what is wrong in the last of them, and the damage after it."""
+    """The totals of some chunks, findings about the last of them, and the damage after it."""
 
     totals: LogTotals
     findings: tuple[Finding, ...] = ()
@@ -41,10 +41,9 @@ class RangeTotals:
 
 @value_class
 class TotalsScan:
-    """Hops over the batch headers of logs.
+    """Reads the batch headers of logs.
 
-    Only headers are read, and the first message where it is a compressed one of v0 or v1, whose header does not tell
-    its first offset.
+    If the first message is a compressed one of v0 or v1, all of it is read, since its header lacks its first offset.
     """
 
     limits: Limits = DEFAULT_LIMITS
@@ -54,7 +53,7 @@ class TotalsScan:
         return Needs(Depth.HEADERS, limits=self.limits)
 
     def parts(self, opened: OpenedRange) -> Iterator[RangeTotals]:
-        """The totals up to each place where something is wrong, and of the rest."""
+        """The totals up to each place with a finding, and those of the rest."""
         location = opened.log.location
         is_first = opened.batch_range.start == 0
         totals = LogTotals()
@@ -83,7 +82,7 @@ class TotalsScan:
         yield RangeTotals(totals)
 
     def fold(self, log: LogUnit, parts: LogParts[RangeTotals]) -> Iterator[Finding | LogTotals]:
-        """What is wrong, then the totals of what could be read."""
+        """Findings, and then the totals of what could be read."""
         totals = LogTotals()
         damage_count = 0
         for part in with_last_finding(log, parts):
@@ -117,7 +116,7 @@ def read_log_totals(
     limits: Limits = DEFAULT_LIMITS,
     advance: Advance = no_progress,
 ) -> Generator[Finding, None, LogTotals]:
-    """Read the headers of one log: yields what is wrong, returns the totals of what could be read."""
+    """Read the headers of one log: yields findings, returns the totals of what could be read."""
     scan = TotalsScan(limits)
     totals = LogTotals()
     for item in results_of(scan, log, SerialDriver(scan, advance)):
@@ -148,7 +147,7 @@ def _open_first_wrapper(
 ) -> bool:
     """Put the first inner message's offset and timestamp into the first row, where that is a compressed v0/v1 message.
 
-    Returns whether the first row is right now; what is wrong is added to ``found``.
+    Returns whether the first row now has its first offset; findings are added to ``found``.
     """
     table = chunk.table
     if not table.is_wrapper[0]:

@@ -79,10 +79,10 @@ Listing = LogDirListing | PartitionListing | SegmentListing
 
 @value_class
 class ListTerms:
-    """How things are listed.
+    """The options of a listing.
 
-    ``scan`` False reads no log and no index. ``segments`` lists those of each partition; None does so where the path is
-    a partition. ``sort`` is one of SORT_KEYS. ``context`` says what the metadata log knows of the topics.
+    ``scan`` False reads no log and no index. ``segments`` lists the segments of each partition; None does so where the
+    path is a partition. ``sort`` is one of SORT_KEYS. ``context`` has the topics of the metadata log.
     """
 
     scan: bool = True
@@ -255,7 +255,7 @@ def log_dir_listing(
 
 
 def _shutdown(found: LogDir, location: Location) -> Generator[Finding, None, list[str]]:
-    """The finding for a missing clean-shutdown mark; a directory of the metadata log alone never has one."""
+    """The finding about a missing clean-shutdown file; a directory with only the metadata log never has one."""
     if found.clean_shutdown is not None:
         return []
     if not found.is_marked_at_shutdown:

@@ -6,10 +6,13 @@ import errno
 from collections.abc import Callable, Generator
 from operator import attrgetter
 from pathlib import Path
+from typing import TypeVar
 
 from format.columns import PARTITION
 from format.errors import KafkaLogError, UnreadableFile
 from format.files import leader_epoch_checkpoint, partition_metadata
+from format.files.leader_epoch_checkpoint import LeaderEpochCheckpoint
+from format.files.partition_metadata import PartitionMetadata
 from format.files.side_file import problem_findings
 from format.findings import Finding, finding, finding_of
 from format.limits import DEFAULT_LIMITS, Limits
@@ -30,8 +33,10 @@ from format.verbs.ls.segment_listing import (
     list_sound_segment,
 )
 from format.verbs.ls.sound_logs import SoundLogs
+from format.wording import counted_plainly
 
 _ROW_OF = attrgetter(*PARTITION.names)
+_SideFileT = TypeVar("_SideFileT", PartitionMetadata, LeaderEpochCheckpoint)
 
 
 @value_class
@@ -87,8 +92,8 @@ def list_partition(
 ) -> Generator[Finding, None, ListedPartition]:
     """List one partition directory: yields findings, returns the listing.
 
-    ``scan`` False reads names, sizes and checkpoints, no log. ``segments`` False opens no index and lists no segment.
-    ``listed`` returns the directory where it was listed before.
+    ``scan`` False reads names, sizes and checkpoints, but no log. ``segments`` False opens no index and lists no
+    segment. ``listed`` returns the partition where its directory was listed before.
     """
     try:
         partition = read_partition(path) if listed is None else listed()
@@ -169,7 +174,7 @@ def list_partition(
             )
     remote_count = 0 if partition.live_files is not None else sum(each.is_remote for each in partition.segments)
     if remote_count:
-        notes.append(f"{remote_count} of {count} segments remote")
+        notes.append(f"{remote_count} of {counted_plainly(count, 'segment')} remote")
     if offsets.is_head_remote:
         notes.append("head in remote storage")
         yield from remote_head_findings(offsets, partition.location())
@@ -221,25 +226,28 @@ def _end_of_log(base_offset: int, size_bytes: int | None, is_read: bool, last_of
 def _topic_id(partition: Partition, limits: Limits) -> Generator[Finding, None, str | None]:
     if partition.metadata is None:
         return None
-    location = partition.location(partition.metadata)
-    try:
-        metadata = partition_metadata.read(partition.metadata, limits)
-    except KafkaLogError as error:
-        yield finding_of(error, location)
-        return None
-    yield from problem_findings(metadata.problems, location)
-    return metadata.topic_id
+    metadata = yield from _read_side_file(partition, partition.metadata, partition_metadata.read, limits)
+    return None if metadata is None else metadata.topic_id
 
 
 def _leader_epoch(partition: Partition, limits: Limits) -> Generator[Finding, None, int | None]:
-    """The latest leader epoch that the checkpoint names; None for an empty or missing one."""
+    """The latest leader epoch in the checkpoint; None where that is empty or missing."""
     if partition.leader_epoch_checkpoint is None:
         return None
-    location = partition.location(partition.leader_epoch_checkpoint)
+    path = partition.leader_epoch_checkpoint
+    checkpoint = yield from _read_side_file(partition, path, leader_epoch_checkpoint.read, limits)
+    return None if checkpoint is None else max((entry.leader_epoch for entry in checkpoint.entries), default=None)
+
+
+def _read_side_file(
+    partition: Partition, path: Path, read: Callable[[Path, Limits], _SideFileT], limits: Limits
+) -> Generator[Finding, None, _SideFileT | None]:
+    """A side file of a partition, None if it cannot be read; yields findings about it."""
+    location = partition.location(path)
     try:
-        checkpoint = leader_epoch_checkpoint.read(partition.leader_epoch_checkpoint, limits)
+        found = read(path, limits)
     except KafkaLogError as error:
         yield finding_of(error, location)
         return None
-    yield from problem_findings(checkpoint.problems, location)
-    return max((entry.leader_epoch for entry in checkpoint.entries), default=None)
+    yield from problem_findings(found.problems, location)
+    return found

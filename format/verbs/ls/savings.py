@@ -1,7 +1,7 @@
-"""ls --by --estimate: how many allocated bytes recompression would free, measured on a sample of each topic's logs.
+"""ls --by --estimate: the allocated bytes that recompression would free, measured on a sample of each topic's logs.
 
-What is measured is the same whatever the listing is grouped by: the sizes that batches of each topic and codec come to
-under the new codec. Each log then counts with the ratio of its topic.
+For every grouping the same is measured: the size of the batches of each topic and codec under the new codec. The ratio
+of its topic then applies to each log.
 """
 
 from __future__ import annotations
@@ -28,9 +28,9 @@ from format.verbs.recompress.new_batches import Target
 
 @state_class
 class EstimateTerms:
-    """What logs are recompressed with, and how many log bytes of each topic are measured, None for all.
+    """The target of recompression, and how many log bytes of each topic are measured (None: all).
 
-    ``largest_topic_bytes`` is set when they have been measured.
+    ``largest_topic_bytes`` is set by ``add_savings``.
     """
 
     target: Target
@@ -39,7 +39,7 @@ class EstimateTerms:
 
 
 class Savings(Protocol):
-    """The row of a listing that savings are added to."""
+    """A row of a listing to which savings are added."""
 
     estimated_bytes: int | None
     saved_bytes: int | None
@@ -47,7 +47,7 @@ class Savings(Protocol):
 
 @value_class
 class LogShare:
-    """The bytes of one log that count in one row: those of one codec, or all (None)."""
+    """The bytes of one log that count in one row: those of one codec, or of all codecs (None)."""
 
     row: Savings
     path: Path
@@ -64,9 +64,9 @@ def add_savings(
     limits: Limits = DEFAULT_LIMITS,
     advance: Advance = no_progress,
 ) -> Iterator[Finding]:
-    """Measure a sample of the logs, and add to the row of each log what recompression would save.
+    """Measure a sample of the logs, and add to each row what recompression would save.
 
-    KRaft's metadata log is never compressed, and left out. Yields findings about logs that cannot be read.
+    KRaft's metadata log is left out, since it is never compressed. Yields findings about logs that cannot be read.
     """
     topics: dict[str, list[LogShare]] = {}
     for share in shares:
@@ -101,17 +101,18 @@ def _pieces(shares: Sequence[LogShare]) -> list[Piece]:
 
 @state_class
 class _Ratios:
-    """The size of a topic's batches under the new codec, as a part of their size now."""
+    """The ratios of the size of a topic's batches under the new codec to their present size."""
 
     sums: dict[int, Sums] = field(default_factory=dict)
 
     def add(self, others: dict[int, Sums]) -> None:
+        """Add measurements by codec."""
         for codec, sums in others.items():
-            mine = self.sums.get(codec)
-            if mine is None:
+            known = self.sums.get(codec)
+            if known is None:
                 self.sums[codec] = sums
             else:
-                mine.add(sums)
+                known.add(sums)
 
     def of(self, codec: int | None) -> float:
         """The ratio of batches with this codec, or of all where none of them is in the sample; 1 for no batches."""
@@ -122,7 +123,7 @@ class _Ratios:
 
 @value_class
 class SavingsScan:
-    """The scan of the savings: the parts are what was measured of the batches of each codec in a chunk."""
+    """The scan of the savings: the parts are the measurements of each chunk by codec."""
 
     target: Target
     limits: Limits = DEFAULT_LIMITS
@@ -144,7 +145,7 @@ class SavingsScan:
             yield by_codec
 
     def fold(self, log: LogUnit, parts: LogParts[dict[int, Sums]]) -> Iterator[dict[int, Sums] | Finding]:
-        """A finding where the log cannot be read to its end, and then the sums of what could be."""
+        """A finding where the log cannot be read to its end, and then the sums of what was read."""
         ratios = _Ratios()
         for part in with_last_finding(log, parts):
             if isinstance(part, Finding):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from operator import attrgetter
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,9 @@ from format import layout
 from format.columns import SEGMENT
 from format.errors import KafkaLogError
 from format.files import offset_index, producer_snapshot, time_index
+from format.files.offset_index import OffsetPosition
 from format.files.side_file import problem_findings
+from format.files.time_index import TimestampOffset
 from format.findings import Finding, finding, finding_of
 from format.io.source import FileSource, Source
 from format.limits import DEFAULT_LIMITS, Limits
@@ -25,6 +28,7 @@ from format.scan.protocol import LogUnit
 from format.state.totals import LogTotals
 from format.value_class import value_class
 from format.verbs.ls.log_totals import read_log_totals
+from format.wording import counted_plainly
 
 _ROW_OF = attrgetter(*SEGMENT.names)
 
@@ -102,10 +106,10 @@ def list_segment(
     limits: Limits = DEFAULT_LIMITS,
     advance: Advance = no_progress,
 ) -> Generator[Finding, None, ListedSegment]:
-    """List one segment, the last one where no base offset is next: yields findings, returns the listing.
+    """List one segment: yields findings, returns the listing. ``next_base_offset`` is None for the last segment.
 
-    ``scan`` False reads no file, ``side_files`` False none but the log. ``location`` names the log, or the file that
-    stands for the segment where the log is missing.
+    ``scan`` False reads no file, ``side_files`` False reads only the log. ``location`` is that of the log, or of
+    another file of the segment where the log is missing.
     """
     seen = SeenCodes()
     notes: list[str] = ["remote"] if segment.is_remote else []
@@ -134,7 +138,7 @@ def list_segment(
 def list_sound_segment(
     segment: Segment, location: Location, totals: LogTotals, size_bytes: int, limits: Limits
 ) -> Generator[Finding, None, ListedSegment]:
-    """The same for a live segment with both indexes whose log was read, and nothing was odd."""
+    """List a live segment with both indexes whose log gave no findings: yields findings, returns the listing."""
     seen = SeenCodes()
     counts = yield from seen.passing(_side_file_counts(segment, location, limits))
     return ListedSegment(
@@ -190,7 +194,7 @@ def _listing(
 
 
 def _missing_indexes(segment: Segment, location: Location) -> Generator[Finding, None, list[str]]:
-    """A finding where a live segment lacks an index that a broker would rebuild; returns the note about it."""
+    """Yields a finding where a live segment lacks an index that a broker would rebuild; returns a note about it."""
     missing = [
         suffix for suffix in (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX) if suffix not in segment.files
     ]
@@ -215,8 +219,16 @@ def _side_file_counts(
         "snapshot_producers": None,
     }
     readers: tuple[tuple[str, Path | None, _Counter], ...] = (
-        ("index_entries", segment.offset_index, _offset_index_entries),
-        ("time_index_entries", segment.time_index, _time_index_entries),
+        (
+            "index_entries",
+            segment.offset_index,
+            partial(_index_entries, offset_index.last_entry, layout.OFFSET_INDEX_ENTRY.size_bytes),
+        ),
+        (
+            "time_index_entries",
+            segment.time_index,
+            partial(_index_entries, time_index.last_entry, layout.TIME_INDEX_ENTRY.size_bytes),
+        ),
         ("aborted_txns", segment.transaction_index, _aborted_txns),
         ("snapshot_producers", segment.producer_snapshot, _snapshot_producers),
     )
@@ -235,20 +247,17 @@ def _side_file_counts(
 _Counter = Callable[[Source, int, Location, Limits], Generator[Finding, None, int]]
 
 
-def _offset_index_entries(
-    source: Source, base_offset: int, location: Location, limits: Limits
+def _index_entries(
+    last_entry: Callable[[Source, int], OffsetPosition | TimestampOffset | None],
+    entry_bytes: int,
+    source: Source,
+    base_offset: int,
+    location: Location,
+    limits: Limits,
 ) -> Generator[Finding, None, int]:
     """The number of entries, by bisection: the preallocated zeros of an active segment's index are not read."""
-    yield from _whole_entries(source, layout.OFFSET_INDEX_ENTRY.size_bytes, location)
-    last = offset_index.last_entry(source, base_offset)
-    return 0 if last is None else last.entry_number + 1
-
-
-def _time_index_entries(
-    source: Source, base_offset: int, location: Location, limits: Limits
-) -> Generator[Finding, None, int]:
-    yield from _whole_entries(source, layout.TIME_INDEX_ENTRY.size_bytes, location)
-    last = time_index.last_entry(source, base_offset)
+    yield from _whole_entries(source, entry_bytes, location)
+    last = last_entry(source, base_offset)
     return 0 if last is None else last.entry_number + 1
 
 
@@ -261,9 +270,10 @@ def _aborted_txns(
 
 
 def _whole_entries(source: Source, entry_bytes: int, location: Location) -> Iterator[Finding]:
+    """A finding where the file ends in the middle of an entry."""
     left = source.size_bytes % entry_bytes
     if left:
-        message = f"the file has {source.size_bytes} bytes, not a multiple of {entry_bytes}"
+        message = f"the file has {counted_plainly(source.size_bytes, 'byte')}, not a multiple of {entry_bytes}"
         yield finding("index-invalid", location.at(position=source.size_bytes - left, length=left), message)
 
 

@@ -1,6 +1,6 @@
-"""The totals of a partition's small logs where nothing is odd, many of them read and added up by one call.
+"""Adds up the small logs of a partition that are plainly sound: one call reads and adds many of them.
 
-All other logs are left to ``log_totals``, which reports what is odd about them.
+All other logs are left to ``log_totals``, which reports what is wrong with them.
 """
 
 from __future__ import annotations
@@ -18,13 +18,14 @@ from format.node.partition import Partition
 from format.scan.progress import Advance
 from format.state.totals import HeaderSums, LogTotals
 
-_room: memoryview | None = None  # of one log, and a byte that shows whether it has grown
+_room: memoryview | None = None  # for one log, and one more byte, which shows whether it has grown
 
 
 class SoundLogs:
-    """The small logs of one partition, added up one after the other; a context. None where reads follow a policy.
+    """The small logs of one partition, added up one after another; a context manager.
 
-    With ``scan`` False logs are passed over, not read.
+    No log is added where a read policy is set, or the partition is not on a disk. With ``scan`` False logs are passed
+    over, not read.
     """
 
     def __init__(self, partition: Partition, advance: Advance, *, scan: bool = True) -> None:
@@ -40,7 +41,7 @@ class SoundLogs:
     def add(self, start: int, end: int) -> int:
         """Add the logs of segments from ``start`` to before ``end``; returns the number of the next one.
 
-        It stops at one of which there is more to say: it lacks an index, or its log is large or not sound.
+        It stops at a segment that needs a closer look: it lacks an index, or its log is large or not sound.
         """
         if self._files is None:
             return start

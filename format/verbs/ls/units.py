@@ -26,7 +26,7 @@ class ListUnit:
 
 @value_class
 class ListScan:
-    """The listing of partitions: the findings about each, and then the listing."""
+    """The scan of partitions: the results are the findings about each, and then its listing."""
 
     scan: bool = True
     segments: bool = True
@@ -34,7 +34,7 @@ class ListScan:
 
     @property
     def walk(self) -> None:
-        """None: headers are read so fast that no log is read in ranges."""
+        """None: logs are not cut into ranges, since headers are read fast."""
         return
 
     def place(self, unit: ListUnit) -> Path:
@@ -42,7 +42,7 @@ class ListScan:
         return unit.path
 
     def logs(self, unit: ListUnit) -> tuple[LogUnit, ...]:
-        """None of them."""
+        """None: the listing opens them itself."""
         return ()
 
     def results(self, unit: ListUnit, driver: Driver[Any]) -> Iterator[Finding | ListedPartition]:
@@ -52,7 +52,7 @@ class ListScan:
     def listed(
         self, unit: ListUnit, listed: Callable[[], Partition] | None, advance: Advance
     ) -> Iterator[Finding | ListedPartition]:
-        """The same; ``listed`` returns the directory where it was listed before."""
+        """The results of a unit; ``listed`` returns the partition where its directory was listed before."""
         yield (
             yield from list_partition(
                 unit.path,

@@ -1,4 +1,4 @@
-"""What each metadata record changed: the state of its subject before and after, as far as it differs."""
+"""The changes that metadata records made: the fields of each subject that differ before and after."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from format.verbs.metadata.names import CONFIG_RESOURCES, SCRAM_MECHANISMS, name
 from format.verbs.metadata.rows import Row, Topics, acl_fields, partition_fields
 from format.verbs.metadata.secret_configs import shown_value
 
-#: What is not the cluster's state: fillers, the frame of a snapshot, and blocks of producer ids.
+#: Records that are not part of the cluster's state: fillers, and the frame of a snapshot.
 _LEFT_OUT = ("NO_OP_RECORD", "SNAPSHOT_HEADER", "SNAPSHOT_FOOTER")
 
 Read = Callable[[ClusterImage], Any]
@@ -26,7 +26,7 @@ class History:
         self._since = since
 
     def watch(self, image: ClusterImage, record: MetadataRecord) -> Callable[[], None] | None:
-        """Look at the subject before a record is applied; the function that is returned looks at it afterwards."""
+        """Note the subject's state before a record is applied; the returned function writes the change afterwards."""
         if record.record_type in _LEFT_OUT or (self._since is not None and record.timestamp < self._since):
             return None
         topic, subject, read = _subject(image, record)
@@ -37,14 +37,14 @@ class History:
         def after() -> None:
             old, new = _changed_fields(before, read(image))
             if old is None and new is None:
-                return  # nothing of it is in the image
+                return  # the image does not have the subject
             self._write((record.offset, record.timestamp, record.record_type, subject, old, new))
 
         return after
 
 
 def _changed_fields(before: Any, after: Any) -> tuple[Any, Any]:
-    """The fields that differ, of two objects; all where one of them is none."""
+    """The fields in which two states differ; both as a whole where one of them has no fields."""
     if not isinstance(before, dict) or not isinstance(after, dict):
         return before, after
     names = [name for name in {**before, **after} if before.get(name) != after.get(name)]

@@ -43,7 +43,7 @@ from format.wording import counted
 
 @value_class
 class MetadataTerms:
-    """What of the metadata is asked for: the state after which record, of which topics, and the changes since when."""
+    """The options: the last record of the state, the topics, and from when on changes are shown."""
 
     until: Until = field(default_factory=Until)
     topics: frozenset[str] | None = None
@@ -63,7 +63,7 @@ class MetadataResult:
     marked_topics: frozenset[str] = frozenset()
 
     def rows(self) -> Iterator[tuple[RowSchema, Iterator[Row]]]:
-        """The rows of the image, kind by kind; of named topics only what is about them."""
+        """The rows of the image, kind by kind; with ``topics`` only those about these topics."""
         image, topics = self.state.image, self.terms.topics
         if topics is None:
             yield IMAGE, iter((self._image_row(),))
@@ -102,7 +102,7 @@ class MetadataResult:
         return sorted((self.terms.topics or frozenset()) - known)
 
     def not_checked(self) -> Iterator[str]:
-        """What the metadata log of one node cannot say."""
+        """Notes about what the metadata log of one node cannot show."""
         image = self.state.image
         if self.source.partition.segments and len(image.voters or image.controllers) != 1:
             yield "whether the quorum had committed the last records: its high watermark is on no disk"
@@ -114,7 +114,7 @@ class MetadataResult:
         """The image in one sentence."""
         state, image = self.state, self.state.image
         if state.last_offset < 0:
-            return "The metadata holds no record up to there."
+            return "The metadata log has no record up to there."
         when = "" if state.last_timestamp is None else f" ({iso_time(state.last_timestamp)})"
         leaderless = sum(each.leader < 0 for each in image.partitions.values())
         behind = sum(len(each.isr) < len(each.replicas) for each in image.partitions.values())

@@ -62,7 +62,7 @@ def assignment_rows(image: ClusterImage, topics: Topics) -> Iterator[Row]:
 
 
 def partition_fields(state: PartitionState) -> dict[str, Any]:
-    """A partition's state by the names of columns."""
+    """The fields of a partition's state by column name."""
     return {
         "leader": None if state.leader < 0 else state.leader,
         "leader_epoch": state.leader_epoch,
@@ -145,7 +145,7 @@ def _covers(name: str, pattern: str, topics: frozenset[str]) -> bool:
 
 
 def acl_fields(acl: dict[str, Any]) -> dict[str, str]:
-    """An access control entry by the names of columns, but its id."""
+    """The fields of an access control entry by column name, without its id."""
     return {
         "resource_type": name_of(ACL_RESOURCES, acl["resourceType"]),
         "resource_name": acl["resourceName"],
@@ -164,7 +164,7 @@ def quota_rows(image: ClusterImage) -> Iterator[Row]:
 
 
 def credential_rows(image: ClusterImage) -> Iterator[Row]:
-    """A row for each SCRAM credential and delegation token: that it is there, and nothing secret."""
+    """A row for each SCRAM credential and delegation token, without secrets."""
     for (user, mechanism), iterations in sorted(image.scram_users.items()):
         yield "scram", user, name_of(SCRAM_MECHANISMS, mechanism), iterations, None
     for token in sorted(image.tokens.values(), key=lambda each: (each["owner"], each["expirationTimestamp"])):

@@ -1,7 +1,6 @@
-"""Which config values are secret: passwords and keys, and of brokers everything that is not known to be harmless.
+"""Decides which config values are secret: passwords and keys, and all broker configs not known to be harmless.
 
-A broker treats a config that it does not know as sensitive (KafkaConfigSchema), and brokers' configs may be those of
-plug-ins.
+A broker treats a config that it does not know as sensitive (KafkaConfigSchema); it may be that of a plug-in.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ _SECRET = re.compile(
     r"truststore\.certificates|basic\.auth",
     re.IGNORECASE,
 )
-#: How the names of Kafka's own dynamic broker configs begin.
+#: The beginnings of the names of Kafka's own dynamic broker configs.
 _KNOWN_BROKER_CONFIGS = re.compile(
     r"(listener\.name\.[^.]+\.)?(log\.|num\.|background\.|compression\.|message\.|min\.insync|unclean\.|leader\.|"
     r"follower\.|replica\.|max\.|ssl\.|sasl\.|principal\.builder|metric\.reporters|transaction\.|producer\.id|"
@@ -27,7 +26,7 @@ _KNOWN_BROKER_CONFIGS = re.compile(
 
 
 def is_secret(resource_type: int, name: str) -> bool:
-    """Whether the value of a config is not to be shown."""
+    """Whether the value of a config must not be shown."""
     if _SECRET.search(name):
         return True
     return resource_type == BROKER_RESOURCE and not _KNOWN_BROKER_CONFIGS.match(name)

@@ -1,4 +1,4 @@
-"""What each producer wrote along a log: epochs, sequences, batches, codecs, times; control batches aside."""
+"""Totals of what each producer wrote to a log: epochs, sequences, batches, codecs, times; without control batches."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ class ProducerTotals:
         self.epochs.update(distinct_values(table.producer_epoch).tolist())
         self.magics.update(distinct_values(table.magic).tolist())
         counts = np.bincount(table.codec, minlength=len(self.codec_counts)).tolist()
-        self.codec_counts = [mine + more for mine, more in zip(self.codec_counts, counts, strict=True)]
+        self.codec_counts = [known + new for known, new in zip(self.codec_counts, counts, strict=True)]
 
     @property
     def codecs_text(self) -> str:
@@ -66,7 +66,7 @@ class ProducerTotals:
 
 
 def ranges_text(numbers: list[int]) -> str:
-    """Numbers that rise, as ranges: ``0-3,7``."""
+    """Rising numbers as ranges, such as ``0-3,7``."""
     ranges: list[list[int]] = []
     for number in numbers:
         if ranges and number == ranges[-1][1] + 1:
@@ -77,7 +77,7 @@ def ranges_text(numbers: list[int]) -> str:
 
 
 def add_batches(totals: dict[int, ProducerTotals], table: BatchTable) -> None:
-    """Add the next batches of a log to the totals by producer id, NO_PRODUCER_ID for those without one."""
+    """Add the next batches of a log to the totals by producer id; NO_PRODUCER_ID stands for none."""
     data: NDArray[np.intp] = np.flatnonzero(~table.is_control)
     if not len(data):
         return

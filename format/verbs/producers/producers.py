@@ -25,7 +25,7 @@ from format.verbs.txns.replicas import Replicas, ReplicaScan, ReplicaUnit
 
 @value_class
 class ProducerTerms:
-    """Which producers are shown, and as of when; ``at_ms`` None takes the logs to their ends."""
+    """The options: which producers are shown, and as of when; ``at_ms`` None reads the logs to their ends."""
 
     at_ms: int | None = None
     producer_id: int | None = None
@@ -36,7 +36,7 @@ class ProducerTerms:
 
 @state_class
 class PartitionProducers:
-    """The producers of one replica of a partition; ``progress`` is how far it is: leader epoch and log end offset."""
+    """The producers of one replica of a partition; ``progress`` are leader epoch and log end offset."""
 
     partition: Partition
     totals: dict[int, ProducerTotals] = field(default_factory=dict)
@@ -47,7 +47,7 @@ class PartitionProducers:
         self.state = ProducerState.of_topic(self.partition.topic)
 
     def feed(self, headers: Headers) -> None:
-        """Take the next batches."""
+        """Add the next batches."""
         table = headers.table
         if not len(table):
             return
@@ -69,7 +69,7 @@ class ProducerScan(ReplicaScan[PartitionProducers]):
     """Reads the producers of partitions."""
 
     def replica(self, unit: ReplicaUnit, advance: Advance) -> Iterator[PartitionProducers | Finding]:
-        """What is wrong with a partition, and its producers."""
+        """Findings about a partition, and its producers."""
         found = PartitionProducers(unit.partition)
         scan = HeaderScan(self.limits)
         driver = SerialDriver(scan, advance)
@@ -83,18 +83,18 @@ class ProducerScan(ReplicaScan[PartitionProducers]):
 
 @state_class
 class Producers(Replicas[PartitionProducers]):
-    """What was found: of each partition the replica that is furthest, and the transactional ids."""
+    """The producers in the longest replica of each partition, and the transactional ids."""
 
     def read(self, terms: ProducerTerms, *, jobs: int = 1, advance: Advance = no_progress) -> Iterator[Finding]:
         """Read all partitions at the targets by their headers, and __transaction_state by its records.
 
-        Yields what is wrong. Raises NotALogDir for a path at which no partition lies.
+        Yields findings. Raises NotALogDir for a path without partitions.
         """
         yield from self.read_by(ProducerScan(terms.at_ms, terms.limits), terms.topics, jobs, advance)
 
 
 def producer_rows(result: Producers, terms: ProducerTerms) -> Iterator[tuple[Any, ...]]:
-    """The producers that were asked for as rows of columns.PRODUCER: by partition, the first to write first."""
+    """The selected producers as rows of columns.PRODUCER: by partition, in the order of their first offsets."""
     for _, found in sorted(result.partitions.items(), key=lambda item: (str(item[0][0]), item[0][1] or 0)):
         for producer_id, known in sorted(found.totals.items(), key=lambda item: item[1].first_offset):
             name = None if producer_id == NO_PRODUCER_ID else result.ids.id_of_producer(producer_id)

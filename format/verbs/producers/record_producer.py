@@ -1,4 +1,4 @@
-"""The producer of one record, looked up by its partition and offset in whichever replica has it."""
+"""Looks up the producer of one record by its partition and offset, in the first replica that has it."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class RecordPlace:
 
 
 def record_place(text: str) -> RecordPlace:
-    """The place that ``orders-0:4711`` names. Raises ValueError."""
+    """The place in a text such as ``orders-0:4711``. Raises ValueError for other text."""
     name, _, offset = text.rpartition(":")
     parsed = parse_partition_dir(name)
     if parsed is None or parsed[2] is not None or not (offset.isascii() and offset.isdigit() and len(offset) < 20):
