@@ -1,4 +1,4 @@
-"""Which part of a log the cleaner may clean now, and what stops it.
+"""Computes which part of a log the cleaner may clean now, and what stops it.
 
 Source: storage LogCleanerManager.cleanableOffsets, calculateCleanableBytes, maxCompactionDelay and
 grabFilthiestCompactedLog.
@@ -13,7 +13,7 @@ from format.value_class import value_class
 
 @value_class
 class CleanerSegment:
-    """A segment as the cleaner's manager looks at it; times are ms, ``first_timestamp`` None where it is not known."""
+    """The facts of a segment for the cleaner's manager; times are ms, ``first_timestamp`` is None if unknown."""
 
     base_offset: int
     size_bytes: int
@@ -23,7 +23,7 @@ class CleanerSegment:
 
 @value_class
 class CleanerLog:
-    """The bounds of a log. ``checkpoint`` is the cleaner's own; None where it has never cleaned the log."""
+    """The offsets of a log. ``checkpoint`` is that of the cleaner, None where it has never cleaned the log."""
 
     checkpoint: int | None
     log_start_offset: int
@@ -44,9 +44,10 @@ class CleanerLimits:
 
 @value_class
 class Cleanable:
-    """The range from the first dirty to the first uncleanable offset, the bytes on both sides, and the reasons.
+    """The range from the first dirty to the first uncleanable offset, the bytes before, in and after it, and reasons.
 
-    ``blocked_by`` names what keeps the cleaner from the log now, None for nothing; ``bound_by`` what ends the range.
+    ``blocked_by`` is why the cleaner does not clean the log now, None where it does; ``bound_by`` is what ends the
+    range.
     """
 
     first_dirty_offset: int
@@ -60,13 +61,13 @@ class Cleanable:
 
     @property
     def dirty_ratio(self) -> float:
-        """Dirty bytes of clean and dirty ones, what cannot be cleaned yet aside."""
+        """The share of dirty bytes in the clean and dirty ones; uncleanable bytes do not count."""
         total = self.clean_bytes + self.dirty_bytes
         return self.dirty_bytes / total if total else 0.0
 
 
 def cleanable(segments: Sequence[CleanerSegment], log: CleanerLog, limits: CleanerLimits, now_ms: int) -> Cleanable:
-    """What of a log can be cleaned at a time; ``segments`` by base offset, at least one."""
+    """The cleanable range of a log at a time; ``segments`` by base offset, at least one."""
     first_dirty = _first_dirty_offset(log)
     bounds = [
         (segments[-1].base_offset, "active_segment"),
@@ -101,7 +102,7 @@ def cleanable(segments: Sequence[CleanerSegment], log: CleanerLog, limits: Clean
 
 
 def _first_dirty_offset(log: CleanerLog) -> int:
-    """The checkpoint, or the log start where that lies outside the log."""
+    """The checkpoint, or the log start offset where the checkpoint is missing or outside the log."""
     if log.checkpoint is None or not log.log_start_offset <= log.checkpoint <= log.log_end_offset:
         return log.log_start_offset
     return log.checkpoint
@@ -113,14 +114,14 @@ def _stable_bound(log: CleanerLog) -> str:
 
 
 def _not_active_from(segments: Sequence[CleanerSegment], offset: int) -> Sequence[CleanerSegment]:
-    """The segments from the one that holds an offset on, but the active one (LocalLog.nonActiveLogSegmentsFrom)."""
+    """The segments from the one with an offset on, without the active one (LocalLog.nonActiveLogSegmentsFrom)."""
     if offset > segments[-1].base_offset:
         return ()
     return [segment for segment in _segments_between(segments, offset, None) if segment is not segments[-1]]
 
 
 def _segments_between(segments: Sequence[CleanerSegment], start: int, end: int | None) -> Sequence[CleanerSegment]:
-    """The segments that hold the offsets from ``start`` up to ``end`` (LogSegments.values)."""
+    """The segments with the offsets from ``start`` to before ``end`` (LogSegments.values)."""
     first = 0
     for number, segment in enumerate(segments):
         if segment.base_offset <= start:

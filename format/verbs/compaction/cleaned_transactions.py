@@ -1,4 +1,4 @@
-"""Transactions as the cleaner follows them: which batches were aborted, and which markers nothing needs any more.
+"""Follows transactions as the cleaner does: which batches were aborted, and which markers are not needed any more.
 
 Source: storage CleanedTransactionMetadata.
 """
@@ -15,7 +15,7 @@ from format.value_class import state_class
 
 @state_class
 class CleanedTransactions:
-    """Fed batches in log order; ``add_aborted`` takes entries of transaction indexes before their batches."""
+    """The transactions of batches in log order; ``add_aborted`` takes their transaction index entries beforehand."""
 
     _aborted: list[tuple[int, int]] = field(default_factory=list)  # first offset and producer id
     _known: set[tuple[int, int]] = field(default_factory=set)
@@ -41,7 +41,7 @@ class CleanedTransactions:
         return False
 
     def is_needless(self, producer_id: int, last_offset: int, marker: ControlRecord | None) -> bool:
-        """Whether a control batch may go: no batch of its transaction was met, or it is empty already."""
+        """Whether a control batch may be removed: its transaction has no batch left, or it is empty already."""
         self._begin_aborted_up_to(last_offset)
         if marker is None:
             return True

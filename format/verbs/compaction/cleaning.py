@@ -1,7 +1,7 @@
-"""What a run of the cleaner keeps of each batch: the map of the dirty keys, then every segment filtered by it.
+"""Simulates a run of the cleaner: builds the map of the dirty keys, then filters every segment by it.
 
 Source: storage Cleaner.doClean, buildOffsetMap, cleanInto and shouldRetainRecord; clients MemoryRecords.filterTo. The
-cleaner does not compare CRCs, and neither does this: a batch counts as it is as long as its records can be read.
+cleaner checks no CRCs, and neither does this: a batch counts as it is if its records can be read.
 """
 
 from __future__ import annotations
@@ -13,11 +13,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
-from format.errors import KafkaLogError
 from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.log.batch_chunk import BatchChunk
-from format.log.control_records import ControlRecord, decode_control_record
+from format.log.control_records import first_control_records
 from format.log.read_records import record_tables
 from format.log.record_table import RecordProblem, RecordTable
 from format.scan.folding import with_last_finding
@@ -36,11 +35,11 @@ Bools = NDArray[np.bool_]
 
 @value_class
 class CleaningTerms:
-    """What decides in a run besides the records.
+    """The parameters of a run.
 
     ``producers`` has the last data offset of each active producer (None: its last entry is a marker) and its epoch.
-    ``aborted`` are the transactions that begin in the range: first and last offset, and producer. ``most_keys`` is
-    what the cleaner's buffer holds.
+    ``aborted`` are the transactions that begin in the range: first and last offset, and producer. ``most_keys`` is the
+    number of keys that the cleaner's buffer can hold.
     """
 
     now_ms: int
@@ -57,10 +56,10 @@ class CleaningTerms:
 
 @state_class
 class Cleaned:
-    """What a run would do: bytes and records before and after, tombstones left, and the earliest delete horizon.
+    """The result of a run: bytes and records before and after, tombstones left, and the earliest delete horizon.
 
-    ``end_offset`` is where the next run begins. ``is_estimate``: some batches are compressed and would be rebuilt.
-    ``kept_offsets`` are there where they were asked for.
+    ``end_offset`` is where the next run begins. ``is_estimate``: sizes are estimated, since compressed batches would be
+    rebuilt. ``kept_offsets`` is filled only with ``with_offsets``.
     """
 
     end_offset: int = 0
@@ -79,7 +78,7 @@ class Cleaned:
 
 @value_class
 class _Chunks:
-    """The chunks of a log whole, whatever their CRCs."""
+    """A walk over whole chunks, whatever their CRCs."""
 
     limits: Limits
 
@@ -103,7 +102,7 @@ def whole_chunks(log: LogUnit, limits: Limits) -> Iterator[BatchChunk | Finding]
 
 @value_class
 class CleanedSegment:
-    """A segment to clean: its log, the base offset of the next, and when it was written."""
+    """A segment to clean: its log, the base offset of the next segment, and its modification time."""
 
     log: LogUnit
     base_offset: int
@@ -112,7 +111,7 @@ class CleanedSegment:
 
 
 def clean(segments: list[CleanedSegment], terms: CleaningTerms) -> Cleaned:
-    """What the cleaner would make of a log's segments, those before the first uncleanable offset."""
+    """Clean a log's segments, those before the first uncleanable offset."""
     cleaned = Cleaned()
     key_map = KeyMap()
     _build_map(segments, terms, key_map, cleaned)
@@ -177,7 +176,7 @@ def _fill_up(
     key_map: KeyMap,
     cleaned: Cleaned,
 ) -> bool:
-    """Add keys one by one as long as the map has room; the batch in which it ends is not covered."""
+    """Add keys one by one while the map has room; the batch in which it becomes full is not covered."""
     offsets, batches = records.offset[keyed].tolist(), records.batch[keyed].tolist()
     table = records.batches
     previous = -1
@@ -195,14 +194,14 @@ def _fill_up(
 
 
 def _discarded(chunk: BatchChunk, transactions: CleanedTransactions, limits: Limits) -> Bools:
-    """Which batches are of aborted transactions, or markers that nothing needs; follows the transactions."""
+    """Which batches belong to aborted transactions, or are markers that nothing needs; updates ``transactions``."""
     table = chunk.table
     found = np.zeros(len(table), np.bool_)
     is_control = table.is_control
     rows = np.flatnonzero(table.is_transactional | is_control)
     if not len(rows):
         return found
-    markers = markers_of(chunk, is_control, limits)
+    markers = first_control_records(chunk, np.ones(len(table), np.bool_), limits)
     columns = zip(
         rows.tolist(), table.producer_id[rows].tolist(), table.last_offset[rows].tolist(), is_control[rows].tolist(),
         strict=True,
@@ -215,21 +214,8 @@ def _discarded(chunk: BatchChunk, transactions: CleanedTransactions, limits: Lim
     return found
 
 
-def markers_of(chunk: BatchChunk, is_control: Bools, limits: Limits) -> dict[int, ControlRecord]:
-    """The first control record of each control batch; empty batches have none."""
-    markers: dict[int, ControlRecord] = {}
-    for records in record_tables(chunk, which=is_control, limits=limits):
-        for row, batch in enumerate(records.batch.tolist()):
-            if batch not in markers:
-                try:
-                    markers[batch] = decode_control_record(records.key(row), records.value(row))
-                except KafkaLogError:
-                    continue
-    return markers
-
-
 class _Filter:
-    """The second pass: which records stay, and what the batches come to."""
+    """The second pass: which records stay, and the new sizes of the batches."""
 
     def __init__(self, terms: CleaningTerms, key_map: KeyMap, cleaned: Cleaned) -> None:
         self._terms = terms
@@ -281,10 +267,10 @@ class _Filter:
                 cleaned.kept_offsets.append(records.offset[keep].copy())
         sets_horizon = (needs_horizon | ((tombstones > 0) & (table.magic == 2))) & (horizon < 0)
         is_whole = (kept == records_in) & (kept > 0)
-        is_made_anew = (kept > 0) & (~is_whole | sets_horizon)
-        is_packed = is_made_anew & (table.codec > 0)
-        new_sizes = np.where(kept > 0, np.where(is_made_anew, sizes, table.size_bytes), 0)
-        # What compression makes of the rest is not known: as much of it as of the records before.
+        is_rebuilt = (kept > 0) & (~is_whole | sets_horizon)
+        is_packed = is_rebuilt & (table.codec > 0)
+        new_sizes = np.where(kept > 0, np.where(is_rebuilt, sizes, table.size_bytes), 0)
+        # The compressed size of the kept records is not known: it is taken as proportional to their number.
         share = np.minimum(kept / np.maximum(records_in, 1), 1.0)
         packed = layout.RECORD_BATCH.size_bytes + (table.size_bytes - layout.RECORD_BATCH.size_bytes) * share
         new_sizes = np.where(is_packed, packed.astype(np.int64), new_sizes)
@@ -318,7 +304,7 @@ class _Filter:
         return keep
 
     def _stays_empty(self, chunk: BatchChunk) -> Bools:
-        """Which batches stay though empty: the last of an active producer, and the last of the run."""
+        """Which batches stay even if they become empty: the last of each active producer, and the last of the run."""
         table = chunk.table
         found: Bools = table.last_offset + 1 == self._terms.first_uncleanable_offset
         for row in np.flatnonzero(table.producer_id >= 0).tolist():

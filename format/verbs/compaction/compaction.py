@@ -1,4 +1,4 @@
-"""compaction: for each log what the cleaner would keep and free, where it stands, and what stops it."""
+"""compaction: for each log what the cleaner would keep and free, where its checkpoint is, and what stops it."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from format.wording import counted
 _MAP_ENTRY_BYTES = 24
 #: Measured on records of 144 bytes: seconds for each batch, byte and byte of compressed batches.
 _COST = Cost(batch_s=1e-6, byte_s=13e-9, compressed_byte_s=65e-9)
-#: The configs that decide, whose sources are shown.
+#: The configs whose sources are shown.
 _DECIDING = ("cleanup.policy", "delete.retention.ms", "min.cleanable.dirty.ratio", "min.compaction.lag.ms")
 
 Row = tuple[object, ...]
@@ -43,11 +43,11 @@ Row = tuple[object, ...]
 
 @value_class
 class CompactionTerms:
-    """The time to judge at, whether other logs than compacted ones are shown, and whether kept offsets are returned.
+    """The options: the time to judge at, whether logs that are not compacted are shown, whether to return kept offsets.
 
-    ``reads_records`` False leaves out what a run would keep, for which the records of the dirty part are read. Then no
-    more is needed of producers than where the log ends and where the first open transaction begins: ``known`` are
-    those of partition directories that the caller has read.
+    ``reads_records`` False leaves out what a run would keep, for which the records of the dirty part are read. Then
+    only the log end and the first open transaction of producers are needed: ``known`` are those of partition
+    directories that the caller has read.
     """
 
     now_ms: int
@@ -60,7 +60,7 @@ class CompactionTerms:
 
 @state_class
 class LogCompaction:
-    """One log: what can be cleaned, and what a run would make of it; ``cleaned`` None where nothing is dirty."""
+    """One log: its cleanable range, and the result of a run; ``cleaned`` is None where nothing is dirty."""
 
     partition: Partition
     range: Cleanable
@@ -117,7 +117,7 @@ class CompactionScan(ConfiguredLogScan[LogCompaction]):
         return _COST
 
     def judged(self, log: ConfiguredLog, advance: Advance) -> Iterator[LogCompaction | Finding]:
-        """What is wrong with a log, and what the cleaner would make of it."""
+        """Findings about a log, and what the cleaner would do with it."""
         found: list[Finding] = []
         judged = self._judged(log, found)
         yield from found
@@ -158,7 +158,7 @@ class CompactionScan(ConfiguredLogScan[LogCompaction]):
         log = log_of_segment(partition, segment)
         if log is None:
             return CleanerSegment(segment.base_offset, 0, -1)
-        if log.is_last_segment:  # the active one is not cleaned, so that its times do not count
+        if log.is_last_segment:  # the active segment is not cleaned: its times do not matter
             return CleanerSegment(segment.base_offset, log_bytes(segment), -1)
         times, findings = read_segment_times(log, self.terms.limits, by_headers=False, with_offset=False)
         found += findings
@@ -196,7 +196,7 @@ class CompactionScan(ConfiguredLogScan[LogCompaction]):
 
 @state_class
 class Compaction:
-    """One run over some targets; counts what it could not know."""
+    """One run over some targets, with its totals."""
 
     context: ClusterContext
     terms: CompactionTerms
@@ -238,21 +238,25 @@ class Compaction:
             self.freed_bytes += judged.cleaned.read_bytes - judged.cleaned.kept_bytes
 
     def sentence(self) -> str:
-        """How many logs the cleaner would take now, and why not the others."""
+        """How many logs the cleaner would clean now, and why not the others."""
         if not self.logs:
             return "No log here is compacted."
         logs = counted(self.logs, "log")
-        ready = f"The cleaner would clean {self.ready_count:,} of {logs} now, and free {self.freed_bytes:,} bytes"
+        ready = (
+            f"The cleaner would clean {self.ready_count:,} of {logs} now, and free {counted(self.freed_bytes, 'byte')}"
+        )
         waits = ", ".join(f"{count:,} by {reason}" for reason, count in sorted(self.blocked.items()))
         return f"{ready}; blocked: {waits}." if waits else f"{ready}."
 
     def not_checked(self) -> Iterator[str]:
         """What the answer leaves out."""
         yield from self.context.not_checked()
-        yield "what other logs are dirtier: the cleaner takes the dirtiest first"
+        yield "whether other logs are dirtier: the cleaner takes the dirtiest first"
         if self.unknown_checkpoints:
-            what = "1 log" if self.unknown_checkpoints == 1 else f"{self.unknown_checkpoints} logs"
-            yield f"whether {what} were ever cleaned: no readable cleaner-offset-checkpoint names them"
+            count = self.unknown_checkpoints
+            were, them = ("was", "it") if count == 1 else ("were", "them")
+            words = f"{were} ever cleaned: no readable cleaner-offset-checkpoint names {them}"
+            yield f"whether {counted(count, 'log')} {words}"
 
 
 def _to_clean(partition: Partition, range_: Cleanable) -> list[CleanedSegment]:
@@ -267,7 +271,7 @@ def _to_clean(partition: Partition, range_: Cleanable) -> list[CleanedSegment]:
 
 
 def _aborted(partition: Partition, end: int, limits: Limits, found: list[Finding]) -> tuple[tuple[int, int, int], ...]:
-    """The aborted transactions that begin before an offset; the index of a later segment may hold them."""
+    """The aborted transactions that begin before an offset, also those in the indexes of later segments."""
     entries: list[tuple[int, int, int]] = []
     for segment in partition.segments:
         if segment.transaction_index is None:
@@ -283,7 +287,7 @@ def _aborted(partition: Partition, end: int, limits: Limits, found: list[Finding
 
 
 def _first_timestamp(segment: Segment, limits: Limits) -> int | None:
-    """The largest timestamp of the first batch, which the cleaner takes for the segment's first."""
+    """The largest timestamp of the first batch, which the cleaner takes for the first timestamp of the segment."""
     if segment.log is None:
         return None
     try:
@@ -292,7 +296,7 @@ def _first_timestamp(segment: Segment, limits: Limits) -> int | None:
                 if len(chunk.table):
                     return int(chunk.table.max_timestamp[0])
     except KafkaLogError:
-        return None  # the run over the records reports it
+        return None  # reading the records reports it
     return None
 
 
@@ -301,7 +305,7 @@ def _modified_ms(segment: Segment) -> int:
 
 
 def _number(text: str, otherwise: float) -> float:
-    """A config as a number; one that is none counts as the default, as a broker would not have taken it."""
+    """A config as a number; any other text counts as the default, since a broker refuses it."""
     try:
         return float(text) if "." in text else int(text)
     except ValueError:
@@ -309,7 +313,7 @@ def _number(text: str, otherwise: float) -> float:
 
 
 def kept_offsets(judged: LogCompaction) -> list[int]:
-    """The offsets of the records that a run keeps, for callers that asked for them."""
+    """The offsets of the records that a run keeps, if the terms had ``with_offsets``."""
     if judged.cleaned is None:
         return []
     columns = judged.cleaned.kept_offsets

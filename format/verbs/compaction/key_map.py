@@ -16,7 +16,7 @@ from format.value_class import state_class
 
 Int64Column = NDArray[np.int64]
 
-#: Keys lie in so many parts by their hash, so that adding some copies a part and not all of them.
+#: The number of parts that keys are divided into by their hash, so that adding some copies only parts of the map.
 _PARTS = 64
 _PENDING_ROWS = 256 * 1024
 
@@ -35,11 +35,13 @@ def _no_column() -> Int64Column:
 
 @state_class
 class _Part:
+    """The hashes of one part of the map, sorted, and their offsets."""
+
     hashes: Int64Column = field(default_factory=_no_column)
     offsets: Int64Column = field(default_factory=_no_column)
 
     def add(self, hashes: Int64Column, offsets: Int64Column) -> None:
-        """Add keys in log order: the last offset of each stays."""
+        """Add keys in log order; the last offset of each is kept."""
         hashes = np.concatenate((self.hashes, hashes))
         offsets = np.concatenate((self.offsets, offsets))
         order = np.argsort(hashes, kind="stable")
@@ -50,7 +52,7 @@ class _Part:
 
 @state_class
 class KeyMap:
-    """Filled in log order; ``latest_offset`` is the last offset that it covers, -1 for none."""
+    """The map of keys, filled in log order; ``latest_offset`` is the last offset that it covers, -1 for none."""
 
     latest_offset: int = -1
     _parts: list[_Part] = field(default_factory=lambda: [_Part() for _ in range(_PARTS)])
@@ -65,7 +67,7 @@ class KeyMap:
             self.settle()
 
     def settle(self) -> None:
-        """Sort in what was added since."""
+        """Merge the keys that were added since the last call."""
         if not self._pending:
             return
         hashes = np.concatenate([each[0] for each in self._pending])
@@ -83,7 +85,7 @@ class KeyMap:
         return sum(len(part.hashes) for part in self._parts)
 
     def offsets_of(self, hashes: Int64Column) -> Int64Column:
-        """The latest offset of each key, -1 for one that is not there."""
+        """The latest offset of each key, -1 for a key that is not in the map."""
         self.settle()
         found = np.full(len(hashes), -1, np.int64)
         parts = hashes & (_PARTS - 1)

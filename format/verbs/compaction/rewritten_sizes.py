@@ -1,4 +1,4 @@
-"""The size of a v2 batch that is rebuilt of some of its records.
+"""Computes the size of a v2 batch that is rebuilt from some of its records.
 
 Offsets keep their deltas. Timestamps count from the first record that stays, or from the delete horizon, so that their
 deltas, and with them the lengths of the records, change.
@@ -16,7 +16,7 @@ Int64Column = NDArray[np.int64]
 
 
 def rebuilt_size(records: RecordTable, keep: NDArray[np.bool_], horizons: Int64Column, sizes: Int64Column) -> None:
-    """Add to ``sizes`` (by batch row) what the kept records come to, and the header of a batch's first one.
+    """Add to ``sizes`` (by batch row) the sizes of the kept records, and of the header with a batch's first one.
 
     ``horizons`` has the delete horizon that each batch has or gets, -1 for none.
     """
@@ -50,7 +50,7 @@ def _varlong_size(values: Int64Column) -> Int64Column:
 
 
 def _body_prefix(sizes: Int64Column) -> Int64Column:
-    """The bytes of the length in front of records whose size with it is given."""
+    """The bytes of the length field of records whose sizes, with that field, are given."""
     prefix = np.ones(len(sizes), np.int64)
     for length in range(1, 6):
         # A body of b bytes has a length of n bytes where zigzag(b) < 2**(7n).

@@ -11,13 +11,13 @@ from dataclasses import replace
 import numpy as np
 
 from format.errors import KafkaLogError
-from format.files import producer_snapshot
 from format.io.source import FileSource
 from format.limits import Limits
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange
 from format.log.control_records import read_control_records
 from format.log.walker import batch_chunks
+from format.node.newest_snapshot import newest_sound_snapshot
 from format.node.partition import Partition
 from format.scan.selection import Selection, start_position
 from format.state.producer_events import Transaction
@@ -88,22 +88,16 @@ def read_stability(
 
 def _newest_state(partition: Partition, end: int | None, limits: Limits) -> tuple[TransactionState, int]:
     """The open transactions of the newest sound snapshot up to ``end``, and its offset; none, and 0, without one."""
-    for offset in sorted(partition.snapshots, reverse=True):
-        if end is not None and offset > end:
-            continue
-        try:
-            snapshot = producer_snapshot.read(partition.snapshots[offset], limits)
-        except KafkaLogError:
-            continue
-        if snapshot.problems:
-            continue
-        state = TransactionState()
-        columns = (snapshot.producer_ids, snapshot.producer_epochs, snapshot.current_txn_first_offsets)
-        for producer_id, epoch, first_offset in zip(*(column.tolist() for column in columns), strict=True):
-            if first_offset >= 0:
-                state.add_open(Transaction(producer_id, epoch, first_offset))
-        return state, offset
-    return TransactionState(), 0
+    found = newest_sound_snapshot(partition, limits, end)
+    if found is None:
+        return TransactionState(), 0
+    offset, snapshot = found
+    state = TransactionState()
+    columns = (snapshot.producer_ids, snapshot.producer_epochs, snapshot.current_txn_first_offsets)
+    for producer_id, epoch, first_offset in zip(*(column.tolist() for column in columns), strict=True):
+        if first_offset >= 0:
+            state.add_open(Transaction(producer_id, epoch, first_offset))
+    return state, offset
 
 
 def _feed(

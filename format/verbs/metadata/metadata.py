@@ -114,7 +114,7 @@ class MetadataResult:
         """The image in one sentence."""
         state, image = self.state, self.state.image
         if state.last_offset < 0:
-            return "The metadata log has no record up to there."
+            return "The metadata holds no record up to there."
         when = "" if state.last_timestamp is None else f" ({iso_time(state.last_timestamp)})"
         leaderless = sum(each.leader < 0 for each in image.partitions.values())
         behind = sum(len(each.isr) < len(each.replicas) for each in image.partitions.values())

@@ -1,4 +1,4 @@
-"""Logs with the configs of their topics: the units of verbs that judge whole logs by configs."""
+"""Logs with the configs of their topics: the units of the verbs that judge whole logs by configs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ResultT = TypeVar("ResultT")
 
 @value_class
 class ConfiguredLog:
-    """A log, its configs, and whether the metadata says that it has no other replica."""
+    """A log, its configs, and whether it has no other replica by the metadata."""
 
     partition: Partition
     offsets: PartitionOffsets
@@ -35,7 +35,7 @@ class ConfiguredLog:
 def configured_logs(
     target: Target, context: ClusterContext, limits: Limits, takes: Callable[[Partition, TopicConfigs], bool]
 ) -> Iterator[ConfiguredLog | Finding]:
-    """The logs at or below a path that are taken, and findings for what no reader opens there."""
+    """The logs at or below a path for which ``takes`` is true, and findings about files that no reader opens."""
     for found in partitions_to_read(target, limits):
         if isinstance(found, Finding):
             yield found
@@ -54,7 +54,7 @@ class ConfiguredLogScan(WholeUnits[ConfiguredLog | Finding, ResultT | Finding]):
     __slots__ = ()
 
     def judged(self, log: ConfiguredLog, advance: Advance) -> Iterator[ResultT | Finding]:
-        """What is wrong with a log, and what the verb says of it; calls ``advance`` with the bytes that are done."""
+        """Findings about a log, and the verb's result for it; calls ``advance`` with the bytes that are done."""
         raise NotImplementedError
 
     def logs(self, unit: ConfiguredLog | Finding) -> Sequence[LogUnit]:
@@ -62,7 +62,7 @@ class ConfiguredLogScan(WholeUnits[ConfiguredLog | Finding, ResultT | Finding]):
         return () if isinstance(unit, Finding) else tuple(every_log_of(unit.partition))
 
     def read(self, unit: ConfiguredLog | Finding, advance: Advance) -> Iterator[ResultT | Finding]:
-        """A finding as it is; of a log what is judged."""
+        """A finding unchanged, or the results for a log."""
         if isinstance(unit, Finding):
             yield unit
         else:

@@ -1,7 +1,7 @@
-"""Which segments a broker deletes, and what keeps the others: its retention rules, on facts that were read before.
+"""A broker's retention rules: which segments it deletes, and what keeps the others, from facts read before.
 
-Source: storage UnifiedLog.deleteOldSegments and deletableSegments, core LogManager.cleanupLogs. Segments go from the
-oldest on; the first that stays keeps all after it.
+Source: storage UnifiedLog.deleteOldSegments and deletableSegments, core LogManager.cleanupLogs. Segments are deleted
+from the oldest on; the first that stays keeps all after it.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 
 from format.value_class import value_class
 
+#: Instead of a time: the segment is never deleted by time.
 _NEVER = None
 
 
@@ -29,7 +30,7 @@ class SegmentFacts:
 
 @value_class
 class LogFacts:
-    """What of a log bounds retention; ``high_watermark`` None is one that is not known, and does not bound."""
+    """The facts of a log that limit retention; an unknown ``high_watermark`` is None and limits nothing."""
 
     policies: frozenset[str]
     retention_ms: int
@@ -40,9 +41,9 @@ class LogFacts:
 
 @value_class
 class Verdict:
-    """What becomes of a segment: either ``deleted_by`` or ``retained_by`` is set.
+    """The verdict on a segment: either ``deleted_by`` or ``retained_by`` is set.
 
-    ``held_by`` is the base offset of the segment before it that keeps it; ``deletable_at`` None means not by time.
+    ``held_by`` is the base offset of an earlier segment that keeps it; ``deletable_at`` None means never by time.
     """
 
     deleted_by: str | None = None
@@ -53,7 +54,7 @@ class Verdict:
 
 
 def judge(segments: Sequence[SegmentFacts], log: LogFacts, now_ms: int) -> list[Verdict]:
-    """The verdict on each segment, by base offset, once the broker's checks have run until nothing more goes."""
+    """The verdict on each segment, by base offset, after the broker's checks until nothing more is deleted."""
     deleted = _deleted(segments, log, now_ms)
     verdicts = [Verdict(deleted_by=by, deletable_at=_own_time(each, log, by, now_ms))
                 for each, by in zip(segments, deleted, strict=False)]  # fmt: skip
@@ -65,23 +66,21 @@ def judge(segments: Sequence[SegmentFacts], log: LogFacts, now_ms: int) -> list[
         reason, own_at = _reason(segment, log, now_ms)
         # A segment goes at the earliest when all before it have gone.
         at = None if at is None or own_at is None else max(at, own_at)
-        if reason is None:
-            verdict = Verdict(retained_by="preceding_segment", held_by=held_by, deletable_at=at)
-        else:
-            verdict = Verdict(retained_by=reason, deletable_at=at)
         verdicts.append(
             Verdict(
-                verdict.deleted_by, verdict.retained_by, verdict.held_by, verdict.deletable_at,
-                None if missing is None else missing[number],
+                retained_by="preceding_segment" if reason is None else reason,
+                held_by=held_by if reason is None else None,
+                deletable_at=at,
+                bytes_until_deletable=None if missing is None else missing[number],
             )
-        )  # fmt: skip
+        )
         if reason is not None and held_by is None:
             held_by = segment.base_offset
     return verdicts
 
 
 def _deleted(segments: Sequence[SegmentFacts], log: LogFacts, now_ms: int) -> list[str]:
-    """What deletes each of the first segments that go."""
+    """The checks that delete the first segments, one for each deleted segment."""
     deleted: list[str] = []
     while True:
         count = len(deleted)
@@ -102,7 +101,7 @@ Check = Callable[[SegmentFacts], bool]
 def _conditions(
     segments: Sequence[SegmentFacts], log: LogFacts, now_ms: int
 ) -> list[tuple[str, Callable[[Sequence[SegmentFacts]], Check]]]:
-    """The checks in the broker's order; each is rebuilt of the segments that are left."""
+    """The checks in the broker's order; each is made anew for the segments that are left."""
 
     def log_start(rest: Sequence[SegmentFacts]) -> Check:
         return lambda segment: _is_below_log_start(segment, log)
@@ -140,7 +139,7 @@ def _own_time(segment: SegmentFacts, log: LogFacts, by: str, now_ms: int) -> int
 
 
 def _reason(segment: SegmentFacts, log: LogFacts, now_ms: int) -> tuple[str | None, int | None]:
-    """What keeps a segment itself, None for nothing; and when its own time is over, None for never by itself."""
+    """What keeps a segment itself (None: nothing), and when it is deletable by itself (None: never)."""
     at = segment.counted_ms + log.retention_ms + 1 if "delete" in log.policies and log.retention_ms >= 0 else None
     if not _is_below_high_watermark(segment, log):
         return "high_watermark", at
@@ -158,7 +157,7 @@ def _reason(segment: SegmentFacts, log: LogFacts, now_ms: int) -> tuple[str | No
 
 
 def _bytes_missing(rest: Sequence[SegmentFacts], log: LogFacts) -> list[int] | None:
-    """By how many bytes the log must grow until each segment goes for its size; None without a limit."""
+    """How many bytes the log must grow until each segment is deleted by size; None without a limit."""
     if "delete" not in log.policies or log.retention_bytes < 0:
         return None
     excess = sum(segment.size_bytes for segment in rest) - log.retention_bytes

@@ -1,4 +1,4 @@
-"""retention: for each segment why it is still there, which record keeps it, and when it goes; totals by topic."""
+"""retention: why each segment is still there, which record keeps it, and when it is deleted; totals by topic."""
 
 from __future__ import annotations
 
@@ -24,20 +24,21 @@ from format.value_class import state_class, value_class
 from format.verbs.retention.configured_logs import ConfiguredLog, ConfiguredLogScan, configured_logs
 from format.verbs.retention.policy import LogFacts, SegmentFacts, Verdict, judge
 from format.verbs.retention.segment_times import SegmentTimes, log_bytes, modified_ms, read_segment_times
+from format.wording import counted
 
 _SNAPSHOTS = "snapshots"
-#: The configs that decide, whose sources are shown.
+#: The configs whose sources are shown.
 _DECIDING = ("cleanup.policy", "retention.bytes", "retention.ms")
-#: Seconds for each batch and byte; too few to measure on 300 MB, since of most segments only the last entry of the time
-#: index, and one batch, is read.
+#: Seconds for each batch and byte. They are too small to measure on 300 MB: for most segments only the last entry of
+#: the time index and one batch are read.
 _COST = Cost(batch_s=0.0, byte_s=0.005e-9, compressed_byte_s=0.005e-9)
 
 
 @value_class
 class RetentionTerms:
-    """The time to judge at, and whether the records that hold segments are looked up.
+    """The options: the time to judge at, and whether to look up the records that keep segments.
 
-    ``header_times`` are the largest timestamp and the end offset of last logs whose headers the caller has read.
+    ``header_times`` are the largest timestamp and the end offset of last segments whose headers the caller has read.
     """
 
     now_ms: int
@@ -59,6 +60,7 @@ class TopicTotal:
     retained: dict[str, int] = field(default_factory=dict)
 
     def add(self, size_bytes: int, verdict: Verdict) -> None:
+        """Add a segment."""
         self.segment_count += 1
         self.size_bytes += size_bytes
         if verdict.deleted_by is not None:
@@ -74,7 +76,7 @@ class TopicTotal:
 
 @value_class
 class LogRetention:
-    """The rows of a log, the size and verdict of each segment, and what was not known."""
+    """The rows of a log, the size and verdict of each segment, and notes on unknown facts."""
 
     name: str
     rows: list[Row]
@@ -94,7 +96,7 @@ class RetentionScan(ConfiguredLogScan[LogRetention]):
         return _COST
 
     def judged(self, log: ConfiguredLog, advance: Advance) -> Iterator[LogRetention | Finding]:
-        """What is wrong with a log, and its retention."""
+        """Findings about a log, and its retention."""
         partition = log.partition
         times: list[SegmentTimes] = []
         for segment in partition.segments:
@@ -174,7 +176,7 @@ def _log_facts(unit: ConfiguredLog, facts: list[SegmentFacts]) -> LogFacts:
         retention_bytes = _number(configs, "local.retention.bytes")
     high_watermark = offsets.high_watermark
     if unit.is_only_replica:
-        high_watermark = facts[-1].upper_offset  # it leads alone, and so everything is replicated
+        high_watermark = facts[-1].upper_offset  # the only replica: everything is replicated
     return LogFacts(configs.policies, retention_ms, retention_bytes, offsets.log_start_offset, high_watermark)
 
 
@@ -229,29 +231,32 @@ class Retention:
             )  # fmt: skip
 
     def sentence(self) -> str:
-        """What the next check deletes, and when something goes after that."""
+        """What the next check deletes, and when a segment is deleted after that."""
         totals = self.totals.values()
         count, size = sum(each.deletable_count for each in totals), sum(each.deletable_bytes for each in totals)
         left = sum(each.segment_count for each in totals) - count
         times = [each.next_deletable_at for each in totals if each.next_deletable_at is not None]
-        went = f"{count:,} segments of {size:,} bytes go" if count != 1 else f"1 segment of {size:,} bytes goes"
+        goes = "goes" if count == 1 else "go"
+        went = f"{counted(count, 'segment')} of {counted(size, 'byte')} {goes}"
+        stay = f"{left:,} {'stays' if left == 1 else 'stay'}"
         first = f"At {iso_time(self.terms.now_ms)} {went} at the next check" if count else "Nothing goes now"
         if not times:
-            return f"{first}; {left:,} stay, none of them to go by time."
-        return f"{first}; {left:,} stay, the next goes at {iso_time(min(times))}."
+            return f"{first}; {stay}, none of them to go by time."
+        return f"{first}; {stay}, the next goes at {iso_time(min(times))}."
 
     def not_checked(self) -> Iterator[str]:
         """What the answer leaves out."""
         yield from self.context.not_checked()
         if self.unknown_watermarks:
-            what = "1 partition" if self.unknown_watermarks == 1 else f"{self.unknown_watermarks} partitions"
-            yield f"high watermarks of {what}: no readable replication-offset-checkpoint names them"
+            what = counted(self.unknown_watermarks, "partition")
+            them = "it" if self.unknown_watermarks == 1 else "them"
+            yield f"high watermarks of {what}: no readable replication-offset-checkpoint names {them}"
         if self.has_remote:
             yield "which segments are in remote storage: those that are not copied yet stay"
 
 
 def _number(configs: TopicConfigs, name: str) -> int:
-    """A config as a number; one that is none counts as no limit, as a broker would not have taken it."""
+    """A config as a number; any other text counts as no limit, since a broker refuses it."""
     try:
         return configs.get(name).number
     except ValueError:

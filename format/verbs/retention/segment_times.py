@@ -1,4 +1,4 @@
-"""The largest timestamp of a segment as a broker knows it, the record that has it, and where the log ends.
+"""Reads the largest timestamp of a segment as a broker does, the offset of the record with it, and the log end.
 
 Source: storage LogSegment.largestTimestamp: the last entry of the time index, which holds the largest timestamp once a
 segment is closed; the file's modification time where no record has a timestamp.
@@ -29,9 +29,9 @@ from format.value_class import value_class
 
 @value_class
 class SegmentTimes:
-    """``largest_timestamp`` is -1 where no record has one; then ``modified_ms`` counts.
+    """The times of a segment; ``largest_timestamp`` is -1 where no record has one, and then ``modified_ms`` counts.
 
-    ``end_offset`` is known where the batch headers were read.
+    ``end_offset`` is known only where the batch headers were read.
     """
 
     largest_timestamp: int
@@ -41,13 +41,13 @@ class SegmentTimes:
 
     @property
     def counted_ms(self) -> int:
-        """The time that retention counts from."""
+        """The time from which retention counts."""
         return self.largest_timestamp if self.largest_timestamp >= 0 else self.modified_ms
 
 
 @value_class
 class _Headers:
-    """Of each chunk the largest timestamp and the last offset, from the headers."""
+    """A walk over headers, whose parts are the largest timestamp and the last offset of each chunk."""
 
     limits: Limits
 
@@ -66,7 +66,7 @@ class _Headers:
 
 @value_class
 class _TimestampSearch:
-    """The offset of the first record with a timestamp, from where the time index says that it is."""
+    """A walk that yields the offset of the first record with a timestamp, found through the time index."""
 
     timestamp: int
     limits: Limits
@@ -90,7 +90,7 @@ class _TimestampSearch:
 def read_segment_times(
     log: LogUnit, limits: Limits, *, by_headers: bool, with_offset: bool
 ) -> tuple[SegmentTimes, list[Finding]]:
-    """The times of a segment, and what stood in the way.
+    """The times of a segment, and findings.
 
     ``by_headers``: the time index is not complete, as of the last segment of a broker that runs or was killed.
     """
@@ -119,7 +119,7 @@ def log_bytes(segment: Segment) -> int:
 
 
 def modified_ms(path: Path) -> int:
-    """When a log was modified; 0 where that is unknown."""
+    """The modification time of a log in ms; 0 where it is unknown."""
     try:
         return path.lstat().st_mtime_ns // 1_000_000
     except OSError:
@@ -135,7 +135,7 @@ def _index_timestamp(log: LogUnit) -> int | None:
         with FileSource(segment.time_index) as source:
             entry = time_index.last_entry(source, segment.base_offset)
     except KafkaLogError:
-        return None  # the broker rebuilds it
+        return None  # a broker rebuilds the index
     return None if entry is None else entry.timestamp
 
 

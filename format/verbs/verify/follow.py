@@ -9,10 +9,9 @@ from pathlib import Path
 from format.checks.losses import CauseAccount
 from format.checks.offset_chain import OffsetChain
 from format.checks.producers import check_producer_events
-from format.errors import KafkaLogError
-from format.files import producer_snapshot
 from format.findings import Finding
 from format.limits import Limits
+from format.node.newest_snapshot import newest_sound_snapshot
 from format.node.target import Target
 from format.scan.folding import results_of
 from format.scan.following.driver import Broken, CaughtUp, FollowDriver, FollowTerms, Grown
@@ -112,15 +111,9 @@ class _OneRange:
 def _producers_before(partition: FollowedPartition, limits: Limits) -> ProducerState:
     """The producers' state at a partition's next offset, from its newest sound snapshot and the headers after it."""
     state, since = ProducerState(), 0
-    snapshots = {offset: path for offset, path in partition.listed.snapshots.items() if offset <= partition.next_offset}
-    for offset in sorted(snapshots, reverse=True):
-        try:
-            snapshot = producer_snapshot.read(snapshots[offset], limits)
-        except KafkaLogError:
-            continue
-        if not snapshot.problems:
-            state, since = ProducerState.of_snapshot(snapshot), offset
-            break
+    found = newest_sound_snapshot(partition.listed, limits, partition.next_offset)
+    if found is not None:
+        since, state = found[0], ProducerState.of_snapshot(found[1])
     scan = HeaderScan(limits)
     for log in logs_before(partition):
         following = partition.listed.next_base_offset(log.segment) if log.segment is not None else None
