@@ -1,7 +1,7 @@
-"""Records that one replica has and others lack although they go on after them: compacted away there, or lost.
+"""Decides whether records that one replica has and others lack were compacted away there, or are lost.
 
-Compaction drops a record only where a later one of the same key follows, tombstones and transaction markers after a
-while, and records of aborted transactions. It never drops a record without a key, as a compacted topic has none.
+Compaction removes a record only where a later one of the same key follows, tombstones and transaction markers after a
+while, and records of aborted transactions. It never removes a record without a key, as a compacted topic has none.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from format.log.control_records import decode_control_record
 from format.log.record_table import RecordTable
 from format.offset_ranges import Int64s
 
-#: So many missing records wait at a time for a later one of their key, about 100 bytes each.
+#: The most missing records that wait for a later one of their key at a time, about 100 bytes each.
 MOST_WAITING = 500_000
 
 
 class MissingRecords:
-    """The records of one replica that others lack. Feed it the later records of that replica, in order.
+    """The records of one replica that others lack. Its later records are fed in order.
 
-    The others are numbers of bits in masks. ``compacted`` counts, by number, the records that compaction explains, and
-    ``first_compacted`` has the first offset of them. ``undecided`` counts those that were too many to be kept.
+    The other replicas are numbers, and bits in masks. By number, ``compacted`` counts the records that compaction
+    explains, ``first_compacted`` has the first offset of them, and ``undecided`` counts those that were too many to
+    keep.
     """
 
     def __init__(self) -> None:
@@ -36,11 +37,11 @@ class MissingRecords:
 
     @property
     def is_waiting(self) -> bool:
-        """Whether later records matter."""
+        """Whether later records are needed."""
         return bool(self._masks)
 
     def add(self, table: RecordTable, other: int) -> Int64s:
-        """Take records that one other replica lacks; returns the offsets of those that no compaction explains."""
+        """Add records that another replica lacks; returns the offsets of those that no compaction can explain."""
         batches = table.batch
         is_control = table.batches.is_control[batches]
         is_explained = is_control | ((table.key_length >= 0) & (table.value_length < 0))
@@ -63,7 +64,7 @@ class MissingRecords:
         return offsets[lost]
 
     def feed(self, table: RecordTable) -> None:
-        """Take the next records of the replica that has all: those of a key that waits explain why it is missing."""
+        """Read the next records of this replica: a later record of a key explains why an earlier one is missing."""
         offsets = table.offset.tolist()
         is_control = table.batches.is_control[table.batch]
         for row in np.flatnonzero((table.key_length >= 0) & ~is_control).tolist():
@@ -90,7 +91,7 @@ class MissingRecords:
             self._settle(each for each in waiting if each < offset)
 
     def left(self) -> Iterator[tuple[int, int]]:
-        """At the end: the offsets that nothing explains, in order, each with the mask of those that lack it."""
+        """After the last record: the unexplained offsets in order, each with the mask of the replicas that lack it."""
         yield from sorted(self._masks.items())
 
     def _settle(self, offsets: Iterator[int] | list[int]) -> None:

@@ -1,7 +1,7 @@
-"""The logs of some replicas, compared from their first offset to their last.
+"""Compares the logs of some replicas from their first offset to their last.
 
 At each step every replica has a chunk, and all are compared up to the offset where the first chunk ends. So each file
-is read once, in turn, and no more than a chunk of each is held. What is alike is compared as bytes, see ``content``.
+is read once, and at most one chunk of each is in memory. Equal batches are compared as bytes, see ``content``.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ from format.verbs.diff.replicas import Replicas
 
 @state_class
 class PairDifference:
-    """What is different between two replicas.
+    """The differences between two replicas.
 
-    ``diverged``: the first offset that both should have, and where they have different records, or one has none.
-    ``ahead``: the first offset that one has past the end of the other. ``other_bytes``: the first offset where the same
-    records are in other bytes, were compacted away, or cannot be read in one of them.
+    ``diverged``: the first offset that both should have, where their records differ or one has none. ``ahead``: the
+    first offset that one has past the end of the other. ``other_bytes``: the first offset where equal records have
+    different bytes, were compacted away, or cannot be read in one of them.
     """
 
     diverged: int | None = None
@@ -54,7 +54,7 @@ class PairDifference:
 
     @property
     def offset(self) -> int | None:
-        """The first offset of the difference that gives the kind."""
+        """The first offset of the difference that determines the kind."""
         for each in (self.diverged, self.ahead, self.other_bytes):
             if each is not None:
                 return each
@@ -63,11 +63,11 @@ class PairDifference:
 
 @state_class
 class ReplicaDifference:
-    """One replica against all others: the offsets that it alone has, and those of others that it lacks.
+    """One replica compared with all others: the offsets that it alone has, and those of others that it lacks.
 
-    ``lost_committed`` are of these below the high watermark of a replica that has them. Where headers are all that is
-    known, ``undecided_offsets`` are lacked and may have been compacted away, and ``unknown`` are in other bytes than
-    elsewhere, with records that may be the same.
+    ``lost_committed`` are the lacking ones below the high watermark of a replica that has them. Where only headers are
+    known, ``undecided_offsets`` are lacking and may have been compacted away, and ``unknown`` are in different bytes,
+    with records that may be the same.
     """
 
     unique: Span = field(default_factory=Span)
@@ -92,7 +92,8 @@ class Comparison:
         self._limits = limits
         self._missing = [MissingRecords() for _ in self.logs]
         self._high_watermarks = [each.replica.offsets.high_watermark for each in self.logs]
-        # By holder and other: the offsets of this step that the one has, and the other has not, or otherwise.
+        # By holder and lacking replica: the offsets of this step that the one has, and the other lacks or has
+        # otherwise.
         self._only: dict[tuple[int, int], list[Range]] = {}
 
     def run(self) -> None:
@@ -131,7 +132,7 @@ class Comparison:
 
     @staticmethod
     def _are_all_shared(windows: list[Window | None]) -> bool:
-        """Whether all replicas have the same chunk, as bytes that were compared when it was read."""
+        """Whether all replicas share one chunk, whose bytes were compared when it was read."""
         first = windows[0]
         return first is not None and all(
             each is not None and each.chunk is first.chunk and len(each) == len(first) and each.rows[0] == first.rows[0]
@@ -142,16 +143,16 @@ class Comparison:
         one, other = pair
         start = max(bounds[0], *(self.logs[each].replica.log_start_offset for each in pair))
         if start > bounds[1]:
-            return  # at least one has deleted all this by its retention
+            return  # at least one of them has deleted these offsets by retention
         bounds = start, bounds[1]
         for holder, lacking in (pair, pair[::-1]):
             if self.logs[lacking].is_at_end:
                 window = windows[holder]
                 self._add_ahead(holder, lacking, [] if window is None else spans_of(window, bounds))
                 return
-        mine, theirs = windows[one], windows[other]
-        if mine is None or theirs is None:
-            for holder, lacking, window in ((one, other, mine), (other, one, theirs)):
+        left, right = windows[one], windows[other]
+        if left is None or right is None:
+            for holder, lacking, window in ((one, other, left), (other, one, right)):
                 if window is not None:
                     self._add_window(holder, lacking, window, bounds)
             return
@@ -159,7 +160,7 @@ class Comparison:
         def take_lone(side: int, table: RecordTable) -> None:
             self._add_lone(pair[side], pair[1 - side], table)
 
-        found = compare_windows(mine, theirs, bounds, self._limits, take_lone)
+        found = compare_windows(left, right, bounds, self._limits, take_lone)
         self._add_found(pair, found)
 
     def _add_found(self, pair: tuple[int, int], found: WindowDifference) -> None:
@@ -181,7 +182,7 @@ class Comparison:
             self._add_lone_ranges(holder, lacking, found.lone[side])
 
     def _add_ahead(self, holder: int, lacking: int, ranges: list[Range]) -> None:
-        """Batches past the end of the other replica."""
+        """Note batches past the end of the other replica."""
         end = self.logs[lacking].log_end_offset
         self._only.setdefault((holder, lacking), []).extend(ranges)
         pair = self._pair(holder, lacking)
@@ -189,7 +190,7 @@ class Comparison:
         pair.diverged = _least(pair.diverged, clipped(ranges, 0, end - 1))
 
     def _add_window(self, holder: int, lacking: int, window: Window, bounds: Range) -> None:
-        """Batches where the other replica has none, though it goes on after them."""
+        """Note batches that the other replica lacks, though its log goes on after them."""
         damaged = self.logs[lacking].damaged
         spans = spans_of(window, bounds)
         if all(is_covered(each, damaged) for each in spans):
@@ -207,7 +208,7 @@ class Comparison:
         pair.other_bytes = _least(pair.other_bytes, ranges)
 
     def _add_lone(self, holder: int, lacking: int, table: RecordTable) -> None:
-        """Records that the other replica has not, though it goes on after them."""
+        """Note records that the other replica lacks, though its log goes on after them."""
         damaged = are_inside(table.offset, self.logs[lacking].damaged)
         if damaged.any():
             self._add_unreadable(holder, lacking, runs(table.offset[damaged]))
@@ -221,7 +222,7 @@ class Comparison:
         pair.diverged = _least(pair.diverged, ranges)
 
     def _add_lone_ranges(self, holder: int, lacking: int, ranges: list[Range]) -> None:
-        """The same for offsets of batches of which only the headers are known."""
+        """Note offsets of lacking batches of which only the headers are known."""
         damaged = merged(self.logs[lacking].damaged)
         unreadable = held_by_none([ranges, damaged])
         if unreadable:
@@ -238,11 +239,11 @@ class Comparison:
         pair.diverged = _least(pair.diverged, lost)
 
     def _may_be_compacted(self, one: int, other: int) -> bool:
-        """Whether the topic is compacted, as far as the checkpoints of the cleaner say."""
+        """Whether the topic may be compacted, by the checkpoints of the cleaner."""
         return any(self.logs[each].replica.was_cleaned is not False for each in (one, other))
 
     def _settle_missing(self) -> None:
-        """At the end: what compaction explains is no loss, all else is."""
+        """At the end: missing records that compaction does not explain are losses."""
         left: dict[tuple[int, int], list[Range]] = {}
         for holder, missing in enumerate(self._missing):
             for offset, mask in missing.left():
@@ -264,7 +265,7 @@ class Comparison:
         self._add_up(left)
 
     def _add_up(self, only: dict[tuple[int, int], list[Range]]) -> None:
-        """Add offsets that are in some replicas alone to what each has and lacks."""
+        """Add offsets that only some replicas have to what each replica has alone and lacks."""
         for key in only:
             only[key] = merged(only[key])
         for number, difference in enumerate(self.differences):

@@ -1,7 +1,7 @@
-"""Batches of two replicas over the same offsets: which of them, and which of their records, are the same.
+"""Compares the batches of two replicas over the same offsets, and their records where the batches differ.
 
-Batches with equal headers are compared as bytes, many at once. What is left on both sides is compared record by
-record, so that batches which were recompressed, merged or compacted are recognised.
+Batches with equal headers are compared as bytes, many at once. All others are compared record by record, so that
+batches that were recompressed, merged or compacted are recognized.
 """
 
 from __future__ import annotations
@@ -22,20 +22,20 @@ from format.offset_ranges import Int64s, Range, clipped, merged, runs
 from format.value_class import state_class
 from format.verbs.diff.replica_log import Window
 
-#: Takes records that only one of two replicas has: its side, 0 or 1, and the records. They are not to be kept.
+#: Called with records that only one of two replicas has: its side, 0 or 1, and the records, which it must not keep.
 TakeLone = Callable[[int, RecordTable], None]
 
 
 @state_class
 class WindowDifference:
-    """What two replicas have over some offsets; the pairs are for the one and the other.
+    """The differences of two replicas over some offsets; pairs are for the one and the other.
 
     ``other_content``: offsets that both have with different records. ``other_epochs``: the offsets of batches where
-    all those of one side are of later leader epochs. ``same_records``: offsets of records that are the same in other
-    bytes. ``unreadable``: errors of batches whose records cannot be read, with their offsets.
+    all those of one side have later leader epochs. ``same_records``: offsets of equal records in different bytes.
+    ``unreadable``: errors of batches whose records cannot be read, with their offsets.
 
-    Where one of the two has headers only: ``lone`` are the offsets of batches that overlap none of the other,
-    ``unknown`` those of batches in other bytes, with records that may be the same.
+    Where one of the two has headers only: ``lone`` are the offsets of batches that overlap none of the other, and
+    ``unknown`` those of batches with different bytes, whose records may be the same.
     """
 
     other_content: list[Range] = field(default_factory=list)
@@ -47,19 +47,19 @@ class WindowDifference:
 
 
 def compare_windows(
-    mine: Window, theirs: Window, bounds: Range, limits: Limits, take_lone: TakeLone
+    left_side: Window, right_side: Window, bounds: Range, limits: Limits, take_lone: TakeLone
 ) -> WindowDifference:
     """Compare the batches of two windows inside the bounds."""
     found = WindowDifference()
-    if mine.chunk is theirs.chunk and np.array_equal(mine.rows, theirs.rows):
+    if left_side.chunk is right_side.chunk and np.array_equal(left_side.rows, right_side.rows):
         return found
-    same, same_there = _same_batches(mine, theirs)
-    rest, rest_there = mine.picked(~same), theirs.picked(~same_there)
+    same, same_there = _same_batches(left_side, right_side)
+    rest, rest_there = left_side.picked(~same), right_side.picked(~same_there)
     if _have_other_epochs(rest, rest_there):
         found.other_epochs = spans_of(rest, bounds), spans_of(rest_there, bounds)
         return found
-    if not (mine.has_records and theirs.has_records):
-        _compare_headers((mine, theirs), (same, same_there), bounds, found)
+    if not (left_side.has_records and right_side.has_records):
+        _compare_headers((left_side, right_side), (same, same_there), bounds, found)
         return found
     left = _records(rest, bounds, limits, found.unreadable[0])
     right = _records(rest_there, bounds, limits, found.unreadable[1])
@@ -90,11 +90,11 @@ def _spans(window: Window) -> list[Range]:
     return list(zip(firsts, lasts, strict=True))
 
 
-def _same_batches(mine: Window, theirs: Window) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """Which batches of both windows are the same bytes, by row."""
-    same, same_there = np.zeros(len(mine), bool), np.zeros(len(theirs), bool)
-    at = np.minimum(np.searchsorted(theirs.base_offset, mine.base_offset), len(theirs) - 1)
-    left, right = mine.table, theirs.table.rows(at)
+def _same_batches(left_side: Window, right_side: Window) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """Which batches of both windows have the same bytes, by row."""
+    same, same_there = np.zeros(len(left_side), bool), np.zeros(len(right_side), bool)
+    at = np.minimum(np.searchsorted(right_side.base_offset, left_side.base_offset), len(right_side) - 1)
+    left, right = left_side.table, right_side.table.rows(at)
     alike = np.flatnonzero(_equal_headers(left, right))
     if not len(alike):
         return same, same_there
@@ -102,17 +102,17 @@ def _same_batches(mine: Window, theirs: Window) -> tuple[NDArray[np.bool_], NDAr
     # Neighbours on both sides are compared as one piece.
     edges = np.flatnonzero((np.diff(alike) != 1) | (np.diff(other) != 1) | ~_adjoin(left, right, alike)) + 1
     for piece in np.split(np.arange(len(alike)), edges):
-        if _equal_bytes(mine, theirs, alike[piece], other[piece]):
+        if _equal_bytes(left_side, right_side, alike[piece], other[piece]):
             same[alike[piece]] = same_there[other[piece]] = True
             continue
         for one in piece.tolist():
-            if _equal_bytes(mine, theirs, alike[one : one + 1], other[one : one + 1]):
+            if _equal_bytes(left_side, right_side, alike[one : one + 1], other[one : one + 1]):
                 same[alike[one]] = same_there[other[one]] = True
     return same, same_there
 
 
 def _equal_headers(left: BatchTable, right: BatchTable) -> NDArray[np.bool_]:
-    """Which rows have equal headers, the stored CRC and the size among them."""
+    """Which rows have equal headers, including the stored CRC and the size."""
     differ = left.columns != right.columns
     differ[:, BATCH_COLUMN["position"]] = False
     equal: NDArray[np.bool_] = ~differ.any(axis=1)
@@ -127,15 +127,15 @@ def _adjoin(left: BatchTable, right: BatchTable, alike: NDArray[np.intp]) -> NDA
     return adjoin
 
 
-def _equal_bytes(mine: Window, theirs: Window, rows: NDArray[np.intp], others: NDArray[np.intp]) -> bool:
-    """Whether batches with equal headers are the same; where one side has only headers, their right CRCs say so."""
-    if not (mine.has_records and theirs.has_records):
+def _equal_bytes(left_side: Window, right_side: Window, rows: NDArray[np.intp], others: NDArray[np.intp]) -> bool:
+    """Whether batches with equal headers have equal bytes; where one side has only headers, equal CRCs prove it."""
+    if not (left_side.has_records and right_side.has_records):
         return True
-    return _content(mine, rows) == _content(theirs, others)
+    return _content(left_side, rows) == _content(right_side, others)
 
 
 def _content(window: Window, rows: NDArray[np.intp]) -> bytes:
-    """The bytes from the first of some adjoining batches to the end of the last."""
+    """The bytes of some adjoining batches."""
     chunk = window.chunk
     first, last = int(window.rows[rows[0]]), int(window.rows[rows[-1]])
     start = int(chunk.table.position[first]) - chunk.buffer_position
@@ -172,11 +172,11 @@ def _compare_headers(
     found.lone = ranges(is_held[0] & ~is_held[1]), ranges(is_held[1] & ~is_held[0])
 
 
-def _have_other_epochs(mine: Window, theirs: Window) -> bool:
-    """Whether all batches of one side are of later leader epochs than those of the other: then all records differ."""
-    if not len(mine) or not len(theirs):
+def _have_other_epochs(left_side: Window, right_side: Window) -> bool:
+    """Whether all batches of one side have later leader epochs than those of the other: then all records differ."""
+    if not len(left_side) or not len(right_side):
         return False
-    left, right = mine.table, theirs.table
+    left, right = left_side.table, right_side.table
     if not ((left.magic == 2).all() and (right.magic == 2).all()):
         return False
     left_epochs, right_epochs = left.leader_epoch, right.leader_epoch
@@ -212,16 +212,16 @@ def _records(
 def _joined(
     left: Iterator[RecordTable], right: Iterator[RecordTable]
 ) -> Iterator[tuple[RecordTable | None, RecordTable | None]]:
-    """The records of both sides, cut where both have come to the same offset."""
-    mine, theirs = next(left, None), next(right, None)
-    while mine is not None or theirs is not None:
-        ends = [int(each.offset[-1]) for each in (mine, theirs) if each is not None]
+    """The records of both sides in pairs of tables that cover the same offsets."""
+    left_side, right_side = next(left, None), next(right, None)
+    while left_side is not None or right_side is not None:
+        ends = [int(each.offset[-1]) for each in (left_side, right_side) if each is not None]
         bound = min(ends)
-        one, mine = _cut(mine, bound)
-        other, theirs = _cut(theirs, bound)
+        one, left_side = _cut(left_side, bound)
+        other, right_side = _cut(right_side, bound)
         yield one, other
-        mine = next(left, None) if mine is None else mine
-        theirs = next(right, None) if theirs is None else theirs
+        left_side = next(left, None) if left_side is None else left_side
+        right_side = next(right, None) if right_side is None else right_side
 
 
 def _cut(table: RecordTable | None, bound: int) -> tuple[RecordTable | None, RecordTable | None]:
@@ -237,25 +237,25 @@ def _cut(table: RecordTable | None, bound: int) -> tuple[RecordTable | None, Rec
 
 
 def _compare_records(
-    mine: RecordTable | None, theirs: RecordTable | None, found: WindowDifference, take_lone: TakeLone
+    left_side: RecordTable | None, right_side: RecordTable | None, found: WindowDifference, take_lone: TakeLone
 ) -> None:
-    if mine is None or theirs is None:
-        for side, table in enumerate((mine, theirs)):
+    if left_side is None or right_side is None:
+        for side, table in enumerate((left_side, right_side)):
             if table is not None:
                 take_lone(side, table)
         return
-    offsets: Int64Column = mine.offset
-    others: Int64s = theirs.offset
+    offsets: Int64Column = left_side.offset
+    others: Int64s = right_side.offset
     at = np.minimum(np.searchsorted(others, offsets), len(others) - 1)
     common = others[at] == offsets
     if common.any():
-        left, right = mine.rows(np.flatnonzero(common)), theirs.rows(at[common])
+        left, right = left_side.rows(np.flatnonzero(common)), right_side.rows(at[common])
         differ = differing_records(left, right)
         found.other_content += runs(left.offset[differ])
         found.same_records += runs(left.offset[~differ])
     if not common.all():
-        take_lone(0, mine.rows(np.flatnonzero(~common)))
+        take_lone(0, left_side.rows(np.flatnonzero(~common)))
     is_lone = np.ones(len(others), bool)
     is_lone[at[common]] = False
     if is_lone.any():
-        take_lone(1, theirs.rows(np.flatnonzero(is_lone)))
+        take_lone(1, right_side.rows(np.flatnonzero(is_lone)))

@@ -1,4 +1,4 @@
-"""diff: where replicas of a partition part, which one is right, and what the election of each would lose.
+"""diff: where the replicas of a partition differ, which one is best, and what the election of each would lose.
 
 Each partition is a unit of the scan, compared by one process.
 """
@@ -27,8 +27,9 @@ from format.verbs.diff.comparison import Comparison, PairDifference, ReplicaDiff
 from format.verbs.diff.epochs import ReplicaEpochs, replica_epochs
 from format.verbs.diff.replica_log import ReplicaLog
 from format.verbs.diff.replicas import Matching, Replicas, matched
+from format.wording import counted_plainly, offset_range
 
-#: Seconds for each byte, measured with replicas that are the same bytes.
+#: Seconds for each byte, measured with replicas of equal bytes.
 _COST = Cost(batch_s=0.0, byte_s=1.1e-9, compressed_byte_s=1.1e-9)
 #: The kinds of differences, the gravest first.
 KINDS = ("diverged", "behind", "different_bytes", "identical")
@@ -36,7 +37,10 @@ KINDS = ("diverged", "behind", "different_bytes", "identical")
 
 @value_class
 class ReplicaResult:
-    """One replica against the others. ``kind`` and ``offset`` are against the one to elect; None for that one."""
+    """One replica compared with the others. ``kind`` and ``offset`` compare it with the one to elect;
+
+    None for that one.
+    """
 
     path: str
     node_id: int | None
@@ -58,7 +62,7 @@ class ReplicaResult:
 class PartitionResult:
     """The replicas of one partition, compared. ``truncate_to[leader][follower]`` is None for the leader itself.
 
-    ``is_decided``: of all that is in other bytes, or is lacking, it could be said whether records differ.
+    ``is_decided``: it is known for all differences whether records differ.
     """
 
     topic: str | None
@@ -139,7 +143,7 @@ class PartitionResult:
 def diff(
     targets: Sequence[Target], *, limits: Limits = DEFAULT_LIMITS, jobs: int = 1, advance: Advance = no_progress
 ) -> Iterator[PartitionResult | Finding | Matching]:
-    """First what was matched, then findings about directories, and the result of each partition.
+    """First the matched replicas, then findings about directories, and the result of each partition.
 
     Raises InputError for paths that hold no partition, or single partitions that are not one, and WorkerDied.
     """
@@ -190,10 +194,11 @@ def compared(group: Replicas, limits: Limits, advance: Advance) -> PartitionResu
             pair = comparison.pairs[min(number, best), max(number, best)]
             kind, offset = pair.kind, pair.offset
             if kind == "behind" and log.log_end_offset > logs[best].log_end_offset:
-                kind = "diverged"  # it has what the better one lacks
+                kind = "diverged"  # it has records that the best one lacks
         if difference.undecided_count:
-            words = f"whether {difference.undecided_count} records that {log.replica.path} lacks were compacted away"
-            not_checked.append(words)
+            count = difference.undecided_count
+            records, were = counted_plainly(count, "record"), "was" if count == 1 else "were"
+            not_checked.append(f"whether {records} that {log.replica.path} lacks {were} compacted away")
         is_decided &= not difference.undecided_count and difference.undecided_offsets.first is None
         is_decided &= difference.unknown.first is None
         not_checked += _not_in_headers(str(log.replica.path), difference)
@@ -232,16 +237,18 @@ def compared(group: Replicas, limits: Limits, advance: Advance) -> PartitionResu
 
 
 def _not_in_headers(path: str, difference: ReplicaDifference) -> Iterator[str]:
-    """What cannot be said of a replica where only the batch headers are known."""
+    """Notes about what cannot be decided of a replica of which only the batch headers are known."""
     lacked, unknown = difference.undecided_offsets.ends, difference.unknown.ends
     if lacked is not None:
-        yield f"whether offsets {lacked[0]} to {lacked[1]} were compacted away in {path}: a bundle has no keys"
+        were = "was" if lacked[0] == lacked[1] else "were"
+        yield f"whether {offset_range(*lacked)} {were} compacted away in {path}: a bundle has no keys"
     if unknown is not None:
-        yield f"whether offsets {unknown[0]} to {unknown[1]} of {path} are the same records: a bundle has none"
+        has = "has the same record" if unknown[0] == unknown[1] else "have the same records"
+        yield f"whether {offset_range(*unknown)} of {path} {has}: a bundle has none"
 
 
 def _order(number: int, comparison: Comparison, epochs: list[ReplicaEpochs]) -> tuple[int, ...]:
-    """What makes a replica the better one: fewer committed records lost, later epoch, longer log, fewer lost at all."""
+    """The sort key of replicas: fewest committed records lost, latest epoch, longest log, fewest records lost."""
     difference = comparison.differences[number]
     latest = epochs[number].latest
     return (
@@ -262,7 +269,7 @@ def _gravest(pairs: Iterable[PairDifference]) -> tuple[str, int | None]:
 
 
 def _epochs(log: ReplicaLog, findings: list[Finding], not_checked: list[str], limits: Limits) -> ReplicaEpochs:
-    """The leader epochs of a replica; what is not known of it is noted."""
+    """The leader epochs of a replica; adds findings, and notes about unknown facts."""
     replica = log.replica
     noted: tuple[EpochEntry, ...] = ()
     path = replica.partition.leader_epoch_checkpoint

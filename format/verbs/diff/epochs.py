@@ -1,8 +1,8 @@
-"""The leader epochs of a replica, and to which offset Kafka truncates a follower (KIP-101, KIP-279, KIP-595).
+"""The leader epochs of a replica, and the offset to which Kafka truncates a follower (KIP-101, KIP-279, KIP-595).
 
-A follower sends the epoch of its last batch with its fetch. The leader answers with the largest epoch that it has up
-to that one, and the offset where that epoch ends in its log. The follower truncates to there, or to where its own part
-of that epoch ends, and asks again until both agree (LeaderEpochFileCache.endOffsetFor,
+A follower sends the epoch of its last batch with its fetch. The leader answers with its largest epoch up to that one,
+and the offset where that epoch ends in its log. The follower truncates to that offset, or to where the epoch ends in
+its own log, and asks again until both agree (LeaderEpochFileCache.endOffsetFor,
 AbstractFetcherThread.getOffsetTruncationState).
 """
 
@@ -37,23 +37,23 @@ class ReplicaEpochs:
         return self.entries[at - 1].leader_epoch if at else None
 
     def end_offset_for(self, epoch: int) -> tuple[int, int]:
-        """The largest epoch up to this one, and the offset after its last record; the log as a leader's.
+        """The largest epoch up to this one, and the offset after its last record, in the log of a leader.
 
-        A new leader begins an epoch of its own at the end of its log, so that an epoch that follows is always known.
+        A new leader begins a new epoch at the end of its log, so a following epoch is always known.
         """
         after = bisect_right(self.entries, epoch, key=lambda entry: entry.leader_epoch)
         end = self.entries[after].start_offset if after < len(self.entries) else self.log_end_offset
         return (self.entries[after - 1].leader_epoch if after else epoch), end
 
     def cut_to(self, end_offset: int) -> ReplicaEpochs:
-        """The same after a truncation: entries that start there or later are gone."""
+        """The epochs after a truncation, without entries that start at the new end or later."""
         kept = self.entries[: bisect_left(self.entries, end_offset, key=lambda entry: entry.start_offset)]
         return ReplicaEpochs(kept, self.log_start_offset, end_offset, self.high_watermark)
 
     def truncated_by(self, leader: ReplicaEpochs) -> int:
-        """The offset to which this log is truncated as a follower of ``leader``; its own end where it is not."""
+        """The offset to which this log is truncated as a follower of ``leader``; its own end for no truncation."""
         if self.log_end_offset < leader.log_start_offset:
-            return leader.log_start_offset  # the fetch is out of range: it starts again at the leader's first offset
+            return leader.log_start_offset  # out of range: the follower starts again at the leader's log start offset
         follower = self
         while follower.latest is not None:
             asked = follower.latest
@@ -67,7 +67,7 @@ class ReplicaEpochs:
             if cut >= follower.log_end_offset:
                 return min(end_offset, follower.log_end_offset)
             follower = follower.cut_to(cut)
-        if follower is self and follower.high_watermark is not None:  # no epoch to ask for: a log of old formats
+        if follower is self and follower.high_watermark is not None:  # no epoch to send: a log of v0 and v1 messages
             return min(follower.high_watermark, follower.log_end_offset)
         return min(follower.log_end_offset, leader.log_end_offset)
 
@@ -80,7 +80,7 @@ def replica_epochs(
     log_end_offset: int,
     high_watermark: int | None,
 ) -> ReplicaEpochs:
-    """The epochs as a broker has them once it has loaded the log.
+    """The epochs that a broker has after it has loaded the log.
 
     ``noted`` are the entries of the leader-epoch-checkpoint. ``read`` are those of the batches, which a broker adds
     where it recovers a log. Entries past the end of the log are dropped (LogLoader).

@@ -1,7 +1,7 @@
-"""The log of one replica, read chunk by chunk from segment to segment, beside the logs of the other replicas.
+"""Reads the log of one replica chunk by chunk, beside the logs of the other replicas.
 
-Where the bytes are those that another replica has at the same place, the batches are taken from there: they are
-neither looked for nor checked a second time.
+Where another replica has the same bytes at the same place, its chunk is shared: the batches are not parsed or checked a
+second time.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from format.value_class import state_class, value_class
 from format.verbs.diff.replicas import Replica
 
 _MAX_OFFSET = 2**63 - 1
-#: So many ranges and findings of damage are kept for one replica.
+#: The most ranges and findings of damage that are kept for one replica.
 MOST_DAMAGED = 1000
 
 
@@ -57,13 +57,13 @@ class Window:
         return self.chunk.buffer is not None
 
     def picked(self, which: NDArray[np.bool_]) -> Window:
-        """The batches that a mask picks."""
+        """The batches that a mask selects."""
         return Window(self.chunk, self.rows[which], self.base_offset[which], self.last_offset[which])
 
 
 @state_class
 class _OpenSegment:
-    """The segment that is being read. ``walked`` is None as long as all its batches came from another replica."""
+    """The segment that is being read. ``walked`` is None while all its batches come from other replicas."""
 
     segment: Segment
     next_base_offset: int | None
@@ -77,8 +77,8 @@ class _OpenSegment:
 class ReplicaLog:
     """Reads a log chunk by chunk: ``chunk`` is the current one, None before the first and after the last.
 
-    ``damaged`` are the offsets that are known to be unreadable so far, ``epochs`` the leader epochs of the batches so
-    far. ``findings`` grows, and may be emptied by the reader.
+    ``damaged`` are the offsets found unreadable so far, ``epochs`` the leader epochs of the batches so far.
+    ``findings`` grows, and callers may empty it.
     """
 
     def __init__(self, replica: Replica, limits: Limits, advance: Advance) -> None:
@@ -113,17 +113,17 @@ class ReplicaLog:
 
     @property
     def first_offset(self) -> int:
-        """The first offset of what is left of the current chunk."""
+        """The first offset that is left of the current chunk."""
         return int(self._bases[self._next])
 
     @property
     def log_end_offset(self) -> int:
-        """The offset after the last batch so far; of a log without batches the base offset of its last segment."""
+        """The offset after the last batch so far; for a log without batches, the base offset of its last segment."""
         segments = self.replica.partition.segments
         return max(self.highest_offset + 1, segments[-1].base_offset if segments else 0)
 
     def window(self, last: int) -> Window | None:
-        """What is left of the current chunk up to an offset; None where nothing is."""
+        """The batches left of the current chunk up to an offset; None for none."""
         if self.chunk is None:
             return None
         some = slice(self._next, int(np.searchsorted(self._bases, last, "right")))
@@ -132,13 +132,13 @@ class ReplicaLog:
         return Window(self.chunk, self._rows[some], self._bases[some], self._ends[some])
 
     def consume(self, last: int) -> None:
-        """Let go of the batches that end at an offset or before it."""
+        """Drop the batches that end at or before an offset."""
         self._next = int(np.searchsorted(self._ends, last, "right"))
 
     # -- reading -----------------------------------------------------------------------------------------------
 
     def load(self, others: list[ReplicaLog]) -> None:
-        """Make the next chunk with batches the current one, or come to the end."""
+        """Make the next chunk with batches the current one, or set ``is_at_end``."""
         while not self.is_at_end:
             try:
                 if self._open is None and not self._open_next():
@@ -176,7 +176,7 @@ class ReplicaLog:
         return True
 
     def _next_chunk(self, others: list[ReplicaLog]) -> BatchChunk | None:
-        """The next chunk of the open segment, or the same of another replica; None at the segment's end."""
+        """The next chunk of the open segment, perhaps shared with another replica; None at the segment's end."""
         opened = self._opened
         if opened.walked is None:
             if opened.position >= opened.source.size_bytes:
@@ -232,7 +232,7 @@ class ReplicaLog:
 
     @property
     def replica_segment_base(self) -> int:
-        """The base offset of the segment that the current chunk lies in; -1 where that is no more open."""
+        """The base offset of the segment of the current chunk; -1 where it is closed already."""
         return -1 if self._open is None else self._open.segment.base_offset
 
     def _end_segment(self) -> None:
@@ -267,7 +267,7 @@ class ReplicaLog:
         """Add offsets that cannot be read."""
         if len(self.damaged) < MOST_DAMAGED:
             self.damaged.append(lost)
-        else:  # too many to tell apart: the last range takes the rest
+        else:  # too many: the last range is extended
             self.damaged[-1] = (min(self.damaged[-1][0], lost[0]), max(self.damaged[-1][1], lost[1]))
 
     def _take(self, chunk: BatchChunk) -> bool:
@@ -297,7 +297,11 @@ class ReplicaLog:
     def _note_misplaced(self, table: BatchTable, rows: NDArray[np.intp], location: Location) -> None:
         row = int(rows[0])
         where = location.at(int(table.position[row]), int(table.size_bytes[row]), int(table.base_offset[row]))
-        words = f"{len(rows)} batches claim offsets that do not follow those before them: they are not compared"
+        count = len(rows)
+        if count == 1:
+            words = "a batch claims offsets that do not follow those before it: it is not compared"
+        else:
+            words = f"{count} batches claim offsets that do not follow those before them: they are not compared"
         self._note(finding("offset-not-increasing", where, words))
 
     def _note_epochs(self, table: BatchTable, rows: NDArray[np.intp]) -> None:
@@ -310,10 +314,10 @@ class ReplicaLog:
 
 
 def _rising(bases: Int64s, ends: Int64s, least: int, most: int) -> NDArray[np.bool_]:
-    """Which batches have offsets inside the bounds, each after those of the one before.
+    """Which batches have offsets inside the bounds, each after those of the batch before.
 
-    Where two contradict each other, the one is left out that does not fit between its neighbours: a base offset is not
-    covered by the CRC, so a single wrong one must not make all that follow it wrong.
+    Where two contradict each other, the one that does not fit between its neighbours is left out: the CRC does not
+    cover the base offset, and a single wrong one must not make all following batches wrong.
     """
     kept: NDArray[np.bool_] = (bases >= least) & (ends <= most) & (bases <= ends)
     if kept.all() and (bases[1:] > ends[:-1]).all():

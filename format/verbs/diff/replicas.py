@@ -1,4 +1,4 @@
-"""The replicas below some paths: partition directories of one topic id and number, in several log directories."""
+"""Finds the replicas below some paths: partition directories of one topic id and number, in several log directories."""
 
 from __future__ import annotations
 
@@ -25,14 +25,14 @@ from format.value_class import state_class, value_class
 
 @value_class
 class Replica:
-    """One copy of a partition, and what the files beside its log say of it."""
+    """One copy of a partition, with the facts from the files beside its log."""
 
     partition: Partition
     offsets: PartitionOffsets
     topic_id: str | None = None
     node_id: int | None = None
-    cluster_id: str | None = None  # of the log directory; None for a partition directory that was given by itself
-    was_cleaned: bool | None = None  # by compaction, as the checkpoint of the cleaner says; None where there is none
+    cluster_id: str | None = None  # of the log directory; None for a partition directory by itself
+    was_cleaned: bool | None = None  # whether the cleaner's checkpoint has the partition; None without a checkpoint
 
     @property
     def path(self) -> Path:
@@ -40,7 +40,7 @@ class Replica:
 
     @property
     def log_start_offset(self) -> int:
-        """The first offset that a broker serves of what lies here."""
+        """The first offset that a broker serves from this directory."""
         return max(self.offsets.log_start_offset or 0, self.offsets.local_start_offset or 0)
 
     @property
@@ -59,7 +59,7 @@ class Replicas:
 
     @property
     def name(self) -> str:
-        """The partition's name; for a directory of another name, the directory's."""
+        """The partition's name, or that of the directory where it has no partition's name."""
         return f"{self.topic}-{self.number}" if self.topic is not None else self.replicas[0].partition.name
 
     @property
@@ -69,7 +69,7 @@ class Replicas:
 
 @state_class
 class Matching:
-    """What lies below the paths: partitions with several replicas, and the names of those with one only."""
+    """The partitions below the paths: those with several replicas, and the names of those with one."""
 
     groups: list[Replicas] = field(default_factory=list)
     single: list[str] = field(default_factory=list)
@@ -79,8 +79,8 @@ class Matching:
 def matched(targets: Sequence[Target], limits: Limits) -> Matching:
     """Match the partitions of log directories by topic, number and topic id.
 
-    Partition directories that are given one by one are replicas of each other whatever they are called. Raises
-    InputError for a path without a partition, and for partition directories of different partitions.
+    Partition directories that are given one by one are replicas of each other whatever their names. Raises InputError
+    for a path without a partition, and for directories of different partitions.
     """
     for target in targets:
         if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
@@ -131,7 +131,7 @@ def _match_partitions(targets: Sequence[Target], limits: Limits, result: Matchin
 
 
 def _add(groups: list[Replicas], replica: Replica) -> None:
-    """Add a replica to the group of its topic id and cluster id; one without them belongs to the first."""
+    """Add a replica to the group of its topic id and cluster id; one without ids belongs to the first group."""
     for group in groups:
         if all(_may_be_one(each, replica) for each in group.replicas):
             group.replicas.append(replica)
@@ -171,14 +171,14 @@ def _refuse_same_directory(replica: Replica, seen: dict[tuple[int, int], Path]) 
 
 
 def _found(targets: Iterable[Target], limits: Limits, findings: list[Finding]) -> Iterator[Replica]:
-    """The replicas at and below the targets; findings are added about what cannot be listed."""
+    """The replicas at and below the targets; adds findings about directories that cannot be listed."""
     for target in targets:
         if target.kind is Kind.PARTITION:
             try:
                 log_dir = read_log_dir(directory_around(target.path))
                 node_id = meta_properties.node_id_in(log_dir.meta_properties, limits)
             except KafkaLogError:
-                node_id = None  # a directory that was copied by itself
+                node_id = None  # a partition directory that was copied without its log directory
             yield _replica(target.partition, target.checkpoints_around(limits), (node_id, None), limits, findings)
             continue
         findings.extend(target.link_findings())

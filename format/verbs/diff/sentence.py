@@ -1,4 +1,4 @@
-"""The answer of diff in sentences: where replicas part, which one to elect, and what each election loses."""
+"""The answer of diff in sentences: where replicas differ, which one to elect, and what each election loses."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 from format.offset_ranges import Span
 from format.verbs.diff.diff import PartitionResult, ReplicaResult
-from format.wording import counted, listed
+from format.wording import are, counted, listed
 
-#: So many partitions get a sentence; the rows have all.
+#: The most partitions that get a sentence; the rows have all.
 MOST_SENTENCES = 10
 NOTHING_TO_COMPARE = (
     "No partition has two replicas at the paths: give the log directories of several nodes of a cluster."
@@ -35,7 +35,7 @@ def sentence(result: PartitionResult) -> str:
     return words
 
 
-#: The verb for one replica and for several, by kind; what follows is the replica to elect.
+#: The verb for one replica and for several, by kind; the replica to elect follows.
 _VERBS = {
     "diverged": ("diverges from", "diverge from"),
     "behind": ("is behind", "are behind"),
@@ -54,7 +54,8 @@ def _where(kind: str, first: int, result: PartitionResult) -> str:
         return f"in bytes from offset {first:,} on; it is not known whether the records are the same"
     compacted = max(each.compacted_count for each in result.replicas)
     if compacted:
-        return f"from offset {first:,} on by compaction only: {compacted:,} records are gone from one of them"
+        gone = f"{counted(compacted, 'record')} {are(compacted)} gone from one of them"
+        return f"from offset {first:,} on by compaction only: {gone}"
     return f"in bytes only, from offset {first:,} on: the records are the same"
 
 
@@ -73,8 +74,9 @@ def _damage_words(result: PartitionResult, names: list[str]) -> str:
     for each, name in zip(result.replicas, names, strict=True):
         if each.damaged:
             first, last = each.damaged[0]
-            more = f" and {len(each.damaged) - 1:,} other places" if len(each.damaged) > 1 else ""
-            place = f"offsets {first:,} to {last:,}" if last < 2**63 - 1 else f"offset {first:,} on"
+            more = f" and {counted(len(each.damaged) - 1, 'other place')}" if len(each.damaged) > 1 else ""
+            place = f"offsets {first:,} to {last:,}" if last < 2**63 - 1 else f"offset {first:,} and all after it"
+            place = f"offset {first:,}" if first == last else place
             words += f" {_capital(name)} cannot be read at {place}{more}."
     return words
 
@@ -114,7 +116,7 @@ def _offsets(span: Span) -> str:
 
 
 def _names(replicas: list[ReplicaResult]) -> list[str]:
-    """Node ids where they tell the replicas apart, else paths."""
+    """Node ids where all replicas have different ones, else paths."""
     ids = [each.node_id for each in replicas]
     if None not in ids and len(set(ids)) == len(ids):
         return [f"node {each}" for each in ids]

@@ -1,7 +1,7 @@
 """extract: the records of logs as files that other programs read, one directory per topic and partition.
 
-The records come from dump's scan, which runs in this process: most of the time goes into writing. On a cluster each
-partition is a unit, written by the task that reads it.
+The records come from the scan of dump, which runs in this process, since most of the time goes into writing. On a
+cluster each partition is a unit, written by the task that reads it.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ __all__ = ["ExtractSource", "Extraction", "extract", "extract_job", "extract_sou
 
 
 def extract_sources(paths: Sequence[Path], terms: Extraction) -> list[ExtractSource]:
-    """The partitions and logs at these paths, in order; what is left out is noted in ``terms``.
+    """The partitions and logs at these paths, in order; left out and unread ones are noted in ``terms``.
 
     Raises InputError for a path without records, and if records would be extracted twice: a partition from two
     directories, or a file together with the directory that contains it.
@@ -74,7 +74,7 @@ def _sources_in(log_dir: LogDir, terms: Extraction) -> Iterator[ExtractSource]:
 
 
 def _by_broker(sources: list[ExtractSource]) -> list[ExtractSource]:
-    """The sources, those of each broker in a directory of its own where several brokers have the same partition."""
+    """The sources; each broker gets a directory of its own if several brokers have the same partition."""
     brokers: dict[Key, set[int]] = {}
     for source in sources:
         if source.broker_id is not None:
@@ -98,7 +98,7 @@ def _check_for_doubles(sources: list[ExtractSource]) -> None:
         if real in seen or (source.kind is Kind.LOG and directory in seen):
             raise InputError("the log is given twice", Location(str(source.path)))
         if source.kind is Kind.PARTITION and any(os.path.dirname(each) == real for each in seen):
-            raise InputError("the directory is given, and a file in it too", Location(str(source.path)))
+            raise InputError("the directory is given, and also a file in it", Location(str(source.path)))
         seen.add(real)
 
 
@@ -157,7 +157,7 @@ def _here(
 def _on(
     cluster: Cluster, units: Sequence[ExtractUnit], publication: Publication, terms: Extraction
 ) -> Iterator[Finding | ExtractedFile | PartitionDone]:
-    """The same on a cluster, whose tasks write beside the files of the publication, which then takes them over."""
+    """Extract partitions on a cluster: its tasks write to directories of their own, from which files are moved."""
     scan = ExtractScan(
         publication.path.absolute(),
         terms.file_format,

@@ -1,4 +1,4 @@
-"""The files that extract writes: Parquet through Arrow, or lines of text, each read back before it counts."""
+"""The files that extract writes: Parquet through Arrow, or lines of text. Each is read back."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _OFFSET, _SIZE = RECORD.names.index("offset"), RECORD.names.index("size_bytes")
 
 @state_class
 class ExtractedFile:
-    """A file of the output; the columns of EXTRACTED_FILE under their names."""
+    """One row of columns.EXTRACTED_FILE, which documents the fields: a file of the output."""
 
     path: str
     topic: str | None
@@ -42,7 +42,7 @@ class ExtractedFile:
     last_offset: int | None = None
 
     def count(self, records: int, first_offset: int, last_offset: int) -> None:
-        """Count records that were written."""
+        """Add records that were written."""
         self.record_count += records
         self.first_offset = first_offset if self.first_offset is None else self.first_offset
         self.last_offset = last_offset
@@ -56,7 +56,7 @@ class ExtractedFile:
 
 
 class Writes(Protocol):
-    """What new files are made in: a publication, or the directory of one task."""
+    """The place of new files: a publication, or the directory of one task."""
 
     def create(self, relative_path: str) -> NewFile:
         """A new file. Raises OutputError."""
@@ -67,7 +67,7 @@ class Writes(Protocol):
         ...
 
 
-#: Some records on their way into a file: rows, or an Arrow record batch.
+#: Some records to be written: rows, or an Arrow record batch.
 Portion = Any
 
 
@@ -84,16 +84,16 @@ class RecordFile(Protocol):
         ...
 
     def close(self) -> None:
-        """Finish the file and read it back; raises OutputError."""
+        """Finish the file and read it back. Raises OutputError."""
         ...
 
     def discard(self) -> None:
-        """Close and remove the file, because the work has failed."""
+        """Close and remove the file, after an error."""
         ...
 
 
 class FileFormat(Protocol):
-    """How records are cut into portions, and the file that takes them."""
+    """A format of files: cuts records into portions, and opens files for them."""
 
     @property
     def suffix(self) -> str: ...
@@ -115,14 +115,14 @@ def _parquet_columns(schema: RowSchema) -> tuple[str, ...]:
 
 
 class RowWriter(Protocol):
-    """Makes text of rows and writes it to the file that it was opened for."""
+    """Formats rows as text and writes it to the file that it was opened for."""
 
     def write(self, schema: RowSchema, rows: Iterable[Row], /) -> None: ...
 
 
 @value_class
 class TextFormat:
-    """JSON lines or CSV; ``open_writer`` opens the writer of the text. A portion has about ``portion_bytes``."""
+    """JSON lines or CSV; ``open_writer`` makes the writer of a file. A portion has about ``portion_bytes``."""
 
     suffix: str
     open_writer: Callable[[NewFile], RowWriter]
@@ -184,7 +184,7 @@ class TextFile:
 
 @value_class
 class ParquetFormat:
-    """Parquet compressed with zstd, in row groups of about 32 MiB (or ``row_group_bytes``) before that."""
+    """Parquet compressed with zstd, in row groups of about ``row_group_bytes`` before compression."""
 
     suffix: str = "parquet"
     row_group_bytes: int = _ROW_GROUP_BYTES
@@ -204,6 +204,8 @@ class ParquetFormat:
 
 
 class _ParquetFile:
+    """An open Parquet file, with a digest of its columns for the read-back."""
+
     def __init__(self, publication: Writes, file: ExtractedFile, terms: ParquetFormat) -> None:
         import pyarrow as pa
         import pyarrow.parquet as pq

@@ -1,6 +1,6 @@
-"""Text files of extract written without a Python row for each record; the bytes are the same as with rows.
+"""Writes text files of extract without a Python row for each record; the bytes are the same as with rows.
 
-JSON lines by the kernel, where it is compiled; CSV by Arrow, where it is installed.
+The compiled kernel writes JSON lines, and Arrow, where it is installed, writes CSV.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ _ROOM_BYTES = 4 * MIB
 
 @value_class
 class RecordsOfLog:
-    """Some records of one log on their way into a file."""
+    """Some records of one log that are to be written."""
 
     block: RowBlock
 
@@ -45,7 +45,7 @@ class RecordsOfLog:
 
 
 class _RecordsFormat:
-    """A portion has the records of a block, or about ``portion_bytes`` of them."""
+    """The base of formats written from columns; a portion has a block's records, or about ``portion_bytes`` of them."""
 
     def __init__(
         self, suffix: str, open_writer: Callable[[NewFile], RowWriter], portion_bytes: int | None = None
@@ -101,7 +101,7 @@ class LinesFormat(_RecordsFormat):
         self._room = memoryview(bytearray(_ROOM_BYTES))
 
     def __reduce__(self) -> tuple[type[LinesFormat], tuple[object, ...]]:
-        """A pickle holds what the format was made with."""
+        """A pickle has the arguments of the format."""
         return LinesFormat, (self.suffix, self._style, self._open_writer, self._portion_bytes)
 
     def open(self, publication: Writes, file: ExtractedFile) -> LinesFile:

@@ -1,8 +1,8 @@
-"""What is extracted, and where its records go.
+"""The options and sources of extract, and the paths of the files that it writes.
 
-``topic=TOPIC/partition=N/part-00000.SUFFIX``, as Hive, Spark, DuckDB and Arrow name partitions, below ``broker_id=N``
-where several brokers have the same partition. The path comes from the names of the source's directories and never from
-a record.
+A path is ``topic=TOPIC/partition=N/part-00000.SUFFIX``, as Hive, Spark, DuckDB and Arrow name partitions, below
+``broker_id=N`` where several brokers have the same partition. It is made from names of the source's directories, never
+from a record.
 """
 
 from __future__ import annotations
@@ -30,9 +30,9 @@ Key = tuple[str | None, int | None]
 
 @state_class
 class Extraction:
-    """The terms of one run.
+    """The options of one run.
 
-    ``left_out`` lists what is left out on purpose, ``unread`` what exists but cannot be read.
+    ``left_out`` lists what is left out on purpose, ``unread`` has findings about what cannot be read.
     """
 
     file_format: FileFormat
@@ -53,7 +53,7 @@ class ExtractSource:
     key: Key
     path: Path
     kind: Kind
-    broker_id: int | None = None  # where records of several brokers are kept apart
+    broker_id: int | None = None  # None where the records of all brokers go to one directory
 
     @property
     def directory(self) -> str:
@@ -63,7 +63,7 @@ class ExtractSource:
         return f"{broker}topic={topic}/partition={partition}"
 
     def bytes_to_read(self, selection: Selection) -> int:
-        """Bytes of the logs that may hold what is selected."""
+        """Bytes of the logs that may have selected records."""
         return selected_bytes([Target(self.path, self.kind)], selection)
 
     @property

@@ -1,4 +1,4 @@
-"""extract by units: one topic and partition, read and written by one process."""
+"""extract as a scan of units: one process reads and writes one topic and partition."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class ExtractUnit:
 
 @value_class
 class PartitionDone:
-    """The end of a unit; ``task`` is the directory of a task's files, which ``entries`` lists."""
+    """Comes at the end of a unit; ``task`` is the name of the task's directory, ``entries`` are the files in it."""
 
     task: str = ""
     entries: tuple[FileEntry, ...] = ()
@@ -42,12 +42,14 @@ class PartitionDone:
 def extract_unit(
     unit: ExtractUnit, publication: Writes, terms: Extraction
 ) -> Iterator[Finding | ExtractedFile | PartitionDone]:
-    """Write the records of a unit; yields files and findings, and its end. Raises OutputError."""
+    """Write the records of a unit; yields files and findings, and PartitionDone. Raises OutputError."""
     files = _PartitionFiles(unit, publication, terms)
-    asked = DumpTerms(records=True, selection=terms.selection, limits=terms.limits, extra_columns=terms.extra_columns)
+    dump_terms = DumpTerms(
+        records=True, selection=terms.selection, limits=terms.limits, extra_columns=terms.extra_columns
+    )
     try:
         for source in unit.sources:
-            for item in dumped_rows(source.path, asked, kind=source.kind, advance=terms.advance):
+            for item in dumped_rows(source.path, dump_terms, kind=source.kind, advance=terms.advance):
                 if isinstance(item, Finding):
                     yield item
                 else:
@@ -62,7 +64,7 @@ def extract_unit(
 
 @value_class
 class ExtractScan:
-    """extract as a scan of units, whose tasks write below ``directory``, which all of them see."""
+    """extract as a scan of units; all tasks can reach ``directory``, and write below it."""
 
     directory: Path
     file_format: FileFormat
@@ -79,7 +81,7 @@ class ExtractScan:
 
     @property
     def tasks(self) -> Path:
-        """The directory of the tasks' directories. A task that is run twice has two."""
+        """The directory with one directory for each run of a task."""
         return self.directory / "tasks.partial"
 
     def place(self, unit: ExtractUnit) -> Path:
@@ -87,11 +89,11 @@ class ExtractScan:
         return unit.sources[0].path
 
     def logs(self, unit: ExtractUnit) -> tuple[LogUnit, ...]:
-        """None of them."""
+        """None: a unit reads its logs itself."""
         return ()
 
     def results(self, unit: ExtractUnit, driver: Driver[Any]) -> Iterator[Finding | ExtractedFile | PartitionDone]:
-        """The files and findings, and the end, which names the files."""
+        """The files and findings of a unit, and PartitionDone with the entries of the files."""
         terms = Extraction(
             self.file_format,
             self.selection,
@@ -107,7 +109,7 @@ class ExtractScan:
 
 
 class _TaskFiles:
-    """The files that a task writes, each read back when it is closed."""
+    """The files that a task writes; each is read back when it is closed."""
 
     def __init__(self, place: Path, directory: Path) -> None:
         if not place.is_dir():
@@ -133,7 +135,7 @@ class _TaskFiles:
         self.entries.append(entry)
 
     def place_of(self, relative_path: str) -> Path:
-        """Where a file is now."""
+        """The path of a file."""
         return self._directory / relative_path
 
 
@@ -149,6 +151,7 @@ class _PartitionFiles:
         self._reported = 0
 
     def take(self, block: RowBlock) -> None:
+        """Write the records of a block."""
         for portion in self._terms.file_format.portions(block):
             self._write(portion)
 
