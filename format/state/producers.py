@@ -12,9 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
+from format.errors import KafkaLogError
+from format.files import producer_snapshot
 from format.files.producer_snapshot import ProducerSnapshot
+from format.limits import Limits
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord
+from format.node.partition import Partition
 from format.state.producer_events import (
     BatchPlace,
     ProducerEpochFell,
@@ -234,3 +238,23 @@ class ProducerState:
 
 def _place(table: BatchTable, row: int) -> BatchPlace:
     return BatchPlace(int(table.position[row]), int(table.size_bytes[row]), int(table.base_offset[row]))
+
+
+def newest_sound_snapshot(
+    partition: Partition, limits: Limits, most_offset: int | None = None
+) -> tuple[int, ProducerSnapshot] | None:
+    """The offset and the content of the newest producer snapshot without problems; None where there is none.
+
+    Snapshots past ``most_offset`` are passed over, if one is given. A broker goes on to an older one, too, where it
+    cannot read the newest (storage ProducerStateManager.loadFromSnapshot).
+    """
+    for offset in sorted(partition.snapshots, reverse=True):
+        if most_offset is not None and offset > most_offset:
+            continue
+        try:
+            snapshot = producer_snapshot.read(partition.snapshots[offset], limits)
+        except KafkaLogError:
+            continue
+        if not snapshot.problems:
+            return offset, snapshot
+    return None

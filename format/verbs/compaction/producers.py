@@ -5,10 +5,9 @@ from __future__ import annotations
 from format.findings import Finding
 from format.limits import Limits
 from format.log.control_records import first_control_records
-from format.node.newest_snapshot import newest_sound_snapshot
 from format.node.partition import Partition
 from format.scan.selected_logs import log_of_segment
-from format.state.producers import ProducerState
+from format.state.producers import ProducerState, newest_sound_snapshot
 from format.value_class import value_class
 from format.verbs.compaction.cleaning import whole_chunks
 

@@ -17,10 +17,10 @@ from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange
 from format.log.control_records import read_control_records
 from format.log.walker import batch_chunks
-from format.node.newest_snapshot import newest_sound_snapshot
 from format.node.partition import Partition
 from format.scan.selection import Selection, start_position
 from format.state.producer_events import Transaction
+from format.state.producers import newest_sound_snapshot
 from format.state.transactions import TransactionState
 from format.value_class import value_class
 from format.verbs.find.bounds import Bounds

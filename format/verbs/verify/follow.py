@@ -11,7 +11,6 @@ from format.checks.offset_chain import OffsetChain
 from format.checks.producers import check_producer_events
 from format.findings import Finding
 from format.limits import Limits
-from format.node.newest_snapshot import newest_sound_snapshot
 from format.node.target import Target
 from format.scan.folding import results_of
 from format.scan.following.driver import Broken, CaughtUp, FollowDriver, FollowTerms, Grown
@@ -19,7 +18,7 @@ from format.scan.following.followed_partition import FollowedPartition, logs_bef
 from format.scan.protocol import LogParts, LogUnit
 from format.scan.serial import SerialDriver
 from format.state.header_scan import HeaderScan
-from format.state.producers import ProducerState
+from format.state.producers import ProducerState, newest_sound_snapshot
 from format.value_class import state_class, value_class
 from format.verbs.verify.log_checks import SegmentOutcome, SoundBatches, verify_log_file
 from format.verbs.verify.terms import Coverage, Verification
