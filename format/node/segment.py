@@ -15,11 +15,12 @@ from format.value_class import value_class
 class NamedFiles(Mapping[str, Path]):
     """Files of one directory by suffix. A path is made when it is asked for: a listing of many files needs few."""
 
-    __slots__ = ("_directory", "_names")
+    __slots__ = ("_directory", "_names", "_paths")
 
     def __init__(self, directory: Path, names: dict[str, str]) -> None:
         self._directory = directory
         self._names = names
+        self._paths: dict[str, Path] = {}
 
     @property
     def names(self) -> Mapping[str, str]:
@@ -27,7 +28,10 @@ class NamedFiles(Mapping[str, Path]):
         return self._names
 
     def __getitem__(self, suffix: str) -> Path:
-        return self._directory / self._names[suffix]
+        path = self._paths.get(suffix)
+        if path is None:
+            path = self._paths[suffix] = self._directory / self._names[suffix]
+        return path
 
     def __contains__(self, suffix: object) -> bool:
         return suffix in self._names

@@ -80,13 +80,16 @@ class HeaderScan:
     so far, None before the first) are its progress. The location's base offset is the segment's.
     """
 
-    def __init__(self, log: FileSource, start: int, *, unit: LogUnit, limits: Limits) -> None:
+    def __init__(
+        self, log: FileSource, start: int, *, unit: LogUnit, limits: Limits, read_bytes: int = _SHORT_READ_BYTES
+    ) -> None:
         self._log = log
         self._unit = unit
         self._location = unit.location
         self._first_offset = unit.location.base_offset or 0
         self._next_base_offset = unit.next_base_offset
         self._limits = limits
+        self._read_bytes = read_bytes
         self.start = start
         self.findings: list[Finding] = []
         self.is_damaged = False
@@ -108,7 +111,7 @@ class HeaderScan:
 
     def _tables(self) -> Iterator[BatchTable]:
         """Short reads first, since the target is usually near; longer ones after many small batches."""
-        position, read_bytes = self.start, _SHORT_READ_BYTES
+        position, read_bytes = self.start, self._read_bytes
         reads = batch_count = 0
         is_done = False
         while not is_done:
@@ -127,7 +130,7 @@ class HeaderScan:
                 reads += 1
                 batch_count += len(chunk.table)
                 is_dense = position - self.start < _LARGE_BATCH_BYTES * batch_count
-                if reads >= _SHORT_READS and is_dense and read_bytes == _SHORT_READ_BYTES:
+                if reads >= _SHORT_READS and is_dense and read_bytes < HEADER_CHUNK_BYTES:
                     read_bytes, is_done = HEADER_CHUNK_BYTES, False
                     break
 

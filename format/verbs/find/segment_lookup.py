@@ -36,6 +36,9 @@ from format.verbs.find.outlined_records import outlined_table
 from format.verbs.find.trace import Match, MatchedBatch, TraceStep
 from format.wording import counted_plainly
 
+#: How much of a log's end is read at once for the headers of its last batches.
+_END_READ_BYTES = 512
+
 
 @value_class
 class OffsetFloor:
@@ -100,7 +103,7 @@ class LookupSegment:
     @property
     def unit(self) -> LogUnit:
         """The ``.log`` and what is known of its place in the partition."""
-        return LogUnit(path_of(self.location.path), self.location, None, self.next_base_offset)
+        return LogUnit(self.segment.log or path_of(self.location.path), self.location, None, self.next_base_offset)
 
     @property
     def log(self) -> FileSource:
@@ -197,6 +200,10 @@ class LookupSegment:
     def scan(self, start: int = 0) -> HeaderScan:
         """The batch headers from a batch boundary on."""
         return HeaderScan(self.log, start, unit=self.unit, limits=self.limits)
+
+    def scan_of_end(self, start: int) -> HeaderScan:
+        """The same where few batches follow: each read is as short as two headers may need."""
+        return HeaderScan(self.log, start, unit=self.unit, limits=self.limits, read_bytes=_END_READ_BYTES)
 
     def batch_of(self, offset: int) -> Generator[Finding, None, BatchPlace | None]:
         """The first batch whose last offset is at or past this one, found through the index."""

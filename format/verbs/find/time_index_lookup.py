@@ -15,6 +15,7 @@ from format.errors import KafkaLogError
 from format.files import offset_index, time_index
 from format.files.time_index import TimestampOffset
 from format.findings import Finding, finding, finding_of
+from format.io.source import FileSource
 from format.layout import NO_TIMESTAMP, TIME_INDEX_ENTRY
 from format.location import Location
 from format.timestamps import iso_time
@@ -48,7 +49,7 @@ def largest_timestamp(
     try:
         index = segment.source(path)
         entry = time_index.last_entry(index, segment.base_offset)
-        is_trimmed = _is_trimmed(segment, path)
+        is_trimmed = _is_trimmed(index, entry)
     except KafkaLogError as error:
         yield finding_of(error, segment.at(path))
         return (yield from _scanned_largest(segment, "the time index cannot be used"))
@@ -81,11 +82,13 @@ def largest_timestamp(
     return LargestTimestamp(later.max_timestamp, later.last_offset, detail)
 
 
-def _is_trimmed(segment: LookupSegment, path: Path) -> bool:
+def _is_trimmed(index: FileSource, last: TimestampOffset | None) -> bool:
     """Whether a broker closed the index: it ends with an entry, and no preallocated slot is left."""
-    index, size_bytes = segment.source(path), TIME_INDEX_ENTRY.size_bytes
+    size_bytes = TIME_INDEX_ENTRY.size_bytes
     if index.size_bytes % size_bytes:
         return False
+    if last is not None:
+        return (last.entry_number + 1) * size_bytes == index.size_bytes
     return index.size_bytes == 0 or any(index.read_at(index.size_bytes - size_bytes, size_bytes))
 
 
@@ -128,7 +131,7 @@ def _ends_with(segment: LookupSegment, entry: TimestampOffset) -> bool:
     if start is None:
         return False
     is_there = False
-    scan = segment.scan(start)
+    scan = segment.scan_of_end(start)
     for batches in scan:
         if int(batches.table.max_timestamp.max()) > entry.timestamp:
             return False
