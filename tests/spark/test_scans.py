@@ -139,7 +139,7 @@ def test_an_extract_that_was_interrupted_is_resumed(
         write_segment(tmp_path / "logs" / f"t-{number}", 0, batches(3 + number))
     words = (tmp_path / "logs", "--to", "csv", "--format", "jsonl", "--keep-partial")
     whole = printed("extract", *words, "--output", tmp_path / "here")
-    real, taken = Publication.take_over, []
+    real, taken = Publication.move_in, []
 
     def interrupted(*arguments: Any) -> None:
         taken.append(arguments)
@@ -149,7 +149,7 @@ def test_an_extract_that_was_interrupted_is_resumed(
 
     there = ("scan", "extract", *words, "--output", tmp_path / "there")
     with monkeypatch.context() as patch:
-        patch.setattr(Publication, "take_over", interrupted)
+        patch.setattr(Publication, "move_in", interrupted)
         assert printed(*there)[0] == 130
     assert not (tmp_path / "there").exists()
     (partial,) = tmp_path.glob(".there.partial-*")
