@@ -1,4 +1,4 @@
-"""The archive: members are collected in files without names, and then written in order behind a manifest."""
+"""Writes the archive: collects members in files without names, and writes them in order after a manifest."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from format.io.bundles.members import MANIFEST, json_line
 from format.location import Location
 from format.value_class import state_class
 
-#: Fixed, so that the same content gives the same bytes.
+#: The zstd level. It is fixed, so that the same content gives the same bytes.
 _LEVEL = 9
 _PIECE_BYTES = 1024 * 1024
 Write = Callable[[bytes], object]
 
 
 class NewMember(io.RawIOBase):
-    """A member while it is written."""
+    """A member of the archive while it is written; a binary stream."""
 
     def __init__(self, name: str, file: IO[bytes]) -> None:
         self.name = name
@@ -36,7 +36,7 @@ class NewMember(io.RawIOBase):
         return True
 
     def write(self, content: Any, /) -> int:
-        """Add bytes. Raises OutputError where they cannot be kept."""
+        """Add bytes. Raises OutputError where they cannot be stored."""
         piece = memoryview(content).cast("B")
         self._digest.update(piece)
         try:
@@ -52,11 +52,11 @@ class NewMember(io.RawIOBase):
         return self.size_bytes
 
     def finish(self) -> None:
-        """No more is added."""
+        """Compute the SHA-256, after the last bytes."""
         self.sha256 = self._digest.hexdigest()
 
     def copy_to(self, archive: tarfile.TarFile) -> None:
-        """Write the member into an archive, with nothing in its header that depends on who writes it, or when."""
+        """Write the member into an archive; its header does not depend on the user or the time."""
         info = tarfile.TarInfo(self.name)
         info.size = self.size_bytes
         info.mode = 0o644
@@ -66,18 +66,18 @@ class NewMember(io.RawIOBase):
 
 @state_class
 class NewArchive:
-    """Members in files without names. Those that are written one after the other share one."""
+    """Members in files without names. Members that are written one after another share one file."""
 
     directory: str | None = None
     _members: list[NewMember] = field(default_factory=list)
     _shared: IO[bytes] | None = None
 
     def stream(self, name: str) -> NewMember:
-        """A member that is written while others are."""
+        """A member that is written at the same time as others."""
         return self._add(NewMember(name, self._temporary()))
 
     def file(self, name: str) -> NewMember:
-        """A member that is finished before the next one of this kind begins."""
+        """A member that is finished before the next call of this method."""
         if self._shared is None:
             self._shared = self._temporary()
         self._shared.seek(0, io.SEEK_END)
@@ -96,11 +96,11 @@ class NewArchive:
             ) from error
 
     def drop(self, member: NewMember) -> None:
-        """Leave out a member that turned out to be unreadable."""
+        """Leave out a member whose source cannot be read."""
         self._members.remove(member)
 
     def write(self, manifest: dict[str, Any], write: Write) -> None:
-        """The manifest, and all members by name, compressed; the manifest names them all."""
+        """Write the manifest, which lists all members, and the members by name, compressed with zstd."""
         import zstandard
 
         members = sorted(self._members, key=lambda each: each.name)
@@ -122,7 +122,7 @@ class NewArchive:
 
 
 class _Sink:
-    """What zstandard writes to."""
+    """A file object for zstandard, which passes all bytes to a function."""
 
     def __init__(self, write: Write) -> None:
         self._write = write

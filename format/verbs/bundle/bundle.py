@@ -1,6 +1,6 @@
-"""bundle: one pass of verify over the logs; its findings, the headers and the side files in one archive.
+"""bundle: one pass of verify over the logs, and one archive with its findings, the batch headers and the side files.
 
-The same sources give the same bytes: no time of the run is written, and members lie in order.
+The same sources give the same bytes: the time of the run is not written, and members are in order.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ from format.verbs.report.report import ReportRun
 from format.verbs.report.terms import ReportTerms
 from format.verbs.verify.terms import Coverage, Verification
 from format.verbs.verify.verify import verify, verify_nodes
+from format.wording import counted
 
 _PIECE_BYTES = 4 * 1024 * 1024
 _WITHOUT_TIME_MS = 0
@@ -54,7 +55,7 @@ _WITHOUT_TIME_MS = 0
 
 @state_class
 class BundleRun:
-    """One bundle while it is made: ``findings`` passes on what verify found, ``finish`` writes the archive."""
+    """One bundle while it is made: ``findings`` yields the findings of verify, and ``finish`` writes the archive."""
 
     targets: Sequence[Target]
     terms: BundleTerms
@@ -78,11 +79,11 @@ class BundleRun:
 
     @property
     def listed_bytes(self) -> int:
-        """The bytes of all files, which are read for their hashes."""
+        """The bytes of all files, which are read for their digests."""
         return sum(each.status.st_size for _, each in self._files if each.status is not None and each.type == FILE)
 
     def findings(self) -> Iterator[Finding]:
-        """Read everything once, as verify does; its findings."""
+        """Read everything once, as verify does; yields its findings."""
         for found in self._verified():
             values = finding_as_json(found)
             for each in (values, values.get("caused_by", {})):
@@ -120,7 +121,7 @@ class BundleRun:
         self._bundled.counts = asdict(coverage)
 
     def _newest_ms(self) -> int:
-        """When the newest file was written: the report judges at this time, and does not depend on the clock."""
+        """The modification time of the newest file in ms: the report judges at this time, not at that of the clock."""
         times = [each.status.st_mtime_ns for _, each in self._files if each.status is not None and each.type == FILE]
         return max(times, default=_WITHOUT_TIME_MS) // 1_000_000
 
@@ -170,11 +171,12 @@ class BundleRun:
             )
         if self._masked_files:
             self._bundled.left_out.append(
-                f"passwords and what cannot be read in {self._masked_files} files of the cluster's metadata: "
-                "they are overwritten there"
+                f"passwords and bytes that cannot be read in {counted(self._masked_files, 'file')} of the cluster's "
+                "metadata: they are overwritten"
             )
         if unread:
-            self._bundled.left_out.append(f"{unread} files or directories that cannot be read")
+            files = "1 file or directory" if unread == 1 else f"{unread:,} files or directories"
+            self._bundled.left_out.append(f"{files} that cannot be read")
         self._bundled.counts |= {"files": len(self._files), "batch_headers": headers.batch_count}
 
     def _entry(self, inner: str, each: SourceFile, same: dict[tuple[int, int], str]) -> BundledEntry:
@@ -197,7 +199,7 @@ class BundleRun:
         )
 
     def _read(self, entry: BundledEntry, each: SourceFile, headers: HeaderWriter) -> tuple[BundledEntry, bool]:
-        """The entry with what was read from the file, and whether it could be read."""
+        """The entry with the facts that were read from the file, and whether it could be read."""
         if entry.type != FILE:
             return entry, entry.error is None
         if self.terms.names is not None and each.path.name in layout.OFFSET_CHECKPOINTS:
@@ -229,7 +231,7 @@ class BundleRun:
         return _changed(entry, changes), True
 
     def _rewritten(self, entry: BundledEntry, path: Path, names: Names) -> tuple[BundledEntry, bool]:
-        """An offset checkpoint with other names, its time aside nothing of the file that it was."""
+        """The entry of an offset checkpoint that is rewritten with other names; only its time is that of the file."""
         content = names.checkpoint(path, self.terms.limits)
         if content is None:
             return replace(entry, kept=None, error="the checkpoint cannot be decoded, and may hold names"), False
@@ -237,7 +239,7 @@ class BundleRun:
         return replace(entry, size_bytes=len(content), kept=KEPT_WHOLE, stored_bytes=len(content)), True
 
     def _copied(self, source: FileSource, member: NewMember | None, secrets: Sequence[Overwritten]) -> str:
-        """The SHA-256 of a file; what is not zero at its end goes into the member, secrets overwritten."""
+        """The SHA-256 of a file; copies it into the member without zeros at its end, and with secrets overwritten."""
         digest = hashlib.sha256()
         position = zeros = 0
         while position < source.size_bytes:
@@ -263,6 +265,6 @@ def _changed(entry: BundledEntry, changes: dict[str, object]) -> BundledEntry:
 
 
 def temporary_directory(output: str) -> str | None:
-    """Where temporary files are made: beside the output, where there is room for it."""
+    """The directory for temporary files: that of the output, on whose disk there must be room anyway."""
     directory = os.path.dirname(os.path.realpath(output))
     return directory if os.path.isdir(directory) else None

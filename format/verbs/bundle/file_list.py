@@ -1,4 +1,4 @@
-"""The files of the sources: what is listed of each, and which are kept."""
+"""Lists the files of the sources, and decides which are kept."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _BLOCK_BYTES = 512
 
 @value_class
 class SourceFile:
-    """A file or directory of a source, not read so far. ``error`` says why a directory cannot be listed."""
+    """A file or directory of a source that was not read yet; ``error`` is why a directory cannot be listed."""
 
     path: Path
     type: str
@@ -41,7 +41,7 @@ class SourceFile:
 
     @property
     def allocated_bytes(self) -> int:
-        """The bytes that it takes up on disk; in a store these are its size."""
+        """The bytes that it takes up on disk; in an object store this is its size."""
         blocks: int | None = None if self.status is None else self.status.st_blocks
         if blocks is None:
             return 0 if self.status is None else self.status.st_size
@@ -51,8 +51,8 @@ class SourceFile:
 class InnerPaths:
     """The paths of files in a bundle: relative as the sources were given, or absolute without the first slash.
 
-    Sources are given as absolute ones where a relative one leads up, or would have the name of another. With ``names``
-    sources and log directories have numbers, and the names below them are replaced.
+    Absolute paths are used where a relative one leads up, or two would be equal. With ``names``, sources and log
+    directories get numbers, and the names below them are replaced.
     """
 
     def __init__(self, targets: Sequence[Target], names: Names | None = None) -> None:
@@ -80,7 +80,7 @@ class InnerPaths:
 
 
 def _numbered(targets: Sequence[Target]) -> list[tuple[Path, str]]:
-    """The sources, and the log directories below them, by numbers; the deepest first."""
+    """The sources and the log directories below them with their numbered names, the deepest first."""
     roots: dict[Path, str] = {}
     for number, target in enumerate(targets, 1):
         source = roots.setdefault(_top(target), f"source-{number}")
@@ -90,7 +90,7 @@ def _numbered(targets: Sequence[Target]) -> list[tuple[Path, str]]:
 
 
 def _top(target: Target) -> Path:
-    """The directory that the paths of a source begin with: that around a partition, as its checkpoints belong to it."""
+    """The directory with which paths of a source begin: for a partition its log directory."""
     place = absolute(target.path)
     return place if target.kind is Kind.LOG_DIR else place.parent
 
@@ -100,21 +100,21 @@ def _given_top(target: Target) -> Path:
 
 
 def _as_given(path: Path) -> str | None:
-    """A path as one that leads down; None where it leads nowhere, or up."""
+    """A path without leading slashes and colons; None if it is empty or leads up."""
     parts = [part.strip("/").removesuffix(":") for part in path.parts]
     parts = [part for part in parts if part]
     return None if not parts or ".." in parts else "/".join(parts)
 
 
 def source_files(target: Target) -> Iterator[SourceFile]:
-    """All files at and below a target in order; of the log directory around a partition its own files."""
+    """All files at and below a target in order; for a partition also the own files of its log directory."""
     if target.kind is not Kind.LOG_DIR:
         yield from _around(absolute(target.path).parent)
     yield from _walk(absolute(target.path))
 
 
 def _around(directory: Path) -> Iterator[SourceFile]:
-    """What the verbs read around a partition: checkpoints, and the metadata log."""
+    """The files that verbs read around a partition: checkpoints, and the metadata log."""
     for found in _listed(directory, with_directory=True):
         if found.path.name in layout.LOG_DIR_FILES:
             yield found
@@ -141,7 +141,7 @@ def _walk(top: Path) -> Iterator[SourceFile]:
 
 
 def _listed(directory: Path, *, with_directory: bool) -> Iterator[SourceFile]:
-    """A directory, and then its entries by name."""
+    """A directory (``with_directory``), and then its entries by name."""
     try:
         status = directory.lstat()
     except OSError:
@@ -198,7 +198,7 @@ def kept_of(path: Path) -> str | None:
 
 
 def kept_without_names(each: SourceFile) -> str | None:
-    """How much of a file is kept where names are redacted: nothing that may hold some."""
+    """How much of a file is kept where names are redacted: nothing that may have names in it."""
     parsed = parse_partition_dir(each.path.parent.name)
     is_internal = parsed is not None and parsed[0] in WHOLE_TOPICS
     name = each.path.name

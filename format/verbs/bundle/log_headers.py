@@ -1,4 +1,4 @@
-"""The batch headers of logs as Parquet, control batches whole, and where a log is damaged."""
+"""Writes the batch headers of logs as Parquet, with whole control batches, and the damage in logs."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _COMPRESSION = {"compression": "zstd", "compression_level": 3}
 
 @value_class
 class LogPlace:
-    """A log, and what it is called in the bundle."""
+    """A log, and its path, topic and partition in the bundle."""
 
     path: Path
     inner: str
@@ -43,7 +43,7 @@ class LogPlace:
 
 @value_class
 class _Rows:
-    """Some batches of one log: their headers, as bytes, and what else is written of them."""
+    """Some batches of one log that are to be written: header bytes, and the content of control batches by row."""
 
     log: LogPlace
     position: NDArray[np.int64]
@@ -54,10 +54,10 @@ class _Rows:
 
 @state_class
 class _Outlined:
-    """The batches of a log of which the records' offsets and timestamps are kept.
+    """The batches of a log whose records' offsets and timestamps are kept.
 
-    The first one, where it is a compressed message, whose header does not tell its first offset; the first with the
-    largest timestamp; and the first with the one that the time index ends with, which differs in a damaged log.
+    These are the first one, if it is a compressed message, whose header lacks its first offset; the first with the
+    largest timestamp; and the first with the timestamp of the last time index entry, which differs in a damaged log.
     """
 
     indexed_timestamp: int | None = None
@@ -68,6 +68,7 @@ class _Outlined:
     ends: dict[int, int] = field(default_factory=dict)
 
     def see(self, chunk: BatchChunk, is_first: bool) -> None:
+        """Look for such batches in the next chunk."""
         table = chunk.table
         if is_first and table.is_wrapper[0]:
             self.first = int(table.position[0])
@@ -88,7 +89,7 @@ class _Outlined:
 
 
 class HeaderWriter:
-    """Writes the headers of one log after the other into the members of a bundle."""
+    """Writes the headers of logs, one after another, into the members of a bundle."""
 
     def __init__(self, batches: NewMember, outlines: NewMember, damage: NewMember, limits: Limits) -> None:
         import pyarrow as pa
@@ -174,7 +175,7 @@ class HeaderWriter:
                     offsets += records.offset.tolist()
                     timestamps += records.timestamp.tolist()
         except KafkaLogError:
-            return  # its findings say so
+            return  # verify reports it
         self._waiting_outlines.append(
             {"path": log.inner, "position": position, "offsets": offsets, "timestamps": timestamps}
         )
@@ -224,7 +225,7 @@ class HeaderWriter:
         self._waiting_outlines = []
 
     def close(self) -> None:
-        """Write what waits, and the ends of the files."""
+        """Write the rest, and finish the Parquet files."""
         self._flush()
         self._flush_outlines()
         self._batches.close()
@@ -246,7 +247,7 @@ def _indexed_timestamp(log: Path) -> int | None:
 
 
 def _headers_of(chunk: BatchChunk, source: FileSource) -> NDArray[np.uint8]:
-    """The header bytes of a chunk, a row for each batch, with zeros behind the shorter ones."""
+    """The header bytes of a chunk, a row for each batch; shorter headers are filled up with zeros."""
     table = chunk.table
     found = np.zeros((len(table), MOST_HEADER_BYTES), np.uint8)
     window = b"" if chunk.window is None else chunk.window

@@ -1,4 +1,4 @@
-"""Names that are replaced in a bundle by keyed digests: the same name by the same digest, under the same key."""
+"""Replaces names in a bundle by keyed digests: equal names get equal digests under the same key."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from format.limits import Limits
 from format.node.log_dir import kind_of_file
 from format.node.partition import is_temporary, parse_partition_dir
 
-#: Names that Kafka gives, and nobody else: they say nothing.
+#: Names that Kafka itself gives, which reveal nothing.
 _KAFKAS_TOPICS = frozenset((*WHOLE_TOPICS, *INTERNAL_TOPICS, "__remote_log_metadata"))
 _KAFKAS_FILES = frozenset(
     (
@@ -32,7 +32,7 @@ _DIGEST_BYTES = 6
 
 
 class Names:
-    """Replaces topics, the names of directories and of files that are none of Kafka's. ``key`` is secret."""
+    """Replaces the names of topics, directories and files that are not Kafka's own. ``key`` is secret."""
 
     def __init__(self, key: bytes) -> None:
         self._key = blake2b(key, digest_size=blake2b.MAX_KEY_SIZE, person=b"kafkalog bundle").digest()
@@ -48,11 +48,11 @@ class Names:
         return f"{kind}-{digest.hexdigest()}"
 
     def topic(self, name: str) -> str:
-        """What stands for a topic; Kafka's own keep their names."""
+        """The new name of a topic; Kafka's own topics keep their names."""
         return name if name in _KAFKAS_TOPICS else self.replaced("topic", name)
 
     def file(self, name: str) -> str:
-        """What stands for the name of a file or directory in a source."""
+        """The new name of a file or directory in a source."""
         parsed = parse_partition_dir(name)
         if parsed is not None:
             topic, number, _ = parsed
@@ -65,7 +65,7 @@ class Names:
         return self.replaced("file", name) + suffix
 
     def finding(self, values: dict[str, Any]) -> dict[str, Any]:
-        """A finding with what its code means in place of its words, which may hold names."""
+        """A finding with the meaning of its code in place of its message, which may have names in it."""
         entry = FINDING_CODES[values["code"]]
         kept = {name: value for name, value in values.items() if not isinstance(value, str) or name in _PLAIN_VALUES}
         if "topic" in values:

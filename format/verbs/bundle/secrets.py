@@ -1,8 +1,8 @@
-"""Secrets in the metadata of a cluster: which bytes of its files hold them, and what stands there in a bundle.
+"""Finds secrets in the metadata of a cluster, and overwrites them in a bundle.
 
-In the mode without ZooKeeper, brokers keep passwords of their dynamic configs as plain text in the metadata log and in
-its snapshots, and salted passwords of SCRAM. What a secret takes is overwritten with as many bytes, and the batch gets
-the CRC of what it then is, so that all else can be read as before.
+With KRaft, brokers keep passwords of their dynamic configs as plain text in the metadata log and its snapshots, and
+also salted SCRAM passwords. Secrets are overwritten with the same number of bytes, and the batch gets a new CRC, so
+that everything else can be read as before.
 """
 
 from __future__ import annotations
@@ -31,13 +31,13 @@ _CRC_AT, _CRC_END = layout.RECORD_BATCH.offset_of("crc"), layout.RECORD_BATCH.of
 #: A frame version, a record type and a version, each an unsigned varint.
 _TYPE_BYTES = 3
 _SCRAM_FIELDS = ("salt", "storedKey", "serverKey")
-#: What a file of the metadata log that holds records has in its name: logs, snapshots, and unfinished or deleted ones.
+#: Parts of the names of files with metadata records: logs and snapshots, also unfinished and deleted ones.
 _WITH_RECORDS = (layout.LOG_SUFFIX, layout.CHECKPOINT_SUFFIX)
 
 
 @value_class
 class Overwritten:
-    """Some bytes of a file that are others in the bundle; zeros where ``content`` is None."""
+    """A range of a file that is overwritten in the bundle: with ``content``, or with zeros where that is None."""
 
     position: int
     size_bytes: int
@@ -58,10 +58,10 @@ def may_hold_secrets(path: Path) -> bool:
 
 
 def secrets_of(source: FileSource, limits: Limits) -> list[Overwritten]:
-    """What is overwritten of a log or snapshot of the cluster's metadata, in order of position.
+    """The ranges of a log or snapshot of the cluster's metadata that are overwritten, by position.
 
-    Of a batch that cannot be read only the header stays, and of bytes that belong to no batch as many as a header has:
-    what they hold is not known. Raises KafkaLogError where the file cannot be read.
+    Of a batch that cannot be read only the header stays, and of bytes that belong to no batch only as many as a header
+    has, since their content is not known. Raises KafkaLogError where the file cannot be read.
     """
     decoder = decoder_for(layout.CLUSTER_METADATA_TOPIC)
     if decoder is None:
@@ -98,7 +98,7 @@ def _values_of(chunk: BatchChunk, limits: Limits) -> list[list[tuple[int, bytes]
 def _in_batch(
     chunk: BatchChunk, row: int, values: list[tuple[int, bytes]] | None, decoder: Decoder
 ) -> Iterator[Overwritten]:
-    """What is overwritten of one batch, with its CRC; of a control batch nothing."""
+    """The ranges of one batch that are overwritten, with its CRC; none of a control batch."""
     table = chunk.table
     position, size_bytes = int(table.position[row]), int(table.size_bytes[row])
     if values is None or chunk.buffer is None:
@@ -112,7 +112,7 @@ def _in_batch(
     is_changed = False
     for at, value in values:
         for secret in _secrets_in(value, decoder):
-            first = value.rfind(secret)  # names stand before values
+            first = value.rfind(secret)  # the name comes before the value
             low = at - start + first
             content[low : low + len(secret)] = b"*" * len(secret)
             is_changed = True
@@ -122,7 +122,7 @@ def _in_batch(
 
 
 def _secrets_in(value: bytes, decoder: Decoder) -> list[bytes]:
-    """The secrets of a record, as they stand in it; all of it behind its type where it cannot be decoded."""
+    """The secret bytes of a record; all after its type where it cannot be decoded."""
     try:
         decoded = decoder.decode_value(None, value)
     except KafkaLogError:
@@ -136,7 +136,7 @@ def _secrets_in(value: bytes, decoder: Decoder) -> list[bytes]:
 
 
 def without(secrets: Sequence[Overwritten], position: int, piece: bytes) -> bytes:
-    """A piece of a file that starts at a position, with what is overwritten there."""
+    """A piece of a file from ``position`` on, with its secrets overwritten."""
     end = position + len(piece)
     first = bisect_right(secrets, position, key=lambda each: each.end_position)
     if first == len(secrets) or secrets[first].position >= end:

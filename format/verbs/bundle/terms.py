@@ -1,4 +1,4 @@
-"""What is asked of a bundle, and what became of it."""
+"""The options of bundle, and its result."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ Render = Callable[[Report], str]
 
 @value_class
 class BundleTerms:
-    """How a bundle is made.
+    """The options of a bundle.
 
     ``render`` None leaves out the report, for the reason in ``no_report``. ``names`` None keeps all names.
-    ``directory`` is where temporary files without names are made.
+    ``directory`` is that of temporary files, which have no names.
     """
 
     limits: Limits = DEFAULT_LIMITS
@@ -36,7 +36,7 @@ class BundleTerms:
 
 @state_class
 class Bundled:
-    """What a bundle holds, in numbers, and what was left out of it, in words."""
+    """The counts of a bundle's content, and notes about what was left out."""
 
     counts: dict[str, int] = field(default_factory=dict)
     left_out: list[str] = field(default_factory=list)

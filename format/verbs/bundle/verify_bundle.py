@@ -1,4 +1,4 @@
-"""verify of a bundle: the findings that it holds, and what its headers show that these do not say."""
+"""verify of a bundle: the findings in it, and new findings from its batch headers."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _COUNTS = ("partitions", "segments", "side_files", "batches", "records", "bytes"
 
 
 def verify_bundle(bundle: Bundle, targets: Sequence[Target], terms: Verification) -> Iterator[Finding]:
-    """The findings at or below some targets in a bundle. Raises InputError for a bundle with broken ones."""
+    """The findings at or below some targets in a bundle. Raises InputError for invalid lines of findings."""
     seen: list[Finding] = []
     for found in findings_then(bundle, targets):
         seen.append(found)
@@ -29,7 +29,7 @@ def verify_bundle(bundle: Bundle, targets: Sequence[Target], terms: Verification
 
 
 def findings_then(bundle: Bundle, targets: Sequence[Target]) -> Iterator[Finding]:
-    """The findings of the time when the bundle was made, as ``verify_bundle``."""
+    """The findings from when the bundle was made, as ``verify_bundle`` yields them."""
     below = tuple(str(target.path) for target in targets)
     for values in bundle.finding_values():
         found = _finding(bundle, values)
@@ -38,7 +38,7 @@ def findings_then(bundle: Bundle, targets: Sequence[Target]) -> Iterator[Finding
 
 
 def findings_now(targets: Sequence[Target], then: Sequence[Finding], terms: Verification) -> Iterator[Finding]:
-    """What the batch headers show now: nothing new, unless this program has learned to find more since."""
+    """New findings from the batch headers: none, unless this program finds more than the one that made the bundle."""
     seen = {_key(found) for found in then}
     again = Verification(
         Level.HEADERS,
@@ -55,7 +55,7 @@ def findings_now(targets: Sequence[Target], then: Sequence[Finding], terms: Veri
 
 
 def verified_counts(bundle: Bundle) -> Iterator[tuple[str, int]]:
-    """What was looked at when the bundle was made."""
+    """The counts of what was checked when the bundle was made."""
     verified = bundle.manifest.get("verified")
     for name in _COUNTS:
         count = verified.get(name) if isinstance(verified, dict) else None
@@ -82,7 +82,7 @@ def _finding(bundle: Bundle, values: dict[str, Any]) -> Finding:
             cause = replace(cause, path=f"{bundle.path}/{cause.path}")
         return replace(found, location=_placed(bundle, found.location), caused_by=cause)
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
-        message = "not a sound bundle: a line of its findings is none"
+        message = "not a sound bundle: a line of its findings is not a finding"
         raise InputError(message, Location(bundle.path)) from error
 
 

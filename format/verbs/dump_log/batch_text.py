@@ -141,4 +141,5 @@ class UnprintableBatch(KafkaStops):
 
 
 def java_boolean(value: object) -> bytes:
+    """A truth value as Java prints it."""
     return b"true" if value else b"false"

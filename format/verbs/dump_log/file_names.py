@@ -31,6 +31,7 @@ def normalised(path: str) -> str:
 
 
 def name_of(path: str) -> str:
+    """The last part of a path."""
     return path.rsplit("/", 1)[-1]
 
 

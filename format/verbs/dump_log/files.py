@@ -1,4 +1,4 @@
-"""The files of one run, each by its kind, and the mismatches reported last. Source: tools DumpLogSegments.main."""
+"""Prints the files of one run, each by its kind, and the mismatches at the end. Source: tools DumpLogSegments.main."""
 
 from __future__ import annotations
 

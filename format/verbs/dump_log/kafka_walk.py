@@ -48,7 +48,7 @@ def kafka_walk(source: Source, start: int, end: int, *, check_crc: bool = True) 
     while position < end - _LEAST_BYTES:
         buffer = memoryview(source.read_at(position, min(wanted, end - position)))
         wanted = BODY_CHUNK_BYTES
-        status[2] = -1  # take every header
+        status[2] = -1  # accept every header
         count = hop(buffer, 0, len(buffer), position, memoryview(scratch), 0, memoryview(status))
         table = BatchTable(scratch[:count].copy())
         whole = int(np.searchsorted(table.end_position, position + len(buffer), "right"))

@@ -1,7 +1,7 @@
 """dump-log of a log as a scan: the parts are pieces of Kafka's lines, findings, and the gaps of each range.
 
-Lines depend on nothing but their chunk. Gaps between offsets go across chunks: each range gathers its own, and the
-fold joins them. Where a release is emulated its mistakes go across chunks as well, so that is no scan.
+Lines depend on nothing but their chunk. Gaps between offsets cross chunks: each range collects its own, and the fold
+joins them. The defects of an emulated release cross chunks, too, so emulation is no scan.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ from format.verbs.dump_log.log_lines import LogLines, Piece
 from format.verbs.dump_log.offset_gaps import OffsetGaps
 from format.verbs.dump_log.options import INT32_MAX, DumpLogOptions
 
-#: What is read of a log at once. The lines of two such chunks may wait until those before them are printed; where
-#: there were more, a process would stand still until then.
+#: The bytes of a log that are read at once. A worker may have the lines of two chunks ready before its turn to print;
+#: larger chunks would make it wait.
 CHUNK_BYTES = 2 * MIB
 _BATCH_COST = Cost(batch_s=0.6e-6, byte_s=0.15e-9, compressed_byte_s=0.15e-9)
 _RECORD_COST = Cost(batch_s=0.9e-6, byte_s=2e-9, compressed_byte_s=8e-9)

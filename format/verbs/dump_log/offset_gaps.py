@@ -11,16 +11,16 @@ from numpy.typing import NDArray
 from format.verbs.dump_log.options import Release
 
 _FASTEST = 1
-#: So many gaps are packed together.
+#: The number of gaps that are compressed together.
 _PACKED_GAPS = 64 * 1024
 
 
 class OffsetGaps:
     """The pairs of neighbouring offsets of one log that are not consecutive.
 
-    A compacted log is full of them, and a hostile one has tens of millions, so that they are kept packed, as
-    differences. 4.3.1 assumes that every log follows offset -1, so it reports a gap before every log but the first; it
-    reports gaps after the same offset only once.
+    A compacted log has many of them, and a hostile one tens of millions, so they are kept compressed, as differences.
+    4.3.1 assumes that every log follows offset -1, so it reports a gap before every log but the first. It reports gaps
+    after the same offset only once.
     """
 
     def __init__(self, emulate: Release | None) -> None:

@@ -1,4 +1,4 @@
-"""Where Kafka's own tool dies, and what it prints on standard error on the way."""
+"""The end of Kafka's own tool by an exception, and its lines on standard error."""
 
 from __future__ import annotations
 

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from format.checks.time_index import TimeIndexCheck
 from format.files import time_index
+from format.files.index_file import broker_slot
 from format.findings import Finding, Severity, finding
 from format.io.remote_path import entries_of, is_there, path_of
 from format.io.source import FileSource, Source
@@ -30,8 +31,6 @@ from format.verbs.dump_log.offset_index_lines import slice_end
 from format.verbs.dump_log.options import INT32_MAX, DumpLogOptions, Release
 from format.verbs.dump_log.segment_headers import header_tables
 from format.verbs.dump_log.stops import KafkaStops
-
-_WARM_ENTRIES = 8192 // OFFSET_INDEX_ENTRY.size_bytes
 
 
 @state_class
@@ -111,7 +110,7 @@ def emulated_entry_lines(
             for number, (timestamp, offset) in enumerate(zip(timestamps.tolist(), offsets.tolist(), strict=True)):
                 if offset == base_offset and number:
                     return
-                slot = _slot_for(relative, offset - base_offset)
+                slot = broker_slot(len(relative), lambda number: int(relative[number]), offset - base_offset)
                 _compare(batches, 0 if slot < 0 else int(positions[slot]), timestamp, offset, previous, mismatches)
                 if not options.verifies_only:
                     yield b"timestamp: %d offset: %d\n" % (timestamp, offset)
@@ -139,30 +138,6 @@ def _check_sanity(
             f"({path})",
             code="index-invalid",
         )
-
-
-def _slot_for(relative_offsets: NDArray[np.int64], target: int) -> int:
-    """The slot that a broker's look-up finds, -1 for none. Padding misleads it (AbstractIndex.indexSlotRangeFor)."""
-    count = len(relative_offsets)
-    if not count:
-        return -1
-    first_warm = max(0, count - 1 - _WARM_ENTRIES)
-    if relative_offsets[first_warm] < target:
-        low, high = first_warm, count - 1
-    elif relative_offsets[0] > target:
-        return -1
-    else:
-        low, high = 0, first_warm
-    while low < high:
-        middle = (low + high + 1) // 2
-        found = relative_offsets[middle]
-        if found == target:
-            return middle
-        if found > target:
-            high = middle - 1
-        else:
-            low = middle
-    return low
 
 
 def _compare(

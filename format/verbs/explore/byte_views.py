@@ -1,4 +1,4 @@
-"""The bytes of a place: which field owns each of them, what the place says when decoded, and what each field means."""
+"""The bytes of a place: the field that each belongs to, the decoded values, and the meaning of each field."""
 
 from __future__ import annotations
 
@@ -21,13 +21,14 @@ from format.rows.side_file_rows import side_file_blocks
 from format.timestamps import iso_time
 from format.value_class import value_class
 from format.verbs.explore.places import ENTRY_LAYOUTS, LOG_KINDS, Place, PlaceKind, records_of
+from format.wording import counted_plainly
 
-#: How many bytes of a batch or a file are shown, and how many records of a batch field by field.
+#: The most bytes of a batch or file that are shown.
 MOST_BYTES = 256 * 1024
 _MOST_RECORDS = 100
 _MOST_ROWS = 200
 _BINARY_KINDS = (Kind.OFFSET_INDEX, Kind.TIME_INDEX, Kind.TRANSACTION_INDEX, Kind.PRODUCER_SNAPSHOT)
-#: The fields of a v2 record and of messages that have no fixed place; the others are in format.layout.
+#: The meanings of fields without a fixed place, in v2 records and in messages; the others are in format.layout.
 _VARIABLE_FIELDS = {
     "length": "varint: the bytes of the record after this field",
     "attributes": "of a record; no version uses it",
@@ -47,7 +48,7 @@ _VARIABLE_FIELDS = {
     "records": "the records, compressed as one block",
     "line": "a line of text",
     "damage": "bytes that belong to no batch",
-    "": "bytes that are not taken apart here",
+    "": "bytes that are not decoded here",
 }
 
 
@@ -55,8 +56,8 @@ _VARIABLE_FIELDS = {
 class ByteView:
     """The bytes of a place from ``position`` of the file on, in regions without gaps, and decoded rows.
 
-    ``position`` is None for bytes that lie compressed in the file. ``decoded`` are names and values. ``layouts`` are
-    the structures whose fields the regions name. ``note`` says what is left out.
+    ``position`` is None for bytes that are compressed in the file. ``decoded`` are names and values. ``layouts`` are
+    the structures of the regions' fields. ``note`` is about bytes that are left out.
     """
 
     content: bytes = b""
@@ -67,7 +68,7 @@ class ByteView:
     note: str = ""
 
     def meaning(self, field: str) -> str:
-        """What a field is, with its name in Kafka's source."""
+        """The meaning of a field, with its name in Kafka's source; empty if it is unknown."""
         for each in self.layouts:
             for known in each.fields:
                 if known.name == field:
@@ -75,7 +76,7 @@ class ByteView:
         return _VARIABLE_FIELDS.get(field, "")
 
     def region_at(self, index: int) -> int | None:
-        """The number of the region that a byte of the content belongs to."""
+        """The number of the region of a byte of the content; None for none."""
         for number, region in enumerate(self.regions):
             if region.position <= index < region.end_position:
                 return number
@@ -83,7 +84,7 @@ class ByteView:
 
 
 def view_of(place: Place) -> ByteView:
-    """The bytes of a place and what they mean. Raises KafkaLogError where they cannot be read."""
+    """The bytes of a place and their meaning. Raises KafkaLogError where they cannot be read."""
     if place.kind is PlaceKind.BATCH:
         return _batch_view(place)
     if place.kind is PlaceKind.RECORD:
@@ -124,7 +125,7 @@ def _batch_view(place: Place) -> ByteView:
 
 
 def _shown(schema: RowSchema, row: Row, left_out: str = "") -> tuple[tuple[str, Any], ...]:
-    """The columns of a row with their values; times also as such."""
+    """The columns of a row with their values; timestamps also as dates."""
     return tuple(
         (column.name, f"{value} ({iso_time(value)})" if column.type == "timestamp" and value is not None else value)
         for column, value in zip(schema.columns, row, strict=True)
@@ -154,12 +155,12 @@ def _record_view(place: Place) -> ByteView:
     layouts = (layout.CONTROL_KEY, layout.END_TRANSACTION_MARKER)
     if int(batches.magic[batch]) < 2:
         layouts = ((layout.MESSAGE_V0, layout.MESSAGE_V1)[int(batches.magic[batch])],)  # type: ignore[assignment]
-    note = "" if position is not None else "as the bytes are when decompressed"
+    note = "" if position is not None else "the decompressed bytes"
     return ByteView(content, position, tuple(regions), decoded, layouts, note)
 
 
 def _start_in_batch(place: Place) -> int:
-    """Where a record of an uncompressed batch starts, counted from the batch."""
+    """The position of a record in its uncompressed batch."""
     records = records_of(place)
     return layout.RECORD_BATCH.size_bytes + int(records.start[place.number]) - int(records.start[0])
 
@@ -211,7 +212,7 @@ def _file_view(place: Place) -> ByteView:
 
 
 def _rows_of(place: Place) -> Iterator[tuple[str, Any]]:
-    """The decoded rows of a side file, and what is wrong with it."""
+    """The decoded rows of a side file, and findings about it."""
     yield "size_bytes", place.size_bytes
     kind = place.file_kind
     if kind is None or kind in LOG_KINDS:
@@ -246,7 +247,7 @@ def _file_regions(content: bytes, kind: Kind | None) -> Iterable[Region]:
             yield from fixed_regions(structure, content, at)
             at += structure.size_bytes
         if at < len(content):
-            yield Region(at, len(content) - at, "", f"{len(content) - at} bytes")
+            yield Region(at, len(content) - at, "", counted_plainly(len(content) - at, "byte"))
         return
     at = 0
     while at < len(content):

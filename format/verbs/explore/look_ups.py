@@ -1,4 +1,4 @@
-"""Ways from one place to another: by offset, time and position, between index and log, by text, and to damage."""
+"""Jumps from one place to another: by offset, time and position, between index and log, by text, and to damage."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from format.verbs.verify.verify import verify
 
 @value_class
 class Spot:
-    """Where to go: a file, the position of a batch or entry in it, and the offset of a record; ``words`` say why."""
+    """The target of a jump: a file, the position of a batch or entry in it, and an offset; ``words`` explain it."""
 
     path: Path
     position: int | None = None

@@ -1,7 +1,7 @@
 """The tree of explore: log directories, partitions, files, batches, records and index entries, read a page at a time.
 
-Nothing is read before it is asked for: names are listed one directory at a time, of a log only the headers of a page
-of batches, and of a batch its records.
+Nothing is read before it is needed: names are listed one directory at a time, and only the headers of one page of
+batches are read of a log, or the records of one batch.
 """
 
 from __future__ import annotations
@@ -33,13 +33,14 @@ from format.node.log_dir import Kind, kind_of_file, read_log_dir
 from format.node.target import Target
 from format.timestamps import iso_time
 from format.value_class import value_class
+from format.wording import counted, counted_plainly
 
-#: How many children of a place are read at once.
+#: The number of children of a place that are read at once.
 PAGE = 200
 _ZEROS_BYTES = 4096
 _DAMAGE_WINDOW_BYTES = 4 * MIB
 LOG_KINDS = (Kind.LOG, Kind.KRAFT_SNAPSHOT)
-#: What the entries of an index are.
+#: The structures of index entries.
 ENTRY_LAYOUTS: dict[Kind, Layout] = {
     Kind.OFFSET_INDEX: layout.OFFSET_INDEX_ENTRY,
     Kind.TIME_INDEX: layout.TIME_INDEX_ENTRY,
@@ -48,7 +49,7 @@ ENTRY_LAYOUTS: dict[Kind, Layout] = {
 
 
 class PlaceKind(StrEnum):
-    """What a node of the tree is."""
+    """The kinds of nodes of the tree."""
 
     DIRECTORY = "directory"
     PARTITION = "partition"
@@ -57,14 +58,14 @@ class PlaceKind(StrEnum):
     DAMAGE = "damage"
     RECORD = "record"
     ENTRY = "entry"
-    MORE = "more"  # the children of the node above it from ``start`` on
+    MORE = "more"  # the following children of its parent, from ``position`` on
 
 
 @value_class
 class Place:
-    """A node: ``position`` and ``size_bytes`` are those in the file, ``number`` that among its siblings.
+    """A node: ``position`` and ``size_bytes`` are those in the file, ``number`` is that among its siblings.
 
-    ``label`` may hold anything that a file name or a record holds. ``offset`` is the first one of a batch.
+    ``label`` may have any character of a file name or a record. ``offset`` is the first one of a batch.
     """
 
     kind: PlaceKind
@@ -89,7 +90,7 @@ class Place:
 
 
 def root_place(path: Path, kind: Kind | None = None) -> Place:
-    """The place of a path. Raises as ``Target.kind``."""
+    """The place of a path. Raises InputError as ``Target.kind`` does."""
     found = Target(path, kind).kind
     name = path.name or str(path)
     if found is Kind.LOG_DIR:
@@ -100,9 +101,9 @@ def root_place(path: Path, kind: Kind | None = None) -> Place:
 
 
 def children(place: Place, start: int = 0) -> list[Place]:
-    """The first children of a place from ``start`` on, a page of them; MORE at the end where there are others.
+    """A page of the children of a place, from ``start`` on, with MORE at the end if there are others.
 
-    ``start`` is a number, of a log a position. Raises KafkaLogError.
+    ``start`` is a number, or in a log a position. Raises KafkaLogError.
     """
     if place.kind is PlaceKind.DIRECTORY:
         return _page(_in_directory(place.path), start)
@@ -151,7 +152,7 @@ def _file(path: Path) -> Place:
     try:
         size_bytes = os.lstat(path).st_size
     except OSError:
-        size_bytes = 0  # it went; opening it says so
+        size_bytes = 0  # the file was removed: opening it reports that
     name = path.name
     if layout.SEGMENT_FILE.match(name):
         digits = name.partition(".")[0].lstrip("0") or "0"
@@ -160,7 +161,7 @@ def _file(path: Path) -> Place:
 
 
 def _batches(path: Path, start: int) -> list[Place]:
-    """A page of batches. What is no batch is looked through a few MiB at a time, however large the file is."""
+    """A page of batches. Bytes that are no batch are searched a few MiB at a time, however large the file is."""
     found: list[Place] = []
     with FileSource(path) as source:
         position = start
@@ -200,7 +201,7 @@ def _after_damage(path: Path, source: FileSource, start: int) -> Iterator[Place]
 def _batch(path: Path, table: BatchTable, row: int) -> Place:
     first, last, count = int(table.base_offset[row]), table.last_offset_of(row), int(table.record_count[row])
     codec = layout.CODEC_BITS_NAMES[int(table.codec[row])]
-    words = "control" if table.is_control[row] else f"{count} records" if count >= 0 else "message"
+    words = "control" if table.is_control[row] else counted_plainly(count, "record") if count >= 0 else "message"
     span = f"{first}" if first == last else f"{first}–{last}"
     position, size_bytes = int(table.position[row]), int(table.size_bytes[row])
     label = f"{span}  {words}{'' if codec == 'none' else '  ' + codec}"
@@ -215,7 +216,7 @@ def _records(place: Place, start: int) -> list[Place]:
         label = f"{int(table.offset[row])}  {_short(key)}  {_short(value)}"
         found.append(replace(place, kind=PlaceKind.RECORD, label=label, number=row, offset=int(table.offset[row])))
     if start + PAGE < len(table):
-        found.append(_more(place.path, start + PAGE, f"{len(table) - start - PAGE} more records …"))
+        found.append(_more(place.path, start + PAGE, f"{counted_plainly(len(table) - start - PAGE, 'more record')} …"))
     return found
 
 
@@ -224,7 +225,7 @@ def _short(content: bytes | None) -> str:
 
 
 def records_of(place: Place) -> RecordTable:
-    """The records of the batch at a place, or of the batch that a record lies in. Raises KafkaLogError."""
+    """The records of the batch at a place, or of the batch of a record. Raises KafkaLogError."""
     state = os.stat(place.path)
     return _records_at(place.path, place.position, place.size_bytes, state.st_ino)
 
@@ -260,12 +261,12 @@ def _entries(place: Place, structure: Layout, start: int) -> list[Place]:
             Place(PlaceKind.ENTRY, place.path, entry_label(structure, values, base), number * size, size, number)
         )
     if stop < count:
-        found.append(_more(place.path, stop, f"{count - stop:,} more entries …"))
+        found.append(_more(place.path, stop, f"{counted(count - stop, 'more entry')} …"))
     return found
 
 
 def entry_label(structure: Layout, values: tuple[int, ...], base_offset: int) -> str:
-    """An index entry in a few words; its offset is absolute."""
+    """The label of an index entry; its offset is absolute."""
     named = dict(zip(structure.names, values, strict=True))
     if structure is layout.OFFSET_INDEX_ENTRY:
         return f"offset {base_offset + named['relative_offset']} → position {named['position']}"
@@ -275,5 +276,5 @@ def entry_label(structure: Layout, values: tuple[int, ...], base_offset: int) ->
 
 
 def location_of(place: Place) -> Location:
-    """Where a place is."""
+    """The location of a place."""
     return location_of_file(place.path).at(place.position, place.size_bytes, place.offset)

@@ -1,5 +1,7 @@
-"""What the verbs that answer questions add to a report. Each reads little beside the logs: headers, side files, records
-of internal topics. What a question lacks to be answered is noted in ``not_checked``.
+"""Adds the answers of other verbs to a report.
+
+Each reads little beside the logs: headers, side files, and records of internal topics. Questions that cannot be
+answered are noted in ``not_checked``.
 """
 
 from __future__ import annotations
@@ -62,8 +64,8 @@ _MOST_SENTENCES = 5
 
 
 @value_class
-class Asked:
-    """What all answers are made from, and where they go."""
+class Inputs:
+    """The input of all answers, and the report that they are added to."""
 
     report: Report
     targets: Sequence[Target]
@@ -77,82 +79,82 @@ class Asked:
 
 
 @contextmanager
-def _answering(asked: Asked, question: str) -> Iterator[None]:
-    """The work on one question: what lacks for it is noted, and the others go on."""
+def _answering(inputs: Inputs, question: str) -> Iterator[None]:
+    """Note an error in the answer of one question, and go on with the others."""
     try:
         yield
     except (InputError, KafkaLogError) as error:
-        asked.report.note([f"{question}: {error.message}"])
+        inputs.report.note([f"{question}: {error.message}"])
 
 
-def answer_transactions(asked: Asked) -> None:
-    """Open transactions, those that aborted last, and totals by partition."""
-    report, result = asked.report, asked.survey.transactions
-    terms = TransactionTerms(asked.terms.now_ms, limits=asked.terms.limits)
-    with _answering(asked, "transactional ids"):
-        _read_coordinators(asked)
+def answer_transactions(inputs: Inputs) -> None:
+    """Add open transactions, the last aborted ones, and totals by partition."""
+    report, result = inputs.report, inputs.survey.transactions
+    terms = TransactionTerms(inputs.terms.now_ms, limits=inputs.terms.limits)
+    with _answering(inputs, "transactional ids"):
+        _read_coordinators(inputs)
     opened = open_transactions(result, terms)
     table = report.table(TRANSACTION)
     for each in opened:
         table.add(open_row(each, terms))
-        _note_open(asked, each)
+        _note_open(inputs, each)
     for row in deque(ended_rows(result, terms, is_aborted=True), maxlen=_MOST_ABORTED):
         table.add(row)
-        _note_aborted(asked, dict(zip(TRANSACTION.names, row, strict=True)))
+        _note_aborted(inputs, dict(zip(TRANSACTION.names, row, strict=True)))
     totals = report.table(TRANSACTION_TOTAL)
-    totals.extend(_transaction_totals(asked, opened))
+    totals.extend(_transaction_totals(inputs, opened))
     if totals.total:
         report.sentences += transaction_sentences(result, opened, terms)
     if not result.ids.partitions:
-        report.note(["transactional ids, time-outs and what hangs: no __transaction_state is here"])
+        report.note(["transactional ids, time-outs and hanging transactions: no __transaction_state is here"])
 
 
-def _read_coordinators(asked: Asked) -> None:
-    ids, limits = asked.survey.transactions.ids, asked.terms.limits
-    for target in asked.targets:
+def _read_coordinators(inputs: Inputs) -> None:
+    ids, limits = inputs.survey.transactions.ids, inputs.terms.limits
+    for target in inputs.targets:
         for found in partitions_to_read(target, limits):
             if not isinstance(found, Finding) and found[0].topic == TRANSACTION_STATE_TOPIC:
                 if found[0].number is not None:
                     ids.partitions.add(found[0].number)
                 for item in coordinator_records(found[0], None, limits, no_progress):
-                    if not isinstance(item, Finding):  # verify reports what is wrong
+                    if not isinstance(item, Finding):  # verify reports findings
                         item.feed_to(ids)
 
 
-def _note_open(asked: Asked, each: OpenTransaction) -> None:
+def _note_open(inputs: Inputs, each: OpenTransaction) -> None:
     known = each.transaction
     where = Location(str(each.found.partition.path), each.topic, each.partition, offset=known.first_offset)
     name = each.transactional_id or f"producer {known.producer_id}"
     words = f"{name} begins a transaction that {'hangs' if each.is_hanging else 'is open'}"
     severity = Severity.ERROR if each.is_hanging else Severity.WARNING
-    asked.timeline.transaction(where, known.start_timestamp, words, severity)
+    inputs.timeline.transaction(where, known.start_timestamp, words, severity)
 
 
-def _note_aborted(asked: Asked, values: dict[str, Any]) -> None:
+def _note_aborted(inputs: Inputs, values: dict[str, Any]) -> None:
     where = Location(values["path"], values["topic"], values["partition"], offset=values["first_offset"])
     name = values["transactional_id"] or f"producer {values['producer_id']}"
-    asked.timeline.transaction(where, values["last_timestamp"], f"a transaction of {name} is aborted")
+    inputs.timeline.transaction(where, values["last_timestamp"], f"a transaction of {name} is aborted")
 
 
-def _transaction_totals(asked: Asked, opened: Sequence[OpenTransaction]) -> Iterator[Row]:
+def _transaction_totals(inputs: Inputs, opened: Sequence[OpenTransaction]) -> Iterator[Row]:
     """Rows of columns.TRANSACTION_TOTAL of the partitions with transactions."""
-    partitions = asked.survey.transactions.partitions
+    partitions = inputs.survey.transactions.partitions
     for (topic, number), found in sorted(partitions.items(), key=lambda item: (str(item[0][0]), item[0][1] or 0)):
-        committed, aborted = ended_counts(found, asked.survey.partitions[found.partition.path])
-        mine = [each for each in opened if each.found is found]
-        hanging = sum(each.is_hanging is True for each in mine)
-        if committed or aborted or mine:
+        committed, aborted = ended_counts(found, inputs.survey.partitions[found.partition.path])
+        still_open = [each for each in opened if each.found is found]
+        hanging = sum(each.is_hanging is True for each in still_open)
+        if committed or aborted or still_open:
             end = found.log_end_offset
-            yield topic, number, len(mine), hanging, committed, aborted, found.last_stable_offset, end
+            yield topic, number, len(still_open), hanging, committed, aborted, found.last_stable_offset, end
 
 
-def answer_groups(asked: Asked) -> None:
-    """Groups, and their offsets with the largest lag first."""
-    report = asked.report
-    with _answering(asked, "groups"):
-        reading = GroupsReading(asked.targets, GroupTerms(limits=asked.terms.limits))
-        for _ in reading.read(jobs=asked.terms.jobs):
-            pass  # verify reports what is wrong
+def answer_groups(inputs: Inputs) -> None:
+    """Add the groups, and their offsets, both with the largest lag first."""
+    report = inputs.report
+    with _answering(inputs, "groups"):
+        reading = GroupsReading(inputs.targets, GroupTerms(limits=inputs.terms.limits))
+        for _ in reading.read(jobs=inputs.terms.jobs):
+            pass  # verify reports findings
         found = reading.groups()
         report.note(reading.not_checked(found))
         if not len(found):
@@ -162,13 +164,13 @@ def answer_groups(asked: Asked) -> None:
         report.table(GROUP).extend(sorted(found.group_rows(), key=lambda row: -(row[lag] or 0)))
         lag, note = GROUP_OFFSET.names.index("lag"), GROUP_OFFSET.names.index("metadata")
         rows = sorted(found.offset_rows(), key=lambda row: -(row[lag] or 0))
-        # What a consumer notes with an offset is free text of its application: no name, and so it is left out.
+        # The metadata of a commit is free text of an application, so it is left out.
         report.table(GROUP_OFFSET).extend((*row[:note], None, *row[note + 1 :]) for row in rows)
 
 
-def answer_metadata(asked: Asked) -> None:
-    """The cluster's image, and the changes that led to it, the last ones."""
-    report = asked.report
+def answer_metadata(inputs: Inputs) -> None:
+    """Add the cluster's image, and the last changes of its metadata."""
+    report = inputs.report
     changes: deque[Row] = deque(maxlen=_MOST_CHANGES)
     count = 0
 
@@ -177,8 +179,8 @@ def answer_metadata(asked: Asked) -> None:
         count += 1
         changes.append(row)
 
-    with _answering(asked, "topics, configs and changes of the cluster"):
-        result = metadata(list(asked.targets), MetadataTerms(history=True, limits=asked.terms.limits), take)
+    with _answering(inputs, "topics, configs and changes of the cluster"):
+        result = metadata(list(inputs.targets), MetadataTerms(history=True, limits=inputs.terms.limits), take)
         report.sentences.append(result.sentence())
         report.note(result.not_checked())
         for schema, rows in result.rows():
@@ -187,7 +189,7 @@ def answer_metadata(asked: Asked) -> None:
         where = Location(str(result.source.partition.path), "__cluster_metadata", 0)
         for row in changes:
             values = dict(zip(METADATA_CHANGE.names, row, strict=True))
-            asked.timeline.metadata(
+            inputs.timeline.metadata(
                 where.at(offset=values["offset"]), values["timestamp"], f"{values['record_type']}: {values['subject']}"
             )
     table = report.table(METADATA_CHANGE)
@@ -195,81 +197,83 @@ def answer_metadata(asked: Asked) -> None:
     table.total = count
 
 
-def answer_boot(asked: Asked) -> None:
-    """What a start of each node would do. ``boot`` takes the log directories of one node together."""
+def answer_boot(inputs: Inputs) -> None:
+    """Add the simulated start of each node; ``boot`` takes the log directories of one node together."""
     nodes: dict[int | None, list[Path]] = {}
-    for target in asked.targets:
+    for target in inputs.targets:
         for log_dir in target.log_dirs:
-            node_id = asked.context.node_id_at(log_dir.path)
+            node_id = inputs.context.node_id_at(log_dir.path)
             nodes.setdefault(node_id, []).append(log_dir.path)
-    terms = BootTerms(limits=asked.terms.limits, read_logs=asked.survey.read_logs)
+    terms = BootTerms(limits=inputs.terms.limits, read_logs=inputs.survey.read_logs)
     for node_id, paths in nodes.items():
         for together in [paths] if node_id is not None else [[path] for path in paths]:
             name = f"node {node_id}" if node_id is not None else str(together[0])
-            with _answering(asked, f"the start of {name}"):
+            with _answering(inputs, f"the start of {name}"):
                 result = boot(together, terms)
-                asked.report.sentences.append(f"Start of {name}: {boot_sentence(result, terms)}")
-                asked.report.table(BOOT_STEP).extend(step.row() for step in result.steps)
-                asked.report.note(result.not_checked)
+                inputs.report.sentences.append(f"Start of {name}: {boot_sentence(result, terms)}")
+                inputs.report.table(BOOT_STEP).extend(step.row() for step in result.steps)
+                inputs.report.note(result.not_checked)
 
 
-def answer_replicas(asked: Asked, keys: Callable[[], bool]) -> None:
-    """Where replicas part; ``keys`` says whether any partition is here more than once."""
-    if not keys():
-        asked.report.note(["replicas against each other: no partition is here twice"])
+def answer_replicas(inputs: Inputs, has_replicas: Callable[[], bool]) -> None:
+    """Add the differences of replicas; ``has_replicas`` returns whether any partition is here more than once."""
+    if not has_replicas():
+        inputs.report.note(["differences of replicas: no partition is here twice"])
         return
     kinds: list[str] = []
     sentences = 0
-    with _answering(asked, "replicas against each other"):
-        for item in diff(asked.targets, limits=asked.terms.limits, jobs=asked.terms.jobs):
+    with _answering(inputs, "differences of replicas"):
+        for item in diff(inputs.targets, limits=inputs.terms.limits, jobs=inputs.terms.jobs):
             if not isinstance(item, PartitionResult):
                 continue
             kinds.append(item.kind)
-            asked.report.note(item.not_checked)
+            inputs.report.note(item.not_checked)
             if item.kind == "identical":
-                asked.report.table(DIVERGENCE).total += 1
+                inputs.report.table(DIVERGENCE).total += 1
                 continue
-            asked.report.table(DIVERGENCE).add(item.row())
-            asked.report.table(REPLICA).extend(item.replica_rows())
+            inputs.report.table(DIVERGENCE).add(item.row())
+            inputs.report.table(REPLICA).extend(item.replica_rows())
             if sentences < _MOST_SENTENCES:
                 sentences += 1
-                asked.report.sentences.append(diff_sentence(item))
+                inputs.report.sentences.append(diff_sentence(item))
         if kinds:
-            asked.report.sentences.append(diff_overview(kinds))
+            inputs.report.sentences.append(diff_overview(kinds))
 
 
-def answer_retention(asked: Asked) -> None:
-    """What retention deletes next, by topic."""
-    times = asked.survey.header_times()
-    terms = RetentionTerms(asked.terms.now_ms, asked.terms.limits, with_offsets=False, header_times=times)
-    judged = Retention(asked.context, terms)
-    with _answering(asked, "retention"):
-        for target in asked.targets:
+def answer_retention(inputs: Inputs) -> None:
+    """Add what retention deletes next, by topic."""
+    times = inputs.survey.header_times()
+    terms = RetentionTerms(inputs.terms.now_ms, inputs.terms.limits, with_offsets=False, header_times=times)
+    judged = Retention(inputs.context, terms)
+    with _answering(inputs, "retention"):
+        for target in inputs.targets:
             for _ in judged.of_target(target):
                 pass
-    asked.report.table(RETENTION_TOTAL).extend(judged.total_rows())
-    asked.report.note(judged.not_checked())
+    inputs.report.table(RETENTION_TOTAL).extend(judged.total_rows())
+    inputs.report.note(judged.not_checked())
     if judged.totals:
         words = judged.sentence()
-        asked.report.sentences.append(f"Retention: {words[:1].lower()}{words[1:]}")
+        inputs.report.sentences.append(f"Retention: {words[:1].lower()}{words[1:]}")
 
 
-def answer_compaction(asked: Asked) -> None:
-    """Where the cleaner stands and what it waits for; its records are not read."""
+def answer_compaction(inputs: Inputs) -> None:
+    """Add the cleaner's checkpoints and what it waits for; no records are read."""
     known = {
         path: KnownProducers({}, each.first_open_offset, each.log_end_offset)
-        for path, each in asked.survey.partitions.items()
+        for path, each in inputs.survey.partitions.items()
         if each.last_log is not None
     }
-    terms = CompactionTerms(asked.terms.now_ms, asked.terms.limits, reads_records=False, known=known)
-    judged = Compaction(asked.context, terms)
-    with _answering(asked, "compaction"):
-        for target in asked.targets:
-            asked.report.table(CLEANER).extend(
+    terms = CompactionTerms(inputs.terms.now_ms, inputs.terms.limits, reads_records=False, known=known)
+    judged = Compaction(inputs.context, terms)
+    with _answering(inputs, "compaction"):
+        for target in inputs.targets:
+            inputs.report.table(CLEANER).extend(
                 each.row() for each in judged.of_target(target) if isinstance(each, LogCompaction)
             )
-    asked.report.note(judged.not_checked())
+    inputs.report.note(judged.not_checked())
     if judged.logs:
         waits = ", ".join(f"{count:,} for {reason}" for reason, count in sorted(judged.blocked.items()))
-        asked.report.sentences.append(f"The cleaner waits: {waits}." if waits else "Nothing keeps the cleaner waiting.")
-        asked.report.note(["what the cleaner would free: kafkalog compaction reads the records for it"])
+        inputs.report.sentences.append(
+            f"The cleaner waits: {waits}." if waits else "Nothing keeps the cleaner waiting."
+        )
+        inputs.report.note(["what the cleaner would free: kafkalog compaction reads the records for it"])

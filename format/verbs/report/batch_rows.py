@@ -1,4 +1,4 @@
-"""Rows of the table of batches as tables of batch headers, as far as histograms need them."""
+"""Converts rows of the table of batches into batch tables, with the columns that histograms need."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _READ = (
 )
 #: The columns of rows that are read.
 BATCH_ROWS = (Column("path", "string", "the file"), *(each for each in BATCH.columns if each.name in _READ))
-#: Columns that have the same name and meaning in both; where a row has none, the headers have -1.
+#: Columns with the same name and meaning in both; a null in a row becomes -1.
 _SAME = (
     *("position", "size_bytes", "base_offset", "record_count", "magic", "base_timestamp", "max_timestamp"),
     "leader_epoch",

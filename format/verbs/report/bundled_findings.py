@@ -1,4 +1,4 @@
-"""The findings in a bundle, put where they belong while its batch headers are read."""
+"""Merges the findings of a bundle with its batch headers, in the order of positions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from format.verbs.verify.walk import WalkedChunk
 
 
 class FindingsInBundle:
-    """Findings of one bundle: each is shown to the survey after the batches that lie before it."""
+    """Findings of one bundle: the survey gets each after the batches before it."""
 
     def __init__(self, findings: Sequence[Finding], survey: Survey) -> None:
         self.findings = findings
@@ -22,7 +22,7 @@ class FindingsInBundle:
             self._waiting.setdefault(found.location.path, deque()).append(found)
 
     def see(self, log: LogUnit, walked: WalkedChunk) -> None:
-        """Take a chunk of a segment, in log order."""
+        """Pass a chunk of a segment to the survey, and the findings in it; chunks come in log order."""
         self._survey.see(log, walked)
         waiting, table = self._waiting.get(str(log.path)), walked.table
         end = int(table.end_position[-1]) if len(table) else 0
@@ -32,7 +32,7 @@ class FindingsInBundle:
             self._survey.find(waiting.popleft())
 
     def finish(self) -> None:
-        """Show the survey all that is not about a place in a log."""
+        """Pass the other findings to the survey, which are not about a place in a log."""
         for waiting in self._waiting.values():
             for found in waiting:
                 self._survey.find(found)

@@ -1,4 +1,4 @@
-"""The tables of a report that are filled in the same way from the logs and from the tables of scans."""
+"""Fills the tables of a report that are made in the same way from logs and from the tables of scans."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from format.verbs.report.kept_findings import KeptFindings
 from format.verbs.report.survey import Survey, SurveyedPartition
 from format.verbs.report.terms import MOST_PARTITIONS, Report
 from format.verbs.report.topics import TopicTotals
-from format.wording import counted
+from format.wording import counted, plural
 
-#: A partition as ls lists it, its node id, and what was seen of it.
+#: A partition as ls lists it, its node id, and its facts from the survey.
 FoundPartition = tuple[PartitionListing, int | None, SurveyedPartition]
 
 
@@ -43,7 +43,7 @@ def add_partitions(
 
 
 def _by_damage(found: FoundPartition) -> int:
-    """Damaged partitions come first, the worst before the others; sound ones stay in their order."""
+    """The sort key that puts damaged partitions first, the worst before others, and keeps the order of sound ones."""
     worst = found[2].worst
     return 0 if worst is None else -worst
 
@@ -58,7 +58,7 @@ def _state(listing: PartitionListing, seen: SurveyedPartition) -> str:
 
 
 def add_histograms(report: Report, survey: Survey) -> None:
-    """Add what the batches add up to by time, size and offset, the damaged places and the time line."""
+    """Add the sums of batches by time, size and offset, the damaged places and the time line."""
     names = list(survey.topics)
     width = survey.by_time.width_ms
     by_time = report.table(BYTES_BY_TIME, most=len(survey.by_time.sums))
@@ -82,7 +82,7 @@ def add_histograms(report: Report, survey: Survey) -> None:
 
 
 def add_findings(report: Report, kept: KeptFindings) -> None:
-    """Add the findings, and their numbers by code."""
+    """Add the findings, and their counts by code."""
     report.severities = kept.severities()
     report.table(FINDING_SUMMARY).extend(kept.summary_rows())
     table = report.table(FINDING)
@@ -91,17 +91,18 @@ def add_findings(report: Report, kept: KeptFindings) -> None:
 
 
 def add_overview(report: Report, kept: KeptFindings) -> None:
-    """Put what was read and what is damaged before all other sentences."""
+    """Put the sentences about what was read and what is damaged before all others."""
     damage = kept.sentence()
     report.sentences[:0] = [_overview(report), *([] if damage is None else [damage])]
 
 
 def _overview(report: Report) -> str:
-    """What was read, and what was found, in one sentence."""
+    """The sentence about what was read, and how many findings there are."""
     counts = report.counts
     found = [f"{count:,} {label}" for label, count in report.severities.items() if count]
+    findings = plural("finding") if sum(report.severities.values()) > 1 else "finding"
     words = f"{counted(counts['partitions'], 'partition')} in {counted(counts['log_dirs'], 'log directory')}"
     return (
         f"{words}, {counted(counts['segments'], 'segment')}, "
-        f"{counted(counts['records'], 'record')}: {', '.join(found) + ' findings' if found else 'no findings'}."
+        f"{counted(counts['records'], 'record')}: {', '.join(found) + f' {findings}' if found else 'no findings'}."
     )

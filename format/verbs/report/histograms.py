@@ -12,20 +12,20 @@ from format.log.batch_table import BatchTable, Int64Column
 from format.value_class import state_class
 
 _SECOND_MS = 1_000
-#: So many pairs of topic and time are kept before times are joined to longer ones.
+#: The most pairs of topic and time that are kept; then the intervals of time are doubled.
 _MOST_TIMES = 24_000
 _MOST_RELATIVE = layout.MAX_RELATIVE_OFFSET
-#: Ranges of offsets that the bytes of one partition are added up in.
+#: The number of ranges of offsets by which the bytes of one partition are added up.
 OFFSET_RANGES = 128
-#: Sizes of batches are added up by powers of two.
+#: The number of classes of batch sizes, which are powers of two.
 SIZE_CLASSES = 40
 
 
 @state_class
 class BytesByTime:
-    """Bytes and records by topic and time of the batches' largest timestamp.
+    """Bytes and records by topic and interval of the batches' largest timestamps.
 
-    Times that occur are kept, not the span between them, so that a few impossible timestamps cost nothing.
+    Only intervals with batches are kept, so that a few impossible timestamps cost nothing.
     """
 
     width_ms: int = _SECOND_MS
@@ -70,7 +70,7 @@ class BytesByOffset:
     sums: NDArray[np.int64] = field(default_factory=lambda: np.zeros(OFFSET_RANGES, np.int64))
 
     def add(self, table: BatchTable, segment_base_offset: int) -> None:
-        """Add the batches whose offsets lie within what their segment can hold."""
+        """Add the batches whose offsets their segment can hold."""
         offsets, sizes = table.base_offset, table.size_bytes
         sound = (offsets >= segment_base_offset) & (offsets <= segment_base_offset + _MOST_RELATIVE)
         if self.start is not None:

@@ -1,4 +1,4 @@
-"""The findings of a run: all of them counted, the gravest ones kept."""
+"""The findings of a run: counts of all, and the most severe ones themselves."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from format.value_class import state_class
 from format.verbs.report.terms import MOST_ROWS
 from format.wording import counted
 
-#: So many places are listed for one code; with more severe codes there may be no room for as many.
+#: The most findings of one code that are kept; the table may have room for fewer.
 _MOST_OF_CODE = 500
 _MOST_DIRECTORIES = 100_000
-#: Codes in the sentence about damage, and places that are named for each.
+#: The most codes in the sentence about damage, and the most places for each of them.
 _MOST_CODES = 4
 _MOST_NAMED = 3
 
 
 @state_class
 class KeptFindings:
-    """Counts by code and severity, and the findings that are shown, the gravest first."""
+    """Counts by code and severity, and the findings that are shown, the most severe first."""
 
     counts: dict[tuple[Severity, str], int] = field(default_factory=dict)
     kept: dict[tuple[Severity, str], list[Finding]] = field(default_factory=dict)
@@ -49,21 +49,21 @@ class KeptFindings:
         return sum(self.counts.values())
 
     def severities(self) -> dict[str, int]:
-        """The number of findings of each severity, the gravest first."""
+        """The number of findings of each severity, the most severe first."""
         found = {severity.label: 0 for severity in sorted(Severity, reverse=True)}
         for (severity, _), count in self.counts.items():
             found[severity.label] += count
         return found
 
     def shown(self) -> Iterator[Finding]:
-        """The findings that a report lists, the gravest first, no more than there is room for."""
+        """The findings that a report lists, the most severe first, up to MOST_ROWS."""
         left = MOST_ROWS
         for key in self._order():
             yield from self.kept[key][:left]
             left -= min(left, len(self.kept[key]))
 
     def summary_rows(self) -> Iterator[Row]:
-        """Rows of columns.FINDING_SUMMARY: each code once, the gravest first."""
+        """Rows of columns.FINDING_SUMMARY: each code once, the most severe first."""
         for severity, code in self._order():
             entry = FINDING_CODES[code]
             key = severity, code
@@ -73,7 +73,7 @@ class KeptFindings:
             )  # fmt: skip
 
     def sentence(self) -> str | None:
-        """What is damaged, and where: the gravest codes from warnings up; None without any."""
+        """The sentence about damage: the most severe codes, from warnings up, and their places; None without any."""
         grave = [key for key in self._order() if key[0] >= Severity.WARNING]
         if not grave:
             return None
@@ -92,7 +92,7 @@ class KeptFindings:
             name = where.path.rpartition("/")[2] if where.topic is None else f"{where.topic}-{where.partition}"
             found.setdefault(name, name + _loss_words(each))
         shown = list(found.values())[:_MOST_NAMED]
-        # A code with very many findings is not kept whole: how many places there are is known all the same.
+        # Not all findings of a frequent code are kept, but all their places are counted.
         more = max(len(found), len(self.places[key])) - len(shown)
         return ", ".join(shown) + (f" and {more:,} more" if more > 0 else "")
 

@@ -1,4 +1,4 @@
-"""report: one pass of verify over the logs, from which all tables are filled, and the answers beside them."""
+"""report: one pass of verify over the logs, which fills most tables, and the answers of other verbs."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from format.verbs.bundle.verify_bundle import findings_now, findings_then, verif
 from format.verbs.ls.ls import LogDirListing, log_dir_listing, sizes_of
 from format.verbs.ls.partition_listing import PartitionListing, list_partition
 from format.verbs.report.answers import (
-    Asked,
+    Inputs,
     answer_boot,
     answer_compaction,
     answer_groups,
@@ -49,7 +49,7 @@ _Listing = TypeVar("_Listing")
 
 @state_class
 class ReportRun:
-    """One report while it is made: ``findings`` passes on what verify found, ``finish`` returns the report."""
+    """One report while it is made: ``findings`` yields the findings of verify, and ``finish`` returns the report."""
 
     targets: Sequence[Target]
     terms: ReportTerms
@@ -64,7 +64,7 @@ class ReportRun:
         self._survey = Survey(self.terms.limits, Timeline(), Transactions(tuple(self.targets)))
 
     def findings(self) -> Iterator[Finding]:
-        """Read everything once, as verify does; its findings."""
+        """Read everything once, as verify does; yields its findings."""
         if self.terms.bundles:
             yield from self._bundled_findings()
             return
@@ -87,7 +87,7 @@ class ReportRun:
             yield found
 
     def _bundled_findings(self) -> Iterator[Finding]:
-        """The findings in bundles, each taken when the batches before it have been seen."""
+        """The findings of bundles; the survey gets each after the batches before it."""
         terms = self.terms
         for bundle in terms.bundles:
             own = [target for target in self.targets if str(target.path).startswith(f"{bundle.path}/")]
@@ -119,16 +119,16 @@ class ReportRun:
         terms, survey = self.terms, self._survey
         context = read_context(self.targets, ContextTerms(limits=terms.limits))
         report = Report(terms.now_ms, [str(target.path) for target in self.targets])
-        asked = Asked(report, self.targets, terms, context, survey)
+        inputs = Inputs(report, self.targets, terms, context, survey)
         log_dirs = list(self._log_dirs())
-        partitions = list(self._partitions(asked))
-        answer_boot(asked)
-        answer_replicas(asked, lambda: _has_replicas(partitions))
-        answer_transactions(asked)
-        answer_groups(asked)
-        answer_retention(asked)
-        answer_compaction(asked)
-        answer_metadata(asked)
+        partitions = list(self._partitions(inputs))
+        answer_boot(inputs)
+        answer_replicas(inputs, lambda: _has_replicas(partitions))
+        answer_transactions(inputs)
+        answer_groups(inputs)
+        answer_retention(inputs)
+        answer_compaction(inputs)
+        answer_metadata(inputs)
         report.table(LOG_DIR).extend(each.row() for each in log_dirs)
         add_partitions(report, terms.now_ms, partitions)
         add_histograms(report, survey)
@@ -136,7 +136,7 @@ class ReportRun:
         if terms.with_bytes:
             report.table(FILE_BYTES, _MOST_SHOWN_PLACES).extend(_bytes_at(self.kept.shown()))
         if terms.bundles:
-            report.note(["CRCs, records and side files: their findings are of the time when the bundle was made"])
+            report.note(["CRCs, records and side files: their findings are those from when the bundle was made"])
         report.counts = asdict(self.coverage)
         report.counts["log_dirs"] = len(log_dirs)
         report.counts["lost_offsets"] = self.kept.lost_offsets
@@ -148,21 +148,21 @@ class ReportRun:
             for log_dir in target.log_dirs:
                 yield _listing(log_dir, self.terms)
 
-    def _partitions(self, asked: Asked) -> Iterator[FoundPartition]:
-        """Each partition as ls lists it, with the totals that were taken while it was read."""
+    def _partitions(self, inputs: Inputs) -> Iterator[FoundPartition]:
+        """Each partition as ls lists it, with the totals of the survey."""
         for target in self.targets:
             if target.kind is Kind.PARTITION:
-                yield self._partition(target.partition, target.checkpoints_around(self.terms.limits), asked)
+                yield self._partition(target.partition, target.checkpoints_around(self.terms.limits), inputs)
             for log_dir in target.log_dirs:
                 checkpoints = log_dir.checkpoints(self.terms.limits)
                 for path in log_dir.partitions:
                     try:
-                        yield self._partition(log_dir.partition(path), checkpoints, asked)
+                        yield self._partition(log_dir.partition(path), checkpoints, inputs)
                     except KafkaLogError:
                         continue  # verify reports it
 
     def _partition(
-        self, partition: Partition, checkpoints: Checkpoints, asked: Asked
+        self, partition: Partition, checkpoints: Checkpoints, inputs: Inputs
     ) -> tuple[PartitionListing, int | None, SurveyedPartition]:
         seen = self._survey.partitions.get(partition.path) or SurveyedPartition(partition.path)
         totals = seen.totals
@@ -189,11 +189,11 @@ class ReportRun:
             magics=totals.magics_text,
             codecs=totals.codecs_text,
         )
-        return listing, asked.context.node_id_of(partition), seen
+        return listing, inputs.context.node_id_of(partition), seen
 
 
 def _partition_of(targets: Sequence[Target], terms: ReportTerms, path: Path) -> tuple[Partition, Checkpoints]:
-    """A partition at or below one of some targets."""
+    """A partition at or below one of some targets, and the checkpoints around it. Raises LookupError."""
     for target in targets:
         if path == target.path or any(log_dir.path == path.parent for log_dir in target.log_dirs):
             return _partition_at(target, terms, path)
@@ -201,7 +201,7 @@ def _partition_of(targets: Sequence[Target], terms: ReportTerms, path: Path) -> 
 
 
 def _partition_at(target: Target, terms: ReportTerms, path: Path) -> tuple[Partition, Checkpoints]:
-    """A partition below a target, as it was listed for verify, and the checkpoints around it."""
+    """A partition at or below a target, as it was listed for verify, and its checkpoints. Raises LookupError."""
     if target.kind is Kind.PARTITION:
         return target.partition, target.checkpoints_around(terms.limits)
     for log_dir in target.log_dirs:
@@ -217,7 +217,7 @@ def _listing(log_dir: LogDir, terms: ReportTerms) -> LogDirListing:
 
 
 def _returned(listing: Generator[Finding, None, _Listing]) -> _Listing:
-    """What a listing returns; verify has reported the findings that it yields."""
+    """The return value of a listing; its findings are dropped, since verify reports them."""
     while True:
         try:
             next(listing)
@@ -233,7 +233,7 @@ def _has_replicas(partitions: Sequence[FoundPartition]) -> bool:
 
 
 def _bytes_at(findings: Iterator[Finding]) -> Iterator[Row]:
-    """The first bytes of each place that a finding names in a file."""
+    """Rows of columns.FILE_BYTES: the first bytes at the position of each finding."""
     for found in findings:
         where = found.location
         if where.position is None or found.severity < Severity.WARNING:

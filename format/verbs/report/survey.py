@@ -1,7 +1,7 @@
-"""What a report takes from the batches while verify reads them: totals, histograms, epochs, segments, transactions.
+"""Collects facts for a report while verify reads the batches: totals, histograms, epochs, segments, transactions.
 
-verify shows each table of batches to ``Survey.see`` before it checks it. Partitions come one after the other, so that
-what is large exists for one of them at a time.
+verify passes each table of batches to ``Survey.see`` before it checks it. Partitions come one after another, so that
+large state exists for only one of them at a time.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from format.verbs.txns.partition_transactions import ENDED_COLUMNS, PartitionTra
 from format.verbs.txns.txns import Transactions
 from format.verbs.verify.walk import WalkedChunk, sound_batches
 
-#: Undamaged partitions whose bytes are shown by offset: the largest ones.
+#: The number of undamaged partitions, the largest ones, whose bytes are shown by offset.
 _LARGEST = 4
-#: Damaged ones, and places of damage in each.
+#: The most damaged partitions whose bytes are shown by offset, and the most places of damage in each.
 _MOST_DAMAGED = 60
 _MOST_PLACES = 200
 _MOST_ENDED = 1_000
@@ -42,7 +42,7 @@ _IS_ABORTED = ENDED_COLUMNS.index("is_aborted")
 
 @state_class
 class DamagedPlace:
-    """Where a finding lies on the axis of offsets; ``last_offset`` is that of the last one that is lost."""
+    """The offsets of a finding; ``last_offset`` is the last lost offset."""
 
     code: str
     severity: Severity
@@ -53,7 +53,7 @@ class DamagedPlace:
 
 @state_class
 class SurveyedPartition:
-    """What was seen of one partition."""
+    """The facts of one partition."""
 
     path: Path
     totals: LogTotals = field(default_factory=LogTotals)
@@ -66,14 +66,14 @@ class SurveyedPartition:
     committed_count: int = 0
     aborted_count: int = 0
     last_log: Path | None = None
-    last_log_timestamp: int = -1  # the largest of that log
+    last_log_timestamp: int = -1  # the largest timestamp in ``last_log``
     log_end_offset: int = 0
     first_open_offset: int | None = None
 
 
 @state_class
 class _Current:
-    """The partition that is read, and the last table that was seen of it."""
+    """The partition that is read, and its last table."""
 
     seen: SurveyedPartition
     partition: Partition
@@ -87,7 +87,7 @@ class _Current:
 
 @state_class
 class Survey:
-    """What was seen of all partitions; ``transactions`` is filled on the way."""
+    """The facts of all partitions that were read."""
 
     limits: Limits
     timeline: Timeline
@@ -95,18 +95,18 @@ class Survey:
     by_time: BytesByTime = field(default_factory=BytesByTime)
     sizes: BatchSizes = field(default_factory=BatchSizes)
     partitions: dict[Path, SurveyedPartition] = field(default_factory=dict)
-    read_logs: dict[Path, ReadLog] = field(default_factory=dict)  # those that a start may recover
-    topics: dict[str, int] = field(default_factory=dict)  # by name, in the order in which they came
+    read_logs: dict[Path, ReadLog] = field(default_factory=dict)  # logs that a broker's start may recover
+    topics: dict[str, int] = field(default_factory=dict)  # numbers by name, in the order of appearance
     _find: Callable[[Path], tuple[Partition, Checkpoints]] | None = None
     _current: _Current | None = None
 
     def begin(self, find: Callable[[Path], tuple[Partition, Checkpoints]]) -> None:
-        """Partitions that are seen from now on are looked up by ``find``."""
+        """Set the function that looks up the partitions that follow."""
         self.finish()
         self._find = find
 
     def see(self, log: LogUnit, walked: WalkedChunk) -> None:
-        """Take a chunk of a segment, in log order."""
+        """Add a chunk of a segment; chunks come in log order."""
         if log.segment is None or self._find is None:
             return
         current = self._current
@@ -140,7 +140,7 @@ class Survey:
             _forget_ended(current.transactions, seen)
 
     def _note_read(self, log: LogUnit, walked: WalkedChunk) -> None:
-        """Note what a start needs to know of a log, so that it is not read for it again."""
+        """Add a chunk to the summary of a log for boot, which then does not read the log again."""
         read = self.read_logs.get(log.path)
         if read is None:
             if log.location.base_offset is None:
@@ -156,7 +156,7 @@ class Survey:
         transactions = None
         if partition.mark is None and partition.topic not in (TRANSACTION_STATE_TOPIC, CLUSTER_METADATA_TOPIC):
             transactions = PartitionTransactions.of_partition(partition, checkpoints)
-            list(take_snapshot(transactions, self.limits))  # verify reports what is wrong with it
+            list(take_snapshot(transactions, self.limits))  # verify reports its findings
         self._current = _Current(seen, partition, transactions, topic)
         return self._current
 
@@ -171,7 +171,7 @@ class Survey:
                 self.timeline.leader_epoch(place, int(table.max_timestamp[row]), current.leader_epoch)
 
     def find(self, found: Finding) -> DamagedPlace | None:
-        """Take a finding about what was seen last: it counts for its partition, and gets the place that is returned."""
+        """Add a finding about the last chunk; returns its place, None for one without an offset or below warning."""
         path = Path(found.location.path)
         directory = path.parent if parse_partition_dir(path.name) is None else path
         current = self._current
@@ -194,7 +194,7 @@ class Survey:
         return place
 
     def finish(self) -> None:
-        """The partition that was read is complete: what is not needed of it goes."""
+        """End the current partition, and drop what is not needed of it any more."""
         current, self._current = self._current, None
         if current is None:
             return
@@ -228,7 +228,7 @@ class Survey:
 
 
 def _place_in(current: _Current, found: Finding) -> tuple[int | None, int | None]:
-    """The offset and the timestamp of a finding, from the batch at or before it in the table that was seen last."""
+    """The offset and the timestamp of a finding, from the batch at or before it in the last table."""
     where, table = found.location, current.table
     is_here = current.log is not None and where.path == str(current.log.path)
     if not is_here or where.position is None or not len(table):
@@ -242,7 +242,7 @@ def _place_in(current: _Current, found: Finding) -> tuple[int | None, int | None
 
 
 def _forget_ended(found: PartitionTransactions, seen: SurveyedPartition) -> None:
-    """Count the transactions that ended, and keep the last of them, and those past the high watermark."""
+    """Drop ended transactions, except the last ones and those past the high watermark, and count the dropped ones."""
     if sum(map(len, found.ended)) <= 2 * _MOST_ENDED:
         return
     table = np.concatenate(found.ended)
@@ -259,7 +259,7 @@ def _forget_ended(found: PartitionTransactions, seen: SurveyedPartition) -> None
 
 
 def ended_counts(found: PartitionTransactions, seen: SurveyedPartition) -> tuple[int, int]:
-    """How many transactions committed and aborted, those that were forgotten among them."""
+    """How many transactions committed and aborted, including the dropped ones."""
     aborted = sum(int((table[:, _IS_ABORTED] == 1).sum()) for table in found.ended)
     committed = sum(map(len, found.ended)) - aborted
     return seen.committed_count + committed, seen.aborted_count + aborted

@@ -1,4 +1,4 @@
-"""What the tables of batches add to the time line of a report set: leader epochs, and the times of findings."""
+"""Adds leader epochs, and the times of findings, from tables of batches to the time line of a report set."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from format.verbs.report.survey import DamagedPlace
 from format.verbs.report.timeline import Timeline
 from format.verbs.verify.walk import sound_batches
 
-#: So many findings wait for the batches that they stand at.
+#: The most findings that wait for their batches.
 _MOST_FINDINGS = 100_000
 _MOST_EPOCHS = 100
 
 
 @state_class
 class _Placed:
-    """A finding, its place on the axis of offsets, and the batch at or before it, as far as batches were seen."""
+    """A finding, its offsets, and the batch at or before it among those read so far."""
 
     found: Finding
     position: int
@@ -32,14 +32,14 @@ class _Placed:
 
 @state_class
 class TableEvents:
-    """Findings and leader epochs until all batches were seen, in any order of files; ``finish`` passes them on."""
+    """Collects findings and leader epochs from batches in any order of files; ``finish`` adds them to a time line."""
 
     _findings: dict[str, list[_Placed]] = field(default_factory=dict)
     _count: int = 0
     _epochs: dict[str, dict[int, tuple[int, int, Location]]] = field(default_factory=dict)
 
     def find(self, found: Finding, place: DamagedPlace | None) -> None:
-        """Take a finding before the batches are seen; those below warning have no place on a time line."""
+        """Add a finding, before any batches; findings below warning are not on a time line."""
         position = found.location.position
         if found.severity < Severity.WARNING or position is None or self._count >= _MOST_FINDINGS:
             return
@@ -47,7 +47,7 @@ class TableEvents:
         self._findings.setdefault(found.location.path, []).append(_Placed(found, position, place))
 
     def see(self, where: Location, table: BatchTable) -> None:
-        """Take batches of one log, with their positions in order; ``where`` has its path, topic and partition."""
+        """Add batches of one log, in order of position; ``where`` has its path, topic and partition."""
         for placed in self._findings.get(where.path, ()):
             row = int(np.searchsorted(table.position, placed.position, side="right")) - 1
             if row >= 0 and int(table.position[row]) > placed.batch_position:

@@ -1,4 +1,4 @@
-"""report of report sets: the tables that scans wrote about many brokers, as one page."""
+"""report of report sets: one page from the tables that scans wrote about many brokers."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from format.verbs.txns.txns import Transactions
 from format.verbs.verify.terms import Coverage
 from format.wording import counted
 
-#: The tables that are shown as they are, by the command that writes them.
+#: The tables that are shown unchanged, by the command that writes them.
 _SHOWN: dict[str, tuple[RowSchema, ...]] = {
     "ls": (LOG_DIR,),
     "diff": (DIVERGENCE, REPLICA),
@@ -62,15 +62,15 @@ _SHOWN: dict[str, tuple[RowSchema, ...]] = {
     "compaction": (CLEANER,),
     "metadata": (BROKER, TOPIC, ASSIGNMENT, METADATA_CHANGE),
 }
-#: Those that stand below another table of the same verb, which says that it was not run.
+#: Tables below another table of the same verb, which already has the note that the verb was not run.
 _SECOND = (REPLICA, GROUP_OFFSET, ASSIGNMENT, METADATA_CHANGE)
-#: Partitions without damage whose bytes are shown by offset: the largest ones; and damaged ones.
+#: The most undamaged partitions (the largest) and damaged ones whose bytes are shown by offset.
 _LARGEST, _MOST_DAMAGED = 4, 60
 
 
 @state_class
 class TableReport:
-    """One report while it is made: ``findings`` passes on those of the tables, ``finish`` returns the report.
+    """One report while it is made: ``findings`` yields the findings of the tables, and ``finish`` returns the report.
 
     Raises UnreadableFile for tables that cannot be read.
     """
@@ -90,7 +90,7 @@ class TableReport:
         self._has_brokers = len({file.broker_id for _, file in self._files(WRITTEN_RUN)}) > 1
 
     def _files(self, schema: RowSchema) -> Iterator[tuple[TableSet, TableFile]]:
-        """The files of a table, broker after broker."""
+        """The files of a table, in the order of broker ids."""
         for each in self._sets:
             for file in sorted(
                 each.of_table(schema), key=lambda file: -1 if file.broker_id is None else file.broker_id
@@ -103,7 +103,7 @@ class TableReport:
                 yield file, self._placed(schema, row, file.broker_id)
 
     def _placed(self, schema: RowSchema, row: Row, broker_id: int | None) -> Row:
-        """The row with its broker in its path, where there are several: their directories may have the same names."""
+        """The row with the broker id in its path, where several brokers may have directories of the same name."""
         if "path" not in schema.names:
             return row
         at = schema.names.index("path")
@@ -115,7 +115,7 @@ class TableReport:
     # -- findings --------------------------------------------------------------------------------------------
 
     def findings(self) -> Iterator[Finding]:
-        """The findings of ``scan verify``; of a broker that it was not run on, those of other commands."""
+        """The findings of ``scan verify``; for a broker without it, those of other commands."""
         for tables in self._sets:
             files = sorted(tables.of_table(FINDING), key=_broker_of)
             for _, of_broker in groupby(files, key=_broker_of):
@@ -159,7 +159,7 @@ class TableReport:
         return report
 
     def _add_runs(self, report: Report) -> None:
-        """The runs, what they counted, and what they say was not checked."""
+        """Add the runs, their counts, and their notes on what was not checked."""
         table = report.table(RUN)
         counted_runs: set[tuple[str, int]] = set()
         brokers: dict[int | None, list[str]] = {}
@@ -190,7 +190,7 @@ class TableReport:
         self._note_missing(report)
 
     def _note_missing(self, report: Report) -> None:
-        """Say of each table that no run could have written that it is missing, not empty."""
+        """Mark the tables that no run has written as missing, not empty."""
         for command, schemas in _SHOWN.items():
             if command not in self._commands:
                 words = f"Not checked: no run of kafkalog scan {command} is in these tables."
@@ -198,11 +198,11 @@ class TableReport:
                 if command != "ls":
                     report.note([f"{command}: no run of kafkalog scan {command} is here"])
         report.missing[BOOT_STEP.type] = "Not checked: kafkalog boot needs the directories themselves."
-        report.missing[TRANSACTION_TOTAL.type] = ""  # what is said of the transactions themselves is enough
-        report.note(["what a start would do: kafkalog boot needs the directories themselves"])
+        report.missing[TRANSACTION_TOTAL.type] = ""  # the note on the transactions themselves is enough
+        report.note(["what a broker's start would do: kafkalog boot needs the directories themselves"])
 
     def _add_table(self, report: Report, schema: RowSchema) -> None:
-        """The rows of a table, those once that several runs or replicas gave."""
+        """Add the rows of a table; equal rows of several runs or replicas are added once."""
         seen: set[str] = set()
         for _, row in self._rows(schema):
             values = dict(zip(schema.names, row, strict=True))
@@ -244,7 +244,7 @@ class TableReport:
         return found
 
     def _see_segments(self) -> None:
-        """Segments on the time line."""
+        """Add segments to the time line."""
         for _, row in self._rows(SEGMENT):
             values = dict(zip(SEGMENT.names, row, strict=True))
             base_offset, timestamp = values["segment_base_offset"], values["first_timestamp"]
@@ -253,7 +253,7 @@ class TableReport:
                 self._survey.timeline.segment(where, timestamp)
 
     def _see_batches(self, partitions: list[FoundPartition]) -> bool:
-        """Add the batches up; whether there are any."""
+        """Add up the batches; returns whether there are any."""
         survey = self._survey
         for seen, start in _by_offset(partitions):
             seen.by_offset = BytesByOffset(start)
@@ -277,7 +277,7 @@ class TableReport:
         return has_any
 
     def _fill_counts(self, report: Report, partitions: list[FoundPartition]) -> None:
-        """What was looked at, where no run of verify says it; and what was found."""
+        """Fill the counts that no run of verify has given."""
         if "verify" not in self._commands:
             listings = [listing for listing, _, _ in partitions]
             report.counts["partitions"] = len(listings)
@@ -298,7 +298,7 @@ def _broker_name(broker_id: int | None) -> str:
 
 
 def _without_place(schema: RowSchema, row: Row) -> Row:
-    """What makes a row another one: replicas of a partition have the same transactions."""
+    """The columns by which rows differ: replicas of a partition have the same transactions."""
     if schema is not TRANSACTION:
         return row
     names = ("topic", "partition", "producer_id", "producer_epoch", "state", "first_offset", "last_offset")
@@ -306,7 +306,7 @@ def _without_place(schema: RowSchema, row: Row) -> Row:
 
 
 def _by_offset(partitions: list[FoundPartition]) -> Iterator[tuple[SurveyedPartition, int]]:
-    """The partitions whose bytes are added up by offset, and where they begin: damaged and large ones."""
+    """The partitions whose bytes are added up by offset, damaged and large ones, with their first offsets."""
     known = [(listing, seen) for listing, _, seen in partitions if listing.first_offset is not None]
     damaged = sorted((each for each in known if each[1].places), key=lambda each: -len(each[1].places))
     sound = sorted((each for each in known if not each[1].places), key=lambda each: -(each[0].log_size_bytes or 0))

@@ -1,4 +1,4 @@
-"""What is asked of a report, and the tables that it is made of."""
+"""The options of report, and the tables that it consists of."""
 
 from __future__ import annotations
 
@@ -13,17 +13,17 @@ from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
 from format.value_class import state_class, value_class
 
-#: A table keeps so many rows; the others are counted. Partitions have a bound of their own, as the page maps each.
+#: The most rows that a table keeps; the others are counted. The page maps each partition, so their limit is higher.
 MOST_ROWS = 2_000
 MOST_PARTITIONS = 20_000
 
 
 @value_class
 class ReportTerms:
-    """The time to judge at, and how the work is done.
+    """The options of a report.
 
-    ``with_bytes``: the bytes of the files at damaged places are part of the report, which may be keys and values.
-    ``bundles``: the targets lie in these, and their findings are those of the time when the bundles were made.
+    ``now_ms`` is the time to judge at. ``with_bytes``: the report has bytes of files at damaged places, which may be
+    keys and values. ``bundles``: the targets are in these, and so are their findings.
     """
 
     now_ms: int
@@ -37,7 +37,7 @@ class ReportTerms:
 
 @state_class
 class ReportTable:
-    """Rows of one schema, the first ``most`` of them, and how many there were."""
+    """The first ``most`` rows of one schema, and the number of all rows."""
 
     schema: RowSchema
     most: int = MOST_ROWS
@@ -62,24 +62,24 @@ class ReportTable:
 
 @state_class
 class Report:
-    """Everything that a page shows: the sentences first, then tables by the type of their rows."""
+    """The content of a page: the sentences first, then tables by the type of their rows."""
 
     made_at_ms: int
     paths: list[str]
-    counts: dict[str, int] = field(default_factory=dict)  # what was looked at
-    severities: dict[str, int] = field(default_factory=dict)  # all findings, those that no table keeps among them
+    counts: dict[str, int] = field(default_factory=dict)  # of what was checked
+    severities: dict[str, int] = field(default_factory=dict)  # of all findings, including those that no table keeps
     sentences: list[str] = field(default_factory=list)
     tables: dict[str, ReportTable] = field(default_factory=dict)
     not_checked: list[str] = field(default_factory=list)
-    missing: dict[str, str] = field(default_factory=dict)  # by type of rows: why there can be none
-    is_incomplete: bool = False  # a scan whose tables these are could not read everything
+    missing: dict[str, str] = field(default_factory=dict)  # by type of rows: why the table is missing
+    is_incomplete: bool = False  # one of the scans could not read everything
 
     def table(self, schema: RowSchema, most: int = MOST_ROWS) -> ReportTable:
         """The table of a schema, empty until rows are added."""
         return self.tables.setdefault(schema.type, ReportTable(schema, most))
 
     def note(self, words: Iterable[str]) -> None:
-        """Add to what was not checked, each line once."""
+        """Add notes on what was not checked, each once."""
         for each in words:
             if each not in self.not_checked:
                 self.not_checked.append(each)

@@ -10,13 +10,13 @@ from format.rows.record_rows import Row
 from format.value_class import state_class
 
 KINDS = ("damage", "transaction", "leader_epoch", "metadata", "segment")
-#: So many events of each kind are kept, the latest; the others are counted.
+#: The most events of each kind that are kept, the latest ones; the others are counted.
 _MOST_EVENTS = 1_000
 
 
 @state_class
 class Timeline:
-    """Events by kind, in the order in which they were found; those without a time have no place in it."""
+    """Events by kind; events without a time are left out."""
 
     events: dict[str, list[Row]] = field(default_factory=lambda: {kind: [] for kind in KINDS})
     counts: dict[str, int] = field(default_factory=lambda: dict.fromkeys(KINDS, 0))
@@ -34,30 +34,30 @@ class Timeline:
             del events[:-_MOST_EVENTS]
 
     def leader_epoch(self, where: Location, timestamp: int, epoch: int) -> None:
-        """The first batch of a leader epoch."""
+        """Add the first batch of a leader epoch."""
         self._add("leader_epoch", timestamp, where, f"leader epoch {epoch} begins")
 
     def segment(self, where: Location, timestamp: int) -> None:
-        """The first batch of a segment that is not the first possible one."""
+        """Add the first batch of a segment."""
         place = where.at(offset=where.base_offset)
         self._add("segment", timestamp, place, f"segment {where.base_offset} begins")
 
     def damage(self, found: Finding, timestamp: int | None) -> None:
-        """A finding, at the time of the batch at or before it."""
+        """Add a finding, at the time of the batch at or before it."""
         self._add("damage", timestamp, found.location, f"{found.code}: {found.message}", found.severity)
 
     def transaction(
         self, where: Location, timestamp: int | None, detail: str, severity: Severity = Severity.INFO
     ) -> None:
-        """A transaction that is open or aborted."""
+        """Add a transaction that is open or was aborted."""
         self._add("transaction", timestamp, where, detail, severity)
 
     def metadata(self, where: Location, timestamp: int, detail: str) -> None:
-        """A change of the cluster's metadata."""
+        """Add a change of the cluster's metadata."""
         self._add("metadata", timestamp, where, detail)
 
     def rows(self) -> list[Row]:
-        """Rows of columns.TIMELINE_EVENT by time; of each kind the latest."""
+        """Rows of columns.TIMELINE_EVENT by time, the latest of each kind."""
         kept = [row for events in self.events.values() for row in sorted(events, key=_time)[-_MOST_EVENTS:]]
         return sorted(kept, key=_time)
 

@@ -1,4 +1,4 @@
-"""Topics by size, codec, age and skew: the sums of their partitions."""
+"""Totals of topics over their partitions: size, codecs, age and skew."""
 
 from __future__ import annotations
 
@@ -17,6 +17,8 @@ from format.verbs.report.terms import Report
 
 @state_class
 class _Topic:
+    """The sums over the partitions of one topic."""
+
     numbers: set[int | None] = field(default_factory=set)
     replica_count: int = 0
     size_bytes: int = 0
@@ -59,7 +61,7 @@ class TopicTotals:
             found.records_of[listing.partition] = max(records, seen.record_count)
 
     def rows(self, report: Report) -> Iterator[Row]:
-        """Rows of columns.TOPIC_USAGE, the largest first; what retention says is taken from the report."""
+        """Rows of columns.TOPIC_USAGE, the largest first; the columns of retention come from the report."""
         retention = {row["topic"]: row for row in report.table(RETENTION_TOTAL).objects()}
         for name, each in sorted(self.topics.items(), key=lambda item: (-item[1].size_bytes, item[0])):
             latest = each.max_timestamp
@@ -92,7 +94,7 @@ def _codecs(totals: LogTotals) -> str | None:
 
 
 def _skew(records_of: dict[int | None, int]) -> tuple[int | None, float | None]:
-    """The partition with most records, and how many times the mean it holds."""
+    """The partition with most records, and the ratio of its records to the mean."""
     total = sum(records_of.values())
     if len(records_of) < 2 or not total:
         return None, None

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from format.files.index_file import broker_slot
 from format.io.source import FileSource, Source
 from format.layout import OFFSET_INDEX_ENTRY
 from format.value_class import value_class
 from format.verbs.boot.one_log.file_batches import first_batch_reaching, last_batch
 
 _ENTRY_BYTES = OFFSET_INDEX_ENTRY.size_bytes
-#: A look-up begins with the newest 8 KiB of entries.
-_WARM_ENTRIES = 8192 // _ENTRY_BYTES
 
 
 @value_class
@@ -43,29 +42,8 @@ class OffsetIndexView:
 
         A negative position, which only an invalid entry has, stands for the start of the file.
         """
-        return max(0, self._found_position(offset))
-
-    def _found_position(self, offset: int) -> int:
-        count = self.entry_count
-        if not count:
-            return 0
-        first_warm = max(0, count - 1 - _WARM_ENTRIES)
-        if self.entry(first_warm)[0] < offset:
-            low, high = first_warm, count - 1
-        elif self.entry(0)[0] > offset:
-            return 0
-        else:
-            low, high = 0, first_warm
-        while low < high:
-            middle = (low + high + 1) >> 1
-            found = self.entry(middle)[0]
-            if found == offset:
-                return self.entry(middle)[1]
-            if found > offset:
-                high = middle - 1
-            else:
-                low = middle
-        return self.entry(low)[1]
+        slot = broker_slot(self.entry_count, lambda number: self.entry(number)[0], offset)
+        return 0 if slot < 0 else max(0, self.entry(slot)[1])
 
 
 def read_index(path: Path | None, base_offset: int) -> OffsetIndexView:
