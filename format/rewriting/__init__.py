@@ -1,1 +1,1 @@
-"""What all commands that rewrite a partition share: sources, indexes, snapshots, publication."""
+"""The shared part of all commands that rewrite a partition: sources, indexes, snapshots, publication."""

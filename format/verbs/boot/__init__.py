@@ -1,1 +1,1 @@
-"""boot: would a broker start on these log directories, and what would it do to each file."""
+"""boot: whether a broker would start on these log directories, and what it would do to each file."""

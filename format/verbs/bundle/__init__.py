@@ -1,1 +1,1 @@
-"""bundle: one archive with everything about some log directories but keys, values and headers."""
+"""bundle: one archive with everything about some log directories except keys, values and headers."""

@@ -1,1 +1,1 @@
-"""compaction: what the cleaner would keep and free, where it stands, and what stops it."""
+"""compaction: what the cleaner would keep and free, where its checkpoint is, and what stops it."""

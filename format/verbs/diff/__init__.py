@@ -1,1 +1,1 @@
-"""diff: replicas of one partition against each other."""
+"""diff: compares the replicas of partitions."""

@@ -1,1 +1,1 @@
-"""explore: what lies at a path as a tree that is read as it is opened, down to the fields of each byte."""
+"""explore: a path as a tree that is read as it is opened, down to the fields of each byte."""

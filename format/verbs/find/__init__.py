@@ -1,1 +1,1 @@
-"""find: where an offset or a time lies."""
+"""find: looks up an offset or a time."""

@@ -1,1 +1,1 @@
-"""groups: where each group is, how far behind, and who is in it, from the logs of the coordinators."""
+"""groups: where each group is, how far behind, and its members, from the logs of the coordinators."""

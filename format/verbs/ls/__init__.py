@@ -1,1 +1,1 @@
-"""ls: what a path holds."""
+"""ls: lists log directories, partitions and segments."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Generator
+from dataclasses import field
 from operator import attrgetter
 from pathlib import Path
 from typing import TypeVar
@@ -18,13 +19,13 @@ from format.findings import Finding, finding, finding_of
 from format.limits import DEFAULT_LIMITS, Limits
 from format.node.checkpoints import Checkpoints
 from format.node.file_location import location_of_directory
-from format.node.offsets import CHECKPOINT_WORDS, offsets_of, remote_head_findings
+from format.node.offsets import CHECKPOINT_WORDS, PartitionOffsets, offsets_of, remote_head_findings
 from format.node.partition import Partition, parse_partition_dir, read_partition
 from format.node.partition_surroundings import MARKS, MAX_BASE_OFFSET, surroundings_findings
 from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
 from format.state.totals import LogTotals
-from format.value_class import value_class
+from format.value_class import state_class, value_class
 from format.verbs.ls.segment_listing import (
     SeenCodes,
     SegmentListing,
@@ -108,77 +109,21 @@ def list_partition(
     notes += yield from surroundings_findings(partition)
     topic_id = yield from seen.passing(_topic_id(partition, limits))
     leader_epoch = yield from seen.passing(_leader_epoch(partition, limits))
-
-    count = partition.segment_count
-    totals = LogTotals()
-    segment_listings: list[SegmentListing] = []
-    log_end_offset: int | None = None
-    with SoundLogs(partition, advance, scan=scan) as sound:
-        number = 0
-        while number < count:
-            start = number
-            if scan or not segments:
-                number = sound.add(start, start + 1 if segments else count)
-            added = sound.taken()
-            if number > start and not segments:
-                totals.merge(added if scan else LogTotals(is_whole=False))
-                log_end_offset = _end_of_log(*sound.log(number - 1), scan, added.last_offset)
-                continue
-            segment = partition.segment(start)
-            next_base_offset = partition.segment(start + 1).base_offset if start + 1 < count else None
-            location = partition.location(segment.log, segment.base_offset)
-            if number > start:
-                size_bytes = sound.log(start)[1]
-                result = yield from seen.passing(list_sound_segment(segment, location, added, size_bytes, limits))
-            else:
-                result = yield from seen.passing(
-                    list_segment(
-                        segment,
-                        location,
-                        next_base_offset=next_base_offset,
-                        scan=scan,
-                        side_files=segments,
-                        limits=limits,
-                        advance=advance,
-                    )
-                )
-            number = start + 1
-            totals.merge(result.totals or LogTotals(is_whole=False))
-            one = result.listing
-            log_end_offset = _end_of_log(
-                segment.base_offset, one.size_bytes, one.batch_count is not None, one.last_offset
-            )
-            if segments:
-                segment_listings.append(one)
+    terms = _SegmentTerms(scan, segments, limits, advance)
+    live = yield from seen.passing(_live_segments(partition, terms))
+    listings = live.listings
     if segments:
-        for leftover in partition.leftovers:
-            if leftover.log is not None and leftover.base_offset <= MAX_BASE_OFFSET:
-                location = partition.location(leftover.log, leftover.base_offset)
-                result = yield from list_segment(leftover, location, scan=scan, limits=limits, advance=advance)
-                segment_listings.append(result.listing)
-    segment_listings.sort(key=lambda each: (each.segment_base_offset or 0, each.leftover or ""))
-
-    if any(base_offset > partition.segment(count - 1).base_offset for base_offset in partition.unread_logs if count):
-        log_end_offset = None
-    offsets = offsets_of(partition, checkpoints).with_log_end(log_end_offset)
-    for name, offset in offsets.checkpointed().items():
-        if log_end_offset is not None and offset > log_end_offset:
-            words = CHECKPOINT_WORDS[name]
-            notes.append(f"{words} past the log end")
-            yield finding(
-                "checkpoint-mismatch",
-                partition.location(),
-                f"the {words} in {name} is {offset}, past the log end offset {log_end_offset}",
-                expected=f"at most {log_end_offset}",
-                actual=offset,
-            )
+        listings += yield from _leftovers(partition, terms)
+    listings.sort(key=lambda each: (each.segment_base_offset or 0, each.leftover or ""))
+    offsets = offsets_of(partition, checkpoints).with_log_end(live.log_end_offset)
+    notes += yield from _checkpoints_past_end(partition, offsets, live.log_end_offset)
     remote_count = 0 if partition.live_files is not None else sum(each.is_remote for each in partition.segments)
     if remote_count:
-        notes.append(f"{remote_count} of {counted_plainly(count, 'segment')} remote")
+        notes.append(f"{remote_count} of {counted_plainly(partition.segment_count, 'segment')} remote")
     if offsets.is_head_remote:
         notes.append("head in remote storage")
         yield from remote_head_findings(offsets, partition.location())
-    sizes = partition.sizes
+    sizes, totals = partition.sizes, live.totals
     is_read = scan and (totals.is_whole or totals.batch_count > 0)
     listing = PartitionListing(
         path=str(path),
@@ -186,12 +131,12 @@ def list_partition(
         partition=partition.number,
         mark=partition.mark,
         topic_id=topic_id,
-        segment_count=count,
+        segment_count=partition.segment_count,
         size_bytes=sizes.size_bytes,
         log_size_bytes=sizes.log_size_bytes,
         log_start_offset=offsets.log_start_offset,
         first_offset=totals.first_offset,
-        log_end_offset=log_end_offset,
+        log_end_offset=live.log_end_offset,
         high_watermark=offsets.high_watermark,
         recovery_point=offsets.recovery_point,
         cleaner_offset=offsets.cleaner_offset,
@@ -203,7 +148,101 @@ def list_partition(
         codecs=totals.codecs_text if is_read else None,
         notes=joined_notes([*marked, *seen.notes(), *notes]),
     )
-    return ListedPartition(listing, tuple(segment_listings))
+    return ListedPartition(listing, tuple(listings))
+
+
+@value_class
+class _SegmentTerms:
+    """How the segments of a partition are listed; ``segments`` False only adds them up."""
+
+    scan: bool
+    segments: bool
+    limits: Limits
+    advance: Advance
+
+
+@state_class
+class _LiveSegments:
+    """The live segments of a partition: listings, totals, and the log end offset, None where it is not known."""
+
+    listings: list[SegmentListing] = field(default_factory=list)
+    totals: LogTotals = field(default_factory=LogTotals)
+    log_end_offset: int | None = None
+
+
+def _live_segments(partition: Partition, terms: _SegmentTerms) -> Generator[Finding, None, _LiveSegments]:
+    """List or add up the live segments: yields findings, returns the result."""
+    count, scan, segments = partition.segment_count, terms.scan, terms.segments
+    found = _LiveSegments()
+    with SoundLogs(partition, terms.advance, scan=scan) as sound:
+        number = 0
+        while number < count:
+            start = number
+            if scan or not segments:
+                number = sound.add(start, start + 1 if segments else count)
+            added = sound.taken()
+            if number > start and not segments:
+                found.totals.merge(added if scan else LogTotals(is_whole=False))
+                found.log_end_offset = _end_of_log(*sound.log(number - 1), scan, added.last_offset)
+                continue
+            segment = partition.segment(start)
+            next_base_offset = partition.segment(start + 1).base_offset if start + 1 < count else None
+            location = partition.location(segment.log, segment.base_offset)
+            if number > start:
+                listed = yield from list_sound_segment(segment, location, added, sound.log(start)[1], terms.limits)
+            else:
+                listed = yield from list_segment(
+                    segment,
+                    location,
+                    next_base_offset=next_base_offset,
+                    scan=scan,
+                    side_files=segments,
+                    limits=terms.limits,
+                    advance=terms.advance,
+                )
+            number = start + 1
+            found.totals.merge(listed.totals or LogTotals(is_whole=False))
+            one = listed.listing
+            found.log_end_offset = _end_of_log(
+                segment.base_offset, one.size_bytes, one.batch_count is not None, one.last_offset
+            )
+            if segments:
+                found.listings.append(one)
+    if count and any(base_offset > partition.segment(count - 1).base_offset for base_offset in partition.unread_logs):
+        found.log_end_offset = None
+    return found
+
+
+def _leftovers(partition: Partition, terms: _SegmentTerms) -> Generator[Finding, None, list[SegmentListing]]:
+    """List the segments that a broker marked as deleted, cleaned or swapped."""
+    found = []
+    for leftover in partition.leftovers:
+        if leftover.log is not None and leftover.base_offset <= MAX_BASE_OFFSET:
+            location = partition.location(leftover.log, leftover.base_offset)
+            listed = yield from list_segment(
+                leftover, location, scan=terms.scan, limits=terms.limits, advance=terms.advance
+            )
+            found.append(listed.listing)
+    return found
+
+
+def _checkpoints_past_end(
+    partition: Partition, offsets: PartitionOffsets, log_end_offset: int | None
+) -> Generator[Finding, None, list[str]]:
+    """A finding for each checkpoint that is past the log end; returns notes about them."""
+    notes = []
+    for name, offset in offsets.checkpointed().items():
+        if log_end_offset is not None and offset > log_end_offset:
+            words = CHECKPOINT_WORDS[name]
+            notes.append(f"{words} past the log end")
+            yield finding(
+                "checkpoint-mismatch",
+                partition.location(),
+                f"the {words} in {name} is {offset}, past the log end offset {log_end_offset}",
+                expected=f"at most {log_end_offset}",
+                actual=offset,
+            )
+    return notes
 
 
 def _unlistable(error: UnreadableFile, path: Path) -> Finding:

@@ -1,1 +1,1 @@
-"""report: what all scans say about some log directories, collected in one pass, as tables for a page or a document."""
+"""report: the results of all scans of some log directories, collected in one pass, as tables for a page or document."""

@@ -1,1 +1,1 @@
-"""retention: why each segment is still there, and when it goes."""
+"""retention: why each segment is still there, and when it is deleted."""

@@ -1,1 +1,1 @@
-"""verify: findings about damage."""
+"""verify: checks logs and the files beside them, and reports findings."""
