@@ -15,11 +15,16 @@ from format.limits import Limits
 from format.location import Location
 from format.log.batch_table import BatchTable, batch_location
 
+_NEVER = 2**63
+
 
 class LeaderEpochCheck:
     """A batch's epoch must be that of the last checkpoint entry at or below its base offset (LeaderEpochFileCache)."""
 
-    def __init__(self, path: Path | None, location: Location, limits: Limits) -> None:
+    def __init__(
+        self, path: Path | None, location: Location, limits: Limits, *, first_offset: int | None = None
+    ) -> None:
+        """``first_offset`` is the log start offset where it is known for certain: entries begin there at the latest."""
         self._starts = np.empty(0, np.int64)
         self._epochs = np.empty(0, np.int64)
         self._opening: list[Finding] = []
@@ -27,6 +32,8 @@ class LeaderEpochCheck:
         self._location = location
         self._path = path
         self._limits = limits
+        self._first_offset = first_offset
+        self._early: Finding | None = None
         if path is not None:
             self._read(path)
 
@@ -35,9 +42,12 @@ class LeaderEpochCheck:
             checkpoint = leader_epoch_checkpoint.read(path, self._limits)
         except KafkaLogError as error:
             self._opening.append(finding_of(error, self._location))
+            self._first_offset = None
             return
         self._opening.extend(problem_findings(checkpoint.problems, self._location))
-        if not checkpoint.problems:
+        if checkpoint.problems:
+            self._first_offset = None
+        else:
             self._starts = np.array([entry.start_offset for entry in checkpoint.entries], np.int64)
             self._epochs = np.array([entry.leader_epoch for entry in checkpoint.entries], np.int64)
 
@@ -50,13 +60,52 @@ class LeaderEpochCheck:
 
         Where a batch differs the checkpoint is read again: the leader may have changed since.
         """
-        if not len(self._starts) or not len(table):
+        if not len(table):
+            return
+        yield from self._before_first_entry(table, location)
+        if not len(self._starts):
             return
         found = list(self._differences(table, location))
         if found and self._path is not None:
             self._read(self._path)
             found = list(self._differences(table, location))
         yield from found
+
+    def _before_first_entry(self, table: BatchTable, location: Location) -> Iterator[Finding]:
+        """The finding for the first batch with an epoch that lies before all entries; once for a log.
+
+        It has to wait: where messages of an old format follow, the broker has emptied the checkpoint with them.
+        """
+        if self._first_offset is None:
+            return
+        is_old = table.magic < 2
+        if self._early is not None and is_old.any():
+            self._early = None
+        first_start = int(self._starts[0]) if len(self._starts) else _NEVER
+        judged = (table.leader_epoch >= 0) & (table.base_offset >= self._first_offset) & (table.crc_valid != 0)
+        early = np.flatnonzero(judged & ~is_old & (table.base_offset < first_start))
+        if is_old.any():
+            early = early[early > np.flatnonzero(is_old)[-1]]
+        if self._early is None and len(early):
+            self._early = self._early_finding(table, location, int(early[0]))
+        if int(table.base_offset[-1]) >= first_start:
+            yield from self._settled_early()
+
+    def _settled_early(self) -> Iterator[Finding]:
+        if self._early is not None:
+            yield self._early
+        self._early = self._first_offset = None
+
+    def _early_finding(self, table: BatchTable, location: Location, row: int) -> Finding:
+        begins = f"begins at offset {self._starts[0]}" if len(self._starts) else "has no entry"
+        return finding(
+            "leader-epoch-checkpoint-mismatch",
+            batch_location(location, table, row),
+            f"the batch has leader epoch {table.leader_epoch[row]}, the checkpoint {begins}: a leader gives followers "
+            "that ask for the end of this epoch no right answer, and they may keep records that differ",
+            expected=int(table.base_offset[row]),
+            actual=int(self._starts[0]) if len(self._starts) else None,
+        )
 
     def _differences(self, table: BatchTable, location: Location) -> Iterator[Finding]:
         entry = np.searchsorted(self._starts, table.base_offset, side="right") - 1
@@ -74,6 +123,7 @@ class LeaderEpochCheck:
 
     def end_findings(self, log_end_offset: int | None, torn_end: Cause | None = None) -> Iterator[Finding]:
         """Entries that start past the log's end: what they covered is gone, with the damage there, if any."""
+        yield from self._settled_early()
         if log_end_offset is None:
             return
         for number in np.flatnonzero(self._starts > log_end_offset).tolist():

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 from format import layout
 from format.errors import KafkaLogError
@@ -16,13 +15,11 @@ from format.location import Location
 from format.node.checkpoints import Checkpoints
 from format.node.log_dir import LogDir
 from format.node.offsets import CHECKPOINT_WORDS, PartitionOffsets
-from format.node.partition import Partition, parse_partition_dir
+from format.node.partition import Partition
 from format.node.partition_surroundings import interrupted_finding, unexpected_finding
 
 #: What is odd in these files and does not keep a broker from reading them.
 _READ_ALL_THE_SAME = Severity.WARNING
-#: Replicas that are being moved lie in two directories for a while, and stray ones are not served.
-_BESIDE = ("future", "stray", "delete")
 
 
 def check_log_dir_files(log_dir: LogDir, checkpoints: Checkpoints, limits: Limits) -> Iterator[Finding]:
@@ -187,36 +184,3 @@ def _past_the_end(
 
 
 _WORDS = {**CHECKPOINT_WORDS, layout.CLEANER_OFFSET_CHECKPOINT: "first dirty offset"}
-
-
-def check_duplicate_partitions(log_dirs: Iterable[LogDir], limits: Limits) -> Iterator[Finding]:
-    """Findings for the log directories of one node, as meta.properties says whose they are; others are passed over."""
-    seen: dict[tuple[str | None, int, str, int], Path] = {}
-    for log_dir in log_dirs:
-        node = _node_of(log_dir, limits)
-        if node is None:
-            continue
-        for path in log_dir.partitions:
-            parsed = parse_partition_dir(path.name)
-            if parsed is None or parsed[2] in _BESIDE:
-                continue
-            topic, number, _ = parsed
-            other = seen.setdefault((*node, topic, number), path)
-            if other.parent != path.parent:
-                yield finding(
-                    "boot-refused",
-                    Location(str(path), topic, number),
-                    f"a broker would not start: the same partition lies in {other} too; one of the two must go: "
-                    f"Duplicate log directories for {topic}-{number} are found",
-                )
-
-
-def _node_of(log_dir: LogDir, limits: Limits) -> tuple[str | None, int] | None:
-    """The ids of the cluster and of the node; None where they are not known."""
-    if log_dir.meta_properties is None:
-        return None
-    try:
-        found = meta_properties.read(log_dir.meta_properties, limits)
-    except KafkaLogError:
-        return None
-    return None if found.node_id is None else (found.cluster_id, found.node_id)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +19,9 @@ from format import layout
 from format.errors import InvalidIndex, KafkaLogError
 from format.files import offset_index, time_index, transaction_index
 from format.files.producer_snapshot import read as read_producer_snapshot
+from format.io.remote_path import is_there
 from format.limits import DEFAULT_LIMITS, Limits
+from format.location import Location
 from format.log.batch_table import BatchTable
 from format.log.control_records import ControlRecord
 from format.node.partition import Partition
@@ -169,3 +172,25 @@ def transaction_index_bytes(entries: list[AbortedEntry]) -> bytes:
     """The bytes of a ``.txnindex``; empty without entries, where a broker makes no file."""
     columns = np.array(entries, np.int64).reshape(-1, 4).T
     return transaction_index.write((columns[0], columns[1], columns[2], columns[3]))
+
+
+def indexed_offset(location: Location, first: int, until: int, limits: Limits) -> int | None:
+    """An offset of ``[first, until)`` that an index beside the log names; None where none does or none can be read.
+
+    Compaction writes new indexes with the new log, so that an entry names no offset that compaction removed.
+    """
+    if location.base_offset is None:
+        return None
+    log = Path(location.path)
+    for suffix, read in ((layout.OFFSET_INDEX_SUFFIX, offset_index.read), (layout.TIME_INDEX_SUFFIX, time_index.read)):
+        path = log.with_name(log.name.removesuffix(layout.LOG_SUFFIX) + suffix)
+        try:
+            if not is_there(path):
+                continue
+            index = read(path, location.base_offset, limits)
+        except KafkaLogError:
+            continue  # it is no witness
+        named = index.offsets[(index.offsets >= first) & (index.offsets < until)]
+        if len(named) and not index.problems:
+            return int(named[0])
+    return None

@@ -103,6 +103,11 @@ class ClusterImage:
         is_known = self.problem is None and self.topic_id(topic) is not None
         return is_known and self.topic_configs(topic).get("remote.storage.enable") != "true"
 
+    def max_index_bytes(self, topic: str) -> int | None:
+        """The config segment.index.bytes of a topic; None where it has none of its own."""
+        text = self.topic_configs(topic).get("segment.index.bytes", "")
+        return int(text) if text.isascii() and text.isdigit() else None
+
     def assigned_to(self, node_id: int) -> Iterator[tuple[str, str, int]]:
         """(topic id, topic, partition) of each partition that has a replica on a node, by topic and partition."""
         found = [(self.names.get(topic_id, ""), number, topic_id)

@@ -62,6 +62,9 @@ def read_identity(
     found: dict[Path, DirIdentity] = {}
     for log_dir in log_dirs:
         path = log_dir / META_PROPERTIES
+        if is_there(log_dir) and not log_dir.is_dir():
+            failed[log_dir] = "it is not a directory"
+            continue
         if not is_there(path):
             missing.append(log_dir)
             continue

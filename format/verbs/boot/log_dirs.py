@@ -89,6 +89,7 @@ def _load_one(
         may_be_remote=key in log_dir.log_starts
         and (log_dir.clean or log_dir.has_remote_indexes)
         and not (image is not None and image.is_known_local(name.topic)),
+        max_index_bytes=None if image is None else image.max_index_bytes(name.topic),
     )
     try:
         files = read_partition_files(path, *key)
@@ -173,6 +174,15 @@ def _classify(
             )
         )  # fmt: skip
         return
+    owner = None if image is None or found.topic_id is None else image.names.get(found.topic_id)
+    if owner is not None and owner != name.topic:
+        state.steps.append(
+            Step(
+                Action.OFFLINE, path, *found.key, kafka_class=_MANAGER,
+                reason=f"its topic id {found.topic_id} is that of the topic {owner} in the metadata: the broker loads "
+                "the log, and serves it to nobody",
+            )
+        )  # fmt: skip
     group = state.future if name.mark == "future" else state.live
     other = group.setdefault(found.key, found)
     if other is not found:

@@ -23,10 +23,12 @@ from format.verbs.boot.steps import Action, BootTerms, Step
 _NEWEST, _LAST_WITH_ZOOKEEPER = (4, 3), (3, 9)
 
 
-def refusal_findings(log_dir: Path, limits: Limits) -> Iterator[Finding]:
+def refusal_findings(
+    log_dir: Path, limits: Limits, elsewhere: frozenset[tuple[str, int]] = frozenset()
+) -> Iterator[Finding]:
     """Findings about what would keep a broker from starting on a log directory, or from serving its logs.
 
-    There are none for a directory that a running broker uses.
+    There are none for a directory that a running broker uses. ``elsewhere``: what other directories of its node hold.
     """
     if broker_lock.probe(log_dir / LOCK).is_held:
         return
@@ -41,6 +43,8 @@ def refusal_findings(log_dir: Path, limits: Limits) -> Iterator[Finding]:
             yield _finding("replica-stray", step, f"a broker would rename this log to -stray: {step.reason}")
         elif step.action is Action.KEEP and _has_lost_head(step):
             yield replace(_finding("checkpoint-mismatch", step, step.reason), severity=Severity.ERROR)
+        elif step.action is Action.CREATE and (step.topic, step.partition) in elsewhere:
+            continue  # a broker finds the log in another log directory, and notes that it lies there
         elif step.action is Action.CREATE and step.lost_offsets is not None:
             yield _finding("replica-missing", step, step.reason)
 

@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format.errors import UnreadableFile
-from format.findings import Finding, Severity, finding, finding_of
+from format.findings import Certainty, Finding, Judgement, Severity, finding, finding_of
 from format.io.source import FileSource
 from format.io.unreadable_ranges import PatchedSource
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
+from format.rewriting.index_builder import indexed_offset
 from format.rewriting.intact_batches import KeptBatches
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.read_back import Became, compare_bytes, joined_ranges
@@ -60,6 +61,7 @@ class IndexRebuilder(Rewriter):
 
     copies_damage = True
     reads_around_errors = False
+    wants_every_offset = True
 
     def __init__(self, terms: IndexRebuilding) -> None:
         super().__init__(terms)
@@ -95,6 +97,31 @@ class IndexRebuilder(Rewriter):
             )
             result.add(finding("live-tail" if is_live else bad.code, place, message), not is_live)
         result.lost_bytes = look.bytes_not_kept
+        gap = self._indexed_gap(look)
+        if gap is not None:
+            result.add(gap, True)
+
+    def _indexed_gap(self, look: FirstLook) -> Finding | None:
+        """The finding for the first offsets without a byte that an old index names: the new ones do not show that."""
+        scan, location = look.scan, look.log.location
+        kept = np.flatnonzero(scan.is_kept)
+        if not len(kept):
+            return None
+        ends, starts = scan.last_offset[kept][:-1] + 1, scan.base_offset[kept][1:]
+        is_joined = (scan.end_position[kept][:-1] == scan.position[kept][1:]) & scan.is_opened[kept][1:]
+        for gap in np.flatnonzero((starts > ends) & is_joined).tolist():
+            first, until = int(ends[gap]), int(starts[gap])
+            named = indexed_offset(location, first, until, self.terms.limits)
+            if named is not None:
+                return finding(
+                    "offset-gap",
+                    location.at(position=int(scan.position[kept][gap + 1]), offset=first),
+                    f"offsets {first} to {until - 1} are in no batch, the old index names offset {named}, and the new "
+                    "one does not show that batches are gone",
+                    lost_offsets=(first, until - 1),
+                    judgement=Judgement(severity=Severity.ERROR, certainty=Certainty.PROVEN),
+                )
+        return None
 
     def is_whole(self, result: RewritingResult) -> bool:
         return not any(each.severity >= Severity.ERROR for each in result.findings)

@@ -6,9 +6,11 @@ from bisect import bisect_left, bisect_right
 
 import numpy as np
 
-from format.findings import Cause, Certainty, Finding, Judgement, finding
+from format.findings import Cause, Certainty, Finding, Judgement, Severity, finding
 from format.io.unreadable_ranges import PatchedSource
+from format.limits import Limits
 from format.location import Location
+from format.rewriting.index_builder import indexed_offset
 from format.rewriting.intact_batches import BadBytes, SegmentScan
 from format.rewriting.written_segments import SegmentResult
 from format.value_class import state_class
@@ -30,6 +32,7 @@ class SegmentLosses:
     next_base_offset: int | None
     is_live: bool
     is_compacted: bool
+    limits: Limits
     lost_bytes: int = 0
     torn_end: Cause | None = None  # the damage after the last kept batch of the last segment
 
@@ -48,7 +51,8 @@ class SegmentLosses:
             if ends[gap] > starts[gap]:
                 self._gap(int(starts[gap]), int(ends[gap]), int(first_lost[gap]), until, done)
             else:
-                done.add(self._offset_gap(int(starts[gap]), int(first_lost[gap]), next_kept[gap]), False)
+                found = self._offset_gap(int(starts[gap]), int(first_lost[gap]), next_kept[gap])
+                done.add(found, found.severity >= Severity.ERROR)
         if len(kept):
             done.last_offset = int(scan.last_offset[kept[-1]])
         end_offset = int(first_lost[-1])
@@ -63,14 +67,18 @@ class SegmentLosses:
         return base_offset if done.last_offset is None else max(base_offset, done.last_offset + 1)
 
     def _offset_gap(self, position: int, first: int, until: int) -> Finding:
-        """A finding about offsets between adjoining batches. Compaction may have removed them: the loss is likely."""
-        return finding(
-            "offset-gap",
-            self.location.at(position=position, offset=first),
-            f"{offsets_are(first, until - 1)} in no batch, and the new indexes do not show that either",
-            lost_offsets=(first, until - 1),
-            judgement=Judgement(certainty=Certainty.LIKELY, next_step=_LOOK_ELSEWHERE),
-        )
+        """A finding about offsets between adjoining batches.
+
+        Compaction may have removed them: the loss is likely. It is proven where an index of the source names one.
+        """
+        message = f"{offsets_are(first, until - 1)} in no batch, and the new indexes do not show that either"
+        judgement = Judgement(certainty=Certainty.LIKELY, next_step=_LOOK_ELSEWHERE)
+        named = indexed_offset(self.location, first, until, self.limits)
+        if named is not None:
+            message = f"{offsets_are(first, until - 1)} in no batch, and an index of the source names offset {named}"
+            judgement = Judgement(severity=Severity.ERROR, next_step=_LOOK_ELSEWHERE)
+        place = self.location.at(position=position, offset=first)
+        return finding("offset-gap", place, message, lost_offsets=(first, until - 1), judgement=judgement)
 
     def _missing_before_next(self, first: int, next_base_offset: int) -> Finding:
         return finding(

@@ -38,6 +38,7 @@ from format.rewriting.written_segments import RewritingResult, SegmentResult, Wr
 from format.rows.finding_json import finding_as_json
 from format.state.cluster_image import ClusterImage
 from format.state.metadata_log import read_metadata
+from format.verbs.boot.refusals import refusal_findings
 from format.verbs.salvage.losses import SegmentLosses, offset_range
 from format.verbs.verify.written_output import verify_output
 from format.wording import offsets_are
@@ -55,8 +56,13 @@ def salvage(
 
     Raises OutputError and FileChanged; a source that cannot be read is a finding.
     """
+    result = result or RewritingResult()
     salvager = Salvager(terms or WriteTerms(), sources.log_dir)
-    return rewrite(sources, publication, salvager, verify_output, result or RewritingResult())
+    for found in salvager.missing_replicas(sources):
+        result.findings.append(found)
+        result.losses.append(found)
+        yield found
+    yield from rewrite(sources, publication, salvager, verify_output, result)
 
 
 class Salvager(Rewriter):
@@ -89,11 +95,25 @@ class Salvager(Rewriter):
         if not isinstance(look.source, PatchedSource):
             raise TypeError("salvage reads around the blocks that the disk cannot read")
         losses = SegmentLosses(
-            look.log.location, look.scan, look.source, look.log.next_base_offset, look.is_live, self._is_compacted
+            look.log.location,
+            look.scan,
+            look.source,
+            look.log.next_base_offset,
+            look.is_live,
+            self._is_compacted,
+            self.terms.limits,
         )
         losses.report(result)
         self._torn_end = losses.torn_end
         result.lost_bytes = losses.lost_bytes
+
+    def missing_replicas(self, sources: WriteSources) -> Iterator[Finding]:
+        """Findings for partitions that the metadata assigns here, that had records, and that are gone."""
+        if sources.log_dir is None or not sources.is_whole:
+            return
+        for found in refusal_findings(sources.log_dir.path, self.terms.limits):
+            if found.code == "replica-missing":
+                yield found
 
     def begin_partition(self, partition: Partition) -> Iterator[Finding]:
         around = directory_around(partition.path)

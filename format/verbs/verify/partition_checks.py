@@ -84,12 +84,18 @@ class _PartitionRun:
             partition.leader_epoch_checkpoint if self.is_full else None,
             partition.location(partition.leader_epoch_checkpoint),
             terms.limits,
+            first_offset=self._certain_start(),
         )
         self.causes = CauseAccount()
         self.log_is_whole = True
         self.end_is_known = True  # whether the last log could be read to its end
         self.torn_end: Cause | None = None  # the damage at the end of the last log that was read
         self.unread_logs = partition.unread_logs
+
+    def _certain_start(self) -> int | None:
+        """The log start offset after a clean stop; the checkpoint of a broker that runs or crashed may be old."""
+        is_known = self.partition.leader_epoch_checkpoint is not None and self.offsets.is_clean_shutdown
+        return self.offsets.log_start_offset if is_known and not self.is_broker_running else None
 
     def findings(self) -> Iterator[Finding]:
         yield from self.epochs.opening_findings()

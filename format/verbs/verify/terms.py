@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import field
+from pathlib import Path
 
 from format.limits import DEFAULT_LIMITS, Limits
 from format.scan.progress import Advance, no_progress
@@ -60,6 +61,7 @@ class Verification:
     driver: Driver[WalkedChunk] | None = None  # None reads each log in this process
     partition_count: int | None = None  # see LogWalk
     compacted_topics: frozenset[str] = frozenset()  # by their configs in the metadata log
+    elsewhere: Mapping[Path, frozenset[tuple[str, int]]] = field(default_factory=dict)  # see replicas_elsewhere
     jobs: int = 1  # processes that share the work
     advance: Advance = no_progress  # called with the bytes of the logs that were read since the last call
     watch: Watch = watch_nothing  # for callers that add up what verify reads anyway

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import field
 from functools import partial
 from pathlib import Path
 
@@ -74,6 +75,7 @@ class VerifyScan:
     limits: Limits = DEFAULT_LIMITS
     partition_count: int | None = None
     compacted_topics: frozenset[str] = frozenset()
+    elsewhere: Mapping[Path, frozenset[tuple[str, int]]] = field(default_factory=dict)
 
     @property
     def walk(self) -> LogWalk:
@@ -97,7 +99,15 @@ class VerifyScan:
 
     def results(self, unit: Unit, driver: Driver[WalkedChunk]) -> Iterator[Finding | Coverage]:
         """The findings, and the coverage."""
-        terms = Verification(self.level, self.limits, Coverage(), driver, self.partition_count, self.compacted_topics)
+        terms = Verification(
+            self.level,
+            self.limits,
+            Coverage(),
+            driver,
+            self.partition_count,
+            self.compacted_topics,
+            self.elsewhere,
+        )
         if isinstance(unit, Finding):
             yield unit
         elif isinstance(unit, LogDirFiles):

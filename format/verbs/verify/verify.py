@@ -8,7 +8,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from format.checks.log_dir_files import check_duplicate_partitions
 from format.errors import KafkaLogError
 from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, Limits
@@ -21,6 +20,7 @@ from format.scan.cost import size_of
 from format.scan.drivers import may_be_shared, open_driver
 from format.scan.protocol import LogUnit
 from format.scan.selected_logs import every_log_of, partitions_below
+from format.verbs.verify.node_log_dirs import check_node_log_dirs, replicas_elsewhere
 from format.verbs.verify.places import limited, verify_file, verify_log_dir_files, verify_partition_dir
 from format.verbs.verify.terms import NOT_CHECKED, Coverage, Verification
 from format.verbs.verify.units import VerifyScan, units_of
@@ -65,6 +65,8 @@ def opened_for(targets: Iterable[Target], terms: Verification) -> Iterator[Verif
 
     On a cluster the terms are returned unchanged.
     """
+    targets = list(targets)
+    terms = replace(terms, elsewhere=_elsewhere(targets, terms))
     if current_cluster() is not None:
         yield terms
         return
@@ -77,11 +79,22 @@ def opened_for(targets: Iterable[Target], terms: Verification) -> Iterator[Verif
         yield replace(terms, driver=driver)
 
 
+def _elsewhere(targets: Iterable[Target], terms: Verification) -> dict[Path, frozenset[tuple[str, int]]]:
+    """By log directory, what the other log directories of its node hold."""
+    if terms.level is not Level.FULL:
+        return {}
+    log_dirs: list[LogDir] = []
+    for target in targets:
+        with suppress(KafkaLogError):  # verifying the target reports it
+            log_dirs.extend(target.log_dirs)
+    return replicas_elsewhere(log_dirs, terms.limits)
+
+
 def verify_nodes(targets: Iterable[Target], terms: Verification) -> Iterator[Finding]:
     """Findings about the log directories of one node as a whole, after ``verify`` of each target."""
     if terms.level is Level.FULL:
         log_dirs = [log_dir for target in targets for log_dir in target.log_dirs]
-        yield from limited(check_duplicate_partitions(log_dirs, terms.limits))
+        yield from limited(check_node_log_dirs(log_dirs, terms.limits))
 
 
 def findings_of_place(target: Target) -> Iterator[Finding]:
@@ -109,7 +122,7 @@ def _verify(target: Target, terms: Verification) -> Iterator[Finding]:
 
 def _verify_on(cluster: Cluster, target: Target, terms: Verification) -> Iterator[Finding]:
     """The same findings, made on a cluster."""
-    scan = VerifyScan(terms.level, terms.limits, terms.partition_count, terms.compacted_topics)
+    scan = VerifyScan(terms.level, terms.limits, terms.partition_count, terms.compacted_topics, terms.elsewhere)
     before = terms.coverage.segments
     for item in cluster.results(scan, list(units_of(target, terms.limits)), terms.advance):
         if isinstance(item, Coverage):

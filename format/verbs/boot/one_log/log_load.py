@@ -11,8 +11,10 @@ from format.io.source import FileSource
 from format.layout import (
     ABORTED_TXN,
     LOG_SUFFIX,
+    OFFSET_INDEX_ENTRY,
     OFFSET_INDEX_SUFFIX,
     PRODUCER_SNAPSHOT_SUFFIX,
+    TIME_INDEX_ENTRY,
     TIME_INDEX_SUFFIX,
     TRANSACTION_INDEX_SUFFIX,
 )
@@ -46,6 +48,7 @@ class LoadTerms:
     is_deleted: bool = False
     may_be_remote: bool = False
     is_metadata: bool = False
+    max_index_bytes: int | None = None  # the topic's segment.index.bytes, where the metadata has one
     why_recovered: str = "there was no clean shutdown"
 
 
@@ -119,6 +122,7 @@ class _LogLoad:
         active = self._segments[max(self._segments)]
         for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             self._files.present.setdefault(file_name(active.base_offset, suffix), None)
+        self._check_index_sizes(active)
         log_start = self._terms.log_start
         if not self._terms.may_be_remote:
             log_start = max(log_start, min(self._segments))
@@ -126,6 +130,21 @@ class _LogLoad:
         self._rebuild_producer_state(log_start, next_offset)
         segments = tuple(self._segments[base] for base in sorted(self._segments))
         return LoadedLog(log_start, next_offset, segments, tuple(self._epochs), self._is_cleared)
+
+    def _check_index_sizes(self, active: LoadedSegment) -> None:
+        """Raises StopsStart for an index of the active segment that is larger than the topic's indexes may be."""
+        if self._terms.max_index_bytes is None or active.recovered is not None:
+            return
+        for suffix, entry in ((OFFSET_INDEX_SUFFIX, OFFSET_INDEX_ENTRY), (TIME_INDEX_SUFFIX, TIME_INDEX_ENTRY)):
+            place = self._files.present.get(file_name(active.base_offset, suffix))
+            if place is None:
+                continue
+            most = self._terms.max_index_bytes - self._terms.max_index_bytes % entry.size_bytes
+            size_bytes = self._files.size_bytes(place.name) // entry.size_bytes * entry.size_bytes
+            if size_bytes > most:
+                reason = f"the index is larger than segment.index.bytes of the topic, {self._terms.max_index_bytes}"
+                text = f"newPosition > limit: ({size_bytes} > {most})"
+                raise StopsStart(text, "AbstractIndex.resize", path=place, reason=reason)
 
     # -- segments ----------------------------------------------------------------------------------------------
 

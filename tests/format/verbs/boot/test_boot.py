@@ -85,6 +85,10 @@ def test_a_sound_node_starts_and_keeps_everything(node: Node) -> None:
         ("bootstraps/cut at 30", "No FeatureLevelRecord for metadata.version"),
         ("leader-epochs/garbage clean", "Malformed line in checkpoint file"),
         ("offset-checkpoints/recovery-point wrong count clean", "Expected [3] entries"),
+        (
+            "half-done/7 zeros behind the last batch and whole indexes, clean",
+            "newPosition > limit: (131072 > 65536)",
+        ),
         ("leftovers/file abc.swap", 'For input string: "abc"'),
     ],
 )
@@ -278,6 +282,21 @@ def test_a_log_in_a_directory_that_fails_is_made_in_the_one_that_the_metadata_na
     (there / RECOVERY_POINT).write_bytes(b"garbage\n")
     (step,) = [each for each in booted(node).having(Action.CREATE) if each.topic == "orders"]
     assert (step.path, step.lost_offsets) == (node.partition("orders-1"), (0, 1165))
+
+
+def test_a_file_in_place_of_a_second_directory_is_offline(node: Node) -> None:
+    there = node.second()
+    shutil.rmtree(there)
+    there.write_text("x")
+    assert only(booted(node), Action.OFFLINE).path == there
+
+
+def test_a_log_with_the_topic_id_of_another_topic_is_served_to_nobody(node: Node) -> None:
+    shutil.copytree(node.partition("orders-1"), node.first / "twin-1")
+    step = only(booted(node), Action.OFFLINE)
+    assert (step.topic, step.partition) == ("twin", 1)
+    assert "that of the topic orders" in step.reason
+    assert [each.code for each in refusal_findings(node.first, DEFAULT_LIMITS)] == ["boot-unserved"]
 
 
 def test_a_completed_swap(node: Node) -> None:

@@ -90,6 +90,16 @@ def test_damage_is_told_and_both_sides_are_indexed(tmp_path: Path) -> None:
     assert index.positions.tolist() == [len(parts[0]) * number for number in (1, 3, 4, 5)]
 
 
+def test_a_gap_that_the_old_index_names_is_reported(tmp_path: Path) -> None:
+    """The new index would remove the proof."""
+    content = batches(6)
+    path = write_segment(tmp_path / "t-0", 0, [*content[:2], *content[3:]])
+    assert run(tmp_path / "t-0", tmp_path / "without")[1] == []
+    path.with_suffix(".index").write_bytes(offset_index.write(([8], [2 * len(content[0])])))
+    (found,) = run(tmp_path / "t-0", tmp_path / "with")[1]
+    assert (found.code, found.lost_offsets) == ("offset-gap", (6, 8))
+
+
 def test_only_indexes_are_written(tmp_path: Path) -> None:
     write_segment(tmp_path / "t-0", 0, batches(2))
     run(tmp_path / "t-0", tmp_path / "out")

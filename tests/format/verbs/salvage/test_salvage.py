@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import random
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -13,7 +14,8 @@ import pytest
 
 from format import layout
 from format.errors import UnreadableFile
-from format.findings import Cause, Finding
+from format.files import offset_index
+from format.findings import Cause, Finding, Severity
 from format.io.source import FileSource
 from format.layout import MANIFEST
 from format.log.encode_batches import encode_message
@@ -24,6 +26,7 @@ from format.verbs.salvage.salvage import salvage
 from format.verbs.verify.verify import verify
 from tests.building import batch, batches, wrapper, write_segment
 from tests.corpora import Corpus
+from tests.oracle.boot_mutations.node import copied_node
 
 LOG = f"{0:020d}.log"
 
@@ -266,6 +269,32 @@ def test_an_unreadable_checkpoint_is_told_once(tmp_path: Path) -> None:
     with Publication(tmp_path / "parts", [node], job=sources.job("salvage")) as publication:
         items = list(salvage(sources, publication))
     assert [each.code for each in items if isinstance(each, Finding)].count("checkpoint-invalid") == 1
+
+
+def test_partitions_that_the_metadata_assigns_here_and_that_are_gone(data_dir: Path, tmp_path: Path) -> None:
+    """As of a disk that is not mounted: their high watermarks show what they held."""
+    node = copied_node(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "work")
+    assert [each.code for each in run(node.first, tmp_path / "whole")[2].losses] == []
+    shutil.rmtree(node.partition("orders-1"))
+    _, findings, result = run(node.first, tmp_path / "out")
+    (gone,) = [each for each in findings if each.code == "replica-missing"]
+    assert (gone.severity, gone.lost_offsets, gone.location.topic) == (Severity.ERROR, (0, 1165), "orders")
+    assert result.losses == [gone]
+
+
+def test_a_batch_that_was_cut_out_is_a_loss_where_the_old_index_names_it(tmp_path: Path) -> None:
+    content = batches(6)
+    size = len(content[0])
+    path = write_segment(tmp_path / "t-0", 0, [*content[:2], *content[3:]])
+    path.with_suffix(".index").write_bytes(offset_index.write(([11], [2 * size])))
+    _, findings, result = run(tmp_path / "t-0", tmp_path / "without")
+    assert [(each.code, each.severity) for each in findings] == [("offset-gap", Severity.INFO)]
+    assert result.losses == []
+    path.with_suffix(".index").write_bytes(offset_index.write(([8], [2 * size])))
+    _, findings, result = run(tmp_path / "t-0", tmp_path / "with")
+    assert [(each.code, each.severity, each.lost_offsets) for each in result.losses] == [
+        ("offset-gap", Severity.ERROR, (6, 8))
+    ]
 
 
 def test_the_manifest_lists_the_losses(tmp_path: Path) -> None:

@@ -1,0 +1,54 @@
+"""The log directories of one node: partitions that lie in two of them, and copies of one directory."""
+
+from __future__ import annotations
+
+import re
+import shutil
+from pathlib import Path
+
+import pytest
+
+from format.findings import Finding, Severity
+from format.node.target import Target
+from format.verbs.verify.terms import Verification
+from format.verbs.verify.verify import opened_for, verify, verify_nodes
+from tests.oracle.boot_mutations.node import Node, copied_node
+
+
+@pytest.fixture
+def node(data_dir: Path, tmp_path: Path) -> Node:
+    return copied_node(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "work")
+
+
+def found(node: Node) -> list[Finding]:
+    """The findings from severity warning on, of all log directories together."""
+    targets = [Target(path) for path in node.log_dirs]
+    with opened_for(targets, Verification()) as terms:
+        findings = [each for target in targets for each in verify(target, terms)]
+    findings += verify_nodes(targets, terms)
+    return [each for each in findings if each.severity >= Severity.WARNING]
+
+
+def test_a_partition_that_was_moved_by_hand_is_not_missed(node: Node) -> None:
+    shutil.move(node.partition("orders-1"), node.second() / "orders-1")
+    assert found(node) == []
+    shutil.rmtree(node.log_dirs[1] / "orders-1")
+    assert "replica-missing" in {each.code for each in found(node)}
+
+
+def test_the_same_partition_stops_a_broker_unless_one_has_no_topic_id(node: Node) -> None:
+    there = node.second() / "orders-1"
+    shutil.copytree(node.partition("orders-1"), there)
+    (twice,) = found(node)
+    assert (twice.code, twice.location.topic, twice.location.partition) == ("boot-refused", "orders", 1)
+    (there / "partition.metadata").unlink()
+    assert "boot-refused" not in {each.code for each in found(node)}
+
+
+@pytest.mark.parametrize("with_ids", [True, False])
+def test_copies_of_one_directory_are_not_taken_for_two(node: Node, with_ids: bool) -> None:
+    if not with_ids:
+        (node.first / "meta.properties").write_text(re.sub("(?m)^directory.id=.*\n", "", node.meta()))
+    shutil.copytree(node.first, node.work / "backup")
+    node.log_dirs.append(node.work / "backup")
+    assert not [each for each in found(node) if "Duplicate" in each.message]
