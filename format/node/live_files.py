@@ -76,7 +76,7 @@ class ListedFiles:
 
 
 def listed_files(directory: Path, directory_fd: int, names: list[str]) -> ListedFiles | None:
-    """The files of these names, which are sorted, in an open directory; None if one of them cannot be asked."""
+    """The files of these names, which are sorted, in an open directory; None if the size of one cannot be read."""
     if not names:
         return ListedFiles(LiveFiles(array("q")), (), (), (), 0)
     count = len(names)

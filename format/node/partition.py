@@ -211,9 +211,10 @@ def _with_remote_segments(partition: Partition) -> Partition:
 
 
 def _list_on_disk(partition: Partition) -> bool:
-    """List a directory on a local disk, names and sizes at once; False, with nothing done, if a file cannot be asked.
+    """List a directory on a local disk, names and sizes at once.
 
-    Raises OSError if the directory cannot be opened or listed.
+    False, with nothing done, if the size of a file cannot be read. Raises OSError if the directory cannot be opened or
+    listed.
     """
     directory = partition.path
     fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

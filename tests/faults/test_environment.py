@@ -325,13 +325,13 @@ def test_names_that_are_not_utf8(tmp_path: Path, run_kafkalog) -> None:  # type:
 
 def test_a_directory_that_cannot_be_listed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     partition_of(tmp_path, LOG)
-    original = os.scandir
+    original = os.open
 
-    def refuse(path: object) -> object:
+    def refuse(path: object, *more: int, **keywords: int) -> int:
         if str(path).endswith("t-0"):
             raise OSError(errno.EIO, "Input/output error")
-        return original(path)  # type: ignore[call-overload]
+        return original(path, *more, **keywords)  # type: ignore[call-overload,no-any-return]
 
-    monkeypatch.setattr("os.scandir", refuse)
+    monkeypatch.setattr("os.open", refuse)
     found = findings_of(tmp_path)
     assert codes_of(found) == ["file-unreadable"]
