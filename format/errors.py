@@ -1,7 +1,7 @@
 """The exceptions of this package, all under KafkaLogError.
 
-Operations catch CorruptDataError (and, where they go on past it, UnsupportedError and LimitExceeded) per
-batch or per file and turn it into a finding. Anything else that is raised is a bug and is left to show.
+Verbs catch CorruptDataError (and UnsupportedError and LimitExceeded, if they can go on) for each batch or file, and
+report it as a finding. Any other exception is a bug and is not caught.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from format.location import Location
 
 
 class KafkaLogError(Exception):
-    """The base of every error that this package raises on purpose; carries where it happened.
+    """The base of all errors that this package raises on purpose, with a message and the location of the error.
 
-    ``code`` is the finding code that an operation reports for it (see ``format.findings``).
+    ``code`` is the code of the finding that reports it (see ``format.findings``).
     """
 
     code = "internal-error"
@@ -29,19 +29,19 @@ class KafkaLogError(Exception):
 
 
 class InputError(KafkaLogError):
-    """What the user pointed at cannot be read at all."""
+    """An input of the command cannot be read at all."""
 
     code = "input-unusable"
 
 
 class NotALogDir(InputError):
-    """The path holds nothing that a Kafka broker writes."""
+    """The path contains nothing that a Kafka broker writes."""
 
     code = "not-a-log-dir"
 
 
 class UnreadableFile(InputError):
-    """The operating system refused the file, or it is not a regular file."""
+    """The operating system denied access to the file, or it is not a regular file."""
 
     code = "file-unreadable"
 
@@ -53,7 +53,7 @@ class FileChanged(UnreadableFile):
 
 
 class NotInBundle(UnreadableFile):
-    """A bundle lists what is asked for, and does not hold it."""
+    """A bundle lists a file, but does not contain its content."""
 
 
 class CorruptDataError(KafkaLogError):
@@ -68,26 +68,14 @@ class TruncatedData(CorruptDataError):
     code = "data-truncated"
 
 
-class InvalidBatch(CorruptDataError):
-    """A record batch or message whose fields contradict each other."""
-
-    code = "batch-invalid"
-
-
 class InvalidRecord(CorruptDataError):
     """A record inside a batch that cannot be decoded."""
 
     code = "record-invalid"
 
 
-class ChecksumMismatch(CorruptDataError):
-    """The stored CRC does not match the bytes."""
-
-    code = "batch-crc-mismatch"
-
-
 class DecompressionFailed(CorruptDataError):
-    """A codec library rejected the compressed bytes, or they end too early."""
+    """A codec library rejects the compressed bytes, or they end too early."""
 
     code = "decompression-failed"
 
@@ -111,15 +99,9 @@ class InvalidCheckpoint(CorruptDataError):
 
 
 class UnsupportedError(KafkaLogError):
-    """A well-formed value that this program does not know."""
+    """A well-formed value that this program does not support."""
 
     code = "unsupported"
-
-
-class UnknownMagic(UnsupportedError):
-    """A magic byte other than 0, 1 and 2."""
-
-    code = "magic-unknown"
 
 
 class UnknownCodec(UnsupportedError):
@@ -129,19 +111,19 @@ class UnknownCodec(UnsupportedError):
 
 
 class UnknownVersion(UnsupportedError):
-    """A version number of a file or of a record schema that is newer than what is known."""
+    """A version number of a file or record schema that is newer than the known ones."""
 
     code = "version-unknown"
 
 
 class LimitExceeded(KafkaLogError):
-    """A guard against hostile or outsized data stopped the work; the data may be sound."""
+    """Data over one of the limits (``format.limits``) was not processed; it may be sound."""
 
     code = "limit-exceeded"
 
 
 class WorkerDied(KafkaLogError):
-    """A process that did part of the work died or was killed; what it had to do is not done."""
+    """A worker process died or was killed; its part of the work is not done."""
 
     code = "worker-died"
 
@@ -153,22 +135,22 @@ class OutputError(KafkaLogError):
 
 
 class OutputExists(OutputError):
-    """The target is there already."""
+    """The target exists already."""
 
     code = "output-exists"
 
 
 class OutputInsideSource(OutputError):
-    """The target equals, contains or lies inside the source."""
+    """The target is the source, contains it, or is inside it."""
 
     code = "output-inside-source"
 
 
 class Refused(KafkaLogError):
-    """What was asked for would lose or falsify something; nothing was written."""
+    """The operation would lose or falsify data; nothing was written."""
 
     code = "refused"
 
 
 class ClusterFailed(KafkaLogError):
-    """Work on a cluster failed, or cannot be done there; nothing is known of what it had to read."""
+    """Work on a Spark cluster failed or is not possible there; there is no result for the data that it had to read."""

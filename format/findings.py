@@ -1,7 +1,7 @@
-"""Findings: what a check saw, as data, and the table of their stable codes.
+"""Findings: the results of checks, as data, and the table of their stable codes.
 
-A finding is never an exception. Its code, severity and meaning come from FINDING_CODES, which also generates
-the documentation; a check may lower or raise the severity where the surroundings say so.
+A finding is never an exception. Its code, severity and meaning come from FINDING_CODES, from which the documentation is
+generated. A check may lower or raise the severity of a finding for its context.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ from format.errors import KafkaLogError
 from format.location import Location
 from format.value_class import value_class
 
-#: Findings of one code in one file that verify reports one by one; the rest are counted in the last of them.
+#: The number of findings with one code in one file that verify reports one by one; one more finding counts the rest.
 MOST_ALIKE = 100
 
 
 class Severity(IntEnum):
-    """How bad; comparable."""
+    """How bad a finding is; severities can be compared."""
 
     INFO = 0
-    WARNING = 1  # legal but suspicious, or the broker repairs it itself
+    WARNING = 1  # valid but suspicious, or repaired by the broker itself
     ERROR = 2  # integrity broken
     FATAL = 3  # data unreadable or lost
 
@@ -31,7 +31,7 @@ class Severity(IntEnum):
 
 
 class Certainty(Enum):
-    """How sure: proven by the bytes, likely from the surroundings, possible."""
+    """How certain a finding is: proven by the bytes, likely from the context, or only possible."""
 
     PROVEN = "proven"
     LIKELY = "likely"
@@ -40,20 +40,20 @@ class Certainty(Enum):
 
 @value_class
 class FindingCode:
-    """One row of the table: what the code means, what a broker does on meeting it, what to do next."""
+    """One row of the table: the meaning of a code, what a broker does in this case, and what to do next."""
 
     code: str
     severity: Severity
-    level: str  # the shallowest level of verify that sees it: headers, crc, records, full, or any
+    level: str  # the lowest level of verify that reports it: headers, crc, records, full, or any
     meaning: str
     broker: str
     next_step: str
-    incomplete: bool = False  # True: something was not checked, rather than found damaged
+    incomplete: bool = False  # whether it reports that something was not checked, rather than damage
 
 
 @value_class
 class Cause:
-    """The finding that another one follows from: its code and its place."""
+    """The code and the place of the finding that is the cause of another one."""
 
     code: str
     path: str
@@ -62,7 +62,7 @@ class Cause:
 
     @classmethod
     def of(cls, found: Finding) -> Cause:
-        """A finding as the cause of another one."""
+        """The Cause that refers to a finding."""
         where = found.location
         return cls(found.code, where.path, where.position, where.offset)
 
@@ -73,9 +73,9 @@ class Cause:
 
 @value_class
 class Finding:
-    """One thing that a check saw; ``lost_offsets`` is the inclusive range that cannot be read, if any.
+    """One result of a check. ``lost_offsets`` is the first and last offset of a range that cannot be read.
 
-    ``caused_by`` is set where it follows from other damage that is a finding of its own.
+    ``caused_by`` is set if other damage, which has its own finding, is the cause.
     """
 
     code: str
@@ -96,7 +96,7 @@ class Finding:
 
 @value_class
 class Judgement:
-    """What is said of one finding besides its table entry. None leaves the severity or the next step to the table."""
+    """The judgement of one finding in its context. A severity or next step of None is that of the table."""
 
     severity: Severity | None = None
     certainty: Certainty = Certainty.PROVEN
@@ -117,7 +117,10 @@ def finding(
     lost_offsets: tuple[int, int] | None = None,
     judgement: Judgement = AS_THE_TABLE_SAYS,
 ) -> Finding:
-    """A Finding whose severity and next step come from the table unless given; KeyError for an unknown code."""
+    """Make a Finding; severity and next step come from the table unless ``judgement`` has them.
+
+    ``expected`` and ``actual`` are JSON values. Raises KeyError for an unknown code.
+    """
     severity, next_step = judgement.severity, judgement.next_step
     return Finding(
         code=code,
@@ -134,7 +137,7 @@ def finding(
 
 
 def next_step_of(code: str, location: Location | None = None) -> str:
-    """What to do next, from the table; at an address that cannot be read it is not the disk that is looked at."""
+    """The next step for a code, from the table; for an unreadable remote file, one without advice about disks."""
     if code == "file-unreadable" and location is not None and "://" in location.path:
         return "Check the address, the credentials and the network, then run again."
     return FINDING_CODES[code].next_step
@@ -143,7 +146,8 @@ def next_step_of(code: str, location: Location | None = None) -> str:
 def finding_of(error: KafkaLogError, location: Location | None = None) -> Finding:
     """The finding that reports an error.
 
-    ``location`` serves where the error has none, and names the partition where the error has the path alone.
+    ``location`` is used if the error has no location. If the error has only the same path, ``location`` adds topic,
+    partition and segment to it.
     """
     where = error.location or location or Location("")
     if location is not None and where.topic is None and where.path == location.path:
@@ -155,48 +159,48 @@ _I, _W, _E, _F = Severity.INFO, Severity.WARNING, Severity.ERROR, Severity.FATAL
 
 _CODES = (
     # -- input ------------------------------------------------------------------------------------------------
-    FindingCode("file-unreadable", _E, "any", "The operating system refused the file, or it is not a regular file.",
+    FindingCode("file-unreadable", _E, "any", "The operating system denied access to the file, or it is not a regular file.",
                 "Marks the log directory as failed and stops using it (an I/O error), or does not start.",
                 "Check permissions and the disk (dmesg, smartctl), then run again.", incomplete=True),
     FindingCode("file-changed", _W, "any", "The file shrank, vanished or was replaced while it was read.",
                 "Does so itself, when it truncates, cleans or deletes.", "Run again; on a live broker this is normal.", incomplete=True),
-    FindingCode("log-head-remote", _W, "any", "The head of the log lies in remote (tiered) storage: the log start offset is below the first segment here.",
-                "Serves these offsets from remote storage.", "Give the place of the objects with --remote, or read these offsets with a consumer.", incomplete=True),
-    FindingCode("remote-segment-missing", _E, "any", "The metadata of remote storage names a segment whose objects are not there.",
+    FindingCode("log-head-remote", _W, "any", "The head of the log is in remote (tiered) storage: the log start offset is below the first segment here.",
+                "Serves these offsets from remote storage.", "Pass the address of the objects with --remote, or read these offsets with a consumer.", incomplete=True),
+    FindingCode("remote-segment-missing", _E, "any", "The metadata of remote storage names a segment whose objects do not exist.",
                 "Fails fetches of these offsets.", "Look for the objects: another bucket or prefix, a lifecycle rule, a backup."),
-    FindingCode("remote-segment-mismatch", _E, "any", "A remote segment is not what the metadata says, or not what lies on the disk.",
-                "Does not notice: serves what is there.", "Compare with another replica, and with a backup of the objects."),
-    FindingCode("remote-segment-unfinished", _I, "any", "A remote segment is being copied or deleted, or a broker stopped meanwhile.",
+    FindingCode("remote-segment-mismatch", _E, "any", "A remote segment differs from its metadata or from the segment on the disk.",
+                "Does not notice; serves the objects as they are.", "Compare with another replica, and with a backup of the objects."),
+    FindingCode("remote-segment-unfinished", _I, "any", "A remote segment is being copied or deleted, or the broker stopped during that.",
                 "Serves it from the disk until it is copied; deletes the rest later.", "Nothing."),
     FindingCode("remote-object-orphan", _I, "any", "Objects of a remote segment that no metadata names, or that should have been deleted.",
-                "Ignores them, and never deletes them.", "Delete them when the topic's metadata is known to be whole."),
+                "Ignores them, and never deletes them.", "Delete them once it is certain that the topic's metadata is complete."),
     FindingCode("nothing-to-read", _W, "any", "No segment of any log was found.",
                 "Has at least one segment for each log.", "Check the path: name the log directory, or a directory with log directories below it.", incomplete=True),
     FindingCode("live-tail", _I, "headers", "The file grew while it was read: its end is still being written.",
                 "Is writing it.", "Run again when the broker is stopped, or ignore it.", incomplete=True),
-    FindingCode("followed-log-cut", _W, "any", "The end of a log was cut off while it was followed: records that were shown are not in it any more.",
+    FindingCode("followed-log-cut", _W, "any", "The log was truncated while it was followed: records that were shown are no longer in it.",
                 "Does so when another leader's log ends earlier, or when it recovers after a crash.",
-                "Take back what was read from these offsets on; consumers never saw what lay above the high watermark."),
+                "Discard what was read from these offsets on; consumers never saw records above the high watermark."),
     FindingCode("followed-offsets-deleted", _W, "any", "Retention or a request deleted records before the follower had read them.",
                 "Deletes them itself, by retention or kafka-delete-records.", "Follow on a faster host or fewer partitions; the records are lost to this run.", incomplete=True),
-    FindingCode("followed-log-replaced", _W, "any", "Another directory took the place of a partition that is followed: it is read from its first record on.",
-                "Does so when a topic is deleted and created again.", "Treat what follows as another log."),
-    FindingCode("followed-log-gone", _I, "any", "The directory of a partition that is followed is not there any more.",
+    FindingCode("followed-log-replaced", _W, "any", "A followed partition was replaced by another directory, which is read from its first record on.",
+                "Does so when a topic is deleted and created again.", "Treat all records after this finding as another log."),
+    FindingCode("followed-log-gone", _I, "any", "The directory of a followed partition no longer exists.",
                 "Removes it when the topic is deleted or the replica moves.", "Nothing, if that was intended."),
-    FindingCode("limit-exceeded", _W, "any", "A guard against outsized data stopped the check of this part; it may be sound.",
-                "Has other limits, and may run out of memory.", "Raise the limit with its flag if you trust the data.", incomplete=True),
-    FindingCode("worker-died", _E, "any", "A process that did part of the work died or was killed; what it had to do is not done.",
-                "Has nothing to do with it.", "Look whether the host ran out of memory (dmesg), then run again, with --jobs 1.", incomplete=True),
-    FindingCode("unsupported", _W, "any", "A well-formed value that this program does not know.",
-                "A newer broker may know it.", "Use a newer kafkalog.", incomplete=True),
+    FindingCode("limit-exceeded", _W, "any", "Data over a limit of this program was not checked; it may be sound.",
+                "Has other limits, and may run out of memory.", "Raise the limit with its option if you trust the data.", incomplete=True),
+    FindingCode("worker-died", _E, "any", "A worker process died or was killed; its part of the work is not done.",
+                "Is not involved.", "Check whether the host ran out of memory (dmesg), then run again, with --jobs 1.", incomplete=True),
+    FindingCode("unsupported", _W, "any", "A well-formed value that this program does not support.",
+                "May support it if it is newer.", "Use a newer kafkalog.", incomplete=True),
     FindingCode("magic-unknown", _E, "headers", "A magic byte other than 0, 1 and 2 in an otherwise plausible place.",
                 "Throws CorruptRecordException; recovery truncates the log here.", "Run salvage to keep what is readable after it.", incomplete=True),
     FindingCode("codec-unknown", _E, "records", "A compression type other than none, gzip, snappy, lz4 and zstd under a valid CRC.",
-                "Fails the fetch of consumers that have to decompress it.", "Use a newer kafkalog, or look at the producer.", incomplete=True),
-    FindingCode("version-unknown", _W, "any", "A version number that is newer than what is known.",
-                "An older broker refuses or ignores it.", "Use a newer kafkalog.", incomplete=True),
+                "Serves it; consumers fail on it.", "Use a newer kafkalog, or look at the producer.", incomplete=True),
+    FindingCode("version-unknown", _W, "any", "A version number that is newer than the known ones.",
+                "Refuses or ignores it if it is older.", "Use a newer kafkalog.", incomplete=True),
     FindingCode("attributes-unknown", _I, "headers", "Attribute bits that no known Kafka version uses are set.",
-                "Ignores them.", "Look at what wrote them; a newer format may use them.", incomplete=True),
+                "Ignores them.", "Find out which program wrote them; a newer format may use them.", incomplete=True),
     # -- framing ----------------------------------------------------------------------------------------------
     FindingCode("tail-torn", _W, "headers", "The last segment ends inside a batch and nothing intact follows: a write that a crash cut off.",
                 "Truncates the segment to the last whole batch when it recovers it.",
@@ -204,7 +208,7 @@ _CODES = (
     FindingCode("tail-zeros", _W, "headers", "The segment ends in zero bytes: preallocated or never flushed.",
                 "Truncates them at recovery; with preallocation a clean stop trims them.",
                 "Nothing, if the broker is to restart."),
-    FindingCode("log-framing-broken", _F, "headers", "Bytes where a batch should start that are none; reading goes on at the next intact batch, if one follows.",
+    FindingCode("log-framing-broken", _F, "headers", "There is no batch where one should start; reading resumes at the next intact batch, if there is one.",
                 "A fetch at these offsets fails; after an unclean stop, recovery truncates everything from here on if it is past the recovery point.",
                 "Copy the directory first, then run salvage to keep the intact batches after the damage."),
     FindingCode("log-truncated", _F, "headers", "A segment that is not the last ends inside a batch, or in zeros in place of batches.",
@@ -214,62 +218,62 @@ _CODES = (
                 "Serves it as it is; recovery past the recovery point truncates from here on if ensureValid fails.",
                 "Run salvage, or compare with another replica."),
     FindingCode("batch-crc-mismatch", _F, "crc", "The CRC does not match the bytes of the batch.",
-                "Consumers fail on it; after an unclean stop, recovery truncates from here on, intact batches too, if it is past the recovery point.",
-                "Compare with another replica; run salvage to keep what follows."),
+                "Serves it, and consumers fail on it; after an unclean stop, recovery truncates from here on, intact batches too, if it is past the recovery point.",
+                "Compare with another replica; run salvage to keep the batches after it."),
     FindingCode("data-truncated", _E, "records", "Data ends before the structure does.",
                 "Fails the fetch.", "Run salvage."),
     FindingCode("data-corrupt", _E, "any", "Bytes that contradict the format.", "Depends on the place.", "Compare with another replica."),
     # -- offsets and header fields ----------------------------------------------------------------------------
-    FindingCode("offset-not-increasing", _E, "headers", "A batch starts at or before the last offset of the one before it.",
+    FindingCode("offset-not-increasing", _E, "headers", "A batch starts at or before the last offset of the previous batch.",
                 "Recovery fails with an out-of-order offset for v2; consumers may see records twice.",
-                "Compare with another replica; the base offset lies outside the CRC and may have been hit."),
-    FindingCode("offset-gap", _I, "headers", "Offsets are missing between two batches: a loss after a record without a key, else perhaps what compaction left.",
+                "Compare with another replica; the base offset is not covered by the CRC and may be damaged."),
+    FindingCode("offset-gap", _I, "headers", "Offsets are missing between two batches: lost if an earlier record has no key, else possibly removed by compaction.",
                 "Does not notice; consumers skip them.", "Compare with another replica, if the topic was never compacted."),
-    FindingCode("offset-out-of-segment", _E, "headers", "A batch's offsets lie before the segment's base offset, past the next segment's, or past what its index can hold.",
+    FindingCode("offset-out-of-segment", _E, "headers", "A batch's offsets are before the segment's base offset, past the next segment's, or too large for its index.",
                 "Fails to index it, or serves it under the wrong segment.", "Compare with another replica."),
     FindingCode("file-name-mismatch", _I, "headers", "The first batch does not start at the offset in the file's name.",
                 "Serves it; legal after compaction or in a follower.", "Check the file's name if the topic is not compacted."),
     FindingCode("last-offset-delta-mismatch", _E, "headers", "The last offset delta and the record count contradict each other.",
                 "Serves it; consumers may stall or skip.", "Compare with another replica."),
     FindingCode("leader-epoch-decreasing", _E, "headers", "A batch has a lower leader epoch than one before it.",
-                "Logs a warning and trusts the cache; followers may truncate wrongly.", "Compare with another replica; the epoch lies outside the CRC."),
+                "Logs a warning and trusts the cache; followers may truncate wrongly.", "Compare with another replica; the epoch is not covered by the CRC."),
     FindingCode("leader-epoch-checkpoint-mismatch", _W, "full", "The leader-epoch-checkpoint and the batches' leader epochs disagree.",
                 "Trusts the checkpoint; followers may truncate at the wrong offset.", "Compare with another replica's checkpoint."),
     FindingCode("max-timestamp-mismatch", _W, "records", "The batch's max timestamp is not the largest of its records.",
-                "Trusts the header: look-ups by time and retention may be off.", "Look at the producer that wrote it."),
+                "Trusts the header; look-ups by time and retention may be wrong.", "Look at the producer that wrote it."),
     FindingCode("timestamp-suspicious", _I, "records", "A timestamp far in the future, or negative other than -1.",
                 "Keeps the segment until that time (retention by time).", "Look at the producer; see retention."),
     # -- records ----------------------------------------------------------------------------------------------
     FindingCode("record-invalid", _E, "records", "A record inside a batch with a valid CRC cannot be decoded.",
                 "Serves it; consumers fail on it and cannot get past it.", "Skip the batch in consumers (seek); look at the producer."),
-    FindingCode("record-count-mismatch", _E, "records", "The batch holds another number of records than its header says.",
+    FindingCode("record-count-mismatch", _E, "records", "The number of records in the batch differs from the count in its header.",
                 "Serves it; consumers fail on it.", "Skip the batch in consumers (seek); look at the producer."),
-    FindingCode("record-offset-invalid", _E, "records", "A record's offset falls, repeats, or lies past the batch's last offset.",
+    FindingCode("record-offset-invalid", _E, "records", "A record's offset does not increase, or is past the batch's last offset.",
                 "Serves it; consumers may see it twice or skip it.", "Look at the producer."),
     FindingCode("record-trailing-bytes", _E, "records", "Bytes are left after the last record of a batch.",
-                "Ignores them, or fails when it validates.", "Look at the producer."),
+                "Ignores them, or fails if it validates the records.", "Look at the producer."),
     FindingCode("record-header-not-utf8", _I, "records", "A record header's key is not valid UTF-8.",
                 "Serves it; clients replace the bytes.", "Look at the producer."),
     FindingCode("record-misplaced", _W, "records", "A record's key belongs in another partition by Kafka's default partitioner (with --partitions).",
                 "Serves it; consumers see the key in two partitions, out of order, and compaction keeps both.", "Look at the producer's partitioner, and whether partitions were added."),
     FindingCode("record-attributes-unknown", _I, "records", "A record's attributes byte is not 0; no known version uses it.",
                 "Ignores it.", "Look at the producer."),
-    FindingCode("decompression-failed", _E, "records", "The codec library rejects the compressed bytes of a batch whose CRC is right.",
+    FindingCode("decompression-failed", _E, "records", "The codec library rejects the compressed bytes of a batch with a valid CRC.",
                 "Serves it; consumers fail on it.", "Skip the batch in consumers (seek); look at the producer."),
     FindingCode("message-invalid", _E, "records", "A v0 or v1 message, or a wrapper's inner set, contradicts the format.",
-                "Serves it, or throws InvalidRecordException when it looks inside.", "Run salvage; look at the producer."),
+                "Serves it, or throws InvalidRecordException if it reads the records.", "Run salvage; look at the producer."),
     FindingCode("control-record-invalid", _E, "records", "A control record's key or value cannot be decoded.",
                 "Fails to load the partition's producer state.", "Compare with another replica."),
     FindingCode("internal-record-invalid", _E, "full", "A key or value of an internal topic contradicts Kafka's schema for it.",
-                "Fails to load the partition or the metadata, or reads something else.", "Compare with another replica; look at the record with kafka-dump-log."),
+                "Fails to load the partition or the metadata, or misreads the record.", "Compare with another replica; look at the record with kafka-dump-log."),
     # -- producers and transactions ---------------------------------------------------------------------------
     FindingCode("sequence-gap", _W, "full", "A producer's sequence does not follow its last one in the same epoch.",
-                "Would have refused the append (OutOfOrderSequence); says nothing later.", "Look for lost or removed batches before it."),
+                "Would have refused the append (OutOfOrderSequence); does not notice it in the log.", "Look for lost or removed batches before it."),
     FindingCode("sequence-duplicate", _W, "full", "A producer's batch repeats sequences that it wrote before in the same epoch.",
-                "Would have answered it as a duplicate; says nothing later.", "Look for records that are in the log twice."),
-    FindingCode("producer-epoch-decreasing", _W, "full", "A producer's batch has a lower epoch than one before it.",
-                "Would have fenced the producer; says nothing later.", "Look for batches out of order."),
-    FindingCode("transaction-open", _I, "full", "A transaction has no end marker: it holds the last stable offset back.",
+                "Would have treated the append as a duplicate; does not notice it in the log.", "Look for records that are in the log twice."),
+    FindingCode("producer-epoch-decreasing", _W, "full", "A producer's batch has a lower epoch than an earlier one.",
+                "Would have fenced the producer; does not notice it in the log.", "Look for batches out of order."),
+    FindingCode("transaction-open", _I, "full", "A transaction has no end marker, so the last stable offset does not advance.",
                 "Holds read_committed consumers at its first offset until it ends or times out.",
                 "If it stays: kafka-transactions.sh find-hanging, then abort."),
     FindingCode("transaction-marker-orphan", _I, "full", "An end marker for a producer without an open transaction in this log.",
@@ -283,7 +287,7 @@ _CODES = (
                 "Trusts it: may refuse or accept the wrong sequences.", "With the broker stopped, delete the snapshot and let it rebuild."),
     # -- indexes ----------------------------------------------------------------------------------------------
     FindingCode("index-invalid", _E, "full", "An index file's size or order contradicts the format.",
-                "Rebuilds it at start if it notices; else look-ups go wrong.", "With the broker stopped, delete it and let it rebuild, or run rebuild-index."),
+                "Rebuilds it at start if it notices; else look-ups are wrong.", "With the broker stopped, delete it and let it rebuild, or run rebuild-index."),
     FindingCode("index-missing", _W, "full", "A segment has no .index or .timeindex.",
                 "Rebuilds it at start.", "Nothing, if the broker is to restart."),
     FindingCode("index-orphan", _W, "full", "An index without its segment.",
@@ -293,47 +297,47 @@ _CODES = (
     FindingCode("offset-index-imprecise", _I, "full", "An offset index entry names an offset that starts or ends no batch; look-ups still work.",
                 "Does not notice.", "Nothing."),
     FindingCode("time-index-mismatch", _E, "full", "A time index entry contradicts the batches: look-ups by time would miss records.",
-                "Does not notice at start; look-ups by time go wrong.", "With the broker stopped, delete the .timeindex and let it rebuild, or run rebuild-index."),
-    FindingCode("time-index-imprecise", _I, "full", "A time index entry is not what the batches say, but look-ups still work.",
+                "Does not notice at start; look-ups by time are wrong.", "With the broker stopped, delete the .timeindex and let it rebuild, or run rebuild-index."),
+    FindingCode("time-index-imprecise", _I, "full", "A time index entry does not match the batches exactly, but look-ups still work.",
                 "Does not notice.", "Nothing."),
     FindingCode("index-preallocated", _I, "full", "An index still has its preallocated size: its segment was active when the broker stopped without closing it.",
                 "Trims it when it closes or recovers the segment.", "Nothing."),
     # -- checkpoints and directory ----------------------------------------------------------------------------
     FindingCode("checkpoint-invalid", _E, "full", "A checkpoint or properties file cannot be decoded.",
                 "Fails the log directory at start, or rebuilds what it can.", "Restore it, or delete it with the broker stopped if it is an offset checkpoint."),
-    FindingCode("checkpoint-mismatch", _W, "full", "A checkpoint's offset lies outside the log.",
-                "Truncates or resets to what the log has.", "Compare with another replica: records may be lost."),
+    FindingCode("checkpoint-mismatch", _W, "full", "A checkpoint's offset is outside the log.",
+                "Truncates the log or resets the offset.", "Compare with another replica: records may be lost."),
     FindingCode("checkpoint-stale-entry", _I, "full", "A checkpoint names a partition that is not in this directory.",
                 "Drops it at the next write.", "Nothing, unless the partition's directory was lost."),
     FindingCode("topic-id-conflict", _E, "full", "Two topics have the same topic id, or partitions of one topic have different ones.",
-                "Takes a partition for one of another topic: renames it to -stray, or serves it under the wrong id.",
-                "Find out with kafka-topics.sh --describe which id is right; the other directory is not of this topic."),
+                "Takes the partition for one of another topic: renames it to -stray, or serves it under the wrong id.",
+                "Find out with kafka-topics.sh --describe which id is right; the other directory does not belong to this topic."),
     FindingCode("unclean-shutdown", _I, "full", "The clean-shutdown mark is missing: the broker runs, or was killed.",
-                "Recovers every segment past the recovery point at start.", "Nothing; look at the findings at the logs' ends."),
-    FindingCode("unflushed-segment", _I, "full", "A segment lies past the recovery point: the broker checks it batch by batch at start.",
+                "Recovers every segment past the recovery point at start.", "Nothing; look at the findings at the ends of the logs."),
+    FindingCode("unflushed-segment", _I, "full", "A segment is past the recovery point: the broker checks it batch by batch at start.",
                 "Recovers it.", "Nothing."),
-    FindingCode("segment-leftover", _I, "full", "A file that a broker left while it deleted, cleaned or swapped segments, or wrote a checkpoint.",
+    FindingCode("segment-leftover", _I, "full", "A file that a broker left when it deleted, cleaned or swapped segments, or wrote a checkpoint.",
                 "Deletes or completes it at start.", "Nothing, if the broker is to restart."),
     FindingCode("segment-overlap", _E, "headers", "Two segments hold the same offsets.",
                 "Serves the one that its search finds.", "Compare with another replica."),
-    FindingCode("segment-missing", _E, "headers", "Offsets are missing between two segments: a loss after a record without a key, else perhaps what compaction left.",
+    FindingCode("segment-missing", _E, "headers", "Offsets are missing between two segments: lost if an earlier record has no key, else possibly removed by compaction.",
                 "Does not notice; consumers skip them.", "Look for the segment's file; compare with another replica."),
     FindingCode("partition-dir-marked", _I, "full", "A partition directory is marked for deletion, as a future replica, or as stray.",
                 "Deletes, swaps or ignores it.", "Delete a stray one when its data is not needed."),
     FindingCode("entry-unexpected", _I, "full", "A file or directory that no Kafka broker writes here.",
                 "Ignores it, or refuses to start for a directory it cannot parse.", "Move it elsewhere."),
     FindingCode("boot-refused", _E, "full", "A broker would refuse to start on this log directory.",
-                "Stops, with the words in the message.", "Run kafkalog boot on all log directories of the node, and mend or move away what it names."),
-    FindingCode("boot-unserved", _E, "full", "A broker would start and not serve this log directory or partition.",
-                "Takes it offline.", "Run kafkalog boot on all log directories of the node; mend what it names, or delete the file where a broker writes it again."),
+                "Stops, with the error in the message.", "Run kafkalog boot on all log directories of the node, and repair or move away what it names."),
+    FindingCode("boot-unserved", _E, "full", "A broker would start, but not serve this log directory or partition.",
+                "Takes it offline.", "Run kafkalog boot on all log directories of the node; repair what it names, or delete the file if a broker writes it again."),
     FindingCode("replica-stray", _E, "full", "A log that the metadata log of the same directory does not assign to this node.",
-                "Renames its directory to -stray and serves nothing of it.", "Find out where the directory comes from; restore its partition.metadata when that is wrong."),
-    FindingCode("replica-missing", _E, "full", "A partition that the metadata log assigns to this directory, and that is not there.",
-                "Makes an empty log, and fetches from the leader when it is a follower.", "Look for a disk that is not mounted; compare with another replica before a broker starts."),
-    FindingCode("metadata-incomplete", _E, "any", "The image of the cluster lacks what a lost or damaged part of the metadata log held.",
+                "Renames its directory to -stray and does not serve it.", "Find out where the directory comes from; restore its partition.metadata if that is wrong."),
+    FindingCode("replica-missing", _E, "full", "A partition that the metadata log assigns to this directory does not exist.",
+                "Creates an empty log, and fetches from the leader if it is a follower.", "Look for a disk that is not mounted; compare with another replica before a broker starts."),
+    FindingCode("metadata-incomplete", _E, "any", "The image of the cluster lacks the records of a lost or damaged part of the metadata log.",
                 "A node that has only this metadata log does not start, or knows less of the cluster.",
                 "Read the metadata of another controller or broker; do not let this node lead the quorum."),
-    FindingCode("quorum-leader-unknown", _W, "full", "The leader that quorum-state names is none of the voters that it lists.",
+    FindingCode("quorum-leader-unknown", _W, "full", "The leader in quorum-state is not one of the voters that it lists.",
                 "Starts without a leader, and asks the voters who leads.", "Find out whether the file is from another node or cluster."),
     FindingCode("metadata-transaction-open", _I, "any", "A metadata transaction has no end: its records are not applied.",
                 "Does not apply them; the next controller aborts the transaction.", "Nothing."),

@@ -12,19 +12,20 @@ _RESERVED_BELOW = 100
 
 
 def is_reserved(uuid: str) -> bool:
-    """Whether an id is one of the numbers below 100, which Kafka keeps for itself: their 16 bytes begin with zeros."""
+    """Whether an id, as a number, is below 100: Kafka reserves those (``DirectoryId.reserved``)."""
     return int.from_bytes(base64.urlsafe_b64decode(uuid + "=="), "big") < _RESERVED_BELOW
 
 
 def is_uuid(text: str) -> bool:
-    """Whether the text is one that Kafka's Uuid.fromString takes: 22 characters, with or without padding."""
+    """Whether Kafka's ``Uuid.fromString`` accepts the text: 22 characters, with or without padding."""
     return _TEXT.fullmatch(text) is not None
 
 
 def canonical_uuid(text: str) -> str:
-    """The same uuid as Kafka itself writes it: no padding, the four unused bits zero. ValueError for no uuid.
+    """The uuid as Kafka writes it: without padding, and with zeros in the four unused bits.
 
-    Several texts name one uuid, because the last character carries only two bits of it.
+    Several texts stand for the same uuid, because only two bits of the last character count. Raises ValueError for a
+    text that is not a uuid.
     """
     if not is_uuid(text):
         raise ValueError("not a uuid in URL-safe base64")

@@ -1,7 +1,7 @@
-"""Every structure that Kafka writes in binary, field by field, with its byte offsets, flags and file names.
+"""The binary structures that Kafka writes, field by field, with byte offsets, flags and file names.
 
-The one place with byte offsets: decoders, the documentation's byte tables and the tests all read them here.
-Binary fields are big-endian. ``kafka_name`` is the name in Kafka's own source, which ``Layout.source`` cites.
+This is the only module with byte offsets: decoders, the byte tables of the documentation and the tests take them from
+here. Binary fields are big-endian. ``kafka_name`` is the name in Kafka's own source, which ``Layout.source`` cites.
 """
 
 from __future__ import annotations
@@ -33,12 +33,12 @@ class Field:
 
 @dataclass(frozen=True)
 class Layout:
-    """A run of fixed-width fields, as it lies on disk."""
+    """A structure of fixed-width fields, as it is on disk."""
 
     name: str
     source: str
     fields: tuple[Field, ...]
-    tail: str = ""  # what follows the fixed fields, in words
+    tail: str = ""  # a description of the bytes after the fixed fields
     _offsets: dict[str, int] = field(init=False, repr=False, default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -106,7 +106,7 @@ MESSAGE_V0 = Layout(
     "message, magic 0",
     "clients record/internal/LegacyRecord",
     (
-        Field("base_offset", "i64", "offset", "offset of the message; of a compressed wrapper, that of its last inner message"),
+        Field("base_offset", "i64", "offset", "offset of the message; for a compressed wrapper, the offset of its last inner message"),
         Field("length", "i32", "size", "bytes that follow this field"),
         Field("crc", "u32", "crc", "CRC-32 of everything after this field"),
         Field("magic", "i8", "magic", "0"),
@@ -119,7 +119,7 @@ MESSAGE_V1 = Layout(
     "message, magic 1",
     "clients record/internal/LegacyRecord (KIP-31, KIP-32)",
     (
-        Field("base_offset", "i64", "offset", "offset of the message; of a compressed wrapper, that of its last inner message"),
+        Field("base_offset", "i64", "offset", "offset of the message; for a compressed wrapper, the offset of its last inner message"),
         Field("length", "i32", "size", "bytes that follow this field"),
         Field("crc", "u32", "crc", "CRC-32 of everything after this field"),
         Field("magic", "i8", "magic", "1"),
@@ -155,16 +155,16 @@ NO_LEADER_EPOCH = -1
 MIN_RECORD_BYTES = 7
 #: A message's smallest length field: crc, magic, attributes, key length, value length (LegacyRecord.RECORD_OVERHEAD_V0).
 MIN_MESSAGE_LENGTH = 14
-#: In a v1 message, which has a timestamp besides.
+#: The same for a v1 message, which also has a timestamp.
 MIN_V1_MESSAGE_LENGTH = MIN_MESSAGE_LENGTH + 8
-#: A segment's index holds offsets relative to the base offset in an int32, and positions in an int32.
+#: The largest relative offset: a segment's index has offsets relative to the base offset, as an int32.
 MAX_RELATIVE_OFFSET = 2**31 - 1
 
 CONTROL_KEY = Layout(
     "control record key",
     "clients record/internal/ControlRecordType",
     (
-        Field("version", "i16", "version", "0 or higher; a reader takes what it knows"),
+        Field("version", "i16", "version", "0 or higher; a reader ignores what newer versions add"),
         Field("type", "i16", "type", "see the control record types"),
     ),
 )
@@ -246,7 +246,7 @@ TIME_INDEX_SUFFIX = ".timeindex"
 TRANSACTION_INDEX_SUFFIX = ".txnindex"
 PRODUCER_SNAPSHOT_SUFFIX = ".snapshot"
 CHECKPOINT_SUFFIX = ".checkpoint"
-#: Marks that a broker puts after a file's own suffix while it deletes, cleans or swaps (LogFileUtils).
+#: Marks that a broker adds to a file's name while it deletes, cleans or swaps segments (LogFileUtils).
 LEFTOVER_SUFFIXES = (".deleted", ".cleaned", ".swap")
 
 LEADER_EPOCH_CHECKPOINT = "leader-epoch-checkpoint"
@@ -268,7 +268,7 @@ OFFSET_CHECKPOINTS = (
     LOG_START_OFFSET_CHECKPOINT,
     CLEANER_OFFSET_CHECKPOINT,
 )
-#: Files of a log directory itself: none of them belongs to a partition, whatever the directory is called.
+#: Files of a log directory itself. A directory with one of these is not a partition, whatever its name is.
 LOG_DIR_FILES = (*OFFSET_CHECKPOINTS, META_PROPERTIES, CLEAN_SHUTDOWN, LOCK, BOOTSTRAP_CHECKPOINT)
 CLUSTER_METADATA_TOPIC = "__cluster_metadata"
 TRANSACTION_STATE_TOPIC = "__transaction_state"
@@ -276,11 +276,11 @@ CONSUMER_OFFSETS_TOPIC = "__consumer_offsets"
 SHARE_GROUP_STATE_TOPIC = "__share_group_state"
 #: The topics in which coordinators keep their state. Brokers compact them whatever their configuration.
 COORDINATOR_TOPICS = (CONSUMER_OFFSETS_TOPIC, TRANSACTION_STATE_TOPIC, SHARE_GROUP_STATE_TOPIC)
-#: Kafka's own topics begin so.
+#: The prefix of the names of Kafka's own topics.
 INTERNAL_TOPIC_PREFIX = "__"
-#: Where a broker with tiered storage keeps indexes that it fetched (storage RemoteIndexCache); no partition.
+#: The directory for indexes that a broker fetched from tiered storage (storage RemoteIndexCache); not a partition.
 REMOTE_INDEX_CACHE = "remote-log-index-cache"
-#: Files that a broker writes under a name with ``.tmp`` behind it and then renames (CheckpointFile and its kin).
+#: Files that a broker writes with ``.tmp`` added to the name, and then renames (CheckpointFile and similar classes).
 TEMPORARY_SUFFIX = ".tmp"
 ATOMICALLY_WRITTEN = (
     *OFFSET_CHECKPOINTS,
@@ -296,7 +296,7 @@ SEGMENT_FILE = re.compile(
     r"^(?P<base_offset>[0-9]{20})(?P<suffix>\.log|\.index|\.timeindex|\.txnindex|\.snapshot)(?P<leftover>\.deleted|\.cleaned|\.swap)?\Z"
 )
 #: A KRaft snapshot: end offset in 20 digits, epoch in 10 (raft snapshot/Snapshots).
-#: One that is being written has a number in its name, too, and ``.part`` behind it.
+#: The name of a snapshot that is being written also has a number, and ends in ``.part``.
 KRAFT_SNAPSHOT_FILE = re.compile(
     r"^(?P<end_offset>[0-9]{20})-(?P<epoch>[0-9]{10})(?:-[0-9]+(?=\.checkpoint\.part\Z))?\.checkpoint(?P<leftover>\.deleted|\.part)?\Z"
 )

@@ -1,4 +1,4 @@
-"""Location: where on disk something was found."""
+"""Location: a place in a file, with the partition and segment of the file."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from format.value_class import value_class
 class Location:
     """The place of a byte range, a batch or a record.
 
-    ``position`` and ``length`` are bytes in the file at ``path``; ``base_offset`` is that of the segment;
-    ``offset`` is a logical record offset. What is not known is None.
+    ``position`` and ``length`` are in bytes in the file at ``path``; ``base_offset`` is the base offset of the segment;
+    ``offset`` is a record offset. Unknown values are None.
     """
 
     path: str
@@ -24,7 +24,7 @@ class Location:
     offset: int | None = None
 
     def at(self, position: int | None = None, length: int | None = None, offset: int | None = None) -> Location:
-        """The same file, another place in it."""
+        """Another place in the same file."""
         return replace(self, position=position, length=length, offset=offset)
 
     def __str__(self) -> str:

@@ -1,4 +1,4 @@
-"""Ranges of offsets, first and last included: sorted lists without overlaps, and their sums."""
+"""Ranges of offsets, with both ends included: set operations on lists of ranges, and their totals."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Int64s = NDArray[np.int64]
 
 
 def merged(ranges: Iterable[Range]) -> list[Range]:
-    """The same offsets, sorted, with neighbours joined."""
+    """The ranges sorted, with overlapping and adjacent ranges joined."""
     result: list[Range] = []
     for first, last in sorted(ranges):
         if result and first <= result[-1][1] + 1:
@@ -25,13 +25,13 @@ def merged(ranges: Iterable[Range]) -> list[Range]:
 
 
 def clipped(ranges: Iterable[Range], first: int, last: int) -> list[Range]:
-    """The part of the ranges between two offsets, both included."""
+    """The parts of the ranges from offset ``first`` to ``last``, both included."""
     cut = ((max(first, start), min(last, end)) for start, end in ranges)
     return [each for each in cut if each[0] <= each[1]]
 
 
 def runs(offsets: Int64s) -> list[Range]:
-    """Rising offsets as ranges of consecutive ones."""
+    """Strictly rising offsets (int64, one dimension) as ranges of consecutive offsets."""
     if not len(offsets):
         return []
     edges = np.flatnonzero(np.diff(offsets) != 1)
@@ -41,7 +41,7 @@ def runs(offsets: Int64s) -> list[Range]:
 
 
 def are_inside(offsets: Int64s, ranges: list[Range]) -> NDArray[np.bool_]:
-    """Which offsets lie in one of the ranges."""
+    """Which offsets (int64, one dimension) are in one of the ranges, as bool for each."""
     inside = np.zeros(len(offsets), bool)
     for first, last in ranges:
         inside |= (offsets >= first) & (offsets <= last)
@@ -49,7 +49,7 @@ def are_inside(offsets: Int64s, ranges: list[Range]) -> NDArray[np.bool_]:
 
 
 def without(ranges: list[Range], gone: list[Range]) -> list[Range]:
-    """The offsets of some ranges but those of others; both are sorted and without overlaps."""
+    """The offsets of ``ranges`` that are not in ``gone``; both must be sorted and without overlaps."""
     result: list[Range] = []
     for first, last in ranges:
         for start, end in clipped(gone, first, last):
@@ -66,17 +66,17 @@ def is_covered(wanted: Range, ranges: list[Range]) -> bool:
     return any(first <= wanted[0] and wanted[1] <= last for first, last in ranges)
 
 
-def held_by_none(ranges_of: list[list[Range]]) -> list[Range]:
-    """The offsets that are in each of the lists of ranges."""
-    common = ranges_of[0] if ranges_of else []
-    for other in ranges_of[1:]:
-        common = [part for first, last in other for part in clipped(common, first, last)]
-    return merged(common)
+def intersection(lists: list[list[Range]]) -> list[Range]:
+    """The offsets that are in all of the lists of ranges."""
+    result = lists[0] if lists else []
+    for other in lists[1:]:
+        result = [part for first, last in other for part in clipped(result, first, last)]
+    return merged(result)
 
 
 @state_class
 class Span:
-    """The first and the last of some offsets, and how many there are."""
+    """The first and the last of a set of offsets, and their number."""
 
     first: int | None = None
     last: int | None = None
@@ -91,5 +91,5 @@ class Span:
 
     @property
     def ends(self) -> list[int] | None:
-        """[first, last], None for no offsets."""
+        """[first, last], None without offsets."""
         return None if self.first is None or self.last is None else [self.first, self.last]

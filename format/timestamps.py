@@ -1,4 +1,4 @@
-"""Timestamps in words: epoch milliseconds as ISO-8601, without an error for any number."""
+"""Timestamps as text: epoch milliseconds in ISO-8601, without an error for any number."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _LAST_MS = (datetime(9999, 12, 31, 23, 59, 59, 999_000, tzinfo=UTC) - EPOCH) // 
 
 
 def iso_time(timestamp_ms: int) -> str:
-    """ISO-8601 in UTC with milliseconds; the number itself where there is no such date, or none is meant (negative)."""
+    """Epoch milliseconds in ISO-8601, UTC; a negative number, or one past the year 9999, as the number itself."""
     if timestamp_ms < 0 or timestamp_ms > _LAST_MS:
         return str(timestamp_ms)
     seconds, milliseconds = divmod(timestamp_ms, 1000)

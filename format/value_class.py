@@ -1,4 +1,4 @@
-"""Decorators of classes that hold values: ``value_class`` for those that do not change, ``state_class`` for others."""
+"""Decorators for dataclasses that are quick to import: ``value_class`` (values do not change) and ``state_class``."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from typing import Any, TypeVar, dataclass_transform
 
 _Class = TypeVar("_Class", bound=type)
 
-#: What the standard library computes for a dataclass, and what is taken over from it.
+#: The attributes that the standard library computes for a dataclass and that are copied from there.
 _COMPUTED = ("__init__", "__match_args__", "__dataclass_fields__", "__dataclass_params__")
 if sys.version_info >= (3, 13):
     _COMPUTED += ("__replace__",)
-#: What is made here for most classes.
+#: The methods that are made in this module for most classes.
 _QUICK = ("__init__", "__eq__", "__hash__")
 _NOT_COPIED = ("__dict__", "__weakref__")
 
@@ -23,12 +23,12 @@ _completing = RLock()
 
 @dataclass_transform(frozen_default=True, field_specifiers=(dataclasses.field,))
 def value_class(cls: _Class) -> _Class:
-    """Make a class a dataclass with slots, compared and hashed by its fields. The type checker refuses assignments.
+    """Make a class a dataclass with slots, compared and hashed by its fields.
 
-    ``dataclasses.dataclass(frozen=True, slots=True)`` compiles six methods of each class when its module is imported,
-    and sets each field by a call. Here ``__init__`` is compiled when the first object is made, and what the standard
-    library computes is computed when it is asked for: a command imports more than a hundred such classes, makes objects
-    of half of them, and compares or lists the fields of a few.
+    Only the type checker rejects assignments to fields. ``dataclasses.dataclass(frozen=True, slots=True)`` compiles six
+    methods of each class when its module is imported, and sets each field by a call. Here ``__init__`` is compiled when
+    the first object is made, and the other attributes are computed when they are first used. A command imports more
+    than a hundred such classes, makes objects of half of them, and compares objects or lists fields of a few.
     """
     made: _Class = _slotted(cls, is_hashed=True)
     return made
@@ -36,15 +36,15 @@ def value_class(cls: _Class) -> _Class:
 
 @dataclass_transform(field_specifiers=(dataclasses.field,))
 def state_class(cls: _Class) -> _Class:
-    """Make a class a dataclass with slots, whose fields change; compared by them, and not hashed."""
+    """Make a class a dataclass with slots whose fields may change: compared by its fields, and not hashable."""
     made: _Class = _slotted(cls, is_hashed=False)
     return made
 
 
 def _slotted(cls: Any, is_hashed: bool) -> Any:
-    """The class with slots for its fields; ``_Completion`` computes the rest."""
+    """The class with slots for its fields; ``_Completion`` computes the other attributes."""
     if cls.__doc__ is None:
-        cls.__doc__ = cls.__name__  # else dataclasses computes a signature for it
+        cls.__doc__ = cls.__name__  # otherwise dataclasses computes a signature for it
     names = [name for name, hint in cls.__annotations__.items() if "ClassVar[" not in str(hint)]
     inherited = {slot for base in cls.__mro__[1:] for slot in base.__dict__.get("__slots__", ())}
     own = {name: value for name, value in cls.__dict__.items() if name not in names and name not in _NOT_COPIED}
@@ -63,10 +63,10 @@ def _slotted(cls: Any, is_hashed: bool) -> Any:
 
 
 class _Completion:
-    """What remains to be computed for a class: by the standard library, from the class as it was written.
+    """Computes the deferred attributes of a class from the class as it was written.
 
-    ``__init__``, ``__eq__`` and ``__hash__`` of a class whose bases have no fields are made here, in a tenth of the
-    time.
+    ``__init__``, ``__eq__`` and ``__hash__`` of a class whose bases have no fields are made in this module, in a tenth
+    of the time. The standard library computes all others.
     """
 
     __slots__ = ("is_done", "made", "names", "written")
@@ -79,7 +79,7 @@ class _Completion:
         self.is_done = False
 
     def complete(self, name: str) -> None:
-        """Set an attribute of the class that is still deferred, and any others that come with it."""
+        """Set a deferred attribute of the class, and the others that are computed with it."""
         with _completing:
             if self.is_done or not isinstance(self.made.__dict__[name], _Deferred):
                 return
@@ -98,7 +98,7 @@ class _Completion:
 
 
 class _Deferred:
-    """An attribute of a class that is computed when it is asked for."""
+    """An attribute of a class that is computed when it is first read."""
 
     __slots__ = ("completion", "name")
 
@@ -112,9 +112,9 @@ class _Deferred:
 
 
 def _plain_fields(written: Any) -> list[tuple[str, Any]] | None:
-    """The fields of a class with their defaults, a ``field()`` or MISSING; None where the standard library is needed.
+    """The fields of a class with their defaults, each a value, a ``field()`` or MISSING.
 
-    That is for fields of bases, for what fields of a dataclass may be besides plain ones, and for wrong defaults.
+    None if the standard library is needed: for fields of bases, for KW_ONLY and InitVar, and for invalid defaults.
     """
     if any("__dataclass_fields__" in base.__dict__ for base in written.__mro__[1:]):
         return None
@@ -141,7 +141,7 @@ def _plain_fields(written: Any) -> list[tuple[str, Any]] | None:
 
 
 class _Factory:
-    """The default of a parameter whose value is made for each object."""
+    """The default of a parameter whose value is made by a factory for each object."""
 
     def __repr__(self) -> str:
         return "<factory>"
@@ -185,7 +185,7 @@ def _init_method(written: Any, fields: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def _comparison(fields: list[tuple[str, Any]]) -> dict[str, Any]:
-    """``__eq__`` and ``__hash__`` by the fields that are compared."""
+    """``__eq__`` and ``__hash__`` over the fields that are compared."""
     names = [name for name, default in fields if not isinstance(default, dataclasses.Field) or default.compare]
     if not names:
         return {"__eq__": object.__eq__, "__hash__": object.__hash__}

@@ -11,32 +11,33 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec, module_from_spec
 from typing import Protocol, cast
 
-_CRC32C_POLYNOMIAL = 0x82F63B78  # bits reversed, as the tables are
+_CRC32C_POLYNOMIAL = 0x82F63B78  # with reversed bits, as in the tables
 _CRC32_POLYNOMIAL = 0xEDB88320
-_TABLES = 16  # the kernel takes sixteen bytes at a step
+_TABLES = 16  # the kernel takes 16 bytes in a step
 
 
 class Crc32c(Protocol):
-    """A function as ``crc32c_of``."""
+    """The type of ``crc32c_of``."""
 
     def __call__(self, buffer: bytes | bytearray | memoryview, before: int = 0, /) -> int: ...
 
 
 def crc32c_of(buffer: bytes | bytearray | memoryview, before: int = 0) -> int:
-    """The CRC-32C (Castagnoli) of the bytes, unsigned; ``before`` is the CRC of the bytes in front of them."""
+    """The CRC-32C (Castagnoli) of the bytes, unsigned; ``before`` is the CRC of the bytes before them."""
     return crc32c_function()(buffer, before)
 
 
 def crc32_of(buffer: bytes | bytearray | memoryview, before: int = 0) -> int:
-    """The CRC-32 (of zip and gzip) of the bytes, unsigned; ``before`` is the CRC of the bytes in front of them."""
+    """The CRC-32 (of zip and gzip) of the bytes, unsigned; ``before`` is the CRC of the bytes before them."""
     return zlib.crc32(buffer, before)
 
 
 @cache
 def crc32c_function() -> Crc32c:
-    """The function behind ``crc32c_of``, for loops over many small pieces; loaded without the library's package.
+    """The function that ``crc32c_of`` calls, for loops over many small pieces.
 
-    Importing that package reads installation metadata and half of the email package: a tenth of a short run.
+    The library's extension module is loaded without its package: to import the package takes a tenth of a short run,
+    since that reads installation metadata.
     """
     package = find_spec("crc32c")
     if package is not None and package.submodule_search_locations is not None:
@@ -52,9 +53,9 @@ def crc32c_function() -> Crc32c:
 
 @cache
 def crc_tables() -> memoryview:
-    """What the kernel computes CRCs with: 16 tables of 256 uint32 for CRC-32C, then as many for CRC-32.
+    """The kernel's tables for CRCs, uint32 in one dimension: 16 tables of 256 for CRC-32C, then 16 for CRC-32.
 
-    Table ``n`` gives what a byte does to the CRC when ``n`` more bytes follow it.
+    Table ``n`` has the effect of a byte on the CRC when ``n`` more bytes follow it.
     """
     import numpy as np
 

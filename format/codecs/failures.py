@@ -1,4 +1,4 @@
-"""The errors of the codecs, each with a message of one plain line."""
+"""The errors of the codecs, with messages of one line."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from format.errors import DecompressionFailed, LimitExceeded
 
 _LONGEST_REASON = 160
 
-#: Members, frames, chunks or blocks that one payload may be cut into. Real ones are of 32 KiB and more; millions of
-#: empty ones would cost seconds and give nothing. As many chunks of 2 KiB make 256 MiB.
+#: The most members, frames, chunks or blocks that a payload may have. Real ones have 32 KiB or more; millions of empty
+#: ones would cost seconds and give nothing. With parts of 2 KiB, this is 256 MiB.
 MAX_PARTS = 2**17
 
 
 def failed(codec_name: str, reason: str | Exception) -> DecompressionFailed:
-    """A DecompressionFailed; the text of a library's error is made one line of printable ASCII."""
+    """A DecompressionFailed; the message of a library's error is reduced to one line of printable ASCII."""
     text = str(reason)
     if isinstance(reason, Exception):
         text = " ".join(text.removeprefix(f"{codec_name}: ").split()).encode("ascii", "backslashreplace").decode()
@@ -21,10 +21,11 @@ def failed(codec_name: str, reason: str | Exception) -> DecompressionFailed:
 
 
 def output_over_limit(codec_name: str, limit_bytes: int, declared_bytes: int | None = None) -> LimitExceeded:
-    """A LimitExceeded for what comes out, or for what the payload declares to come out."""
+    """A LimitExceeded for the size of the result, or for the size that the payload declares."""
     what = "decompresses to more" if declared_bytes is None else f"declares {declared_bytes} bytes, more"
     return LimitExceeded(f"{codec_name}: {what} than the limit of {limit_bytes} bytes")
 
 
 def too_many_parts(codec_name: str, part_name: str) -> LimitExceeded:
+    """A LimitExceeded for a payload with more than MAX_PARTS parts."""
     return LimitExceeded(f"{codec_name}: more than {MAX_PARTS} {part_name} in one payload")

@@ -1,8 +1,8 @@
-"""gzip (RFC 1952): one member or several in a row; inflated by ISA-L where the package isal is installed.
+"""gzip (RFC 1952): one or more members in a row; inflated by ISA-L if the package isal is installed.
 
-ISA-L inflates twice as fast as zlib; both are bounded through ``max_length``, and both give short data without an error
-for a payload that was cut, so only their ``eof`` says that a member is whole. Where a member's header has flags that no
-version of gzip defines, zlib refuses it, and ISA-L reads it, as Java does.
+ISA-L is twice as fast as zlib. ``max_length`` bounds the output of both. For a payload that was cut off, both return
+short data without an error, so only their ``eof`` shows that a member is whole. A member whose header has undefined
+flags is an error for zlib; ISA-L reads it, as Java does.
 """
 
 from __future__ import annotations
@@ -28,17 +28,17 @@ _MEMBER_START = b"\x1f\x8b\x08"  # the magic number and the only compression met
 _GZIP_WINDOW_BITS = 16 + zlib.MAX_WBITS  # a gzip header and trailer around the deflate stream
 _SMALLEST_MEMBER_BYTES = 18  # header of 10, trailer of 8
 _MOST_BYTES_PER_BYTE = 1032  # what deflate can reach
-_FIRST_STEP_IN_BYTES = 512  # what a small member leaves of it is copied
+_FIRST_STEP_IN_BYTES = 512  # short, since the library copies the input that a small member leaves unused
 _STEP_IN_BYTES = 64 * 1024
 _STEP_OUT_BYTES = 4 * MIB
 
 
 def decompress(payload: bytes | memoryview, magic: int, limits: Limits) -> bytes:
-    """All members' bytes; what follows the last one and does not start another is ignored, as Java does."""
+    """Decompress all members. Bytes after the last member that do not start another are ignored, as Java does."""
     view = memoryview(payload)
     if len(view) < _SMALLEST_MEMBER_BYTES:
         raise failed(_NAME, f"{len(view)} bytes are too few for a member")
-    # The last four bytes are the member's size if it is the only one: a hint for one call, never trusted.
+    # The last four bytes are the decompressed size if there is one member. They are only a hint for the first call.
     size_hint = int.from_bytes(view[-4:], "little")
     if size_hint <= min(_STEP_OUT_BYTES, limits.max_decompressed_bytes, len(view) * _MOST_BYTES_PER_BYTE):
         member = inflate_library.decompressobj(_GZIP_WINDOW_BITS)
@@ -52,7 +52,7 @@ def decompress(payload: bytes | memoryview, magic: int, limits: Limits) -> bytes
 
 
 def _decompress_stepwise(view: memoryview, limit_bytes: int) -> bytes:
-    """In bounded steps of input and output: a library copies what it has not used at every call."""
+    """Decompress in bounded steps of input and output: each call of the library copies the input that is left over."""
     out = io.BytesIO()
     position = 0
     for _ in range(MAX_PARTS):
@@ -63,7 +63,7 @@ def _decompress_stepwise(view: memoryview, limit_bytes: int) -> bytes:
 
 
 def _decompress_member(view: memoryview, position: int, out: io.BytesIO, limit_bytes: int) -> int:
-    """Write one member's bytes to ``out``; the position after it."""
+    """Write the content of one member to ``out``; return the position after the member."""
     member: Any = inflate_library.decompressobj(_GZIP_WINDOW_BITS)
     step: bytes | memoryview = view[position : position + _FIRST_STEP_IN_BYTES]
     position += len(step)
@@ -86,11 +86,11 @@ def _decompress_member(view: memoryview, position: int, out: io.BytesIO, limit_b
 
 
 def _another_member_starts(following: memoryview) -> bool:
-    """Whether the next bytes, up to three, are a member's first; a cut start counts too, and fails later."""
+    """Whether the next bytes, up to three, start a member; a start that is cut off counts too, and fails later."""
     return len(following) > 0 and _MEMBER_START.startswith(following)
 
 
 def compress(payload: bytes | memoryview, level: int | None, magic: int) -> bytes:
-    """One member, as Java's GZIPOutputStream writes (no name, no time)."""
+    """Compress to one member, as Java's GZIPOutputStream does (no name, no time)."""
     member = zlib.compressobj(-1 if level is None else level, zlib.DEFLATED, _GZIP_WINDOW_BITS)
     return member.compress(payload) + member.flush()

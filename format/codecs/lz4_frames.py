@@ -1,7 +1,7 @@
-"""lz4: the frame format (lz4_Frame_format), and the wrong header checksum that Kafka wrote around magic 0.
+"""lz4: the frame format (lz4_Frame_format), and the wrong header checksum that Kafka writes with magic 0.
 
-Kafka's first writer computed a frame's header checksum over the magic number too. Its reader expects the right one for
-magic 1 and 2 and looks at none for magic 0 (Lz4BlockInputStream), where both kinds occur (KAFKA-3160).
+Kafka's first writer computed the header checksum of a frame over the magic number too (KAFKA-3160). Kafka's reader
+(Lz4BlockInputStream) expects the right checksum for magic 1 and 2, and ignores it for magic 0, where both occur.
 """
 
 from __future__ import annotations
@@ -31,21 +31,64 @@ _JAVA_DESCRIPTOR = bytes((0x60, 0x40))  # version 1, independent blocks, no chec
 _BLOCK_LENGTH_BYTES = 4
 _STORED_BLOCK_BIT = 0x80000000
 _END_MARK = bytes(4)
-#: A decompression context that has come to the end of a frame. One that has not is never used again: even when it is
-#: reset, the library goes on counting the bytes of the frame that it was in.
+#: A decompression context that reached the end of a frame. A context that did not is never used again: even after a
+#: reset, the library counts the bytes of the unfinished frame.
 _per_thread = threading.local()
 _DEFAULT_LEVEL = 9  # means the fast compressor, which has no levels (Lz4BlockOutputStream)
-_QUICK_BYTES = 1 * MIB  # a frame up to this size most often comes out in one step
+_QUICK_BYTES = 1 * MIB  # larger frames rarely fit into the thread's room
 
 
 def decompress(payload: bytes | memoryview, magic: int, limits: Limits) -> bytes:
-    """All frames' bytes; what follows the last one and does not start another is ignored, as Kafka does."""
+    """Decompress all frames. Bytes after the last frame that do not start another are ignored, as Kafka does."""
+    return bytes(decompress_briefly(payload, magic, limits))
+
+
+def decompress_briefly(payload: bytes | memoryview, magic: int, limits: Limits) -> bytes | memoryview:
+    """Decompress as ``decompress`` does, but a single frame as Kafka writes it into the thread's room."""
     view = memoryview(payload)
-    limit_bytes = limits.max_decompressed_bytes
-    if magic and len(view) <= _QUICK_BYTES:
-        quick = _decompress_quickly(view, limit_bytes)
-        if quick is not None:
-            return quick
+    header = _java_header(2)
+    if magic and len(view) <= _QUICK_BYTES and view[: len(header)] == header:
+        limit_bytes = min(limits.max_decompressed_bytes, LARGEST_ROOM_BYTES - _BLOCK_BYTES)
+        found = _decompress_blocks(view, len(header), limit_bytes)
+        if found is not None:
+            return found
+    return _decompress_frames(view, magic, limits.max_decompressed_bytes)
+
+
+def _decompress_blocks(view: memoryview, position: int, limit_bytes: int) -> memoryview | None:
+    """Decompress the blocks of the only frame, which start at ``position``, into the thread's room.
+
+    None for damaged blocks, for bytes after the frame, and over the limit: ``_decompress_frames`` reports the error.
+    """
+    import cramjam  # here, because no other function of this module needs it
+
+    decompress_block_into = cramjam.lz4.decompress_block_into
+    written = 0
+    while True:
+        start = position + _BLOCK_LENGTH_BYTES
+        length = int.from_bytes(view[position:start], "little")
+        if not length:
+            return thread_room(written)[:written] if start == len(view) and written <= limit_bytes else None
+        is_stored = bool(length & _STORED_BLOCK_BIT)
+        length &= ~_STORED_BLOCK_BIT
+        position = start + length
+        if length > _BLOCK_BYTES or position > len(view) or written > limit_bytes:
+            return None
+        room = thread_room(written + _BLOCK_BYTES)
+        if is_stored:
+            room[written : written + length] = view[start:position]
+            written += length
+        else:
+            try:
+                written += decompress_block_into(
+                    view[start:position], room[written : written + _BLOCK_BYTES], _BLOCK_BYTES
+                )
+            except cramjam.DecompressionError:
+                return None
+
+
+def _decompress_frames(view: memoryview, magic: int, limit_bytes: int) -> bytes:
+    """Decompress any frames with the library that checks all parts of the format."""
     out = io.BytesIO()
     position = 0
     for _ in range(MAX_PARTS):
@@ -72,65 +115,8 @@ def decompress(payload: bytes | memoryview, magic: int, limits: Limits) -> bytes
     raise too_many_parts(_NAME, "frames")
 
 
-def _decompress_quickly(view: memoryview, limit_bytes: int) -> bytes | None:
-    """The bytes of one frame with the header that Kafka writes; None for whatever needs a closer look."""
-    header = _java_header(2)
-    if view[: len(header)] != header:
-        return None
-    context = _take_context()
-    room_bytes = min(_STEP_OUT_BYTES, limit_bytes + 1, len(view) * _MOST_BYTES_PER_BYTE)
-    whole, used, ended = _decompress_step(context, view, room_bytes)
-    if not ended:
-        return None
-    _per_thread.context = context
-    return whole if used == len(view) and len(whole) <= limit_bytes else None
-
-
-def decompress_briefly(payload: bytes | memoryview, magic: int, limits: Limits) -> bytes | memoryview:
-    """As ``decompress``; a frame as Kafka writes it goes into the thread's room.
-
-    lz4.frame decompresses into memory of its own and copies the result.
-    """
-    view = memoryview(payload)
-    if magic and len(view) <= _QUICK_BYTES and view[: len(_java_header(2))] == _java_header(2):
-        found = _decompress_blocks(view, min(limits.max_decompressed_bytes, LARGEST_ROOM_BYTES - _BLOCK_BYTES))
-        if found is not None:
-            return found
-    return decompress(payload, magic, limits)
-
-
-def _decompress_blocks(view: memoryview, limit_bytes: int) -> memoryview | None:
-    """The bytes of one frame with the header that Kafka writes; None for whatever needs a closer look."""
-    import cramjam  # not before it is needed: no other part of this module is
-
-    decompress_block_into = cramjam.lz4.decompress_block_into
-    room = thread_room(_BLOCK_BYTES)
-    position, written = len(_java_header(2)), 0
-    while True:
-        start = position + _BLOCK_LENGTH_BYTES
-        length = int.from_bytes(view[position:start], "little")
-        if not length:
-            return room[:written] if start == len(view) and written <= limit_bytes else None
-        is_stored = bool(length & _STORED_BLOCK_BIT)
-        length &= ~_STORED_BLOCK_BIT
-        position = start + length
-        if length > _BLOCK_BYTES or position > len(view) or written > limit_bytes:
-            return None
-        room = thread_room(written + _BLOCK_BYTES)
-        if is_stored:
-            room[written : written + length] = view[start:position]
-            written += length
-        else:
-            try:
-                written += decompress_block_into(
-                    view[start:position], room[written : written + _BLOCK_BYTES], _BLOCK_BYTES
-                )
-            except cramjam.DecompressionError:
-                return None
-
-
 def _take_context() -> object:
-    """A fresh decompression context; the thread's own is reused, since creating one takes as long as a frame."""
+    """A decompression context at its start; the thread's own is reused, since a new one takes as long as a frame."""
     context: object = getattr(_per_thread, "context", None)
     if context is None:
         return lz4.frame.create_decompression_context()
@@ -140,7 +126,7 @@ def _take_context() -> object:
 
 
 def _decompress_rest(context: object, view: memoryview, position: int, out: io.BytesIO, limit_bytes: int) -> int:
-    """Write what is left of a frame to ``out``, in steps; the position after the frame."""
+    """Write the rest of a frame to ``out``, in steps; return the position after the frame."""
     ended = False
     while not ended:
         if out.tell() > limit_bytes:
@@ -164,7 +150,7 @@ def _check_frame_start(frame: memoryview) -> None:
 
 
 def _decompress_step(context: object, source: bytes | memoryview, room_bytes: int) -> tuple[bytes, int, bool]:
-    """Decompressed bytes, up to ``room_bytes``; how many source bytes were used; whether the frame ended."""
+    """Decompress up to ``room_bytes``; return the result, the number of bytes read, and whether the frame ended."""
     try:
         step: tuple[bytes, int, bool] = lz4.frame.decompress_chunk(context, source, max_length=room_bytes)
     except RuntimeError as error:
@@ -173,7 +159,7 @@ def _decompress_step(context: object, source: bytes | memoryview, room_bytes: in
 
 
 def _repaired_header(frame: memoryview) -> bytes:
-    """The frame's header with the checksum that the library expects."""
+    """The header of a frame, with the checksum that the library expects."""
     checksum_position = _DESCRIPTOR_START + (10 if frame[_DESCRIPTOR_START] & _CONTENT_SIZE_FLAG else 2)
     if len(frame) <= checksum_position:
         raise failed(_NAME, "the bytes end inside a frame's header")
@@ -183,13 +169,13 @@ def _repaired_header(frame: memoryview) -> bytes:
 
 @cache
 def _java_header(magic: int) -> bytes:
-    """The header of every frame that Kafka writes; the wrong checksum of magic 0 covers the magic number too."""
+    """The header of all frames that Kafka writes; the wrong checksum of magic 0 covers the magic number too."""
     checksummed = _FRAME_MAGIC + _JAVA_DESCRIPTOR if magic == 0 else _JAVA_DESCRIPTOR
     return _FRAME_MAGIC + _JAVA_DESCRIPTOR + bytes((_header_checksum(checksummed),))
 
 
 def _header_checksum(header: bytes) -> int:
-    """The second byte of the xxHash32 of less than 16 bytes, with seed 0."""
+    """The second byte of the xxHash32, with seed 0, of less than 16 bytes."""
     mask = 0xFFFFFFFF
     prime_1, prime_2, prime_3, prime_4, prime_5 = 0x9E3779B1, 0x85EBCA77, 0xC2B2AE3D, 0x27D4EB2F, 0x165667B1
     digest = (prime_5 + len(header)) & mask
@@ -206,7 +192,7 @@ def _header_checksum(header: bytes) -> int:
 
 
 def compress(payload: bytes | memoryview, level: int | None, magic: int) -> bytes:
-    """One frame as Lz4BlockOutputStream writes it: independent blocks of 64 KiB, no content checksum or size."""
+    """Compress to one frame as Lz4BlockOutputStream does: independent blocks of 64 KiB, no content checksum or size."""
     view = memoryview(payload)
     parts = [_java_header(magic)]
     for start in range(0, len(view), _BLOCK_BYTES):

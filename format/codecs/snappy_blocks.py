@@ -1,9 +1,9 @@
-"""Snappy: raw blocks inside snappy-java's stream of chunks ("xerial framing"), or one bare raw block.
+"""Snappy: raw blocks in snappy-java's stream of chunks ("xerial framing"), or a single raw block.
 
-Java writes the stream (xerial snappy-java, SnappyOutputStream): 8 magic bytes, two version numbers, then chunks of an
-i32 length and a raw block each. Other clients write one raw block with nothing around it, and snappy-java reads that
-too. A raw block starts with its own decompressed size, which is checked before any memory is taken: the library would
-allocate whatever it says, and a forged one aborts the process.
+Java writes the stream (xerial snappy-java, SnappyOutputStream): 8 magic bytes, two version numbers, then chunks, each
+an i32 length and a raw block. Other clients write a single raw block without a stream, which snappy-java reads too. A
+raw block starts with its decompressed size. The size is checked before it is used, since the library would allocate it,
+and a forged size would abort the process.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ _STREAM_HEADER = _STREAM_MAGIC + (1).to_bytes(4, "big") + (1).to_bytes(4, "big")
 _CHUNK_LENGTH_BYTES = 4
 _CHUNK_BYTES = 32 * 1024  # SnappyOutputStream.DEFAULT_BLOCK_SIZE, before compression
 _MOST_BYTES_PER_BYTE = 22  # a copy of 64 bytes takes at least 3
-_LARGE_BYTES = MIB // 16  # from here on a result is written where it stays, not copied
+_LARGE_BYTES = MIB // 16  # a larger result is not copied, but written to its final place
 
 
 def decompress(payload: bytes | memoryview, magic: int, limits: Limits) -> bytes:
-    """The bytes of all chunks, or of the raw block."""
+    """Decompress all chunks, or the single raw block."""
     view = memoryview(payload)
     if not len(view):
         raise failed(_NAME, "the payload is empty")
@@ -38,7 +38,7 @@ def decompress(payload: bytes | memoryview, magic: int, limits: Limits) -> bytes
 
 
 def decompress_briefly(payload: bytes | memoryview, magic: int, limits: Limits) -> bytes | memoryview:
-    """As ``decompress``; a stream of chunks that holds much goes into the thread's room."""
+    """Decompress as ``decompress`` does, but a large stream of chunks into the thread's room."""
     view = memoryview(payload)
     if len(view) < _LARGE_BYTES // _MOST_BYTES_PER_BYTE or view[: len(_STREAM_MAGIC)] != _STREAM_MAGIC:
         return decompress(payload, magic, limits)
@@ -58,7 +58,7 @@ def _uncompress_block(block: memoryview, limit_bytes: int) -> bytes:
 
 
 def _decompress_chunks(view: memoryview, limit_bytes: int) -> bytes:
-    only_chunk = view[len(_STREAM_HEADER) + _CHUNK_LENGTH_BYTES :]  # as in most batches, which are smaller than one
+    only_chunk = view[len(_STREAM_HEADER) + _CHUNK_LENGTH_BYTES :]  # most batches are smaller than one chunk
     if len(only_chunk) and view[len(_STREAM_HEADER) : -len(only_chunk)] == len(only_chunk).to_bytes(4, "big"):
         return _uncompress_block(only_chunk, limit_bytes)
     chunks, total_bytes = _declared_chunks(view, limit_bytes)
@@ -68,7 +68,7 @@ def _decompress_chunks(view: memoryview, limit_bytes: int) -> bytes:
 
 
 def _declared_chunks(view: memoryview, limit_bytes: int) -> tuple[list[tuple[memoryview, int]], int]:
-    """The raw blocks with the size that each declares, and all these sizes together."""
+    """The raw blocks, each with the size that it declares, and the sum of these sizes."""
     chunks: list[tuple[memoryview, int]] = []
     total_bytes = 0
     for chunk in _chunks(view):
@@ -79,7 +79,7 @@ def _declared_chunks(view: memoryview, limit_bytes: int) -> tuple[list[tuple[mem
 
 
 def _uncompress_in_place(blocks: list[tuple[memoryview, int]], total_bytes: int) -> bytes:
-    """Large results are written where they stay: getvalue() gives out the same memory, not a copy."""
+    """Decompress blocks into one object: ``getvalue()`` returns the memory of the BytesIO, not a copy."""
     out = io.BytesIO(bytes(total_bytes))
     with out.getbuffer() as room:
         _uncompress_all(blocks, room)
@@ -94,7 +94,7 @@ def _uncompress_all(blocks: list[tuple[memoryview, int]], room: memoryview) -> N
 
 
 def _chunks(view: memoryview) -> Iterator[memoryview]:
-    """The raw blocks of a stream, or of several streams in a row; the version numbers do not count, as in Java."""
+    """The raw blocks of a stream, or of several streams in a row; version numbers are ignored, as in Java."""
     position = len(_STREAM_HEADER)
     parts = 0
     while position < len(view):
@@ -112,7 +112,7 @@ def _chunks(view: memoryview) -> Iterator[memoryview]:
             raise failed(_NAME, f"the {len(view)} bytes end inside the length of a chunk")
         length = int.from_bytes(length_field, "big", signed=True)
         if length <= 0:
-            raise failed(_NAME, f"byte {position} gives a chunk the length {length}")
+            raise failed(_NAME, f"the chunk at byte {position} has the length {length}")
         position += _CHUNK_LENGTH_BYTES
         if length > len(view) - position:
             raise failed(_NAME, f"the {len(view)} bytes end inside the chunk of {length} at byte {position}")
@@ -121,7 +121,7 @@ def _chunks(view: memoryview) -> Iterator[memoryview]:
 
 
 def _declared_bytes(block: memoryview, room_bytes: int, limit_bytes: int) -> int:
-    """The decompressed size that a raw block declares, once it fits the limit and is possible at all."""
+    """The decompressed size that a raw block declares; raises LimitExceeded or, if it is impossible, a failure."""
     try:
         declared = cramjam.snappy.decompress_raw_len(block)
     except cramjam.DecompressionError as error:
@@ -151,7 +151,7 @@ def _uncompress_into(block: memoryview, room: memoryview) -> None:
 
 
 def compress(payload: bytes | memoryview, level: int | None, magic: int) -> bytes:
-    """A stream of chunks as snappy-java writes it, for every magic."""
+    """Compress to a stream of chunks as snappy-java does; the same for every magic."""
     view = memoryview(payload)
     parts = [_STREAM_HEADER]
     for start in range(0, len(view), _CHUNK_BYTES):

@@ -1,4 +1,4 @@
-"""Memory that a thread decompresses into again and again: new memory for each batch costs a copy, or its clearing."""
+"""Memory of a thread that is reused for decompression: new memory for each batch would have to be cleared or copied."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import threading
 
 from format.limits import MIB
 
-#: What does not fit into so much gets memory of its own.
+#: Larger results get memory of their own.
 LARGEST_ROOM_BYTES = 16 * MIB
 _SMALLEST_ROOM_BYTES = MIB // 4
 
@@ -19,7 +19,7 @@ _room = _Room()
 
 
 def thread_room(size_bytes: int) -> memoryview:
-    """This thread's room, of at least so many bytes; what was in it stays."""
+    """This thread's room, of at least ``size_bytes``; its content is kept when it grows."""
     view = _room.view
     if len(view) < size_bytes:
         larger = memoryview(bytearray(max(size_bytes, 2 * len(view), _SMALLEST_ROOM_BYTES)))

@@ -1,8 +1,8 @@
-"""zstd (RFC 8878): one frame or several, skippable ones between them; blocks are counted before anything is decoded.
+"""zstd (RFC 8878): one or more frames, with or without skippable frames between them.
 
-The block headers give the end of a frame and the most that it can hold, which the library does not: it ignores its own
-cap where a frame declares a size, drops what follows a frame that does not, and its stream reader gives no error for a
-frame that was cut.
+The block headers are read before anything is decoded, for the end of a frame and the most bytes that it can contain.
+The library does not check these: it ignores its own limit if a frame declares a size, drops the bytes after a frame
+that declares none, and its stream reader raises no error for a frame that was cut off.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _per_thread = threading.local()  # a compressor or decompressor that two threads
 
 @value_class
 class _Frame:
-    """Where a frame lies in the payload, what it declares to hold (None: nothing) and the most that it can hold."""
+    """The place of a frame in the payload, the size that it declares (None if none), and its largest possible size."""
 
     start: int
     end: int
@@ -44,7 +44,7 @@ class _Frame:
 
 
 def decompress(payload: bytes | memoryview, magic: int, limits: Limits) -> bytes:
-    """All frames' bytes; b"" for an empty payload, which zstd-jni too takes for an empty stream."""
+    """Decompress all frames. An empty payload is an empty stream, as for zstd-jni."""
     quick = _decompress_quickly(payload, limits)
     if quick is not None:
         return quick
@@ -58,9 +58,9 @@ def decompress(payload: bytes | memoryview, magic: int, limits: Limits) -> bytes
 
 
 def _decompress_quickly(payload: bytes | memoryview, limits: Limits) -> bytes | None:
-    """The bytes of one sound frame that declares its size; None for whatever needs a closer look.
+    """Decompress one sound frame that declares its size; None for all other payloads.
 
-    Only there does the library refuse what follows the frame: for a frame without a size it forgets to.
+    The library reports bytes after the frame only for such a frame.
     """
     try:
         if 0 < zstandard.frame_content_size(payload) <= limits.max_decompressed_bytes:
@@ -133,7 +133,7 @@ def _frame_at(view: memoryview, start: int, limits: Limits, most_blocks: int) ->
         position += _CHECKSUM_BYTES
         if position > len(view):
             raise failed(_NAME, f"the {len(view)} bytes end inside a frame's checksum")
-    if declared is None:  # else the result itself serves as the window
+    if declared is None:  # otherwise the library uses the result as the window
         _check_window(parameters.window_size, most_bytes, limits.max_zstd_window_bytes)
     if declared is not None and (declared > most_bytes or (declared == 0 and most_bytes)):
         raise failed(_NAME, f"a frame declares {declared} bytes, its blocks hold up to {most_bytes}")
@@ -143,8 +143,8 @@ def _frame_at(view: memoryview, start: int, limits: Limits, most_blocks: int) ->
 def _check_window(window_bytes: int, most_bytes: int, limit_bytes: int) -> None:
     """Raise LimitExceeded for a window that is too large.
 
-    Java's level 22 writes a window of 128 MiB around the smallest batch. Of that memory only what the frame holds is
-    ever touched, so a small frame passes with any window that Kafka's own reader takes.
+    Java's level 22 writes a window of 128 MiB even for the smallest batch. Only as much of the window is used as the
+    frame contains, so a small frame passes with any window that Kafka's own reader accepts.
     """
     if min(window_bytes, most_bytes) > limit_bytes or window_bytes > max(_KAFKA_WINDOW_BYTES, limit_bytes):
         raise LimitExceeded(
@@ -153,7 +153,7 @@ def _check_window(window_bytes: int, most_bytes: int, limit_bytes: int) -> None:
 
 
 def _decompressor(limits: Limits) -> zstandard.ZstdDecompressor:
-    """This thread's decompressor, which itself refuses the windows that no limit allows."""
+    """This thread's decompressor, which raises an error for windows that no limit allows."""
     window_bytes = min(max(_KAFKA_WINDOW_BYTES, limits.max_zstd_window_bytes), _LARGEST_WINDOW_BYTES)
     decompressor: zstandard.ZstdDecompressor | None = getattr(_per_thread, "decompressor", None)
     if decompressor is None or _per_thread.window_bytes != window_bytes:
@@ -164,13 +164,13 @@ def _decompressor(limits: Limits) -> zstandard.ZstdDecompressor:
 
 
 def _decompress_frame(view: memoryview, frame: _Frame, limits: Limits) -> bytes:
-    """One frame into memory of its own, which is never copied."""
+    """Decompress one frame into memory of its own, without a copy."""
     limit_bytes = limits.max_decompressed_bytes
     room_bytes = max(1, min(frame.most_bytes, limit_bytes))
     try:
         whole = _decompressor(limits).decompress(view[frame.start : frame.end], max_output_size=room_bytes)
     except zstandard.ZstdError as error:
-        # The frame is whole, so an unfinished one has met the end of the room.
+        # The frame is whole, so if it was not finished, the room was too small.
         if frame.most_bytes > limit_bytes and "did not decompress full frame" in str(error):
             raise output_over_limit(_NAME, limit_bytes) from None
         raise failed(_NAME, error) from None
@@ -180,7 +180,7 @@ def _decompress_frame(view: memoryview, frame: _Frame, limits: Limits) -> bytes:
 
 
 def _decompress_frames(view: memoryview, frames: list[_Frame], limits: Limits) -> bytes:
-    """Several frames into one piece of memory."""
+    """Decompress several frames into one object."""
     limit_bytes = limits.max_decompressed_bytes
     most_bytes = sum(frame.most_bytes if frame.declared_bytes is None else frame.declared_bytes for frame in frames)
     room_bytes = min(most_bytes, limit_bytes) + 1
@@ -203,12 +203,12 @@ def _decompress_frames(view: memoryview, frames: list[_Frame], limits: Limits) -
 
 
 def compress(payload: bytes | memoryview, level: int | None, magic: int) -> bytes:
-    """One frame that declares its size, so that its window is no larger than what it holds."""
+    """Compress to one frame that declares its size, so that its window is not larger than its content."""
     return _compressor(_DEFAULT_LEVEL if level is None else level).compress(payload)
 
 
 def _compressor(level: int) -> zstandard.ZstdCompressor:
-    """This thread's compressor of the level that it used last: to make one takes as long as a small batch."""
+    """This thread's compressor, kept while the level is the same: a new one takes as long as a small batch."""
     compressor: zstandard.ZstdCompressor | None = getattr(_per_thread, "compressor", None)
     if compressor is None or _per_thread.level != level:
         compressor = zstandard.ZstdCompressor(level=level)

@@ -1,12 +1,11 @@
-"""The typed row schemas that tables, text, JSON lines, CSV, the documentation, Parquet and Spark all derive from.
+"""The typed row schemas, from which tables, text, JSON lines, CSV, Parquet, Spark and the documentation are derived.
 
-Names and their order are promises of the command line's contract. There is one module for each subject;
-``SCHEMAS`` lists them all, in the order of the documentation. What a column is, and the types that there are, is in
-``schema``.
+Names and their order are promises of the command line's contract. There is one module for each subject; ``SCHEMAS`` has
+all schemas, in the order of the documentation. ``schema`` defines columns and their types.
 
-A column of batches or records also says how it is filled. Rows, lines of text and JSON, CSV, Arrow and Spark all take
-its values from that: a new column is one line in its row type, and one expression in ``format.rows.column_values`` where
-none of the kinds that exist fits.
+A column of batches or records also has a ``Fill``, the source of its values for rows, lines of text and JSON, CSV, Arrow
+and Spark. A new column is one line in its row type, and one expression in ``format.rows.column_values`` if no existing
+kind of ``Fill`` fits.
 """
 
 from __future__ import annotations

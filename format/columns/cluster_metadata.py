@@ -9,16 +9,16 @@ IMAGE = RowSchema(
     (
         Column("path", "string", "the metadata partition that was read"),
         Column("cluster_id", "string", "from meta.properties"),
-        Column("node_id", "int", "the node that the metadata log lies on, from meta.properties"),
+        Column("node_id", "int", "node id of the log directory, from meta.properties"),
         Column("last_offset", "int", "offset of the last record that was read"),
-        Column("last_timestamp", "timestamp", "its time"),
-        Column("snapshot", "string", "the snapshot that the image starts from, null for none"),
-        Column("start_offset", "int", "the log was replayed from this offset on"),
+        Column("last_timestamp", "timestamp", "timestamp of that record"),
+        Column("snapshot", "string", "the snapshot with which the image starts, null for none"),
+        Column("start_offset", "int", "offset from which on the log was replayed"),
         Column("record_count", "int", "records of the log that were replayed"),
-        Column("leader", "int", "the active controller: node id of the quorum's leader, null where no record says"),
+        Column("leader", "int", "the active controller: node id of the quorum's leader, null if no record names it"),
         Column("leader_epoch", "int", "its epoch"),
-        Column("voters", "any", "node ids of the voters, null where they are in the controllers' configuration"),
-        Column("next_producer_id", "int", "the first producer id that no broker has got yet"),
+        Column("voters", "any", "node ids of the voters, null if they are in the controllers' configuration"),
+        Column("next_producer_id", "int", "the first producer id that is not assigned to a broker yet"),
     ),
 )
 TOPIC = RowSchema(
@@ -27,9 +27,9 @@ TOPIC = RowSchema(
         Column("topic", "string", "the topic"),
         Column("topic_id", "string", "its id"),
         Column("partition_count", "int", "partitions"),
-        Column("replication_factor", "int", "replicas of the partition that has most"),
+        Column("replication_factor", "int", "the largest number of replicas of a partition"),
         Column("internal", "bool", "a topic of Kafka's own"),
-        Column("marked_deleted", "bool", "removed from the cluster, but directories here are still to be deleted"),
+        Column("marked_deleted", "bool", "deleted from the cluster, but its directories here are not deleted yet"),
         Column("configs", "any", "configs that are set for the topic itself"),
     ),
 )
@@ -46,10 +46,10 @@ ASSIGNMENT = RowSchema(
         Column("isr", "any", "node ids of the replicas that are in sync"),
         Column("adding_replicas", "any", "replicas that a reassignment adds"),
         Column("removing_replicas", "any", "replicas that a reassignment removes"),
-        Column("eligible_leader_replicas", "any", "replicas that may lead without loss, null where the cluster keeps none"),
-        Column("last_known_elr", "any", "the last of them that were known"),
+        Column("eligible_leader_replicas", "any", "replicas that can become leader without loss (KIP-966), null if the cluster does not record them"),
+        Column("last_known_elr", "any", "the last known eligible leader replicas"),
         Column("leader_recovery_state", "string", "RECOVERED, or RECOVERING after an unclean election"),
-        Column("directories", "any", "id of the log directory of each replica, null where none is assigned"),
+        Column("directories", "any", "id of the log directory of each replica, null if none is assigned"),
     ),
 )
 BROKER = RowSchema(
@@ -62,11 +62,11 @@ BROKER = RowSchema(
         Column("in_controlled_shutdown", "bool", "stopping"),
         Column("broker_epoch", "int", "offset of the record that registered it"),
         Column("incarnation_id", "string", "id of this run of its process"),
-        Column("voter", "bool", "votes in the quorum; null where the voters are in the controllers' configuration"),
+        Column("voter", "bool", "votes in the quorum; null if the voters are in the controllers' configuration"),
         Column("leader", "bool", "leads the quorum: the active controller"),
         Column("endpoints", "any", "its listeners"),
         Column("log_dirs", "any", "ids of its log directories"),
-        Column("cordoned_log_dirs", "any", "ids of those that take no new partitions"),
+        Column("cordoned_log_dirs", "any", "ids of those that get no new partitions"),
     ),
 )
 CONFIG = RowSchema(
@@ -125,7 +125,7 @@ METADATA_CHANGE = RowSchema(
         Column("timestamp", "timestamp", "its time"),
         Column("record_type", "string", "Kafka's name of the record type; `type` is the name of the row"),
         Column("subject", "string", "what changed: topic, partition, broker, config, ..."),
-        Column("before", "any", "what differs, as it was; null for nothing"),
-        Column("after", "any", "what differs, as it is since; null for nothing"),
+        Column("before", "any", "the changed fields before the record; null if the subject did not exist"),
+        Column("after", "any", "the changed fields after the record; null if the subject no longer exists"),
     ),
 )

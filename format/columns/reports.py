@@ -1,4 +1,4 @@
-"""Rows that only reports and bundles have: totals, timelines and charts, and the run that made them."""
+"""Rows of reports and bundles: totals, timelines and charts, and the run that made them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ REPORT_PARTITION = RowSchema(
         *PARTITION.columns,
         Column("node_id", "int", "node id from meta.properties, null for none"),
         Column("record_count", "int", "records in the live segments"),
-        Column("state", "string", "fatal, error or warning: the gravest finding; marked: of a directory that a broker will delete or replace; empty; else sound"),
+        Column("state", "string", "fatal, error or warning: the most severe finding; marked: a directory that a broker will delete or replace; empty; else sound"),
         Column("finding_count", "int", "findings about it, of all severities"),
     ),
 )
@@ -25,15 +25,15 @@ TOPIC_USAGE = RowSchema(
         Column("log_size_bytes", "int", "bytes of the .log files of their segments"),
         Column("record_count", "int", "records in their live segments"),
         Column("batch_count", "int", "record batches, and outermost messages of v0 and v1"),
-        Column("mean_batch_bytes", "int", "bytes of batches, by their number"),
+        Column("mean_batch_bytes", "int", "mean size of a batch in bytes"),
         Column("codecs", "string", "the codecs in use, with the bytes of each"),
         Column("first_timestamp", "timestamp", "base timestamp of the first batch"),
         Column("max_timestamp", "timestamp", "largest timestamp"),
-        Column("age_ms", "int", "how far the largest timestamp lies back, negative in the future"),
+        Column("age_ms", "int", "age of the largest timestamp, negative in the future"),
         Column("largest_partition", "int", "the partition with most records"),
-        Column("skew", "any", "its records by the mean of all partitions here: 1 is even; null for a single one"),
+        Column("skew", "any", "its records divided by the mean of all partitions here: 1 is even; null for a single partition"),
         Column("finding_count", "int", "findings about it, of all severities"),
-        Column("next_deletable_at", "timestamp", "when retention takes the next segment by its time; null for none"),
+        Column("next_deletable_at", "timestamp", "when retention.ms allows the deletion of the next segment; null for never"),
         Column("deletable_bytes", "int", "bytes that the broker's next check deletes"),
     ),
 )
@@ -42,23 +42,23 @@ FINDING_SUMMARY = RowSchema(
     (
         Column("severity", "string", "info, warning, error or fatal"),
         Column("code", "string", "stable code, see the table of finding codes"),
-        Column("count", "int", "how often"),
-        Column("partition_count", "int", "in how many partition directories"),
+        Column("count", "int", "findings with this code"),
+        Column("partition_count", "int", "partition directories with such findings"),
         Column("meaning", "string", "what it means"),
-        Column("broker", "string", "what a broker does on meeting it"),
+        Column("broker", "string", "what a broker does in this case"),
         Column("next_step", "string", "what to do about it"),
-        Column("places", "string", "where: the first partitions or files, each with what is lost there"),
+        Column("places", "string", "the first partitions or files with such findings, each with what is lost there"),
     ),
 )
 TIMELINE_EVENT = RowSchema(
     "timeline_event",
     (
-        Column("timestamp", "timestamp", "when; of damage, the timestamp of the batch at or before it"),
+        Column("timestamp", "timestamp", "when; for damage, the timestamp of the batch at or before it"),
         Column("kind", "string", "damage, transaction, leader_epoch, metadata or segment"),
         TOPIC_COLUMN,
         PARTITION_COLUMN,
         Column("offset", "int", "offset of the first record, null for none"),
-        Column("detail", "string", "what happened, in words"),
+        Column("detail", "string", "description of the event"),
         Column("severity", "string", "info, warning, error or fatal"),
         PATH_COLUMN,
     ),
@@ -67,9 +67,9 @@ BYTES_BY_TIME = RowSchema(
     "bytes_by_time",
     (
         TOPIC_COLUMN,
-        Column("timestamp", "timestamp", "begin of the span"),
-        Column("duration_ms", "int", "length of the span"),
-        Column("size_bytes", "int", "bytes of the batches whose largest timestamp lies in it"),
+        Column("timestamp", "timestamp", "start of the interval"),
+        Column("duration_ms", "int", "length of the interval"),
+        Column("size_bytes", "int", "bytes of the batches whose largest timestamp is in it"),
         Column("record_count", "int", "their records"),
     ),
 )
@@ -81,7 +81,7 @@ BYTES_BY_OFFSET = RowSchema(
         PARTITION_COLUMN,
         Column("first_offset", "int", "first offset of the range"),
         Column("last_offset", "int", "last offset of the range"),
-        Column("size_bytes", "int", "bytes of the batches that begin in it"),
+        Column("size_bytes", "int", "bytes of the batches that start in it"),
     ),
 )
 DAMAGED_PLACE = RowSchema(
@@ -92,8 +92,8 @@ DAMAGED_PLACE = RowSchema(
         PARTITION_COLUMN,
         Column("code", "string", "the finding's code"),
         Column("severity", "string", "warning, error or fatal"),
-        Column("first_offset", "int", "the finding's offset, or that of the batch at or before it"),
-        Column("last_offset", "int", "the last offset that is lost, else the same"),
+        Column("first_offset", "int", "the finding's offset, or the offset of the batch at or before it"),
+        Column("last_offset", "int", "the last lost offset, else the same as first_offset"),
         Column("timestamp", "timestamp", "the timestamp of the batch at or before it"),
     ),
 )
@@ -101,7 +101,7 @@ BATCH_SIZES = RowSchema(
     "batch_sizes",
     (
         Column("codec", "string", "none, gzip, snappy, lz4 or zstd"),
-        Column("least_bytes", "int", "the least size of the class; the next class begins at twice as much"),
+        Column("least_bytes", "int", "the smallest size of the class; the next class starts at twice this size"),
         Column("batch_count", "int", "batches"),
         Column("size_bytes", "int", "their bytes"),
         Column("record_count", "int", "their records"),
@@ -113,10 +113,10 @@ TRANSACTION_TOTAL = RowSchema(
         TOPIC_COLUMN,
         PARTITION_COLUMN,
         Column("open_count", "int", "open transactions"),
-        Column("hanging_count", "int", "those among them that no coordinator will end"),
+        Column("hanging_count", "int", "open transactions that no coordinator will end"),
         Column("committed_count", "int", "transactions that committed"),
         Column("aborted_count", "int", "transactions that aborted"),
-        Column("last_stable_offset", "int", "where consumers that read committed data stop"),
+        Column("last_stable_offset", "int", "last stable offset, where consumers of committed records stop"),
         Column("log_end_offset", "int", "the offset after the last batch"),
     ),
 )
@@ -127,13 +127,13 @@ RUN = RowSchema(
         Column("command", "string", "the command"),
         Column("version", "string", "version of kafkalog"),
         Column("started", "timestamp", "when the run began"),
-        Column("finished", "timestamp", "when it ended"),
+        Column("finished", "timestamp", "when the run ended"),
         Column("exit_code", "int", "its exit status"),
         Column("complete", "bool", "whether everything could be read"),
         Column("conditions", "string", "why the exit status is not 0, separated by commas"),
         Column("not_checked", "string", "what was not checked, separated by semicolons"),
         Column("counts", "string", "the counts of the summary, as a JSON object"),
-        Column("broker_id", "int", "the broker that it was about"),
+        Column("broker_id", "int", "the broker that was examined"),
     ),
 )
 FILE_BYTES = RowSchema(

@@ -1,10 +1,10 @@
-"""What a row type is made of: its columns, their types, and where the values of batches and records come from.
+"""Row types: their columns, the types of columns, and the sources of the values for batches and records.
 
 Column types:
 
-``int``        an integer that fits in 64 bits, signed
+``int``        a signed integer of 64 bits
 ``bool``       true or false
-``string``     text that this program or Kafka's own naming rules made
+``string``     text that comes from this program or obeys Kafka's naming rules
 ``timestamp``  epoch milliseconds, an integer
 ``bytes``      lossless bytes: in JSON a string when valid UTF-8, else ``{"base64": …}``
 ``headers``    a list of (key bytes, value bytes or None), in order
@@ -18,11 +18,11 @@ from format.value_class import value_class
 
 @value_class
 class Fill:
-    """Where a column of batches or records gets its values.
+    """The source of the values of a column of batches or records.
 
-    ``kind`` names an expression of ``format.rows.column_values``; the compiled writer of lines knows the same kinds
-    (``FIELDS`` of the kernel). ``source`` is the column of the batch or record table, the bit of the attributes, or the
-    field of the location that the expression reads.
+    ``kind`` is the name of an expression in ``format.rows.column_values``, and of a field in the kernel's writer of lines
+    (``FIELDS``). ``source`` is what the expression reads: a column of the batch or record table, a bit of the attributes,
+    or a field of the location.
     """
 
     kind: str
@@ -31,7 +31,7 @@ class Fill:
 
 @value_class
 class Column:
-    """One column: its name, its type (see the module's list), what it holds, and for batches and records its values."""
+    """One column: its name, its type (see above), its description, and for batches and records the source of values."""
 
     name: str
     type: str
@@ -51,7 +51,7 @@ class RowSchema:
         return tuple(column.name for column in self.columns)
 
 
-#: Columns that many row types have.
+#: Columns of many row types.
 TOPIC_COLUMN = Column("topic", "string", "topic, from the directory's name", Fill("constant", "topic"))
 PARTITION_COLUMN = Column("partition", "int", "partition number, from the directory's name", Fill("constant", "partition"))
 SEGMENT_COLUMN = Column("segment_base_offset", "int", "base offset in the segment's file name", Fill("constant", "base_offset"))

@@ -1,4 +1,4 @@
-"""The entries of the files beside the logs: indexes, snapshots, checkpoints and properties."""
+"""Rows about side files: the entries of indexes, snapshots, checkpoints and properties files."""
 
 from __future__ import annotations
 

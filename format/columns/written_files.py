@@ -1,4 +1,4 @@
-"""Files that a verb wrote or would write, and why batches are left as they are."""
+"""Rows about files that a verb wrote or would write, and its decision about each batch."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ WRITTEN_SEGMENT = RowSchema(
         TOPIC_COLUMN,
         PARTITION_COLUMN,
         SEGMENT_COLUMN,
-        Column("source_bytes", "int", "bytes of the source's .log file that went into it, the lost ones too"),
-        Column("size_bytes", "int", "bytes of the .log file that was written, 0 where only indexes were"),
+        Column("source_bytes", "int", "bytes of the source's .log file that it was made from, including lost bytes"),
+        Column("size_bytes", "int", "bytes of the .log file that was written, 0 if only indexes were written"),
         Column("batch_count", "int", "record batches, and outermost messages of v0 and v1, in it"),
         Column("copied_count", "int", "of these, copied byte for byte"),
         Column("recompressed_count", "int", "of these, recompressed one by one"),
@@ -39,15 +39,15 @@ ESTIMATE = RowSchema(
     "estimate",
     (
         Column("topic", "string", "the topic"),
-        Column("codec", "string", "codec that was tried; the first row of a topic is what it has now"),
-        Column("level", "int", "its level, null where the codec has none or for what is there now"),
+        Column("codec", "string", "codec that was tried; the first row of a topic has its present codecs"),
+        Column("level", "int", "its level, null if the codec has no levels and for the present codecs"),
         Column("log_bytes", "int", "bytes of the topic's .log files now"),
-        Column("sampled_bytes", "int", "of these, what was measured"),
-        Column("estimated_bytes", "int", "what the .log files would take"),
-        Column("saved_bytes", "int", "what that saves; negative where it grows"),
+        Column("sampled_bytes", "int", "of these, bytes that were compressed as a sample"),
+        Column("estimated_bytes", "int", "estimated bytes of the .log files"),
+        Column("saved_bytes", "int", "bytes that this would save; negative if the files would grow"),
         Column("saved_percent", "int", "the same in percent"),
         Column("compress_mb_per_s", "int", "speed of compressing, in 10^6 uncompressed bytes a second, one thread"),
-        Column("decompress_mb_per_s", "int", "speed of decompressing, likewise"),
+        Column("decompress_mb_per_s", "int", "speed of decompressing, in the same unit"),
         Column("compress_ms", "int", "time to compress all of it, one thread"),
     ),
 )
@@ -62,9 +62,9 @@ BATCH_DECISION = RowSchema(
         Column("last_offset", "int", "offset of the last record"),
         Column("size_bytes", "int", "bytes on disk"),
         Column("magic", "int", "0, 1 or 2"),
-        Column("codec", "string", "the codec it has"),
+        Column("codec", "string", "the codec of the batch"),
         Column("decision", "string", "copied, recompressed, rebuilt or refused"),
-        Column("reason", "string", "stable word for why"),
-        Column("broker", "string", "what a broker with that compression.type would do with it when a producer sends it"),
+        Column("reason", "string", "reason for the decision, as a stable word"),
+        Column("broker", "string", "what a broker with that compression.type would do with the batch when a producer sends it"),
     ),
 )

@@ -1,1 +1,1 @@
-"""Side files: one module for each kind, with the same shape."""
+"""Side files: one module for each kind, all with ``read``, a class for the content, and ``write``."""

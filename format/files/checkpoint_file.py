@@ -1,4 +1,4 @@
-"""The text format of the checkpoints: a version, a count, then one entry per line (server-common CheckpointFile)."""
+"""The text format of checkpoints: a version, a count, then one entry per line (server-common CheckpointFile)."""
 
 from __future__ import annotations
 
@@ -19,24 +19,25 @@ from format.io.source import Source
 from format.limits import Limits
 from format.location import Location
 from format.value_class import value_class
+from format.wording import counted_plainly
 
 CURRENT_VERSION = 0
 
 
 @value_class
 class CheckpointHead:
-    """The first two lines: ``version`` is None for an empty file, ``entry_count`` for a file without a second line."""
+    """The first two lines. ``version`` is None for an empty file, and ``entry_count`` without a second line."""
 
     version: int | None
     entry_count: int | None
 
 
 class CheckpointReader:
-    """Reads the head at once, then yields each entry line with its words; the count is checked on the way.
+    """Reads the head when it is made, then the entry lines, and compares the count with their number.
 
-    An empty file has no entries: brokers make one at start and fill it later. So has, to a broker, a file that ends
-    after its version; that one gets a problem. Every method raises InvalidCheckpoint, with the line's number in its
-    message and its position in its location, UnknownVersion and LimitExceeded.
+    An empty file has no entries: brokers create it at start and fill it later. A file that ends after its version also
+    has no entries for a broker, but gets a problem. All methods raise InvalidCheckpoint (with the number of the line
+    in the message and its position in the location), UnknownVersion and LimitExceeded.
     """
 
     def __init__(self, source: Source, limits: Limits) -> None:
@@ -48,11 +49,11 @@ class CheckpointReader:
         version_line = next(self._lines, None)
         version = self._integer(version_line, f"the version, {CURRENT_VERSION}", INT32_RANGE[0])
         if version is not None and version != CURRENT_VERSION:
-            raise UnknownVersion(f"line 1: version {version}, known is {CURRENT_VERSION} only", Location(source.path))
+            raise UnknownVersion(f"line 1: version {version}, only {CURRENT_VERSION} is known", Location(source.path))
         self._count_line = next(self._lines, None)
         count = self._integer(self._count_line, "the number of entries", 0)
         if version_line is not None and count is None:
-            self.add_problem(version_line, "the file ends after the version; a broker takes it for one without entries")
+            self.add_problem(version_line, "the file ends after the version; a broker reads it as one without entries")
         self.head = CheckpointHead(version, count)
 
     def _integer(self, line: Line | None, expected: str, least: int) -> int | None:
@@ -64,15 +65,14 @@ class CheckpointReader:
         return value
 
     def entries(self, word_count: int, expected: str) -> Iterator[tuple[Line, list[str]]]:
-        """Each entry line and its words; ``expected`` names them for the error where there are not ``word_count``."""
+        """The entry lines and their words; ``expected`` describes the words, for the error if the count is wrong."""
         number = 0
         for number, line in enumerate(self._lines, start=1):
             if number > (self.head.entry_count or 0):
-                raise invalid_line(
-                    self._source, line, f"the end of the file after {self.head.entry_count} entries as line 2 says"
-                )
-            # A broker takes white space between words and after them, not before them.
-            # Bytes split at ASCII white space alone, as Java's \s does.
+                count = counted_plainly(self.head.entry_count or 0, "entry")
+                raise invalid_line(self._source, line, f"the end of the file after {count}, as line 2 says")
+            # A broker accepts white space between words and after them, but not before them.
+            # bytes.split() splits at ASCII white space only, as Java's \s does.
             text = decode_text(self._source, line)
             words = [word.decode("utf-8") for word in line.content.split()]
             if len(words) != word_count or not text.startswith(words[0]):
@@ -85,7 +85,7 @@ class CheckpointReader:
             )
 
     def integer(self, line: Line, word: str, expected: str, most: int) -> int:
-        """A word of an entry as an integer from 0 to ``most``."""
+        """Decode a word of an entry as an integer from 0 to ``most``."""
         value = decode_integer(word, 0, most)
         if value is None:
             raise invalid_line(self._source, line, expected)
@@ -93,15 +93,15 @@ class CheckpointReader:
 
     @property
     def problems(self) -> tuple[Problem, ...]:
-        """What was noted so far: the first hundred, and one that sums up the rest."""
+        """The problems so far: the first hundred, and one that counts the others."""
         more, line = self._problem_count - MAX_PROBLEMS, self._last_problem_line
         if more <= 0:
             return tuple(self._problems)
-        text = f"{more} more {'problem' if more == 1 else 'problems'}, the last on line {line.number}"
+        text = f"{counted_plainly(more, 'more problem')}, the last on line {line.number}"
         return (*self._problems, Problem(line.position, len(line.content), text, InvalidCheckpoint.code))
 
     def add_problem(self, line: Line, message: str) -> None:
-        """Note what is wrong with a line that can be read all the same."""
+        """Add a problem of a line that can be read nevertheless."""
         self._problem_count += 1
         self._last_problem_line = line
         if self._problem_count <= MAX_PROBLEMS:
@@ -110,7 +110,7 @@ class CheckpointReader:
 
 
 def write_checkpoint(version: int | None, entry_lines: Iterable[str]) -> bytes:
-    """The bytes of a checkpoint; version None, which is that of an empty file, gives an empty file."""
+    """Encode a checkpoint; a version of None without entries makes an empty file."""
     all_lines = list(entry_lines)
     if version is None and not all_lines:
         return b""

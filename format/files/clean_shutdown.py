@@ -1,7 +1,7 @@
 """The clean-shutdown mark (.kafka_cleanshutdown): if it exists, a broker does not recover the logs.
 
-A broker deletes it at start. Older brokers leave it empty, newer ones put the broker's epoch in it as JSON (KIP-966,
-storage CleanShutdownFileHandler); one that cannot be read still counts, with no epoch.
+A broker deletes it at start. Older brokers write an empty file, newer ones the broker epoch as JSON (KIP-966, storage
+CleanShutdownFileHandler). A file that cannot be read still counts, without an epoch.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ CURRENT_VERSION = 0
 
 @value_class
 class CleanShutdown:
-    """What the mark says: nothing (None) when it is empty; content that a broker could not read is a problem."""
+    """The content of the mark, None if it is empty; content that a broker cannot read is a problem."""
 
     path: str
     version: int | None
@@ -29,7 +29,7 @@ class CleanShutdown:
 
 
 def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> CleanShutdown:
-    """The mark, which must be there. Raises UnreadableFile, and LimitExceeded past ``limits.max_line_bytes``."""
+    """Read the mark, which must exist. Raises UnreadableFile, and LimitExceeded past ``limits.max_line_bytes``."""
     with opened(path_or_source) as source:
         if source.size_bytes == 0:
             return CleanShutdown(source.path, None, None, ())
@@ -48,13 +48,13 @@ def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> Clean
             return CleanShutdown(source.path, None, None, (problem,))
         problems: tuple[Problem, ...] = ()
         if version != CURRENT_VERSION:
-            message = f"version {version}, known is {CURRENT_VERSION} only"
+            message = f"version {version}, only {CURRENT_VERSION} is known"
             problems = (Problem(0, source.size_bytes, message, UnknownVersion.code),)
         return CleanShutdown(source.path, version, broker_epoch, problems)
 
 
 def write(entries: CleanShutdown) -> bytes:
-    """The bytes of the mark: empty for an older broker's, which has no version, else JSON without a newline."""
+    """Encode the mark: empty without a version, as older brokers write it, else JSON without a newline."""
     if entries.version is None:
         return b""
     content = {"version": entries.version, "brokerEpoch": entries.broker_epoch}

@@ -1,7 +1,7 @@
-"""The slots of an .index or .timeindex file: where the entries end and the preallocated zeros begin, and searching.
+"""The slots of an .index or .timeindex file: reading them, telling entries from padding, and binary search.
 
-While its segment is active a broker keeps an index at its full size, zeros after the last entry, and trims it when it
-rolls or closes the segment (storage AbstractIndex). After a crash the zeros stay.
+While a segment is active, its index files have their full size, with zeros after the last entry. A broker trims them
+when it rolls or closes the segment (storage AbstractIndex). After a crash the zeros remain.
 """
 
 from __future__ import annotations
@@ -21,24 +21,26 @@ from format.layout import Layout
 from format.limits import Limits
 from format.location import Location
 from format.value_class import value_class
+from format.wording import counted_plainly
 
 _SEARCH_WINDOW_BYTES = 4096
 _READ_WINDOW_BYTES = 1024 * 1024
 #: A broker's look-up begins with the newest 8 KiB of an offset index (1024 entries of 8 bytes).
 _WARM_ENTRIES = 1024
-#: Of a file in a store: slots that are looked at with one request, and how often before plain bisection goes on.
+#: For a remote file: the slots that are read with one request, and the most such requests before bisection.
 _LOOK_SLOTS = 2048
 _MOST_LOOKS = 4
 
-#: A slot's values in the order of the layout's fields.
+#: The values of a slot in the order of the layout's fields.
 Slot = tuple[int, ...]
 
 
 @value_class
 class Slots:
-    """The entries of an index file as they lie on disk (a structured array), and the number of other bytes.
+    """The entries of an index file, and the numbers of other bytes.
 
-    ``padding_bytes`` are the zero slots after the last entry, ``trailing_bytes`` what is left of a slot cut short.
+    ``entries`` is a structured array of the layout's dtype. ``padding_bytes`` counts the zero slots after the last
+    entry, ``trailing_bytes`` the bytes of an incomplete slot at the end.
     """
 
     __eq__, __hash__ = object.__eq__, object.__hash__  # arrays are not compared
@@ -50,15 +52,15 @@ class Slots:
 
 
 def check_base_offset(source: Source, base_offset: int) -> None:
-    """Raises InvalidIndex for a base offset outside 63 bits: a file name's 20 digits hold more than an int64."""
+    """Raise InvalidIndex for a base offset over 63 bits: the 20 digits of a file name can be more than an int64."""
     if not 0 <= base_offset <= INT64_RANGE[1]:
         raise InvalidIndex(f"the base offset {base_offset} does not fit in 63 bits", Location(source.path))
 
 
 def read_slots(source: Source, layout: Layout, limits: Limits, *, zero_may_be_first: bool) -> Slots:
-    """All slots of the file, read backwards over the padding, so that its zeros are never held in memory at once.
+    """Read all slots of the file, backwards over the padding, so that its zeros are never in memory at once.
 
-    ``zero_may_be_first``: zeros are legal as the first entry, so that a file of one zero slot holds that entry.
+    With ``zero_may_be_first``, zeros are valid as the first entry, so a file of one zero slot has that entry.
     """
     check_size(source, limits)
     slot_count, trailing_bytes = divmod(source.size_bytes, layout.size_bytes)
@@ -99,7 +101,10 @@ def _without_zero_tail(source: Source, end: int) -> bytes:
 def problems_of_runs(
     is_wrong: NDArray[np.bool_], size_bytes: int, describe: Callable[[int, int], str], code: str = InvalidIndex.code
 ) -> Iterator[Problem]:
-    """One problem for each run of neighbouring entries that are wrong; ``describe`` takes the first and last number."""
+    """A problem for each run of consecutive wrong entries, at most MAX_PROBLEMS and one that counts the others.
+
+    ``is_wrong`` is bool for each entry; ``describe`` returns the message for the first and last number of a run.
+    """
     edges = np.flatnonzero(np.diff(np.concatenate(([False], is_wrong, [False])).astype(np.int8)))
     starts, stops = edges[::2], edges[1::2]
     for start, stop in zip(starts[:MAX_PROBLEMS].tolist(), stops[:MAX_PROBLEMS].tolist(), strict=True):
@@ -110,13 +115,13 @@ def problems_of_runs(
         yield Problem(
             first * size_bytes,
             (last - first) * size_bytes,
-            f"{more} more {'run' if more == 1 else 'runs'} of entries like these, from {first} to {last - 1}",
+            f"{counted_plainly(more, 'more run')} of such entries, from {first} to {last - 1}",
             code,
         )
 
 
 def entries_with_problems(problems: Iterable[Problem], size_bytes: int, count: int) -> NDArray[np.bool_]:
-    """Which entries of an index some problems are about."""
+    """Which of ``count`` entries of ``size_bytes`` have problems, as bool for each."""
     is_wrong = np.zeros(count, bool)
     for each in problems:
         is_wrong[each.position // size_bytes : -(-(each.position + each.length) // size_bytes)] = True
@@ -126,7 +131,7 @@ def entries_with_problems(problems: Iterable[Problem], size_bytes: int, count: i
 def problems_of_entries(
     layout: Layout, checks: Iterable[tuple[NDArray[np.bool_], str]], code: str = InvalidIndex.code
 ) -> tuple[Problem, ...]:
-    """The problems of all checks, by position. A check is a pair: which entries fail it, and what is wrong in words."""
+    """The problems of all checks, by position. A check is a pair: which entries fail it, and the message."""
     found: list[Problem] = []
     for is_wrong, words in checks:
         found += problems_of_runs(is_wrong, layout.size_bytes, partial(_described, words), code)
@@ -138,19 +143,19 @@ def _described(words: str, first: int, last: int) -> str:
 
 
 def slot_location(source: Source, layout: Layout, base_offset: int, number: int) -> Location:
-    """Where a slot lies in its file."""
+    """The location of a slot."""
     return Location(source.path, base_offset=base_offset, position=number * layout.size_bytes, length=layout.size_bytes)
 
 
 def entry_range(first: int, last: int) -> str:
-    """``entry 3`` or ``entries 3 to 5``, the subject of a problem's message."""
+    """``entry 3`` or ``entries 3 to 5``, for messages."""
     return f"entry {first}" if first == last else f"entries {first} to {last}"
 
 
 def not_above_previous(
     column: NDArray[np.int64], is_compared: NDArray[np.bool_], *, strictly: bool
 ) -> NDArray[np.bool_]:
-    """Which entries do not lie above the nearest compared entry before them (or, not strictly, lie below it)."""
+    """Which compared entries are not above the previous compared entry; if not ``strictly``, which are below it."""
     is_wrong = np.zeros(len(column), dtype=np.bool_)
     numbers = np.flatnonzero(is_compared)
     values = column[numbers]
@@ -159,15 +164,15 @@ def not_above_previous(
 
 
 def absolute_offsets(base_offset: int, relative_offsets: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Base offset plus relative offset, held at the largest int64 where the sum would pass it."""
+    """Base offset plus relative offset (int64), at most the largest int64."""
     most = np.int64(INT64_RANGE[1] - base_offset)
     return np.minimum(relative_offsets, most) + np.int64(base_offset)
 
 
 def last_slot(source: Source, layout: Layout, *, zero_may_be_first: bool) -> tuple[int, Slot] | None:
-    """The number and values of the last entry before the padding, by bisection; None for an index without entries.
+    """Find the last entry before the padding by bisection: its number and values; None for an index without entries.
 
-    A zero slot amid the entries, which is damage that ``read`` reports, may make it stop before it.
+    A zero slot among the entries, which ``read`` reports as damage, may end the search before it.
     """
     return floor_slot(source, layout, lambda slot: False, zero_may_be_first=zero_may_be_first)
 
@@ -181,15 +186,15 @@ def floor_slot(
     target: int | None = None,
     lowest: int | None = None,
 ) -> tuple[int, Slot] | None:
-    """The number and values of the last entry that is not above the target, by bisection over the slots; else None.
+    """Find the last entry that is not above a target by bisection: its number and values; None if there is none.
 
-    Reads single slots until the range fits one window of 4 KiB. A zero slot counts as above every target: what lies
-    after the entries. Zeros as the first entry are an entry, and not padding, where an entry follows them. With a
-    ``target`` for the slots' first field, a file in a store is first looked into where the target should be; its
-    ``lowest`` value is read if it is not given.
+    Reads single slots until the range fits one window of 4 KiB. A zero slot counts as above every target, since padding
+    follows the entries. Zeros in the first slot are an entry if an entry follows and ``zero_may_be_first``. With
+    ``target``, the target value of the slots' first field, the search in a remote file starts where the target is
+    likely to be; ``lowest`` is the least value of that field, and is read from the first slot if it is None.
     """
     size_bytes = layout.size_bytes
-    low, high = 0, source.size_bytes // size_bytes  # slots below low are not above, slots from high on are
+    low, high = 0, source.size_bytes // size_bytes  # slots before low are not above the target, slots from high on are
     if high == 0:
         return None
 
@@ -228,11 +233,10 @@ def floor_slot(
 def _narrowed(
     source: Source, layout: Layout, is_above: Callable[[Slot], bool], target: int, bounds: tuple[int, int, int]
 ) -> tuple[int, int]:
-    """``low`` and ``high`` of ``floor_slot`` after a few looks at whole windows of slots.
+    """Narrow ``low`` and ``high`` of ``floor_slot`` with a few reads of whole windows of slots (interpolation search).
 
-    ``bounds`` are the first field at the start, that of a slot which is above, and the number of that slot. Each window
-    lies where the target would be if the field rose evenly between the slots that are known, so that few requests are
-    needed.
+    ``bounds`` are the value of the first field in the first slot, its value in a slot above the target, and the number
+    of that slot. Each window is where the target would be if the values rose evenly between the known slots.
     """
     size_bytes = layout.size_bytes
     low, (low_value, high_value, high) = 0, bounds

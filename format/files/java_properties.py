@@ -33,27 +33,27 @@ class Property:
 
 @value_class
 class JavaProperties:
-    """All properties in the file's order, names repeated as they are there; comments with their mark, in order."""
+    """All properties in the order of the file, including repeated names, and the comments with their marks."""
 
     comments: tuple[str, ...]
     properties: tuple[Property, ...]
 
     def last(self, name: str) -> Property | None:
-        """The property of that name; of several the last, as Java takes it."""
+        """The property with a name; the last one if there are several, as for Java."""
         return next((each for each in reversed(self.properties) if each.name == name), None)
 
 
 def decode_properties(source: Source, limits: Limits) -> JavaProperties:
-    r"""The properties of a file. Raises LimitExceeded, and InvalidCheckpoint for a malformed \u escape."""
+    r"""Decode the properties of a file. Raises LimitExceeded, and InvalidCheckpoint for a malformed \u escape."""
     comments: list[str] = []
     properties: list[Property] = []
-    started: Line | None = None  # where the logical line began, while it goes on
+    started: Line | None = None  # the first line of the current logical line
     logical = ""
     for line in lines(source, limits):
         text = line.content.decode("latin-1").lstrip(_WHITE_SPACE)
         if not logical:
             if not text:
-                # Java joins an empty line to a continuation that has nothing yet; both leave nothing.
+                # Java joins an empty line to an empty continued line; the result is empty either way.
                 continue
             if text[0] in "#!":
                 comments.append(text)
@@ -63,13 +63,13 @@ def decode_properties(source: Source, limits: Limits) -> JavaProperties:
         logical += text[:-1] if is_continued else text
         if len(logical) > limits.max_line_bytes:
             raise LimitExceeded(
-                f"line {line.number} continues one of more than {limits.max_line_bytes} bytes",
+                f"line {line.number}, with the lines that it continues, has more than {limits.max_line_bytes} bytes",
                 Location(source.path, position=line.position),
             )
         if not is_continued and started is not None:
             properties.append(_property(source, started, logical))
             logical = ""
-    if started is not None and logical:  # the file ends with a backslash, which Java ignores
+    if started is not None and logical:  # the last line ends with a backslash, which Java ignores
         properties.append(_property(source, started, logical))
     return JavaProperties(tuple(comments), tuple(properties))
 
@@ -101,12 +101,12 @@ def _unescaped(source: Source, line: Line, text: str) -> str:
         return chr(int(escape[1:], 16))
 
     unescaped = _ESCAPE.sub(replacement, text)
-    # Two escapes may be the halves of one character.
+    # Two escapes may be a surrogate pair.
     return unescaped.encode("utf-16-le", "surrogatepass").decode("utf-16-le", "surrogatepass")
 
 
 def encode_property(name: str, value: str) -> str:
-    r"""``name=value`` as Properties.store writes it to a byte stream: ASCII, with \uXXXX for the rest."""
+    r"""``name=value`` as Properties.store writes it to a byte stream: ASCII, with \uXXXX for other characters."""
     return f"{_escaped(name, every_space=True)}={_escaped(value, every_space=False)}"
 
 

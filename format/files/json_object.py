@@ -1,4 +1,4 @@
-"""A JSON object on one line, with checked fields: what a KRaft node and the clean-shutdown mark keep their state in."""
+"""A JSON object on one line, with checked fields: the format of quorum-state and of the clean-shutdown mark."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from format.value_class import value_class
 
 @value_class
 class JsonObject:
-    """The fields of an object and where it lies; of the names in ``repeated``, which come twice, the last counts."""
+    """The fields of an object, and its line. ``repeated`` are the names that occur twice, of which the last counts."""
 
     source: Source
     line: Line
@@ -21,7 +21,7 @@ class JsonObject:
     repeated: tuple[str, ...] = ()
 
     def integer(self, name: str, least: int, most: int) -> int:
-        """A field that must be an integer in that range; raises InvalidCheckpoint."""
+        """A field that must be an integer from ``least`` to ``most``; raises InvalidCheckpoint."""
         value = self.fields.get(name)
         if type(value) is not int or not least <= value <= most:
             raise self.invalid(name, f"an integer from {least} to {most}")
@@ -44,7 +44,7 @@ class JsonObject:
         return [JsonObject(self.source, self.line, each) for each in value]
 
     def invalid(self, name: str, expected: str) -> InvalidCheckpoint:
-        """The error for a field that is not what is expected of it."""
+        """The error for a field that is not as expected."""
         actual = _shown_value(self.fields[name]) if name in self.fields else "no such field"
         return invalid_line(self.source, self.line, f"{name} to be {expected}", actual)
 
@@ -58,7 +58,7 @@ def _shown_value(value: Any) -> str:
 
 
 def decode_json_object(source: Source, line: Line) -> JsonObject:
-    """The object on a line. Raises InvalidCheckpoint for anything else."""
+    """Decode the object on a line. Raises InvalidCheckpoint for a line that is not one."""
     repeated: list[str] = []
 
     def object_of(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -71,7 +71,7 @@ def decode_json_object(source: Source, line: Line) -> JsonObject:
 
     try:
         value = json.loads(decode_text(source, line), object_pairs_hook=object_of, parse_constant=_no_constant)
-    except (ValueError, RecursionError) as error:  # too deep, or an integer of thousands of digits
+    except (ValueError, RecursionError) as error:  # includes deep nesting, and integers of thousands of digits
         raise invalid_line(source, line, "JSON") from error
     if not isinstance(value, dict):
         raise invalid_line(source, line, "a JSON object")

@@ -1,7 +1,7 @@
 """The leader-epoch-checkpoint: the first offset of each leader epoch (KIP-101, storage LeaderEpochCheckpointFile).
 
-A broker that loads it drops, for each entry, the entries before it whose epoch or start offset is not below its own
-(storage LeaderEpochFileCache).
+When a broker loads it, each entry removes the earlier entries whose epoch or start offset is not below its own (storage
+LeaderEpochFileCache).
 """
 
 from __future__ import annotations
@@ -24,7 +24,10 @@ class EpochEntry:
 
 @value_class
 class LeaderEpochCheckpoint:
-    """The entries in the file's order; ``version`` is None for an empty file. Falling entries are ``problems``."""
+    """The entries in the order of the file; ``version`` is None for an empty file.
+
+    Entries whose epoch or start offset does not rise are ``problems``.
+    """
 
     path: str
     version: int | None
@@ -33,7 +36,7 @@ class LeaderEpochCheckpoint:
 
 
 def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> LeaderEpochCheckpoint:
-    """The checkpoint. Raises UnreadableFile, LimitExceeded, UnknownVersion, and InvalidCheckpoint for other text."""
+    """Read a checkpoint. Raises UnreadableFile, LimitExceeded, UnknownVersion, and InvalidCheckpoint for other text."""
     with opened(path_or_source) as source:
         reader = CheckpointReader(source, limits)
         entries: list[EpochEntry] = []
@@ -43,17 +46,17 @@ def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> Leade
                 reader.integer(line, offset_word, "a start offset from 0 to 9223372036854775807", INT64_RANGE[1]),
             )
             if entries and entry.leader_epoch <= entries[-1].leader_epoch:
-                message = f"leader epoch {entry.leader_epoch} is not above the {entries[-1].leader_epoch} before it"
+                message = f"leader epoch {entry.leader_epoch} is not above the previous one, {entries[-1].leader_epoch}"
                 reader.add_problem(line, message)
             if entries and entry.start_offset <= entries[-1].start_offset:
-                message = f"start offset {entry.start_offset} is not above the {entries[-1].start_offset} before it"
+                message = f"start offset {entry.start_offset} is not above the previous one, {entries[-1].start_offset}"
                 reader.add_problem(line, message)
             entries.append(entry)
         return LeaderEpochCheckpoint(source.path, reader.head.version, tuple(entries), reader.problems)
 
 
 def write(entries: LeaderEpochCheckpoint | Iterable[EpochEntry]) -> bytes:
-    """The bytes of a checkpoint that was read, or of these entries under the current version."""
+    """Encode a checkpoint that was read, or entries with the current version."""
     version: int | None = CURRENT_VERSION
     if isinstance(entries, LeaderEpochCheckpoint):
         version, entries = entries.version, entries.entries

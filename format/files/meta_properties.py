@@ -1,6 +1,6 @@
-"""The meta.properties file: which cluster and which node a log directory belongs to (KIP-631, KIP-858).
+"""The meta.properties file: the ids of the cluster, the node and the log directory (KIP-631, KIP-858).
 
-Version 0 (ZooKeeper) may lack every property and calls the node's id ``broker.id``; version 1 (KRaft) must have
+In version 0 (ZooKeeper) all properties are optional, and the node id is ``broker.id``; version 1 (KRaft) must have
 ``cluster.id`` and ``node.id``. A file without a version has version 0 (metadata MetaProperties).
 """
 
@@ -29,16 +29,16 @@ from format.location import Location
 from format.value_class import value_class
 
 KNOWN_VERSIONS = (0, 1)
-#: What a cluster's id may look like: Kafka makes 22 characters of base64, but takes any text.
+#: A plausible cluster id: Kafka generates 22 characters of base64, but accepts any text.
 _CLUSTER_ID = re.compile(r"[\w.-]+", re.ASCII)
 
 
 @value_class
 class MetaProperties:
-    """What the file says; what it does not say is None.
+    """The content of the file; missing ids are None.
 
     ``node_id`` is ``node.id`` in version 1 and ``broker.id`` in version 0. ``properties`` are all (name, value) pairs
-    in the file's order, ``comments`` its comment lines, of which a broker writes the date of writing as the second.
+    in the order of the file, ``comments`` its comment lines; the second comment of a broker is the time of writing.
     """
 
     path: str
@@ -52,12 +52,12 @@ class MetaProperties:
 
 
 def node_id_in(path: Path | None, limits: Limits = DEFAULT_LIMITS) -> int | None:
-    """The node id in a file; None where there is no file, or none that can be read, which ls and verify report."""
+    """The node id in a file; None for no file and for one that cannot be read, which ls and verify report."""
     return ids_in(path, limits)[0]
 
 
 def ids_in(path: Path | None, limits: Limits = DEFAULT_LIMITS) -> tuple[int | None, str | None]:
-    """The node id and the cluster id in a file; None where ``node_id_in`` returns None."""
+    """The node id and the cluster id in a file; None if ``node_id_in`` returns None."""
     if path is None:
         return None, None
     try:
@@ -69,10 +69,10 @@ def ids_in(path: Path | None, limits: Limits = DEFAULT_LIMITS) -> tuple[int | No
 
 @value_class
 class KnownIds:
-    """What is known from elsewhere: the node's id, and the log directory's id on a node with this id.
+    """Ids from other sources: functions that return the node id, and the directory id for a node id.
 
-    A log directory without an id gets a new one from the broker, which then leads no partition that the metadata
-    assigns to the old one, until the controller has moved them.
+    A broker gives a log directory without an id a new one. It then does not lead the partitions that the metadata
+    assigns to the old id, until the controller has reassigned them.
     """
 
     node_id: Callable[[], int | None] = lambda: None
@@ -80,7 +80,7 @@ class KnownIds:
 
 
 def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> MetaProperties:
-    """The properties. Raises UnreadableFile, LimitExceeded, UnknownVersion; InvalidCheckpoint where a broker stops."""
+    """Read the file. Raises UnreadableFile, LimitExceeded, UnknownVersion, InvalidCheckpoint if a broker would stop."""
     with opened(path_or_source) as source:
         found = decode_properties(source, limits)
         version = _version(source, found)
@@ -91,7 +91,7 @@ def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> MetaP
             for name in (id_name, "cluster.id"):
                 if found.last(name) is None:
                     raise InvalidCheckpoint(
-                        f"expected the property {name}, which version {version} must have", Location(source.path)
+                        f"the property {name}, which version {version} must have, is missing", Location(source.path)
                     )
         return MetaProperties(
             path=source.path,
@@ -106,9 +106,9 @@ def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> MetaP
 
 
 def mended(path_or_source: PathOrSource, known_ids: KnownIds, limits: Limits = DEFAULT_LIMITS) -> bytes | None:
-    """A file with what is sound of a KRaft node's that cannot be read; None where the cluster's or node's id is lost.
+    """A new file with the readable ids of a KRaft node's damaged file; None if the cluster id or node id is lost.
 
-    ``known_ids`` stand in for ids that the file has lost.
+    ``known_ids`` are used for ids that the file has lost.
     """
     try:
         with opened(path_or_source) as source:
@@ -143,7 +143,7 @@ def _version(source: Source, found: JavaProperties) -> int:
         raise invalid_line(source, version.line, "a version number", shown(version.value))
     if number not in KNOWN_VERSIONS:
         raise UnknownVersion(
-            f"line {version.line.number}: version {number}, known are {KNOWN_VERSIONS[0]} and {KNOWN_VERSIONS[1]}",
+            f"line {version.line.number}: version {number}, only {KNOWN_VERSIONS[0]} and {KNOWN_VERSIONS[1]} are known",
             Location(source.path, position=version.line.position, length=len(version.line.content)),
         )
     return number
@@ -175,17 +175,17 @@ def _problems(found: JavaProperties) -> tuple[Problem, ...]:
     problems: list[Problem] = []
     for each in found.properties:
         if each.name in seen and len(problems) < MAX_PROBLEMS:
-            message = f"line {each.line.number}: {shown(each.name)} has a line before; a broker takes the last"
+            message = f"line {each.line.number}: {shown(each.name)} has an earlier line; a broker uses the last one"
             problems.append(Problem(each.line.position, len(each.line.content), message, InvalidCheckpoint.code))
         seen.add(each.name)
     return tuple(problems)
 
 
 def write(entries: MetaProperties | Iterable[tuple[str, str]]) -> bytes:
-    r"""The bytes of a file that was read, or of these (name, value) pairs: its comments, then one property per line.
+    r"""Encode a file that was read, or (name, value) pairs: the comments, then one property per line.
 
-    Characters outside ASCII become \uXXXX. A broker writes them as UTF-8, which it then reads as ISO-8859-1; the ids
-    that Kafka makes hold none.
+    Characters outside ASCII become \uXXXX. A broker writes them in UTF-8 and reads them as ISO-8859-1; the ids that
+    Kafka generates are ASCII.
     """
     comments: tuple[str, ...] = ()
     if isinstance(entries, MetaProperties):

@@ -1,7 +1,8 @@
 """An offset checkpoint: one offset for each partition of a log directory (storage OffsetCheckpointFile).
 
-Which offset, the file's name says: replication-offset-checkpoint the high watermark, recovery-point-offset-checkpoint
-the recovery point, log-start-offset-checkpoint the log start offset, cleaner-offset-checkpoint the first dirty offset.
+The offset is the high watermark in replication-offset-checkpoint, the recovery point in
+recovery-point-offset-checkpoint, the log start offset in log-start-offset-checkpoint, and the first dirty offset in
+cleaner-offset-checkpoint.
 """
 
 from __future__ import annotations
@@ -28,9 +29,9 @@ class TopicPartitionOffset:
 
 @value_class
 class OffsetCheckpoint:
-    """The entries in the file's order; ``version`` is None for an empty file.
+    """The entries in the order of the file; ``version`` is None for an empty file.
 
-    A partition that comes twice and a name that no topic can have are ``problems``.
+    Repeated partitions and invalid topic names are ``problems``.
     """
 
     path: str
@@ -39,12 +40,12 @@ class OffsetCheckpoint:
     problems: tuple[Problem, ...]
 
     def by_partition(self) -> dict[tuple[str, int], int]:
-        """The offset of each (topic, partition); of a repeated one the last, as a broker takes it."""
+        """The offset of each (topic, partition); the last one for a repeated partition, as for a broker."""
         return {(entry.topic, entry.partition): entry.offset for entry in self.entries}
 
 
 def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> OffsetCheckpoint:
-    """The checkpoint. Raises UnreadableFile, LimitExceeded, UnknownVersion, and InvalidCheckpoint for other text."""
+    """Read a checkpoint. Raises UnreadableFile, LimitExceeded, UnknownVersion, and InvalidCheckpoint for other text."""
     with opened(path_or_source) as source:
         reader = CheckpointReader(source, limits)
         entries: list[TopicPartitionOffset] = []
@@ -53,9 +54,9 @@ def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> Offse
             partition = reader.integer(line, partition_word, "a partition from 0 to 2147483647", INT32_RANGE[1])
             offset = reader.integer(line, offset_word, "an offset from 0 to 9223372036854775807", INT64_RANGE[1])
             if _TOPIC_NAME.fullmatch(topic) is None:
-                reader.add_problem(line, f"{shown(topic)} is not a name that a topic can have")
+                reader.add_problem(line, f"{shown(topic)} is not a valid topic name")
             if (topic, partition) in seen:
-                message = f"partition {shown(f'{topic}-{partition}')} has a line before; a broker takes the last"
+                message = f"partition {shown(f'{topic}-{partition}')} has an earlier line; a broker uses the last one"
                 reader.add_problem(line, message)
             seen.add((topic, partition))
             entries.append(TopicPartitionOffset(topic, partition, offset))
@@ -63,7 +64,7 @@ def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> Offse
 
 
 def write(entries: OffsetCheckpoint | Iterable[TopicPartitionOffset]) -> bytes:
-    """The bytes of a checkpoint that was read, or of these entries under the current version."""
+    """Encode a checkpoint that was read, or entries with the current version."""
     version: int | None = CURRENT_VERSION
     if isinstance(entries, OffsetCheckpoint):
         version, entries = entries.version, entries.entries

@@ -1,8 +1,8 @@
-"""The offset index (.index): from an offset to the position of a batch in the segment.
+"""The offset index (.index): maps offsets to positions of batches in the segment.
 
-Kafka's rules (storage OffsetIndex): offsets and positions both rise; an entry is appended for a batch that lies more
-than ``index.interval.bytes`` after the last indexed one, so no entry has position 0; a look-up takes the largest
-entry at or below the target and, without one, starts at the base offset and position 0.
+Kafka's rules (storage OffsetIndex): offsets and positions rise. An entry is appended for a batch more than
+``index.interval.bytes`` after the last indexed one, so no entry has position 0. A look-up takes the largest entry at or
+below the target; without one, it starts at the base offset and position 0.
 """
 
 from __future__ import annotations
@@ -40,9 +40,10 @@ class OffsetPosition(NamedTuple):
 
 @value_class
 class OffsetIndex:
-    """A whole offset index: two int64 columns of ``entry_count`` values, and what is wrong with the file.
+    """A whole offset index: two int64 columns of ``entry_count`` values, and the problems of the file.
 
-    ``padding_bytes`` are the preallocated zeros of an active segment's index, ``trailing_bytes`` a slot cut short.
+    ``padding_bytes`` counts the preallocated zeros of an active segment's index, ``trailing_bytes`` the bytes of an
+    incomplete slot at the end.
     """
 
     __eq__, __hash__ = object.__eq__, object.__hash__  # arrays are not compared
@@ -73,9 +74,9 @@ class OffsetIndex:
 
     @property
     def passes_sanity_check(self) -> bool:
-        """Whether a broker that opens the file keeps it (OffsetIndex.sanityCheck) rather than rebuild it.
+        """Whether a broker that opens the file keeps it (OffsetIndex.sanityCheck) instead of rebuilding it.
 
-        The broker takes the whole file for entries, so that the last one may be padding, which passes.
+        The broker treats the whole file as entries, so the last one may be padding, which passes the check.
         """
         if self.trailing_bytes:
             return False
@@ -83,9 +84,9 @@ class OffsetIndex:
 
 
 def read(path_or_source: PathOrSource, base_offset: int, limits: Limits = DEFAULT_LIMITS) -> OffsetIndex:
-    """The entries of the file; damage becomes ``problems`` and hides nothing of the rest.
+    """Read all entries of the file; damage is reported in ``problems``.
 
-    Raises UnreadableFile, LimitExceeded, and InvalidIndex for a base offset outside 63 bits.
+    Raises UnreadableFile, LimitExceeded, and InvalidIndex for a base offset over 63 bits.
     """
     with opened(path_or_source) as source:
         check_base_offset(source, base_offset)
@@ -117,22 +118,22 @@ def _problems(
             (is_negative, "a negative offset or position"),
             (
                 not_above_previous(relative_offsets, is_compared, strictly=True),
-                "the offset is not above the one of the entry before",
+                "the offset is not above the offset of the previous entry",
             ),
             (
                 not_above_previous(positions, is_compared, strictly=True),
-                "the position is not above the one of the entry before",
+                "the position is not above the position of the previous entry",
             ),
-            (relative_offsets > INT64_RANGE[1] - base_offset, "the absolute offset would not fit in 63 bits"),
+            (relative_offsets > INT64_RANGE[1] - base_offset, "the absolute offset does not fit in 63 bits"),
         ),
     )
 
 
 def floor_entry(source: Source, base_offset: int, target_offset: int) -> OffsetPosition | None:
-    """The largest entry at or below the target offset, as OffsetIndex.lookup finds it; None where there is none.
+    """Find the largest entry at or below the target offset, as OffsetIndex.lookup does; None if there is none.
 
-    Without one, a scan starts at position 0. Reads a few slots and one window of 4 KiB at most. Raises InvalidIndex
-    for an entry that cannot be: its offset or position is negative.
+    Without one, a scan starts at position 0. Reads a few slots and at most one window of 4 KiB. Raises InvalidIndex
+    for an entry with a negative offset or position.
     """
     check_base_offset(source, base_offset)
     relative_target = target_offset - base_offset
@@ -148,7 +149,7 @@ def floor_entry(source: Source, base_offset: int, target_offset: int) -> OffsetP
 
 
 def last_entry(source: Source, base_offset: int) -> OffsetPosition | None:
-    """The last entry before the padding, found without reading the file; None for an index without entries.
+    """Find the last entry before the padding, without reading the whole file; None for an index without entries.
 
     Raises InvalidIndex as ``floor_entry`` does.
     """
@@ -168,7 +169,7 @@ def _entry(source: Source, base_offset: int, number: int, slot: tuple[int, ...])
 
 
 def write(entries: OffsetIndex | tuple[ArrayLike, ArrayLike]) -> bytes:
-    """The bytes of a trimmed index: of one that was read, or of a column of relative offsets and one of positions.
+    """Encode a trimmed index: one that was read, or a column of relative offsets and a column of positions.
 
     Raises InvalidIndex for a value that does not fit in an int32.
     """

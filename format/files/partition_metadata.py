@@ -29,7 +29,7 @@ _VALUE = re.compile(r"(?P<name>[^:]*):[ \t\v\f]+(?P<value>.*)", re.DOTALL)
 
 @value_class
 class PartitionMetadata:
-    """The topic id, in Kafka's own base64; a newer version is decoded, as brokers do, and is a problem."""
+    """The topic id, in Kafka's base64. A newer version is decoded, as brokers do, and is a problem."""
 
     path: str
     version: int
@@ -38,13 +38,13 @@ class PartitionMetadata:
 
 
 def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> PartitionMetadata:
-    """The metadata. Raises UnreadableFile, LimitExceeded, and InvalidCheckpoint where a broker could not read it."""
+    """Read the file. Raises UnreadableFile, LimitExceeded, and InvalidCheckpoint if a broker could not read it."""
     with opened(path_or_source) as source:
         found = lines(source, limits)
         version_line, version_text = _value(source, next(found, None), "version")
         version = decode_integer(version_text, CURRENT_VERSION, INT32_RANGE[1])
         if version is None:
-            raise invalid_line(source, version_line, "a version from 0 up")
+            raise invalid_line(source, version_line, "a version of 0 or more")
         id_line, id_text = _value(source, next(found, None), "topic_id")
         if not is_uuid(id_text) or canonical_uuid(id_text) == ZERO_UUID:
             raise invalid_line(source, id_line, "a topic id other than zero, 16 bytes in URL-safe base64")
@@ -52,10 +52,10 @@ def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> Parti
 
         problems = []
         if version != CURRENT_VERSION:
-            message = f"line 1: version {version}, known is {CURRENT_VERSION} only"
+            message = f"line 1: version {version}, only {CURRENT_VERSION} is known"
             problems.append(Problem(0, len(version_line.content), message, UnknownVersion.code))
         if topic_id != id_text:
-            message = f"line 2: the topic id {shown(id_text)} is not how Kafka writes {topic_id}"
+            message = f"line 2: the topic id is {shown(id_text)}, which Kafka writes as {topic_id}"
             problems.append(Problem(id_line.position, len(id_line.content), message, InvalidCheckpoint.code))
         line = next(found, None)
         if line is not None and version == CURRENT_VERSION:
@@ -75,7 +75,7 @@ def _value(source: Source, line: Line | None, name: str) -> tuple[Line, str]:
 
 
 def write(entries: PartitionMetadata | str) -> bytes:
-    """The bytes of metadata that was read, or of this topic id under the current version."""
+    """Encode metadata that was read, or a topic id with the current version."""
     version, topic_id = CURRENT_VERSION, entries
     if isinstance(entries, PartitionMetadata):
         version, topic_id = entries.version, entries.topic_id

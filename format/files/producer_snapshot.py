@@ -1,4 +1,4 @@
-"""A producer snapshot (.snapshot): the state of each producer just before the offset in the file's name (KIP-98).
+"""A producer snapshot (.snapshot): the state of all producers just before the offset in the file's name (KIP-98).
 
 A broker whose newest snapshot cannot be read deletes it and rebuilds the state from the log
 (storage ProducerStateManager.loadFromSnapshot). The CRC covers the entry count and the entries, not the version.
@@ -16,6 +16,7 @@ from format.files.side_file import PathOrSource, Problem, check_size, opened
 from format.layout import PRODUCER_SNAPSHOT_ENTRY, PRODUCER_SNAPSHOT_HEADER
 from format.limits import DEFAULT_LIMITS, Limits
 from format.value_class import value_class
+from format.wording import counted_plainly
 
 CURRENT_VERSION = 1
 _CRC_FROM = PRODUCER_SNAPSHOT_HEADER.offset_of("entry_count")
@@ -23,11 +24,12 @@ _CRC_FROM = PRODUCER_SNAPSHOT_HEADER.offset_of("entry_count")
 
 @value_class
 class ProducerSnapshot:
-    """A whole snapshot: int64 columns of ``entry_count`` values, and what is wrong with the file.
+    """A whole snapshot: int64 columns of ``entry_count`` values, and the problems of the file.
 
-    ``timestamps`` are ms; -1 stands for none in ``last_sequences``, ``last_offsets``, ``coordinator_epochs`` and
-    ``current_txn_first_offsets``. ``stored_entry_count`` is what the header says; ``entry_count`` what could be
-    decoded. ``version``, ``stored_crc`` and ``stored_entry_count`` are None in a file too short for a header.
+    ``timestamps`` are in ms; -1 is none in ``last_sequences``, ``last_offsets``, ``coordinator_epochs`` and
+    ``current_txn_first_offsets``. ``stored_entry_count`` is the count in the header, ``entry_count`` the number of
+    decoded entries. ``version``, ``stored_crc`` and ``stored_entry_count`` are None if the file is too short for a
+    header.
     """
 
     __eq__, __hash__ = object.__eq__, object.__hash__  # arrays are not compared
@@ -69,7 +71,7 @@ class ProducerSnapshot:
 
 
 def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> ProducerSnapshot:
-    """The entries that the file really holds; damage, a wrong CRC and an unknown version become ``problems``.
+    """Read the entries that the file contains; damage, a wrong CRC and an unknown version are ``problems``.
 
     Raises UnreadableFile and LimitExceeded.
     """
@@ -91,36 +93,36 @@ def _decode(content: bytes, path: str) -> ProducerSnapshot:
     version, stored_crc, stored_count = PRODUCER_SNAPSHOT_HEADER.struct.unpack_from(content)
     if version != CURRENT_VERSION:
         field_bytes = PRODUCER_SNAPSHOT_HEADER.offset_of("crc")
-        add(0, field_bytes, f"version {version}, known is {CURRENT_VERSION} only", UnknownVersion.code)
+        add(0, field_bytes, f"version {version}, only {CURRENT_VERSION} is known", UnknownVersion.code)
     crc = crc32c_of(content[_CRC_FROM:])
     if crc != stored_crc:
         add(
             PRODUCER_SNAPSHOT_HEADER.offset_of("crc"),
             _CRC_FROM - PRODUCER_SNAPSHOT_HEADER.offset_of("crc"),
-            f"the CRC-32C is 0x{crc:08x}, stored is 0x{stored_crc:08x}",
+            f"the CRC-32C is 0x{crc:08x}, the stored one 0x{stored_crc:08x}",
         )
 
     room = len(content) - header_bytes
     is_count_possible = 0 <= stored_count <= room // entry_bytes
     entry_count = stored_count if is_count_possible else room // entry_bytes
     if version != CURRENT_VERSION and room != stored_count * entry_bytes:
-        entry_count = 0  # nothing says that the entries of that version look like these
+        entry_count = 0  # entries of that version may have another layout
     elif not is_count_possible:
         add(
             _CRC_FROM,
             header_bytes - _CRC_FROM,
-            f"the entry count is {stored_count}, but the {room} bytes after it hold {room // entry_bytes} entries",
+            f"the entry count is {stored_count}, but the {room} bytes after it have room for {room // entry_bytes}",
         )
     left = room - entry_count * entry_bytes
     if left and version == CURRENT_VERSION:
-        add(len(content) - left, left, f"{left} bytes after the last entry that belong to none")
+        add(len(content) - left, left, f"{counted_plainly(left, 'byte')} after the last entry")
     header = _Header(version, stored_crc, crc == stored_crc, stored_count)
     return _snapshot(path, content, header, entry_count, problems)
 
 
 @value_class
 class _Header:
-    """The fields before the entries, and whether the CRC is right; without values where the file is too short."""
+    """The fields before the entries, and whether the CRC is right; None for all if the file is too short."""
 
     version: int | None = None
     stored_crc: int | None = None
@@ -167,8 +169,8 @@ def _problems_of_entries(columns: dict[str, NDArray[np.int64]]) -> list[Problem]
     found = problems_of_entries(
         PRODUCER_SNAPSHOT_ENTRY,
         (
-            (is_impossible, "a negative value where none can be"),
-            (is_repeated, "a producer id that an earlier entry has"),
+            (is_impossible, "a negative value in a field that cannot be negative"),
+            (is_repeated, "the producer id of an earlier entry"),
         ),
         InvalidSnapshot.code,
     )
@@ -179,7 +181,7 @@ def _problems_of_entries(columns: dict[str, NDArray[np.int64]]) -> list[Problem]
 
 
 def write(entries: ProducerSnapshot | tuple[NDArray[np.int64], ...]) -> bytes:
-    """The bytes of a sound snapshot: of one that was read, or of columns in the order of the layout's fields.
+    """Encode a sound snapshot: one that was read, or columns in the order of the layout's fields.
 
     Raises InvalidSnapshot for a value that does not fit in its field.
     """

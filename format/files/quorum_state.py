@@ -1,7 +1,7 @@
 """The quorum-state of a KRaft node: its leader, its epoch and its vote (raft FileQuorumStateStore, KIP-595, KIP-853).
 
-One line of JSON. Version 0 carries the voters as well; version 1 has the voted directory id instead, the voters being
-in the log. A node that cannot read it does not start.
+It is one line of JSON. Version 0 also has the voters; version 1 has the voted directory id instead, since the voters
+are in the log. A node that cannot read it does not start.
 """
 
 from __future__ import annotations
@@ -27,10 +27,10 @@ _MOST_ODD_FIELDS = 20
 
 @value_class
 class QuorumState:
-    """The election state: -1 stands for no leader and no vote; what a version does not carry is None.
+    """The election state: -1 is no leader or no vote; fields that the version does not have are None.
 
-    ``voted_directory_id`` is of version 1; ``cluster_id``, ``applied_offset`` and ``current_voters`` (node ids, None
-    also where the file says null) are of version 0.
+    ``voted_directory_id`` is in version 1; ``cluster_id``, ``applied_offset`` and ``current_voters`` (node ids, also
+    None if they are null in the file) are in version 0.
     """
 
     path: str
@@ -46,7 +46,7 @@ class QuorumState:
 
 
 def read(path_or_source: PathOrSource, limits: Limits = DEFAULT_LIMITS) -> QuorumState:
-    """The state. Raises UnreadableFile, LimitExceeded, UnknownVersion, and InvalidCheckpoint where a node stops."""
+    """Read the state. Raises UnreadableFile, LimitExceeded, UnknownVersion, InvalidCheckpoint if a node would stop."""
     with opened(path_or_source) as source:
         found = lines(source, limits)
         line = next(found, None)
@@ -66,11 +66,13 @@ def _decode(state: JsonObject, problems_after: list[Problem]) -> QuorumState:
     length = len(state.line.content)
     if version not in KNOWN_VERSIONS:
         raise UnknownVersion(
-            f"line 1: data_version {version}, known are {KNOWN_VERSIONS[0]} and {KNOWN_VERSIONS[1]}",
+            f"line 1: data_version {version}, only {KNOWN_VERSIONS[0]} and {KNOWN_VERSIONS[1]} are known",
             Location(state.source.path, position=0, length=length),
         )
-    odd = [f"{shown(name)} comes more than once; the last counts" for name in state.repeated]
-    odd += [f"{shown(name)} is no field of version {version}" for name in state.fields if name not in _FIELDS[version]]
+    odd = [f"{shown(name)} occurs more than once; the last one counts" for name in state.repeated]
+    odd += [
+        f"{shown(name)} is not a field of version {version}" for name in state.fields if name not in _FIELDS[version]
+    ]
     problems = [Problem(0, length, f"line 1: {text}", InvalidCheckpoint.code) for text in odd[:_MOST_ODD_FIELDS]]
     return QuorumState(
         path=state.source.path,
@@ -99,7 +101,7 @@ def _voters(state: JsonObject) -> tuple[int, ...] | None:
 
 
 def write(entries: QuorumState) -> bytes:
-    """The bytes as FileQuorumStateStore writes them: compact JSON, the fields in the schema's order, no newline."""
+    """Encode the state as FileQuorumStateStore does: compact JSON, fields in the order of the schema, no newline."""
     voters = None if entries.current_voters is None else [{"voterId": voter} for voter in entries.current_voters]
     state: dict[str, Any] = {
         "clusterId": entries.cluster_id,

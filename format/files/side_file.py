@@ -1,6 +1,6 @@
-"""What all side files share: opening, bounded reading, lines of text, and problems that do not stop the reading.
+"""Shared parts of the readers of side files: opening, bounded reading, lines of text, and problems.
 
-A side file is every file of a log directory but the log itself: indexes, snapshots, checkpoints, properties.
+A side file is a file of a log directory other than a log: an index, snapshot, checkpoint or properties file.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from format.value_class import value_class
 
 PathOrSource = str | os.PathLike[str] | Source
 
-#: A file has at most this many problems of one kind, so that their number cannot exhaust memory; one more sums up.
+#: The most problems of one kind in a file, which bounds the memory for them; one more problem counts the others.
 MAX_PROBLEMS = 100
 _CHUNK_BYTES = 64 * 1024
 _INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
@@ -31,9 +31,9 @@ INT64_RANGE = (-(2**63), 2**63 - 1)
 
 @value_class
 class Problem:
-    """Something in a file that contradicts the format while the rest of it can still be read.
+    """A part of a file that contradicts the format, while the rest of it can be read.
 
-    ``position`` and ``length`` are bytes in the file; ``code`` is the finding code that reports it.
+    ``position`` and ``length`` are in bytes; ``code`` is the code of the finding that reports it.
     """
 
     position: int
@@ -43,7 +43,7 @@ class Problem:
 
 
 class Line(NamedTuple):
-    """One line of a text file: its number from 1, its first byte and its bytes without the terminator."""
+    """One line of a text file: its number from 1, the position of its first byte, its bytes without the line end."""
 
     number: int
     position: int
@@ -52,7 +52,7 @@ class Line(NamedTuple):
 
 @contextmanager
 def opened(path_or_source: PathOrSource) -> Iterator[Source]:
-    """The source to read from: a path is opened and closed again, a source is left open.
+    """Open a path, and close it at the end of the context; a source is returned and left open.
 
     Raises UnreadableFile for a path that is not a readable regular file.
     """
@@ -64,7 +64,7 @@ def opened(path_or_source: PathOrSource) -> Iterator[Source]:
 
 
 def check_size(source: Source, limits: Limits = DEFAULT_LIMITS) -> None:
-    """Raises LimitExceeded for a file that is larger than ``limits.max_side_file_bytes``."""
+    """Raise LimitExceeded for a file that is larger than ``limits.max_side_file_bytes``."""
     if source.size_bytes > limits.max_side_file_bytes:
         raise LimitExceeded(
             f"the file has {source.size_bytes} bytes, over the limit of {limits.max_side_file_bytes}",
@@ -73,7 +73,7 @@ def check_size(source: Source, limits: Limits = DEFAULT_LIMITS) -> None:
 
 
 def lines(source: Source, limits: Limits = DEFAULT_LIMITS) -> Iterator[Line]:
-    r"""The lines of a text file, ended by \n, \r or \r\n as Java's BufferedReader ends them; read in chunks.
+    r"""The lines of a text file, which end with \n, \r or \r\n as for Java's BufferedReader; read in chunks.
 
     Raises LimitExceeded for too large a file, too many lines, and a line over ``limits.max_line_bytes``.
     """
@@ -83,7 +83,7 @@ def lines(source: Source, limits: Limits = DEFAULT_LIMITS) -> Iterator[Line]:
         chunk = source.read_at(next_read, max(_CHUNK_BYTES, len(buffer)))
         next_read += len(chunk)
         pieces = (buffer + chunk).splitlines(keepends=True)
-        # The last piece may go on in the next chunk, be it only with the \n of a \r\n.
+        # The last piece may continue in the next chunk, if only with the \n of a \r\n.
         buffer = pieces.pop() if chunk and pieces else b""
         for piece in pieces:
             number += 1
@@ -111,7 +111,7 @@ def _line(source: Source, number: int, position: int, piece: bytes, limits: Limi
 
 
 def decode_text(source: Source, line: Line) -> str:
-    """The line as UTF-8; raises InvalidCheckpoint where it is not."""
+    """Decode a line as UTF-8; raises InvalidCheckpoint."""
     try:
         return line.content.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -119,9 +119,9 @@ def decode_text(source: Source, line: Line) -> str:
 
 
 def decode_integer(text: str, least: int, most: int) -> int | None:
-    """A decimal integer as Java's parseInt and parseLong read it, in ASCII digits; None for anything else."""
+    """Decode a decimal integer of ASCII digits, as Java's parseInt and parseLong do; None for other text."""
     if len(text) < 19 and text.isascii() and text.isdigit():
-        value = int(text)  # nearly always
+        value = int(text)  # the usual case
     else:
         match = _INTEGER.fullmatch(text)
         if match is None:
@@ -131,7 +131,7 @@ def decode_integer(text: str, least: int, most: int) -> int | None:
 
 
 def invalid_line(source: Source, line: Line, expected: str, actual: str | None = None) -> InvalidCheckpoint:
-    """The error for a line that is not what it should be; without ``actual`` the line itself is shown."""
+    """The error for a line that is not as expected; without ``actual`` the line itself is shown."""
     found = shown(line.content) if actual is None else actual
     return InvalidCheckpoint(
         f"line {line.number}: expected {expected}, found {found}",
@@ -140,7 +140,7 @@ def invalid_line(source: Source, line: Line, expected: str, actual: str | None =
 
 
 def shown(content: bytes | str, most: int = 60) -> str:
-    """Content quoted for a message: escaped to ASCII and cut short."""
+    """Content quoted for a message: escaped to ASCII, and the first ``most`` characters only."""
     text = content.decode("utf-8", "surrogateescape") if isinstance(content, bytes) else content
     quoted = ascii(text[:most])
     return quoted if len(text) <= most else f"{quoted} and {len(text) - most} more characters"
@@ -149,7 +149,7 @@ def shown(content: bytes | str, most: int = 60) -> str:
 def problem_findings(
     problems: Iterable[Problem], location: Location, *, severity: Severity | None = None
 ) -> Iterator[Finding]:
-    """Findings for the problems that the reader of a side file noted; ``severity`` is the highest that they get."""
+    """The findings that report the problems of a side file; their severity is at most ``severity``."""
     for problem in problems:
         place = location.at(position=problem.position, length=problem.length)
         found = finding(problem.code, place, problem.message)

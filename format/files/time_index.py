@@ -1,9 +1,9 @@
-"""The time index (.timeindex): from a timestamp to an offset before which no larger timestamp lies (KIP-33).
+"""The time index (.timeindex): maps timestamps to offsets before which no timestamp is larger (KIP-33).
 
-Kafka's rules (storage TimeIndex): timestamps rise, offsets never fall; a timestamp of -1 (no timestamp) is never
-appended, so that the index of a segment of v0 messages is empty; zeros are a legal first entry (timestamp 0 at the
-base offset) and nothing but padding elsewhere. The last slot is kept free for the entry that is written when the
-segment rolls. A look-up takes the largest entry at or below the target; without one it starts at the base offset.
+Kafka's rules (storage TimeIndex): timestamps rise, and offsets do not fall. A timestamp of -1 (no timestamp) is never
+appended, so the index of a segment of v0 messages is empty. Zeros are valid as the first entry (timestamp 0 at the base
+offset), and padding elsewhere. The last slot is kept free for the entry that is written when the segment rolls. A
+look-up takes the largest entry at or below the target; without one, it starts at the base offset.
 """
 
 from __future__ import annotations
@@ -41,10 +41,10 @@ class TimestampOffset(NamedTuple):
 
 @value_class
 class TimeIndex:
-    """A whole time index: two int64 columns of ``entry_count`` values, and what is wrong with the file.
+    """A whole time index: two int64 columns of ``entry_count`` values, and the problems of the file.
 
-    ``timestamps`` are ms; ``padding_bytes`` are the preallocated zeros of an active segment's index,
-    ``trailing_bytes`` a slot cut short.
+    ``timestamps`` are in ms. ``padding_bytes`` counts the preallocated zeros of an active segment's index,
+    ``trailing_bytes`` the bytes of an incomplete slot at the end.
     """
 
     __eq__, __hash__ = object.__eq__, object.__hash__  # arrays are not compared
@@ -75,9 +75,9 @@ class TimeIndex:
 
     @property
     def passes_sanity_check(self) -> bool:
-        """Whether a broker that opens the file keeps it (TimeIndex.sanityCheck) rather than rebuild it.
+        """Whether a broker that opens the file keeps it (TimeIndex.sanityCheck) instead of rebuilding it.
 
-        The broker takes the whole file for entries: where there is padding, the last timestamp is 0.
+        The broker treats the whole file as entries: with padding, the last timestamp is 0.
         """
         if self.trailing_bytes:
             return False
@@ -89,9 +89,9 @@ class TimeIndex:
 
 
 def read(path_or_source: PathOrSource, base_offset: int, limits: Limits = DEFAULT_LIMITS) -> TimeIndex:
-    """The entries of the file; damage becomes ``problems`` and hides nothing of the rest.
+    """Read all entries of the file; damage is reported in ``problems``.
 
-    Raises UnreadableFile, LimitExceeded, and InvalidIndex for a base offset outside 63 bits.
+    Raises UnreadableFile, LimitExceeded, and InvalidIndex for a base offset over 63 bits.
     """
     with opened(path_or_source) as source:
         check_base_offset(source, base_offset)
@@ -124,22 +124,22 @@ def _problems(
             (is_negative, "a negative timestamp or offset"),
             (
                 not_above_previous(timestamps, is_compared, strictly=True),
-                "the timestamp is not above the one of the entry before",
+                "the timestamp is not above the timestamp of the previous entry",
             ),
             (
                 not_above_previous(relative_offsets, is_compared, strictly=False),
-                "the offset is below the one of the entry before",
+                "the offset is below the offset of the previous entry",
             ),
-            (relative_offsets > INT64_RANGE[1] - base_offset, "the absolute offset would not fit in 63 bits"),
+            (relative_offsets > INT64_RANGE[1] - base_offset, "the absolute offset does not fit in 63 bits"),
         ),
     )
 
 
 def floor_entry(source: Source, base_offset: int, target_timestamp: int) -> TimestampOffset | None:
-    """The largest entry at or below the target in ms, as TimeIndex.lookup finds it; None where there is none.
+    """Find the largest entry at or below the target (ms), as TimeIndex.lookup does; None if there is none.
 
-    Reads a few slots and one window of 4 KiB at most. Raises InvalidIndex for an entry that cannot be: its timestamp
-    or offset is negative.
+    Reads a few slots and at most one window of 4 KiB. Raises InvalidIndex for an entry with a negative timestamp or
+    offset.
     """
     check_base_offset(source, base_offset)
     found = floor_slot(
@@ -153,7 +153,7 @@ def floor_entry(source: Source, base_offset: int, target_timestamp: int) -> Time
 
 
 def last_entry(source: Source, base_offset: int) -> TimestampOffset | None:
-    """The last entry before the padding, which has the segment's largest timestamp once the segment is closed.
+    """Find the last entry before the padding, which has the segment's largest timestamp once the segment is closed.
 
     None for an index without entries. Raises InvalidIndex as ``floor_entry`` does.
     """
@@ -173,7 +173,7 @@ def _entry(source: Source, base_offset: int, number: int, slot: tuple[int, ...])
 
 
 def write(entries: TimeIndex | tuple[ArrayLike, ArrayLike]) -> bytes:
-    """The bytes of a trimmed index: of one that was read, or of a column of timestamps and one of relative offsets.
+    """Encode a trimmed index: one that was read, or a column of timestamps and a column of relative offsets.
 
     Raises InvalidIndex for a relative offset that does not fit in an int32.
     """

@@ -1,8 +1,8 @@
-"""The transaction index (.txnindex): the aborted transactions whose markers lie in the segment.
+"""The transaction index (.txnindex): the aborted transactions whose markers are in the segment.
 
-Kafka's rules (storage TransactionIndex, AbortedTxn): entries are appended as markers are, so that last offsets rise;
-the last stable offset is at most the one after the marker. The file is never preallocated and exists only once there
-is an entry. The version field has two bytes, of which brokers up to 4.3 look at the first alone.
+Kafka's rules (storage TransactionIndex, AbortedTxn): entries are appended in the order of the markers, so last offsets
+rise. The last stable offset is at most the offset after the marker. The file is not preallocated, and exists only if
+there is an entry. The version field has two bytes, of which brokers up to 4.3 read only the first.
 """
 
 from __future__ import annotations
@@ -30,10 +30,10 @@ CURRENT_VERSION = 0
 
 @value_class
 class TransactionIndex:
-    """A whole transaction index: five int64 columns of ``entry_count`` values, and what is wrong with the file.
+    """A whole transaction index: five int64 columns of ``entry_count`` values, and the problems of the file.
 
-    ``versions`` are 0 in every file that is known; an entry of another version is decoded as if it were 0.
-    ``trailing_bytes`` are what is left of an entry cut short.
+    ``versions`` are 0 in all known files; an entry of another version is decoded as version 0. ``trailing_bytes``
+    counts the bytes of an incomplete entry at the end.
     """
 
     __eq__, __hash__ = object.__eq__, object.__hash__  # arrays are not compared
@@ -55,9 +55,9 @@ class TransactionIndex:
 
 
 def read(path_or_source: PathOrSource, base_offset: int, limits: Limits = DEFAULT_LIMITS) -> TransactionIndex:
-    """The entries of the file; damage and unknown versions become ``problems`` and hide nothing of the rest.
+    """Read all entries of the file; damage and unknown versions are reported in ``problems``.
 
-    Raises UnreadableFile, LimitExceeded, and InvalidIndex for a base offset outside 63 bits.
+    Raises UnreadableFile, LimitExceeded, and InvalidIndex for a base offset over 63 bits.
     """
     with opened(path_or_source) as source:
         check_base_offset(source, base_offset)
@@ -91,7 +91,7 @@ def _with_problems(index: TransactionIndex) -> TransactionIndex:
             ~is_known,
             size_bytes,
             lambda first, last: (
-                f"{entry_range(first, last)}: version {int(index.versions[first])}, known is {CURRENT_VERSION} only"
+                f"{entry_range(first, last)}: version {int(index.versions[first])}, only {CURRENT_VERSION} is known"
             ),
             UnknownVersion.code,
         ),
@@ -106,7 +106,7 @@ def _with_problems(index: TransactionIndex) -> TransactionIndex:
                 ),
                 (
                     not_above_previous(index.last_offsets, is_sound, strictly=True),
-                    "the last offset is not above the one of the entry before",
+                    "the last offset is not above the last offset of the previous entry",
                 ),
             ),
         ),
@@ -125,7 +125,7 @@ def _with_problems(index: TransactionIndex) -> TransactionIndex:
 
 
 def write(entries: TransactionIndex | tuple[ArrayLike, ArrayLike, ArrayLike, ArrayLike]) -> bytes:
-    """The bytes of the file: of one that was read, or of columns of producer ids, first, last and last stable offsets.
+    """Encode an index: one that was read, or columns of producer ids, first, last and last stable offsets.
 
     Raises InvalidIndex for a version that does not fit in an int16.
     """

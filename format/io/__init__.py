@@ -1,1 +1,1 @@
-"""Files, local and remote, opened for reading only: sources, read policies, the lock of a broker."""
+"""Reading of files, local, remote and bundled: sources, read policies, the lock of a broker."""

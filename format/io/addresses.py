@@ -1,4 +1,4 @@
-"""The parts of an address that are not part of a path: options behind it, and keys in it."""
+"""Addresses of remote files without what is not part of the path: the query with options, and access keys."""
 
 from __future__ import annotations
 
@@ -9,6 +9,6 @@ _AZURE_KEY = re.compile(r"^(abfss?://[^/@:]*):[^/@]*@", re.IGNORECASE)
 
 
 def without_query(address: str) -> str:
-    """An address without its options, and without the keys before a bucket's or account's name."""
+    """The address without its query, and without access keys before the name of a bucket or account."""
     address = re.sub(r"\?[A-Za-z_]+=.*$", "", address)
     return _S3_KEYS.sub(r"\1", _AZURE_KEY.sub(r"\1@", address))

@@ -1,4 +1,4 @@
-"""The .lock file of a log directory: asks the kernel whether a running broker holds it, without locking it.
+"""The .lock file of a log directory: whether a running broker holds it, as the kernel reports without locking it.
 
 A broker locks the whole file through Java's FileChannel.lock (server-common FileLock), which is a POSIX record lock
 that fcntl's F_GETLK reports. Newer brokers delete the file when they stop; old ones and killed ones leave it unlocked.
@@ -31,10 +31,10 @@ elif sys.platform == "darwin":
 
 @value_class
 class BrokerLock:
-    """Whether a process holds the lock. None means unknown; ``reason`` then says why.
+    """Whether a process holds the lock. None means unknown, for the reason in ``reason``.
 
-    ``pid`` is the holder's, None where there is no holder or the kernel does not name one of this host's processes
-    (one in another container, or on another host of a network file system).
+    ``pid`` is the process that holds it; None if no process does, or if the kernel does not report it (a process in
+    another container, or on another host of a network file system).
     """
 
     path: str
@@ -45,7 +45,10 @@ class BrokerLock:
 
 
 def probe(path: str | os.PathLike[str]) -> BrokerLock:
-    """Check who holds the lock. Opens the file read-only, locks nothing, raises nothing. A missing file is not held."""
+    """Find out which process holds the lock.
+
+    Opens the file read-only and raises nothing. A missing file is not held.
+    """
     name = os.fspath(path)
     bundled = opened.bundle_of(name)
     if bundled is not None:
@@ -67,14 +70,14 @@ def probe(path: str | os.PathLike[str]) -> BrokerLock:
 
 def _probe(name: str, descriptor: int) -> BrokerLock:
     if fcntl is None or _FLOCK is None:
-        return BrokerLock(name, True, None, reason="this system's locks are not known to this program")
+        return BrokerLock(name, True, None, reason="locks of this operating system are not supported")
     layout, type_index, pid_index = _FLOCK
     fields = [0] * 5
-    fields[type_index] = fcntl.F_WRLCK  # whatever would stand in the way of the lock that a broker takes
+    fields[type_index] = fcntl.F_WRLCK  # report any lock that conflicts with the one that a broker takes
     try:
         answer = fcntl.fcntl(descriptor, fcntl.F_GETLK, struct.pack(layout, *fields))
     except OSError as error:
-        return BrokerLock(name, True, None, reason=f"the file system does not tell: {os_reason(error)}")
+        return BrokerLock(name, True, None, reason=f"the file system does not report locks: {os_reason(error)}")
     found = struct.unpack(layout, answer)
     if found[type_index] == fcntl.F_UNLCK:
         return BrokerLock(name, True, False)

@@ -1,4 +1,4 @@
-"""A file writer that computes the SHA-256 of what it writes, optionally in a thread of its own."""
+"""A file writer that computes the SHA-256 of the bytes it writes, optionally in a thread."""
 
 from __future__ import annotations
 
@@ -13,35 +13,35 @@ _MOST_WAITING = 2
 
 
 class DigestingWriter:
-    """Writes an open file from start to end; with ``beside`` a thread takes over at the first large piece.
+    """Writes an open file from start to end; with ``in_thread`` a thread writes from the first large piece on.
 
-    hashlib and the system calls release the GIL, so the next piece is made meanwhile. Pieces must not change
-    afterwards. Not for a process that forks later. All methods but ``close`` raise OSError; an
-    error of the thread is raised by a later call.
+    hashlib and system calls release the GIL, so the caller can make the next piece meanwhile. A piece must not change
+    after it was passed to ``write``. A process that uses the thread must not fork. All methods except ``close`` raise
+    OSError; an error in the thread is raised by a later call.
     """
 
-    def __init__(self, fd: int, *, beside: bool = False) -> None:
+    def __init__(self, fd: int, *, in_thread: bool = False) -> None:
         self._fd = fd
         self._digest = hashlib.sha256()
-        self._beside = beside
+        self._in_thread = in_thread
         self._thread: ThreadPoolExecutor | None = None
         self._waiting: deque[Future[None]] = deque()
         self._is_flushing = False
 
     def write(self, content: memoryview) -> None:
         """Write the next bytes of the file."""
-        if self._thread is None and (not self._beside or len(content) < _LARGE_BYTES):
+        if self._thread is None and (not self._in_thread or len(content) < _LARGE_BYTES):
             self._write(content)
             return
         self._wait(_MOST_WAITING - 1)
-        self._leave(lambda: self._write(content))
+        self._submit(lambda: self._write(content))
 
     def _write(self, content: memoryview) -> None:
         self._digest.update(content)
         while content:
             content = content[os.write(self._fd, content) :]
 
-    def _leave(self, work: Callable[[], None]) -> None:
+    def _submit(self, work: Callable[[], None]) -> None:
         if self._thread is None:
             self._thread = ThreadPoolExecutor(1, "writer")
         self._waiting.append(self._thread.submit(work))
@@ -55,13 +55,13 @@ class DigestingWriter:
         self._wait(0)
 
     def begin_flush(self) -> None:
-        """Let the thread, if there is one, flush the file to the disk; nothing may be written after this."""
+        """Start to flush the file to the disk in the thread, if there is one; nothing may be written after this."""
         if self._thread is not None:
-            self._leave(self._flush)
+            self._submit(self._flush)
             self._is_flushing = True
 
     def flush(self) -> None:
-        """Flush the file to the disk, or wait until the thread has."""
+        """Flush the file to the disk, or wait until the thread has done so."""
         self._wait(0)
         if not self._is_flushing:
             self._flush()
@@ -70,7 +70,7 @@ class DigestingWriter:
         os.fsync(self._fd)
 
     def hexdigest(self) -> str:
-        """The digest of all bytes, in hexadecimal."""
+        """The SHA-256 of all bytes written, in hexadecimal."""
         self._wait(0)
         return self._digest.hexdigest()
 

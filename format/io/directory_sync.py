@@ -1,4 +1,4 @@
-"""Writing a directory's entries to the disk, so that a file which was renamed into it survives a crash."""
+"""Flushing a directory's entries to the disk, so that a file that was renamed into it survives a crash."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import os
 
 
 def sync_directory(path: str | os.PathLike[str]) -> None:
-    """Wait until the entries of a directory are on the disk; raises OSError."""
+    """Flush the entries of a directory to the disk; raises OSError."""
     fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(fd)

@@ -11,9 +11,9 @@ _LARGEST_KEPT_BYTES = 16 * MIB
 
 
 def keep_freed_memory() -> None:
-    """Let this process keep freed blocks of up to 16 MiB each, 32 MiB in total.
+    """Make the allocator of this process keep freed blocks of up to 16 MiB each, 32 MiB in total.
 
-    Getting the memory of every chunk from the system again, page by page, costs about as much as reading the chunk.
+    To get the memory of every chunk from the system again, page by page, costs about as much as reading the chunk.
     """
     try:
         mallopt = ctypes.CDLL(None).mallopt

@@ -1,4 +1,4 @@
-"""Second checks for states that a running broker may be about to change, such as an append or a rename."""
+"""Repeated checks, for what a running broker may be about to change by an append or a rename."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 from format import layout
 from format.io import broker_lock
 
-#: How long a broker may take between two steps of one change, on a busy host.
+#: The longest time between two steps of one change by a broker on a busy host.
 _PATIENCE_S = 3.0
 _PAUSE_S = 0.05
 
@@ -20,7 +20,7 @@ def is_broker_running(partition_dir: Path) -> bool:
 
 
 def comes_true(condition: Callable[[], bool], partition_dir: Path) -> bool:
-    """Whether the condition holds now or, where a broker is running, within a few seconds."""
+    """Whether the condition holds now or, if a broker is running, within a few seconds."""
     if condition():
         return True
     if not is_broker_running(partition_dir):

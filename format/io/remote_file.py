@@ -1,4 +1,4 @@
-"""A file on another file system, read by ranges: small ones where it is searched, growing ones where it is scanned."""
+"""A file on another file system, read by ranges: small ranges for a search, growing ranges for a scan."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from format.io.stores.store import ObjectReplaced, Ranges
 from format.limits import MIB
 from format.location import Location
 
-#: A file that is searched is fetched in aligned blocks: a request takes tens of milliseconds, however small it is.
+#: A search fetches aligned blocks: a request takes tens of milliseconds, however small it is.
 BLOCK_BYTES = 64 * 1024
 _KEPT_BLOCKS = 16
 #: Fetches grow up to this size while a file is read in order, and then run ahead of the reader.
 MOST_FETCH_BYTES = 8 * MIB
 _FETCHES_AHEAD = 2
 _AHEAD_FROM_BYTES = MIB
-#: A larger read is not made of blocks.
+#: Larger reads do not use blocks.
 _LARGE_BYTES = 8 * BLOCK_BYTES
-#: After so many reads in order, with small gaps between them, more is fetched than they ask for.
+#: After this many reads in order, with small gaps between them, each fetch is larger than the read that needs it.
 _FIRST_READS = 2
 
 
 class RemoteFile:
-    """A file on another file system.
+    """A file on another file system, which a ``FileSource`` reads when its path is an address.
 
-    A ``FileSource`` reads from it when its path is an address. Reads that go on in order, also over small
-    gaps, make the fetches larger; any other one is answered from blocks, the last of which are kept.
+    Fetches grow while reads are in order, with or without small gaps. All other reads are answered from blocks, of
+    which the last few are kept.
     """
 
     def __init__(self, path: str) -> None:
@@ -44,7 +44,7 @@ class RemoteFile:
             store, inner = remote_files.store_of(path)
             self._file: Ranges | None = store.open(inner, entry)
         except FileNotFoundError as error:
-            raise FileChanged("cannot open: the file is not there, or not any more", Location(path)) from error
+            raise FileChanged("cannot open: the file does not exist, or no longer exists", Location(path)) from error
         except OSError as error:
             raise UnreadableFile(f"cannot open: {error_words(error)}", Location(path)) from error
         except UnreadableFile:
@@ -53,18 +53,18 @@ class RemoteFile:
             raise UnreadableFile(error.message, Location(path)) from error
         self.size_bytes = entry.size_bytes
         self.mtime_ns = entry.mtime_s * 10**9 or time.time_ns()  # some stores do not report it
-        # A store has no inodes: a file is another one when its time, size or tag is.
+        # A store has no inodes: time, size and tag identify a file.
         self.device_inode = (entry.mtime_s, zlib.crc32(f"{entry.size_bytes} {entry.tag}".encode()))
-        self._blocks: OrderedDict[int, bytes] = OrderedDict()  # by number, the one used last at the end
-        self._stream, self._stream_position = b"", 0  # what was fetched last for a reader that goes on in order
-        self._end = 0  # of the last read, and how many before it went on in order
-        self._in_order_count = 0
+        self._blocks: OrderedDict[int, bytes] = OrderedDict()  # by number, the last used at the end
+        self._stream, self._stream_position = b"", 0  # the last fetch for reads in order
+        self._end = 0  # of the last read
+        self._in_order_count = 0  # the number of reads in order up to the last one
         self._fetch_bytes = BLOCK_BYTES
         self._ahead: deque[tuple[int, int, Future[bytes]]] = deque()  # positions and lengths, in order
         self._threads: ThreadPoolExecutor | None = None
 
     def read(self, length: int, position: int) -> tuple[bytes, int]:
-        """Up to ``length`` bytes from ``position``, and how many were fetched for it."""
+        """Read up to ``length`` bytes from ``position``; also return the number of bytes that were fetched for them."""
         end = min(position + length, self.size_bytes)
         gap, self._end = position - self._end, end
         is_in_order = 0 <= gap <= max(BLOCK_BYTES, self._fetch_bytes // 2)
@@ -87,7 +87,7 @@ class RemoteFile:
         return all(number in self._blocks for number in range(position // BLOCK_BYTES, -(-end // BLOCK_BYTES)))
 
     def _from_blocks(self, position: int, end: int) -> tuple[bytes, int]:
-        """A read anywhere: neighbouring blocks that are not kept are fetched at once."""
+        """Read from blocks; missing blocks are fetched with one request."""
         numbers = range(position // BLOCK_BYTES, -(-end // BLOCK_BYTES))
         missing = [number for number in numbers if number not in self._blocks]
         fetched_bytes = 0
@@ -107,7 +107,7 @@ class RemoteFile:
         return joined[start : start + end - position], fetched_bytes
 
     def _from_stream(self, position: int, end: int) -> tuple[bytes, int]:
-        """A read that goes on where the last one ended, or near: more is fetched than it asks for, and kept."""
+        """Read at or after the end of the last read; what is fetched beyond it is kept for the next one."""
         if self._in_order_count:
             self._fetch_bytes = min(self._fetch_bytes * 2, self._most_bytes())
         stream_end = self._stream_position + len(self._stream)
@@ -139,7 +139,7 @@ class RemoteFile:
         return MOST_FETCH_BYTES if rate is None else max(BLOCK_BYTES, min(rate // 4, MOST_FETCH_BYTES))
 
     def _ahead_at(self, position: int) -> bytes | None:
-        """The fetch ahead that begins here, waited for; None where there is none."""
+        """Wait for the fetch ahead that begins at ``position`` and return its bytes; None if there is none."""
         if not self._ahead or self._ahead[0][0] != position:
             self._drop_ahead()
             return None
@@ -165,7 +165,7 @@ class RemoteFile:
         try:
             return self._file.read_at(length, position)
         except FileNotFoundError as error:
-            raise FileChanged("read failed: the file is not there any more", Location(self.path)) from error
+            raise FileChanged("read failed: the file no longer exists", Location(self.path)) from error
         except ObjectReplaced as error:
             raise FileChanged(str(error), Location(self.path)) from error
         except OSError as error:
@@ -174,11 +174,11 @@ class RemoteFile:
             ) from error
 
     def current_size_bytes(self) -> int:
-        """The file's size now; raises UnreadableFile if the store does not report it."""
+        """The present size of the file; raises UnreadableFile if the store does not report it."""
         try:
             return remote_files.fresh_entry_of(self.path).size_bytes
         except OSError as error:
-            raise UnreadableFile(f"cannot look: {error_words(error)}", Location(self.path)) from error
+            raise UnreadableFile(f"cannot access: {error_words(error)}", Location(self.path)) from error
 
     def close(self) -> None:
         """Release the connection, and end the threads."""

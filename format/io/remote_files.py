@@ -1,8 +1,8 @@
 """Files on other file systems: stores by address, sizes and listings.
 
-S3 and web servers are read with HTTP requests of this package; for gs, abfs and hdfs pyarrow is asked, and fsspec for
-any other scheme, where they are installed. Credentials and endpoints come from the usual environment
-(AWS_ACCESS_KEY_ID, AWS_PROFILE, AWS_ENDPOINT_URL, …) or from the query behind an address
+This package reads S3 and web servers with HTTP requests of its own. It uses pyarrow for gs, abfs and hdfs, and fsspec
+for all other schemes, if they are installed. Credentials and endpoints come from the usual environment variables
+(AWS_ACCESS_KEY_ID, AWS_PROFILE, AWS_ENDPOINT_URL, …) or from the query of an address
 (``s3://bucket/kafka?endpoint_override=host:9000&scheme=http``).
 """
 
@@ -28,12 +28,12 @@ from format.location import Location
 
 _S3 = ("s3", "s3a", "s3n")
 _WEB = ("http", "https")
-_PLUGIN = "aiven+"  # before the scheme of objects that the tiered-storage plugin by Aiven wrote
-#: Names that are listed at once below a given address; where there are more, directories are listed one by one.
+_PLUGIN = "aiven+"  # prefix of the scheme for objects that Aiven's tiered-storage plugin wrote
+#: The most names below a given address that are listed at once; if there are more, each directory is listed by itself.
 _MOST_LISTED = 100_000
-#: Names of a directory that are kept to answer for single files in it.
+#: The most names of a directory that are remembered for look-ups of single files in it.
 _MOST_AROUND = 5_000
-#: A connection that failed is not tried again for so long.
+#: A connection that failed is not tried again for this time.
 _FAILED_FOR_S = 20.0
 
 
@@ -41,17 +41,17 @@ _FAILED_FOR_S = 20.0
 
 _queries: dict[tuple[str, str], dict[str, str]] = {}
 _stores: dict[tuple[str, str], tuple[Store, str]] = {}
-_hosts: dict[tuple[str, str], str] = {}  # with keys before their names
+_hosts: dict[tuple[str, str], str] = {}  # hosts with access keys before their names
 _failures: dict[tuple[str, str], tuple[float, str]] = {}  # when a connection failed, and why
 _remembered: dict[str, dict[str, RemoteEntry]] = {}  # names in a directory, by its address
-_given: dict[str, bool] = {}  # addresses that a command was given, and whether all below them was listed
+_given: dict[str, bool] = {}  # addresses that a command was given, and whether everything below them was listed
 _too_large: set[str] = set()  # directories with too many names to be remembered
 
 
 def know(addresses: Iterable[str]) -> None:
     """Remember the options and keys in these addresses for all paths with the same scheme and host.
 
-    Every process that reads such paths must call this. Texts that are not such addresses are ignored.
+    Every process that reads such paths must call this. Texts that are not addresses are ignored.
     """
     for address in addresses:
         if "://" not in address:
@@ -67,7 +67,7 @@ def know(addresses: Iterable[str]) -> None:
 
 
 def known() -> tuple[str, ...]:
-    """Addresses with options and keys, to be passed to ``know`` in other processes."""
+    """Addresses with all remembered options and keys, for ``know`` in other processes."""
     return tuple(
         f"{scheme}://{_hosts.get((scheme, host), host)}/?{urlencode(_queries.get((scheme, host), {}))}"
         for scheme, host in sorted(_queries.keys() | _hosts.keys())
@@ -98,6 +98,7 @@ def store_of(address: str) -> tuple[Store, str]:
 
 
 def _connected(scheme: str, host: str, query: dict[str, str]) -> tuple[Store, str]:
+    """A new store for a scheme and host, and the path of the host in it; raises the errors of the libraries."""
     if scheme.startswith(_PLUGIN):
         from format.io.stores.aiven_store import AivenStore, LocalStore
 
@@ -118,7 +119,7 @@ def _connected(scheme: str, host: str, query: dict[str, str]) -> tuple[Store, st
 
 
 def writable_store(address: str) -> tuple[Any, str]:
-    """pyarrow's file system of an address, and the path in it, to write reports to. Raises InputError."""
+    """pyarrow's file system for an address, and the path in it, for writing reports. Raises InputError."""
     scheme, host = _key(address)
     inner = address.partition("://")[2].partition("/")[2]
     try:
@@ -144,14 +145,14 @@ def writable_store(address: str) -> tuple[Any, str]:
 
 
 def status_of(address: str) -> os.stat_result:
-    """The size, time and type of a path; raises OSError."""
+    """The status of a path: size, modification time and type; raises OSError."""
     return entry_of(address).stat()
 
 
 def entry_of(address: str) -> RemoteEntry:
-    """The entry of a path, from a listing that is remembered where there is one; raises OSError."""
+    """The entry of a path, from a remembered listing if there is one; raises OSError."""
     path = address.rstrip("/")
-    if path.startswith(_PLUGIN):  # its files are not those of a listing
+    if path.startswith(_PLUGIN):  # a listing has the plugin's objects, not the files made from them
         return fresh_entry_of(address)
     _list_given(path)
     parent, _, name = path.rpartition("/")
@@ -197,9 +198,9 @@ def _reached(address: str) -> tuple[Store, str]:
 
 
 def give(addresses: Iterable[str]) -> None:
-    """Keep what is listed at, below and around these addresses, for a command that reads them once.
+    """Remember listings at, below and around these addresses, for a command that reads them once.
 
-    What lies below is listed at once when it is first asked for.
+    Everything below an address is listed when the first name there is looked up.
     """
     know(addresses)
     for address in addresses:
@@ -215,7 +216,7 @@ def are_given() -> bool:
 
 
 def forget() -> None:
-    """Forget the addresses that a command was given, their options, what was listed, and how much was requested."""
+    """Forget the addresses that a command was given, their options, their listings, and the counts of the traffic."""
     _queries.clear()
     _hosts.clear()
     _stores.clear()
@@ -227,7 +228,7 @@ def forget() -> None:
 
 
 def _list_given(path: str) -> None:
-    """List everything below a given address when something at or below it is first asked for."""
+    """List everything below the given address that ``path`` is at or below, if that was not done before."""
     for top, is_listed in _given.items():
         if not is_listed and (path == top or path.startswith(f"{top}/")):
             _given[top] = True
@@ -235,7 +236,7 @@ def _list_given(path: str) -> None:
 
 
 def _remember_around(directory: str) -> None:
-    """Remember the names in the directory of a file, unless they are many: a listing costs as much as one look."""
+    """Remember the names in the directory of a file, unless they are many: a listing costs as much as one look-up."""
     if directory in _too_large or "/" not in directory.partition("://")[2]:
         return
     try:
@@ -253,7 +254,7 @@ def _remember_around(directory: str) -> None:
 
 
 def is_cheaply_listed(address: str) -> bool:
-    """Whether a listing takes one request for many names; a web server is asked about each name."""
+    """Whether a listing takes one request for many names; a web server needs a request for each name."""
     return _key(address)[0] not in _WEB
 
 
@@ -261,7 +262,7 @@ def is_cheaply_listed(address: str) -> bool:
 def listed_at_once(address: str) -> Iterator[None]:
     """List everything below a directory at once, and use that listing while the context lasts.
 
-    A store returns a thousand names per request, so this takes a few requests instead of one per directory. If it
+    A store returns a thousand names per request, so this takes a few requests instead of one per directory. If that
     fails, each directory is listed by itself.
     """
     found = _listed_below(address.rstrip("/"))
@@ -274,7 +275,7 @@ def listed_at_once(address: str) -> Iterator[None]:
 
 
 def _listed_below(top: str) -> dict[str, dict[str, RemoteEntry]]:
-    """The names in each directory at or below one; empty if that fails, or if they are too many."""
+    """The names in each directory at or below ``top``; empty if listing fails or there are too many names."""
     found: dict[str, dict[str, RemoteEntry]] = {top: {}}
     count = 0
     try:

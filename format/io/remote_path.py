@@ -41,7 +41,7 @@ class Entry(Protocol):
 
 
 class RemotePath(PosixPath):
-    """A read-only path on another file system; ``str`` returns it as it was written."""
+    """A read-only path on another file system; ``str`` returns the address."""
 
     __slots__ = ()
 
@@ -60,26 +60,26 @@ class RemotePath(PosixPath):
 
     @property
     def parent(self) -> RemotePath:
-        """The parent; a bucket or host is its own parent, like the root of a disk."""
+        """The parent; a bucket or host is its own parent, as the root directory is."""
         is_top = len(self.parts) <= (1 if self.scheme in _WITHOUT_HOST else 2)
         return self if is_top else super().parent
 
     def absolute(self) -> RemotePath:
-        """Itself."""
+        """The path itself."""
         return self
 
     def resolve(self, strict: bool = False) -> RemotePath:
-        """Itself: there are no links."""
+        """The path itself: there are no links."""
         return self
 
     def lstat(self) -> os.stat_result:
-        """Size, time and type; raises OSError."""
+        """The status: size, modification time and type; raises OSError."""
         from format.io import remote_files
 
         return remote_files.status_of(str(self))
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        """As ``lstat``."""
+        """The same as ``lstat``."""
         return self.lstat()
 
     def exists(self, *, follow_symlinks: bool = True) -> bool:
@@ -101,16 +101,16 @@ class RemotePath(PosixPath):
         return stat.S_ISREG(self._mode())
 
     def is_symlink(self) -> bool:
-        """Never."""
+        """Always False."""
         return False
 
     def open(self, *arguments: Any, **options: Any) -> Any:
-        """Not supported: use FileSource to read."""
-        raise OSError("a remote path is read through its source")
+        """Not supported, raises OSError: FileSource reads remote files."""
+        raise OSError("a remote path cannot be opened: use FileSource")
 
 
 def is_remote(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is on another file system: it begins with a scheme, and that is not ``file:``."""
+    """Whether a path is on another file system: it begins with a scheme other than ``file:``."""
     return _REMOTE.match(os.fspath(path)) is not None
 
 
@@ -121,14 +121,14 @@ def reads_addresses() -> bool:
 
 
 def is_on_disk(path: str | os.PathLike[str]) -> bool:
-    """Whether a path is one of this machine's file systems: neither remote nor in a bundle."""
+    """Whether a path is on a file system of this machine: neither remote nor in a bundle."""
     return not is_remote(path) and opened.bundle_of(os.fspath(path)) is None
 
 
 def path_of(path: str | os.PathLike[str]) -> Path:
-    """The Path for a text: a RemotePath for an address, else a local Path, also for ``file:///…``.
+    """The Path for a text: a RemotePath, a BundlePath, or a local Path, the last also for ``file:///…``.
 
-    A query after an address (``?endpoint_override=…``) and keys in it are not part of the path: see
+    The query of an address (``?endpoint_override=…``) and access keys are not part of the path: see
     ``remote_files.know``.
     """
     if isinstance(path, Path):
@@ -142,7 +142,7 @@ def path_of(path: str | os.PathLike[str]) -> Path:
 
 
 def entries_of(path: str | os.PathLike[str]) -> AbstractContextManager[Iterable[Entry]]:
-    """The entries of a directory, to be used like os.scandir; raises OSError."""
+    """The entries of a directory, as a context manager like os.scandir; raises OSError."""
     if is_remote(path):
         from format.io import remote_files
 
@@ -152,7 +152,7 @@ def entries_of(path: str | os.PathLike[str]) -> AbstractContextManager[Iterable[
 
 
 def is_there(path: str | os.PathLike[str]) -> bool:
-    """Whether something with that name exists, a broken link included; raises nothing."""
+    """Whether the name exists, also as a broken link; raises nothing."""
     if is_on_disk(path):
         return os.path.lexists(path)
     try:
@@ -163,5 +163,5 @@ def is_there(path: str | os.PathLike[str]) -> bool:
 
 
 def absolute(path: Path) -> Path:
-    """The absolute path, with its dots resolved; a remote path is absolute already."""
+    """The absolute path without ``.`` and ``..``; remote paths and paths in bundles are returned as they are."""
     return path if isinstance(path, (RemotePath, BundlePath)) else Path(os.path.abspath(path))

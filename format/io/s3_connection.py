@@ -1,4 +1,4 @@
-"""Connections to S3 that fail within half a minute; with its defaults the AWS library retries for some minutes."""
+"""Connections to S3 that fail within half a minute; by default the AWS library retries for several minutes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from format.io.stores.http_client import HttpClient, Request
 _CONNECT_TIMEOUT_S = 5.0
 _SILENCE_TIMEOUT_S = 5.0  # without a byte
 _ATTEMPTS = 3
-#: The region for a custom endpoint, where any value will do.
+#: The region for a custom endpoint, which accepts any value.
 DEFAULT_REGION = "us-east-1"
 _AWS = "https://s3.amazonaws.com"
 _REGION_HEADER = "x-amz-bucket-region"
-#: Options of an address that are arguments of S3FileSystem by the same names.
+#: Options of an address that are arguments of S3FileSystem with the same names.
 _ARGUMENTS = ("region", "scheme", "endpoint_override")
 
 
@@ -24,7 +24,7 @@ def connected_s3(host: str, query: dict[str, str]) -> tuple[Any, str]:
     """pyarrow's file system for ``[KEY:SECRET@]BUCKET`` with the options of the address, and the bucket's name.
 
     Missing options come from the environment: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, AWS_REGION and
-    AWSDEFAULT_REGION. Raises ImportError without pyarrow, OSError if the bucket's region cannot be determined, and
+    AWS_DEFAULT_REGION. Raises ImportError without pyarrow, OSError if the bucket's region cannot be determined, and
     ValueError for options that pyarrow does not know.
     """
     from pyarrow import fs
@@ -50,7 +50,7 @@ def connected_s3(host: str, query: dict[str, str]) -> tuple[Any, str]:
 
 
 def with_environment(query: Mapping[str, str], settings: Mapping[str, str] | None = None) -> dict[str, str]:
-    """The options, completed from the environment and a profile's settings; a custom endpoint needs some region."""
+    """The options, completed from the environment and a profile's settings; a custom endpoint gets a default region."""
     options, settings = dict(query), settings or {}
     environment = os.environ
     endpoint = (
@@ -67,16 +67,16 @@ def with_environment(query: Mapping[str, str], settings: Mapping[str, str] | Non
 
 
 def region_of_bucket(bucket: str) -> str:
-    """The region of a bucket, as AWS reports it without credentials; raises OSError if it does not.
+    """The region of a bucket, which AWS reports without credentials; raises OSError if it does not.
 
-    The AWS library can do this too, but may block for minutes, and no thread of the process can end meanwhile.
+    The AWS library can do this too, but may block for minutes, and the process cannot exit meanwhile.
     """
     scheme, _, authority = _AWS.partition("://")
     try:
         answer = HttpClient(scheme, authority).send(Request("HEAD", f"/{quote(bucket, safe='')}", {"Host": authority}))
     except OSError as error:
         raise OSError(
-            f"AWS does not tell the bucket's region ({error}): set AWS_REGION, or AWS_ENDPOINT_URL"
+            f"AWS does not report the bucket's region ({error}): set AWS_REGION, or AWS_ENDPOINT_URL"
         ) from error
     region = answer.header(_REGION_HEADER)  # also reported to clients that may not read the bucket
     if not region and answer.status == 404:

@@ -1,6 +1,6 @@
-"""Read-only sources of bytes: a size frozen at opening, bounded positioned reads, nothing else.
+"""Read-only sources of bytes: positioned reads up to a size that is fixed when the source is opened.
 
-Local files are read with ``pread``, never mapped: a mapped file that shrinks kills the process.
+Local files are read with ``pread`` and never mapped, since a mapped file that shrinks kills the process.
 """
 
 from __future__ import annotations
@@ -11,56 +11,47 @@ import stat
 from types import TracebackType
 from typing import Protocol
 
-from format.errors import FileChanged, UnreadableFile
+from format.errors import FileChanged, LimitExceeded, UnreadableFile
 from format.io import read_policy
 from format.io.bundles import opened
 from format.io.bundles.opened import BundledFile, OpenedBundle, StoredFile
+from format.io.file_state import FileState
 from format.io.remote_path import is_remote
 from format.location import Location
-from format.value_class import value_class
 
-_O_NOATIME = getattr(os, "O_NOATIME", 0)  # of Linux only
+_O_NOATIME = getattr(os, "O_NOATIME", 0)  # Linux only
 _SEEK_DATA: int | None = getattr(os, "SEEK_DATA", None)
 _SEEK_HOLE: int | None = getattr(os, "SEEK_HOLE", None)
 
 
 class Source(Protocol):
-    """A source of bytes, as all readers of this package expect it."""
+    """A source of bytes, which all readers of this package take."""
 
     path: str
     size_bytes: int
-    bytes_read: int  # bytes actually read, for the tests and for --explain
+    bytes_read: int  # the number of bytes that were read from the file system or the network
 
     def read_at(self, position: int, length: int) -> bytes:
-        """Up to ``length`` bytes from ``position``; fewer only at the frozen end.
+        """Read up to ``length`` bytes from ``position``; fewer only at the fixed end.
 
-        Raises FileChanged where the file ends before its frozen size, UnreadableFile on an I/O error.
+        Raises FileChanged if the file ends before its fixed size, and UnreadableFile for an I/O error.
         """
         ...
 
     def data_range(self, position: int) -> tuple[int, int]:
-        """The next bytes from ``position`` on that are stored, from where to where; what lies before them is zeros.
+        """The start and end of the next range of data from ``position`` on; the bytes before it are a hole of zeros.
 
-        They begin at the frozen end where nothing but a hole follows.
+        Both are the fixed end if only a hole follows.
         """
         ...
 
     def close(self) -> None: ...
 
 
-@value_class
-class FileState:
-    """A file as it was when it was opened: which one, how long, and when it was last written."""
-
-    size_bytes: int
-    mtime_ns: int
-    device_inode: tuple[int, int]
-
-
 class FileSource:
-    """A regular file, opened O_RDONLY and never through a final symlink; or one on another file system, or in a bundle.
+    """A regular file, opened read-only and not through a symbolic link; local, remote, or in a bundle.
 
-    ``bundled`` is the file in a bundle, None for any other.
+    ``bundled`` is the file in a bundle, None for other files.
     """
 
     __slots__ = ("_fd", "_stored", "bundled", "bytes_read", "device_inode", "mtime_ns", "path", "size_bytes")
@@ -69,9 +60,9 @@ class FileSource:
     device_inode: tuple[int, int]
 
     def __init__(self, path: str | os.PathLike[str], state: FileState | None = None) -> None:
-        """Open; raises UnreadableFile if this is not a readable regular file, FileChanged if it no longer exists.
+        """Open; raises UnreadableFile if this is not a readable regular file, FileChanged if it does not exist.
 
-        ``state`` comes from another source of this file; its size is the frozen size. Raises FileChanged if the file
+        ``state`` comes from another source of this file, whose fixed size is taken over. Raises FileChanged if the file
         was replaced or truncated since.
         """
         self.path = os.fspath(path)
@@ -88,7 +79,7 @@ class FileSource:
         if state is not None:
             if state.device_inode != self.device_inode:
                 self.close()
-                raise FileChanged("another file has taken its place while it was read", Location(self.path))
+                raise FileChanged("the file was replaced by another one while it was read", Location(self.path))
             if self.size_bytes < state.size_bytes:
                 now = self.size_bytes
                 self.close()
@@ -99,7 +90,9 @@ class FileSource:
         try:
             self._fd = _open_to_read(self.path)
         except FileNotFoundError as error:
-            raise FileChanged("cannot open: the file is not there, or not any more", Location(self.path)) from error
+            raise FileChanged(
+                "cannot open: the file does not exist, or no longer exists", Location(self.path)
+            ) from error
         except OSError as error:
             reason = "is a symbolic link, which is not followed" if error.errno == errno.ELOOP else os_reason(error)
             raise UnreadableFile(f"cannot open: {reason}", Location(self.path)) from error
@@ -112,7 +105,7 @@ class FileSource:
         self.mtime_ns = status.st_mtime_ns
         self.device_inode = (status.st_dev, status.st_ino)
         if read_policy.current is not None:
-            read_policy.current.opened(self._fd)
+            read_policy.current.prepare(self._fd)
 
     def _open_remote(self) -> None:
         from format.io.remote_file import RemoteFile
@@ -123,7 +116,9 @@ class FileSource:
         try:
             self.bundled = bundle.open(inner)
         except FileNotFoundError as error:
-            raise FileChanged("cannot open: the file is not there, or not any more", Location(self.path)) from error
+            raise FileChanged(
+                "cannot open: the file does not exist, or no longer exists", Location(self.path)
+            ) from error
         self._take(self.bundled)
 
     def _take(self, stored: StoredFile) -> None:
@@ -134,7 +129,7 @@ class FileSource:
 
     @property
     def state(self) -> FileState:
-        """The state that another process needs to read the same file up to the same end."""
+        """The state with which another process can read the same file up to the same end."""
         return FileState(self.size_bytes, self.mtime_ns, self.device_inode)
 
     def read_at(self, position: int, length: int) -> bytes:
@@ -144,17 +139,17 @@ class FileSource:
         got = self._pread(position, length)
         if len(got) == length:
             return got
-        parts = [got]  # a short read: go on until the frozen end
-        have = len(got)
-        while have < length:
-            got = self._pread(position + have, length - have)
+        parts = [got]  # a short read: go on until the fixed end
+        end = position + len(got)
+        while end < position + length:
+            got = self._pread(end, position + length - end)
             if not got:
                 raise FileChanged(
-                    f"the file ended at byte {position + have}, before its size of {self.size_bytes} at opening",
-                    Location(self.path, position=position + have),
+                    f"the file ended at byte {end}, before its size of {self.size_bytes} at opening",
+                    Location(self.path, position=end),
                 )
             parts.append(got)
-            have += len(got)
+            end += len(got)
         return b"".join(parts)
 
     def _pread(self, position: int, length: int) -> bytes:
@@ -176,7 +171,7 @@ class FileSource:
         return got
 
     def data_range(self, position: int) -> tuple[int, int]:
-        """The next stored bytes; all that is left, where the file system does not tell holes from data."""
+        """The next range of data; all bytes up to the end if the file system does not report holes."""
         if self._fd < 0 or _SEEK_DATA is None or _SEEK_HOLE is None or position >= self.size_bytes:
             return position, self.size_bytes
         try:
@@ -188,7 +183,7 @@ class FileSource:
         return min(start, self.size_bytes), min(end, self.size_bytes)
 
     def current_size_bytes(self) -> int:
-        """The file's size now, which differs from ``size_bytes`` when a broker appends to it or truncates it."""
+        """The present size, which differs from ``size_bytes`` after a broker appended to the file or truncated it."""
         return os.fstat(self._fd).st_size if self._stored is None else self._stored.current_size_bytes()
 
     def close(self) -> None:
@@ -212,7 +207,7 @@ class FileSource:
 
 
 def _open_to_read(path: str, directory_fd: int | None = None) -> int:
-    """A descriptor that leaves the file's access time alone, which the system allows its owner and root."""
+    """Open a file, without updates of its access time if this process is its owner or root; raises OSError."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
         return os.open(path, flags | _O_NOATIME, dir_fd=directory_fd)
@@ -221,9 +216,9 @@ def _open_to_read(path: str, directory_fd: int | None = None) -> int:
 
 
 def read_listed(directory_fd: int, name: str, size_bytes: int) -> bytes | None:
-    """All of a small local file that had this size when its directory was listed, with no look at it but reading.
+    """The content of a small local file that had this size when its directory was listed, without a ``stat``.
 
-    None if it cannot be read or has another size now: a FileSource says why.
+    None if it cannot be read or has another size now; a FileSource then raises the error.
     """
     try:
         fd = _open_to_read(name, directory_fd)
@@ -239,7 +234,7 @@ def read_listed(directory_fd: int, name: str, size_bytes: int) -> bytes | None:
 
 
 class BytesSource:
-    """Bytes in memory as a Source, for tests and for decompressed bytes."""
+    """A Source of bytes in memory."""
 
     def __init__(self, data: bytes, path: str = "<memory>") -> None:
         self.path = path
@@ -253,7 +248,7 @@ class BytesSource:
         return got
 
     def data_range(self, position: int) -> tuple[int, int]:
-        """All that is left."""
+        """All bytes up to the end."""
         return position, self.size_bytes
 
     def close(self) -> None:
@@ -263,35 +258,33 @@ class BytesSource:
 def check_unchanged(path: str | os.PathLike[str], state: FileState, location: Location) -> None:
     """Raise FileChanged if the file at the path was replaced, removed or truncated since it was opened.
 
-    A file that grew is the same file. A remote path is not checked: stores never change a file in place. Nor is one in
-    a bundle.
+    A file that grew is the same file. Remote paths and paths in bundles are not checked: stores never change an object
+    in place, and bundles do not change.
     """
     if is_remote(path) or opened.bundle_of(os.fspath(path)) is not None:
         return
     try:
         status = os.lstat(path)
     except OSError as error:
-        raise FileChanged("another file took its place while it was read, or none", location) from error
+        raise FileChanged("the file was removed or replaced while it was read", location) from error
     if (status.st_dev, status.st_ino) != state.device_inode:
-        raise FileChanged("another file took its place while it was read, or none", location)
+        raise FileChanged("the file was removed or replaced while it was read", location)
     if status.st_size < state.size_bytes:
         raise FileChanged(cut_words(status.st_size, state), location)
 
 
 def cut_words(size_bytes: int, state: FileState) -> str:
-    """The message for a file that has become shorter since it was opened."""
-    return f"the file was cut while it was read: it has {size_bytes} bytes, and had {state.size_bytes} at opening"
+    """The message for a file that was truncated since it was opened."""
+    return f"the file was truncated while it was read: it has {size_bytes} bytes, and had {state.size_bytes} at opening"
 
 
 def os_reason(error: OSError) -> str:
-    """The operating system's own words for an error, without Python's brackets."""
+    """The operating system's message for an error, without the error number and path that ``str`` adds."""
     return os.strerror(error.errno) if error.errno is not None else str(error)
 
 
 def read_whole(path: str | os.PathLike[str], max_bytes: int) -> bytes:
-    """The whole of a small file; raises LimitExceeded past ``max_bytes``, UnreadableFile as FileSource does."""
-    from format.errors import LimitExceeded
-
+    """The content of a small file; raises LimitExceeded past ``max_bytes``, and the errors of FileSource."""
     with FileSource(path) as source:
         if source.size_bytes > max_bytes:
             raise LimitExceeded(

@@ -1,4 +1,4 @@
-"""A source for a log file on a failing disk: unreadable blocks read as zeros, and their ranges are recorded."""
+"""A source for a log file on a failing disk: unreadable blocks are read as zeros and recorded."""
 
 from __future__ import annotations
 
@@ -9,9 +9,10 @@ _BLOCK_BYTES = 4096
 
 
 class PatchedSource:
-    """A Source over a file whose unreadable blocks of 4 KiB read as zeros; ``unreadable`` lists them.
+    """A Source over a file, with zeros for unreadable blocks of 4 KiB; ``unreadable`` has the position of each.
 
-    No CRC fits over such zeros, so that the batch they lie in counts as damaged and the rest is found again.
+    The zeros do not match the CRC of the batch they are in, so that batch counts as damaged, and reading resumes after
+    it.
     """
 
     def __init__(self, file: FileSource) -> None:
@@ -23,7 +24,7 @@ class PatchedSource:
         self.unreadable: set[int] = set()
 
     def read_at(self, position: int, length: int) -> bytes:
-        """Like FileSource, but does not raise I/O errors; FileChanged is raised."""
+        """Read like FileSource, but without UnreadableFile for I/O errors; raises FileChanged."""
         length = min(length, self.size_bytes - position)
         if length <= 0:
             return b""
@@ -37,7 +38,7 @@ class PatchedSource:
         return b"".join(self._block(at, position, length) for at in range(*_blocks(position, length)))
 
     def data_range(self, position: int) -> tuple[int, int]:
-        """Like FileSource."""
+        """The same as for the FileSource."""
         return self._file.data_range(position)
 
     def _touches_unreadable(self, position: int, length: int) -> bool:

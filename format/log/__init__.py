@@ -1,1 +1,1 @@
-"""Segments of a log: batches and records as columns, the walk from batch to batch, and their encoding."""
+"""The content of log segments: batches and records as columns, reading from batch to batch, and encoding."""

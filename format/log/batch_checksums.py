@@ -1,4 +1,4 @@
-"""The CRCs of batches, computed from their bytes and compared with those in their headers."""
+"""The check of batches' CRCs: computed from the bytes, and compared with the stored ones."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ from format.kernel.checks import check_crcs
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.log.batch_table import BatchTable
 
-#: Up to this size the kernel computes a batch's CRC in less time than it takes to call a library for it.
+#: Up to this size the kernel computes the CRC of a batch faster than a library can be called.
 _SMALL_BATCH_BYTES = 1024
-#: The CRC covers a batch from here to its end.
+#: The first byte that the CRC covers; the last one is the end of the batch.
 _CRC_START_V2 = layout.RECORD_BATCH.offset_of("attributes")
 _CRC_START_LEGACY = layout.MESSAGE_V0.offset_of("magic")
 
 
 def compute_crc_valid(table: BatchTable, buffer: memoryview, buffer_position: int) -> None:
-    """Fill ``table.crc_valid`` from the batches' bytes, which must lie whole in ``buffer``.
+    """Fill ``table.crc_valid``; all batches must be whole in ``buffer``, which starts at ``buffer_position``.
 
-    CRC-32C from the attributes on for v2 (KIP-98), CRC-32 from the magic on for v0 and v1.
+    The CRC of v2 is a CRC-32C from the attributes on (KIP-98), that of v0 and v1 a CRC-32 from the magic on.
     """
     valid = table.crc_valid
     large: slice | NDArray[np.intp] = slice(None)

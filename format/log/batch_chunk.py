@@ -17,10 +17,11 @@ _BATCH = RECORD_COLUMNS.index("batch")
 
 @state_class
 class OpenedWrappers:
-    """Some compressed messages of a chunk, opened: their inner messages as record columns over one buffer.
+    """Decompressed wrappers (compressed v0/v1 messages) of a chunk: their inner messages as columns over one buffer.
 
-    ``rows`` are theirs in the chunk's table, in order; ``errors`` says of some why they cannot be opened. ``columns``
-    is None where the inner messages were not kept, so that they have to be opened again.
+    ``rows`` are the rows of the wrappers in the chunk's table, in order. ``errors`` has the error, by row, of each
+    wrapper that cannot be decompressed or indexed. ``columns`` (int64, RECORD_COLUMNS) is None if the inner messages
+    were not kept, and must be decompressed again.
     """
 
     rows: NDArray[np.intp]
@@ -29,7 +30,7 @@ class OpenedWrappers:
     errors: dict[int, KafkaLogError]
 
     def split(self, count: int) -> tuple[OpenedWrappers, OpenedWrappers]:
-        """The first ``count`` of them, and the others."""
+        """Split after the first ``count`` wrappers."""
         next_row = int(self.rows[count])
         first = second = None
         if self.columns is not None:
@@ -47,11 +48,11 @@ class OpenedWrappers:
 class Damage:
     """Bytes of a log that belong to no readable batch.
 
-    ``code`` is a finding code; a whole batch that was left out has the code of the limit it exceeds.
-    ``next_base_offset`` is the base offset of the intact batch after the damage, None if there is none;
-    ``after_offset`` is the last offset read before it. ``lost_offsets`` are the first and the last of the offsets that
-    are missing because of it, as far as they are known. Where it reaches the end of the file, ``lost_from`` is the
-    first offset that may be missing, None where that is not known.
+    ``code`` is the code of the finding; it is ``limit-exceeded`` for a whole batch that was left out because of a
+    limit. ``next_base_offset`` is the base offset of the intact batch after the damage, None if there is none;
+    ``after_offset`` is the last offset before it. ``lost_offsets`` are the first and last of the offsets that are
+    missing because of it, None if unknown. If it reaches the end of the file, ``lost_from`` is the first offset that
+    may be missing, None if unknown.
     """
 
     code: str
@@ -67,14 +68,14 @@ class Damage:
 
 @value_class
 class BatchChunk:
-    """Some consecutive batches; ``buffer`` holds their bytes, None when only headers are read.
+    """Consecutive batches; ``buffer`` has their bytes, from ``buffer_position`` on, None if only headers are read.
 
-    ``buffer[0]`` lies at ``buffer_position`` in the file. ``damage`` lies after the last row, before the next chunk.
-    ``after_offset`` is the last offset before the chunk, and ``next_offset`` the first one of the batch behind it: that
-    is looked up only where the chunk's last batch has a wrong CRC. Both are of batches with right CRCs, None otherwise.
-    ``repeated`` marks batches that the file holds before, byte for byte; None where no batch is one, or where CRCs are
-    not computed. ``opened`` caches compressed v0/v1 messages that were opened, by the row of the first. ``window`` is
-    what was read from ``buffer_position`` on where only headers are read: the last batches may not be whole in it.
+    ``damage`` is after the last row, before the next chunk. ``after_offset`` is the last offset before the chunk, and
+    ``next_offset`` the first offset of the batch after it, which is read only if the chunk's last batch has a wrong
+    CRC. Both are None unless the CRC of that batch is right. ``repeated`` (bool for each row) marks batches that are
+    also at an earlier position of the file, byte for byte; it is None if there are none, or if CRCs are not computed.
+    ``opened`` caches decompressed wrappers, by the row of the first one. ``window`` is the buffer that headers were
+    read from, starting at ``buffer_position``; the last batches may not be whole in it.
     """
 
     table: BatchTable
@@ -96,7 +97,7 @@ class BatchChunk:
 
     @property
     def covered_bytes(self) -> int:
-        """The bytes from the chunk's start to the next chunk's; the buffer may also hold part of the next chunk."""
+        """The bytes from the start of the chunk to the start of the next; the buffer may be longer."""
         if self.damage is not None:
             return self.damage.position + self.damage.length - self.buffer_position
         return int(self.table.end_position[-1]) - self.buffer_position if len(self.table) else 0

@@ -1,4 +1,4 @@
-"""Groups of batches that are decompressed and indexed together: neighbours of one kind, a few MiB at the most."""
+"""Groups of batches that are decompressed and indexed together: adjacent batches of one kind, up to a few MiB."""
 
 from __future__ import annotations
 
@@ -11,29 +11,29 @@ from format.limits import MIB
 from format.log.batch_table import BatchTable
 from format.value_class import value_class
 
-#: About how many bytes of records a group holds, if compression makes an eighth of them.
+#: The approximate bytes of records in a group, if compression makes them eight times smaller.
 _GROUP_BYTES = 2 * MIB
 _COMPRESSION = 8
 
 
 class BatchKind(IntEnum):
-    """The ways of reading what a batch holds."""
+    """The kinds of batches, whose records are read in different ways."""
 
     V2 = 0  # a record batch
     MESSAGE = 1  # an uncompressed v0 or v1 message
-    WRAPPER = 2  # a compressed one, with messages inside
+    WRAPPER = 2  # a compressed v0 or v1 message, with inner messages
 
 
 @value_class
 class BatchGroup:
-    """Rows of a batch table, all of one kind, in order."""
+    """Rows of a batch table, in order; all batches are of one kind."""
 
     kind: BatchKind
     rows: NDArray[np.intp]
 
 
 def batch_groups(table: BatchTable, which: NDArray[np.bool_]) -> list[BatchGroup]:
-    """The rows that ``which`` picks, in groups."""
+    """The rows for which ``which`` (bool) is true, in groups."""
     rows = np.flatnonzero(which)
     if not len(rows):
         return []

@@ -1,4 +1,4 @@
-"""Batch headers read by themselves: one, and whether the CRC is right, or those that lie one behind the other."""
+"""Reading of single batch headers, the check of a single CRC, and tables of consecutive headers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from format.io.source import Source
 from format.kernel.headers import hop
 from format.log.batch_table import BATCH_COLUMN, BatchTable
 from format.value_class import value_class
+from format.wording import counted_plainly
 
 _WINDOW_BYTES = 1024 * 1024
 _READ_BYTES = 64 * 1024
@@ -23,9 +24,9 @@ CRC_BYTES = layout.RECORD_BATCH.offset_of("attributes") - layout.RECORD_BATCH.of
 
 @value_class
 class Header:
-    """Where a batch lies and which offsets it claims; ``is_wrapper`` marks a compressed v0/v1 message.
+    """The place and the offsets of a batch, by its header; ``is_wrapper`` marks a compressed v0/v1 message.
 
-    The header of a wrapper gives its last offset only, which then stands in both fields.
+    The header of a wrapper has only its last offset, which is the value of both fields.
     """
 
     position: int
@@ -40,12 +41,12 @@ class Header:
         return self.position + self.size_bytes
 
     def is_followed_by(self, other: Header) -> bool:
-        """Whether the other batch's offsets begin where this one's end."""
+        """Whether the offsets of the other batch start where those of this one end."""
         return not other.is_wrapper and other.base_offset == self.last_offset + 1
 
 
 def read_header(source: Source, position: int) -> Header | None:
-    """The header at a position, None where no header of any format can be."""
+    """Read the header at a position; None if the bytes cannot be a header of any format."""
     header = source.read_at(position, HEADER_BYTES)
     if len(header) < layout.MESSAGE_V0.size_bytes:
         return None
@@ -66,17 +67,18 @@ def read_header(source: Source, position: int) -> Header | None:
 
 
 def no_batch_words(stop: str, header: memoryview) -> str:
-    """Why no batch starts with these bytes; ``stop`` is one of the kernel's HOP_STOPS."""
+    """The reason why no batch starts with these bytes; ``stop`` is one of the kernel's HOP_STOPS."""
     if stop == "more-bytes":
-        return f"the file ends after {len(header)} bytes of a batch header"
-    length = int.from_bytes(header[8:12], "big", signed=True)
+        return f"the file ends after {counted_plainly(len(header), 'byte')} of a batch header"
     if stop == "bad-magic":
-        return f"no batch starts here: its magic would be {int.from_bytes(header[16:17], 'big', signed=True)}"
+        magic = int.from_bytes(header[MAGIC_AT : MAGIC_AT + 1], "big", signed=True)
+        return f"no batch starts here: its magic would be {magic}"
+    _, length = layout.LOG_ENTRY.struct.unpack_from(header)
     return f"no batch starts here: its length would be {length}"
 
 
 def has_right_crc(source: Source, position: int, size_bytes: int, magic: int) -> bool:
-    """Whether the bytes of a batch or message have the CRC that it stores; reads them in windows."""
+    """Whether the stored CRC of a batch or message matches its bytes, which are read in windows."""
     stored_at, covered_from, is_v2 = crc_fields(magic)
     crc_of = crc32c_of if is_v2 else crc32_of
     stored = int.from_bytes(source.read_at(position + stored_at, CRC_BYTES), "big")
@@ -91,14 +93,17 @@ def has_right_crc(source: Source, position: int, size_bytes: int, magic: int) ->
 
 
 def crc_fields(magic: int) -> tuple[int, int, bool]:
-    """Position of the CRC in a batch, start of the bytes that it covers, and whether it is a v2 CRC (CRC-32C)."""
+    """The position of the CRC in a batch, the first byte that it covers, and whether it is a CRC-32C (v2)."""
     if magic < 2:
         return layout.MESSAGE_V0.offset_of("crc"), layout.MESSAGE_V0.offset_of("magic"), False
     return layout.RECORD_BATCH.offset_of("crc"), layout.RECORD_BATCH.offset_of("attributes"), True
 
 
 def headers_in(buffer: memoryview, position: int) -> BatchTable:
-    """The batches whose headers lie in a buffer, one behind the other from its start on; the last may not be whole."""
+    """The consecutive batches from the start of a buffer on, as far as it has their headers.
+
+    ``position`` is the position of the buffer in the file. The last batch may not be whole.
+    """
     most = len(buffer) // layout.MESSAGE_V0.size_bytes + 1
     columns, status = np.empty((most, len(BATCH_COLUMN)), np.int64), np.array((0, 0, -1), np.int64)
     count = hop(buffer, 0, len(buffer), position, memoryview(columns), 0, memoryview(status))
@@ -106,7 +111,7 @@ def headers_in(buffer: memoryview, position: int) -> BatchTable:
 
 
 def header_tables(source: Source, start: int, stop: int) -> Iterator[BatchTable]:
-    """The batches that lie whole between two positions, as far as hopping over their headers leads. No CRC is read."""
+    """The whole batches between two positions, up to the first bytes that are not a header. CRCs are not checked."""
     while start < stop:
         table = headers_in(memoryview(source.read_at(start, min(_READ_BYTES, stop - start))), start)
         table = table.rows(slice(0, int(np.searchsorted(table.end_position, stop, "right"))))

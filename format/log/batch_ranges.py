@@ -1,6 +1,6 @@
-"""Ranges of a log that can be read each by itself: those that one reader of the whole log reads at once.
+"""Ranges of a log that can be read independently: each is a chunk of a reader of the whole log.
 
-So a reader of the ranges one after the other sees the same chunks as one reader does, as long as nothing is wrong.
+So, in a log without damage, readers of single ranges get the same chunks as a reader of the whole log.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from format.log.batch_table import BatchTable
 from format.value_class import value_class
 
 _WINDOW_BYTES = 16 * 1024
-_FOUND, _NEEDS_MORE = 0, 1  # what skip_batches returns, and 2 for damage
+_FOUND, _NEEDS_MORE = 0, 1  # returned by skip_batches, as 2 is for damage
 
 
 @value_class
 class BatchRange:
-    """Bytes ``start`` to ``end`` of a log of ``size_bytes``; None as an end is the end of the log.
+    """The bytes of a log from ``start`` to ``end``; an end of None is the end of the log.
 
-    ``after_offset`` is the last offset before the range, None where that is not known. ``read_from`` is where the
-    first range of the log starts, None if this is the first.
+    ``after_offset`` is the last offset before the range, None if unknown. ``read_from`` is the start of the first range
+    of the log, None if this is the first.
     """
 
     start: int = 0
@@ -38,10 +38,9 @@ WHOLE_LOG = BatchRange()
 
 
 def batch_ranges(source: Source, chunk_bytes: int, *, start: int = 0) -> Iterator[BatchRange]:
-    """A log from ``start`` on, a batch boundary, in the ranges that ``batch_chunks`` reads with these ``chunk_bytes``.
+    """The ranges of a log that ``batch_chunks`` reads as chunks of ``chunk_bytes``, from batch boundary ``start`` on.
 
-    Hops over the headers, and looks at no more of the batches. From damage on, the rest is one range. Raises only what
-    the source raises.
+    Reads only the headers of batches. After damage, the rest is one range. Raises only the errors of the source.
     """
     status = np.zeros(3, np.int64)
     range_start, after_offset = start, None
@@ -67,7 +66,7 @@ def batch_ranges(source: Source, chunk_bytes: int, *, start: int = 0) -> Iterato
 
 
 def _last_offset(source: Source, position: int) -> int:
-    """The last offset of the batch at a position, by its header."""
+    """The last offset of the batch at a position, from its header."""
     header = memoryview(source.read_at(position, layout.RECORD_BATCH.size_bytes))
     row = np.zeros((1, len(BATCH_COLUMNS)), np.int64)
     hop(header, 0, len(header), position, memoryview(row), 0, memoryview(np.array([0, 0, -1], np.int64)))

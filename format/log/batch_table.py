@@ -1,4 +1,4 @@
-"""Batches as columns: a v2 record batch, or an outermost v0 or v1 message, is one row of a BatchTable."""
+"""Batches as columns: each v2 record batch, and each outermost v0 or v1 message, is a row of a BatchTable."""
 
 from __future__ import annotations
 
@@ -13,16 +13,17 @@ from format.location import Location
 
 Int64Column = NDArray[np.int64]
 
-#: The number of each column of a BatchTable, by its name.
+#: The index of each column of a BatchTable, by name.
 BATCH_COLUMN = {name: number for number, name in enumerate(BATCH_COLUMNS)}
 _COLUMN = BATCH_COLUMN
 _MAY_DIFFER = [_COLUMN[name] for name in ("position", "size_bytes", "crc")]
 
 
 class BatchTable:
-    """Batches in log order: ``columns`` is int64, one row a batch (BATCH_COLUMNS).
+    """Batches in log order: ``columns`` is int64, with a row for each batch (BATCH_COLUMNS).
 
-    ``crc_valid`` is int8: 1 valid, 0 not, -1 not computed. Offsets are logical, positions are bytes in the file.
+    ``crc_valid`` is int8: 1 valid, 0 wrong, -1 not computed. Offsets are those of records, positions are bytes in the
+    file. The properties are columns: int64, or bool for names like ``is_control``, one value for each batch.
     """
 
     __slots__ = ("columns", "crc_valid")
@@ -45,11 +46,11 @@ class BatchTable:
         return cls(np.concatenate([t.columns for t in tables]), np.concatenate([t.crc_valid for t in tables]))
 
     def rows(self, which: slice | NDArray[np.bool_] | NDArray[np.intp]) -> BatchTable:
-        """A table of the rows that a slice, mask or index array picks."""
+        """A table of the rows that a slice, mask or index array selects."""
         return BatchTable(self.columns[which], self.crc_valid[which])
 
     def same_headers(self, other: BatchTable) -> NDArray[np.bool_]:
-        """Which rows of two tables of equal length are the same, ignoring position, codec, length and CRC."""
+        """Which rows of two tables of equal length are equal except for position, codec, size and CRC."""
         differ = self.columns != other.columns
         differ[:, _MAY_DIFFER] = False
         differ[:, _COLUMN["attributes"]] = (self.attributes ^ other.attributes) & ~layout.CODEC_MASK != 0
@@ -71,7 +72,7 @@ class BatchTable:
 
     @property
     def base_offset(self) -> Int64Column:
-        """Of a compressed v0/v1 wrapper, the offset of its last inner message until the wrapper is opened."""
+        """For a compressed v0/v1 wrapper the offset of its last inner message, until the wrapper is decompressed."""
         return self.columns[:, _COLUMN["base_offset"]]
 
     @property
@@ -90,7 +91,7 @@ class BatchTable:
 
     @property
     def record_count(self) -> Int64Column:
-        """-1 for a compressed v0/v1 wrapper that was not opened."""
+        """-1 for a compressed v0/v1 wrapper that was not decompressed."""
         return self.columns[:, _COLUMN["record_count"]]
 
     @property
@@ -108,7 +109,7 @@ class BatchTable:
 
     @property
     def base_timestamp(self) -> Int64Column:
-        """ms; the delete horizon where has_delete_horizon; -1 for v0."""
+        """In ms; the delete horizon if ``has_delete_horizon``; -1 for v0."""
         return self.columns[:, _COLUMN["base_timestamp"]]
 
     @property
@@ -134,7 +135,7 @@ class BatchTable:
 
     @property
     def codec(self) -> Int64Column:
-        """Codec number, 0-7; names in layout.CODEC_NAMES."""
+        """Codec ids, 0 to 7; layout.CODEC_NAMES has their names."""
         return self.attributes & layout.CODEC_MASK
 
     @property
@@ -160,13 +161,13 @@ class BatchTable:
         return has
 
     def rises_from(self, offset: int | None) -> bool:
-        """Whether each batch starts after the one before it ends, the first one after ``offset``."""
+        """Whether each batch starts after the last offset of the previous one, and the first one after ``offset``."""
         base, last = self.base_offset, self.last_offset
         return bool((base[1:] > last[:-1]).all()) and (offset is None or not len(base) or int(base[0]) > offset)
 
     @property
     def is_sparse(self) -> NDArray[np.bool_]:
-        """Which batches have fewer records than offsets: compaction leaves such batches, and no producer."""
+        """Which batches have fewer records than offsets: compaction makes such batches, and producers do not."""
         sparse: NDArray[np.bool_] = (self.magic == 2) & (self.record_count >= 0)
         return sparse & (self.record_count <= self.last_offset_delta)
 
@@ -176,16 +177,16 @@ class BatchTable:
 
 
 def batch_location(where: Location, table: BatchTable, row: int) -> Location:
-    """The place of one batch of a table."""
+    """The location of one batch of a table."""
     return where.at(
         position=int(table.position[row]), length=int(table.size_bytes[row]), offset=int(table.base_offset[row])
     )
 
 
 def whole_batches(content: bytes | bytearray | memoryview, position: int, count: int) -> BatchTable:
-    """The ``count`` consecutive batches in these bytes, the first at ``position``; no CRC is checked.
+    """The table of the ``count`` consecutive batches in ``content``, the first at ``position``; CRCs are not checked.
 
-    Raises CorruptDataError if the headers do not describe exactly these batches.
+    Raises CorruptDataError if the headers do not describe exactly so many batches.
     """
     columns, status = np.empty((count, len(_COLUMN)), np.int64), np.array((0, 0, -1), np.int64)
     found = hop(memoryview(content), 0, len(content), position, memoryview(columns), 0, memoryview(status))

@@ -1,4 +1,4 @@
-"""Control records: transaction markers and the raft log's own (clients ControlRecordType, EndTransactionMarker)."""
+"""Control records: transaction markers, and those of the raft log (clients ControlRecordType, EndTransactionMarker)."""
 
 from __future__ import annotations
 
@@ -20,6 +20,7 @@ from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
 from format.value_class import value_class
+from format.wording import counted_plainly
 
 _CONTROL_INVALID = "control-record-invalid"
 _HEADER_BYTES = layout.RECORD_BATCH.size_bytes
@@ -27,8 +28,8 @@ _ATTRIBUTES_AT = layout.RECORD_BATCH.offset_of("attributes")
 _RECORDS_AT = _HEADER_BYTES - _ATTRIBUTES_AT
 _COUNT_AT = layout.RECORD_BATCH.offset_of("record_count") - _ATTRIBUTES_AT
 _ONE = (1).to_bytes(_RECORDS_AT - _COUNT_AT, "big")
-#: The record of an end marker as brokers write it: the record's length, attributes and deltas; the key's length,
-#: version and type; the value's length, version and coordinator epoch; no headers.
+#: The record of an end marker as brokers write it: the length, attributes and deltas of the record; the length, version
+#: and type of the key; the length, version and coordinator epoch of the value; no headers.
 _PLAIN_RECORD = Struct(">4s b h h b h i b")
 _PLAIN_BYTES = _HEADER_BYTES + _PLAIN_RECORD.size
 _MOST_CONTROL_BYTES = 1024
@@ -36,9 +37,9 @@ _MOST_CONTROL_BYTES = 1024
 
 @value_class
 class ControlRecord:
-    """A control record's type and, for an end-transaction marker, its coordinator epoch (else None).
+    """The type of a control record, and for an end transaction marker its coordinator epoch (else None).
 
-    ``type_name`` is ``UNKNOWN`` for a type number that is newer than this program; that is no damage.
+    ``type_name`` is ``UNKNOWN`` for a type number that is newer than this program, which is not damage.
     """
 
     version: int
@@ -52,14 +53,13 @@ class ControlRecord:
 
 
 def decode_control_record(key: bytes | None, value: bytes | None) -> ControlRecord:
-    """A control record from its key and value.
+    """Decode a control record from its key and value.
 
     Raises InvalidRecord for a key or marker that is too short or has a negative version.
     """
     if key is None or len(key) < layout.CONTROL_KEY.size_bytes:
         raise InvalidRecord(
-            f"a control record's key has {'no' if key is None else len(key)} bytes, "
-            f"it needs {layout.CONTROL_KEY.size_bytes}",
+            f"a control record has {_sized('key', key)}; the key needs {layout.CONTROL_KEY.size_bytes}",
             code=_CONTROL_INVALID,
         )
     version, number = layout.CONTROL_KEY.struct.unpack_from(key)
@@ -73,8 +73,7 @@ def decode_control_record(key: bytes | None, value: bytes | None) -> ControlReco
     marker = layout.END_TRANSACTION_MARKER
     if value is None or len(value) < marker.size_bytes:
         raise InvalidRecord(
-            f"an end transaction marker has {'no' if value is None else len(value)} bytes, "
-            f"it needs {marker.size_bytes}",
+            f"an end transaction marker has {_sized('value', value)}; the value needs {marker.size_bytes}",
             code=_CONTROL_INVALID,
         )
     marker_version, coordinator_epoch = marker.struct.unpack_from(value)
@@ -83,10 +82,15 @@ def decode_control_record(key: bytes | None, value: bytes | None) -> ControlReco
     return ControlRecord(version, number, name, coordinator_epoch)
 
 
-def read_control_records(chunk: BatchChunk, source: Source, limits: Limits) -> dict[int, ControlRecord]:
-    """The first control record of each control batch of a chunk that was read by headers, by row.
+def _sized(name: str, content: bytes | None) -> str:
+    return f"no {name}" if content is None else f"a {name} of {counted_plainly(len(content), 'byte')}"
 
-    Batches that are not whole in the chunk's window are read from the source, those that cannot be decoded left out.
+
+def read_control_records(chunk: BatchChunk, source: Source, limits: Limits) -> dict[int, ControlRecord]:
+    """The first control record of each control batch of a chunk that was read without bodies, by row.
+
+    Batches that are not whole in the chunk's window are read from the source. Batches that cannot be decoded are left
+    out.
     """
     rows = np.flatnonzero(chunk.table.is_control)
     if not len(rows):
@@ -99,7 +103,7 @@ def read_control_records(chunk: BatchChunk, source: Source, limits: Limits) -> d
         if size_bytes == _PLAIN_BYTES and start + size_bytes <= len(window):
             control = _plain_marker(bytes(window[start + _ATTRIBUTES_AT : start + size_bytes]))
         if control is None:
-            with suppress(NotInBundle):  # a bundle has no control batches that hold more than they should
+            with suppress(NotInBundle):  # a bundle leaves out control batches with unexpected content
                 control = next(_decode_batch(chunk, row, source, limits), None)
         if control is not None:
             found[row] = control
@@ -125,7 +129,7 @@ def first_control_records(chunk: BatchChunk, which: NDArray[np.bool_], limits: L
 
 
 def _plain_marker(content: bytes) -> ControlRecord | None:
-    """The end marker in a batch, from the batch's attributes on, if it looks as brokers write it."""
+    """The end marker in a batch, from its attributes on; None unless it is as brokers write it."""
     if content[1] & layout.CODEC_MASK or content[_COUNT_AT:_RECORDS_AT] != _ONE:
         return None
     return _marker(content[_RECORDS_AT:])
@@ -141,9 +145,9 @@ def _marker(record: bytes) -> ControlRecord | None:
 
 
 def control_batch_content(chunk: BatchChunk, row: int, source: Source, limits: Limits) -> bytes | None:
-    """The bytes of a control batch that holds nothing but the broker's own numbers; None for any other.
+    """The bytes of a control batch that contains only a broker's numbers and no other data; None for other batches.
 
-    A marker as brokers write it needs no CRC for that: every byte but the numbers is known.
+    The CRC of a marker as brokers write it is not checked: all its bytes except the numbers are known.
     """
     position, size_bytes = int(chunk.table.position[row]), int(chunk.table.size_bytes[row])
     if size_bytes > _MOST_CONTROL_BYTES:
@@ -161,7 +165,7 @@ def control_batch_content(chunk: BatchChunk, row: int, source: Source, limits: L
 
 
 def _is_plain(records: RecordTable, row: int) -> bool:
-    """Whether a control record has the sizes of an end marker and no headers, so that nothing else fits in."""
+    """Whether a control record has the size of an end marker and no headers, so that it has no room for other data."""
     value = records.value(row)
     try:
         control = decode_control_record(records.key(row), value)
@@ -172,7 +176,7 @@ def _is_plain(records: RecordTable, row: int) -> bool:
 
 
 def _decode_batch(chunk: BatchChunk, row: int, source: Source, limits: Limits) -> Iterator[ControlRecord]:
-    """The control records of one batch, read by itself."""
+    """Read one batch, and yield its control records."""
     start, end = int(chunk.table.position[row]), int(chunk.table.end_position[row])
     for whole in batch_chunks(source, BatchRange(start, end), check_crc=False, limits=limits):
         for records in record_tables(whole, which=whole.table.is_control, limits=limits):

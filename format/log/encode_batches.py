@@ -1,7 +1,7 @@
-"""Bytes of record batches and messages, as brokers and producers write them.
+"""Encoding of record batches and messages, as brokers and producers write them.
 
-Source: clients record/internal/DefaultRecord, DefaultRecordBatch, LegacyRecord. The inverse of
-``format.log.read_records`` and ``format.log.legacy_messages``.
+It is the inverse of ``format.log.read_records`` and ``format.log.legacy_messages``. Source: clients
+record/internal/DefaultRecord, DefaultRecordBatch, LegacyRecord.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from format.value_class import value_class
 
 @value_class
 class NewRecord:
-    """One v2 record to write; deltas are against the batch's base offset and base timestamp (ms)."""
+    """One v2 record to write; deltas are relative to the base offset and base timestamp (ms) of the batch."""
 
     offset_delta: int
     timestamp_delta: int
@@ -41,14 +41,14 @@ class BatchHeader:
     base_timestamp: int = layout.NO_TIMESTAMP
     max_timestamp: int = layout.NO_TIMESTAMP
     leader_epoch: int = 0
-    attributes: int = 0  # codec bits aside
+    attributes: int = 0  # without the codec bits
     producer_id: int = layout.NO_PRODUCER_ID
     producer_epoch: int = layout.NO_PRODUCER_EPOCH
     base_sequence: int = layout.NO_SEQUENCE
 
 
 def encode_varint(value: int) -> bytes:
-    """A zigzag varint, for 32 and 64 bits alike (clients ByteUtils.writeVarlong)."""
+    """Encode a number of 32 or 64 bits as a zigzag varint (clients ByteUtils.writeVarlong)."""
     rest = (value << 1) ^ (value >> 63)
     encoded = bytearray()
     while rest > 0x7F:
@@ -59,7 +59,7 @@ def encode_varint(value: int) -> bytes:
 
 
 def encode_record(record: NewRecord) -> bytes:
-    """One v2 record with its length in front."""
+    """Encode one v2 record, with its length."""
     parts = [
         record.attributes.to_bytes(1, "big"),
         encode_varint(record.timestamp_delta),
@@ -75,9 +75,9 @@ def encode_record(record: NewRecord) -> bytes:
 
 
 def encode_records(records: RecordTable, base_offset: int, base_timestamp: int) -> memoryview:
-    """The records of a table, of whatever format, as v2 records of a batch with this base offset and timestamp (ms).
+    """Encode the records of a table, of any format, as v2 records of a batch with this base offset and timestamp (ms).
 
-    Raises UnsupportedError for offsets and timestamps that no delta, of 32 and 64 bits, leads to.
+    Raises UnsupportedError for offsets or timestamps whose deltas do not fit in 32 or 64 bits.
     """
     if not len(records):
         return memoryview(b"")
@@ -86,7 +86,7 @@ def encode_records(records: RecordTable, base_offset: int, base_timestamp: int) 
         ("timestamps", records.timestamp, base_timestamp, 64),
     ):
         if not all(-(1 << bits - 1) <= int(each) - base < 1 << bits - 1 for each in (column.min(), column.max())):
-            raise UnsupportedError(f"the {name} lie too far apart for one batch")
+            raise UnsupportedError(f"the {name} are too far apart for one batch")
     room_bytes = len(records) * NEW_RECORD_BYTES
     room_bytes += int(np.maximum(records.key_length, 0).sum() + np.maximum(records.value_length, 0).sum())
     room_bytes += int((records.start + records.size_bytes - records.headers_start)[records.header_count > 0].sum())
@@ -102,13 +102,13 @@ def _sized(field: bytes | None) -> bytes:
 def encode_batch(
     header: BatchHeader, records: bytes | memoryview, *, codec: int = 0, level: int | None = None
 ) -> bytes:
-    """A whole v2 batch around encoded records; compresses them and computes length and CRC."""
+    """Encode a v2 batch of encoded records: compress them, and compute length and CRC."""
     payload = compress(codec, records, level=level) if codec else bytes(records)
     return seal_batch(header, payload, codec=codec)
 
 
 def seal_batch(header: BatchHeader, payload: bytes, *, codec: int) -> bytes:
-    """A whole v2 batch around a payload that is compressed already; computes length and CRC."""
+    """Encode a v2 batch of records that are compressed already: compute length and CRC."""
     fields = layout.RECORD_BATCH.struct.pack(
         header.base_offset,
         layout.RECORD_BATCH.size_bytes - layout.LOG_ENTRY.size_bytes + len(payload),
@@ -128,7 +128,7 @@ def seal_batch(header: BatchHeader, payload: bytes, *, codec: int) -> bytes:
 
 
 def reseal(batch: bytes | bytearray) -> bytes:
-    """The same batch or message with the CRC of its bytes; its length field must be right."""
+    """The same batch or message with its CRC computed again; its length field must be right."""
     magic = batch[layout.RECORD_BATCH.offset_of("magic")]
     if magic == 2:
         at, start = layout.RECORD_BATCH.offset_of("crc"), layout.RECORD_BATCH.offset_of("attributes")
@@ -148,7 +148,7 @@ def encode_message(
     timestamp: int = layout.NO_TIMESTAMP,
     attributes: int = 0,
 ) -> bytes:
-    """One v0 or v1 message with its offset and size in front."""
+    """Encode one v0 or v1 message, with its offset and size; ``timestamp`` is in ms."""
     body = magic.to_bytes(1, "big") + attributes.to_bytes(1, "big")
     if magic == 1:
         body += timestamp.to_bytes(8, "big", signed=True)
@@ -168,6 +168,6 @@ def encode_wrapper(
     attributes: int = 0,
     level: int | None = None,
 ) -> bytes:
-    """A compressed v0 or v1 message around encoded inner messages (absolute offsets in v0, relative in v1)."""
+    """Encode a compressed v0 or v1 message of encoded inner messages (absolute offsets in v0, relative in v1)."""
     value = compress(codec, b"".join(messages), level=level, magic=magic)
     return encode_message(magic, last_offset, None, value, timestamp=timestamp, attributes=attributes | codec)

@@ -1,4 +1,4 @@
-"""The headers of many v2 batches at once: where they lie, and new lengths, codecs and CRCs for all of them."""
+"""Changes to the headers of many v2 batches at once: lengths, codecs and CRCs."""
 
 from __future__ import annotations
 
@@ -12,20 +12,23 @@ from format.log.batch_chunk import BatchChunk
 HEADER_BYTES = layout.RECORD_BATCH.size_bytes
 _LENGTH = np.arange(layout.LOG_ENTRY.offset_of("length"), layout.LOG_ENTRY.size_bytes)
 _CRC = np.arange(layout.RECORD_BATCH.offset_of("crc"), layout.RECORD_BATCH.offset_of("attributes"))
-#: The codec bits are in the attributes' low byte.
+#: The low byte of the attributes, which has the codec bits.
 _CODEC_BYTE = layout.RECORD_BATCH.offset_of("attributes") + 1
-#: The CRC covers a batch from here to its end.
+#: The first byte that the CRC covers.
 _CRC_START = layout.RECORD_BATCH.offset_of("attributes")
 
 
 def batch_spans(chunk: BatchChunk, rows: NDArray[np.intp]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Where the batches of these rows start and end in the chunk's buffer."""
+    """The starts and ends (int64) of the batches of these rows in the chunk's buffer."""
     starts = chunk.table.position[rows] - chunk.buffer_position
     return starts, starts + chunk.table.size_bytes[rows]
 
 
 def seal_batches(content: bytearray, size_bytes: NDArray[np.int64], codec: int) -> None:
-    """Give v2 batches, ``content`` one after the other, the codec, and the lengths and CRCs that go with it."""
+    """Set the codec of consecutive v2 batches in ``content``, and compute their lengths and CRCs.
+
+    ``size_bytes`` (int64) has the size of each batch.
+    """
     octets = np.frombuffer(content, np.uint8)
     ends = np.cumsum(size_bytes)
     starts = ends - size_bytes
@@ -37,5 +40,5 @@ def seal_batches(content: bytearray, size_bytes: NDArray[np.int64], codec: int) 
 
 
 def _fields(values: NDArray[np.int64], dtype: str) -> NDArray[np.uint8]:
-    """Numbers as the bytes of a big-endian field, a row each; ``dtype`` is numpy's name, as in ``>u4``."""
+    """Numbers as bytes (uint8), a row for each; ``dtype`` is the numpy dtype of the field, such as ``>u4``."""
     return values.astype(dtype).view(np.uint8).reshape(len(values), np.dtype(dtype).itemsize)

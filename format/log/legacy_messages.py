@@ -1,9 +1,8 @@
-"""v0 and v1 messages, and the message sets nested in compressed ones, with right offsets and timestamps.
+"""v0 and v1 messages, and the inner messages of compressed ones (wrappers), with absolute offsets and timestamps.
 
-Source: clients record/internal/AbstractLegacyRecordBatch and LegacyRecord (KIP-31, KIP-32). A compressed wrapper's
-value is a message set: v0 inner offsets are absolute; v1 inner offsets are relative, and the wrapper's offset is
-that of its last inner message. A wrapper offset of 0 comes from old librdkafka producers: inner offsets then count
-from 0.
+The value of a wrapper is a message set. v0 inner offsets are absolute; v1 inner offsets are relative, and the offset of
+the wrapper is the offset of its last inner message. A wrapper offset of 0 comes from old librdkafka producers; inner
+offsets then count from 0. Source: clients record/internal/AbstractLegacyRecordBatch and LegacyRecord (KIP-31, KIP-32).
 """
 
 from __future__ import annotations
@@ -28,16 +27,16 @@ from format.value_class import value_class
 
 _R = {name: number for number, name in enumerate(RECORD_COLUMNS)}
 _ROW_BYTES = 8 * len(_R)
-#: So many messages are opened together, to about so many bytes.
+#: The most wrappers that are decompressed together, and the approximate bytes of their content.
 _MOST_OPENED = 1024
 _OPENED_BYTES = 2 * MIB
-#: Opened messages that are kept for a second use.
+#: The most bytes of decompressed wrappers that are kept for a second use.
 _HELD_BYTES = 24 * MIB
 _LOWEST_MESSAGE_BYTES = layout.LOG_ENTRY.size_bytes + layout.MIN_MESSAGE_LENGTH
 
 
 def message_table(chunk: BatchChunk, group: list[int], limits: Limits, where: Location) -> RecordTable:
-    """Some uncompressed v0/v1 messages of a chunk as one record table over the chunk's own buffer."""
+    """Uncompressed v0/v1 messages of a chunk, ``group`` by row, as one record table over the chunk's buffer."""
     batches, buffer = chunk.table, chunk.bodies
     columns = np.empty((len(group), len(_R)), np.int64)
     rows = memoryview(columns)
@@ -63,7 +62,7 @@ def message_table(chunk: BatchChunk, group: list[int], limits: Limits, where: Lo
 
 
 def _run_end(batches: BatchTable, group: list[int], first: int) -> int:
-    """The end of the run of rows from ``group[first]`` on that lie one behind the other in the file."""
+    """The end, as an index in ``group``, of the run from ``first`` on of messages that are consecutive in the file."""
     if group[-1] - group[first] == len(group) - 1 - first:
         starts, ends = batches.position[group[first] : group[-1] + 1], batches.end_position[group[first] : group[-1]]
         breaks = np.flatnonzero(starts[1:] != ends)
@@ -72,7 +71,7 @@ def _run_end(batches: BatchTable, group: list[int], first: int) -> int:
 
 
 def wrapper_tables(chunk: BatchChunk, rows: NDArray[np.intp], limits: Limits, where: Location) -> Iterator[RecordTable]:
-    """The inner messages of some compressed v0/v1 messages of a chunk, in tables of bounded size."""
+    """The inner messages of the wrappers in some rows of a chunk, in tables of bounded size."""
     for opened in _opened(chunk, rows, limits):
         problems = [
             RecordProblem(row, located(error, batch_location(where, chunk.table, row)), 0)
@@ -83,7 +82,7 @@ def wrapper_tables(chunk: BatchChunk, rows: NDArray[np.intp], limits: Limits, wh
 
 
 def wrapper_table(chunk: BatchChunk, rows: list[int], limits: Limits, where: Location) -> RecordTable:
-    """The inner messages of a few compressed v0/v1 messages as one table."""
+    """The inner messages of a few wrappers as one table."""
     tables = list(wrapper_tables(chunk, np.asarray(rows, np.intp), limits, where))
     if len(tables) == 1:
         return tables[0]
@@ -93,9 +92,10 @@ def wrapper_table(chunk: BatchChunk, rows: list[int], limits: Limits, where: Loc
 
 
 def open_wrappers(chunk: BatchChunk, *, limits: Limits = DEFAULT_LIMITS) -> None:
-    """Put the real base offset, last offset delta and record count of compressed v0/v1 wrappers into the table.
+    """Set the base offset, last offset delta and record count of wrappers in the table, by decompressing them.
 
-    A header holds only a wrapper's last offset. A wrapper that cannot be opened keeps the values of its header.
+    The header of a wrapper has only its last offset. A wrapper that cannot be decompressed keeps the values of its
+    header.
     """
     table = chunk.table
     sound = np.flatnonzero(table.is_wrapper & (table.crc_valid != 0))
@@ -107,7 +107,7 @@ def open_wrappers(chunk: BatchChunk, *, limits: Limits = DEFAULT_LIMITS) -> None
         edges = np.flatnonzero(batches[1:] != batches[:-1]) + 1
         starts, ends = np.append(0, edges), np.append(edges, len(batches))
         first_offsets, last_offsets = offsets[starts], offsets[ends - 1]
-        # Impossible offsets are reported by the record check.
+        # The record check reports impossible offsets.
         can_be = (first_offsets >= 0) & (first_offsets <= last_offsets)
         rows = batches[starts][can_be]
         table.base_offset[rows] = first_offsets[can_be]
@@ -119,7 +119,7 @@ def open_wrappers(chunk: BatchChunk, *, limits: Limits = DEFAULT_LIMITS) -> None
 
 
 def _opened(chunk: BatchChunk, rows: NDArray[np.intp], limits: Limits) -> Iterator[OpenedWrappers]:
-    """Compressed messages opened, or as ``open_wrappers`` has kept them; some of them at a time."""
+    """Decompressed wrappers, some at a time: those that ``open_wrappers`` has kept, and newly decompressed ones."""
     first = 0
     while first < len(rows):
         kept = _kept(chunk, rows[first:])
@@ -130,7 +130,7 @@ def _opened(chunk: BatchChunk, rows: NDArray[np.intp], limits: Limits) -> Iterat
         else:
             opened = kept
         if opened.errors:
-            # Kept, so that a bomb is met once; without the frames that it went through, which hold the bytes.
+            # Errors are kept, so that a decompression bomb is met once, but without the frames that hold the bytes.
             for error in opened.errors.values():
                 error.__traceback__ = error.__cause__ = error.__context__ = None
             chunk.opened[int(opened.rows[0])] = OpenedWrappers(opened.rows, None, memoryview(b""), opened.errors)
@@ -139,7 +139,7 @@ def _opened(chunk: BatchChunk, rows: NDArray[np.intp], limits: Limits) -> Iterat
 
 
 def _kept(chunk: BatchChunk, rows: NDArray[np.intp]) -> OpenedWrappers | None:
-    """What is kept of the first of these messages, if it is; what is kept with it of others stays."""
+    """Take kept wrappers that start with the first of these rows, None if there are none; others remain kept."""
     kept = chunk.opened.pop(int(rows[0]), None)
     if kept is None or np.array_equal(kept.rows, rows[: len(kept.rows)]):
         return kept
@@ -166,7 +166,7 @@ class _InnerSet:
 def _open_some(
     chunk: BatchChunk, rows: NDArray[np.intp], limits: Limits, known: dict[int, KafkaLogError]
 ) -> OpenedWrappers:
-    """The first of some compressed messages opened, as many as come to about _OPENED_BYTES, one at the least."""
+    """Decompress the first wrappers of ``rows``, at least one, up to about _OPENED_BYTES of content."""
     buffer, position, size_bytes = chunk.bodies, chunk.table.position, chunk.table.size_bytes
     room = np.empty((1, len(_R)), np.int64)
     errors = dict(known)
@@ -200,7 +200,7 @@ def _open_some(
 
 
 def _inner_set(message: memoryview, row: int, room: Int64Column, limits: Limits) -> _InnerSet:
-    """What lies in one compressed message; ``room`` is for one row. Raises KafkaLogError."""
+    """Decompress one wrapper; ``room`` has room for one row. Raises KafkaLogError."""
     _index(message, "message", room)
     outer = dict(zip(_R, room[0].tolist(), strict=True))
     magic, attributes = outer["batch"], outer["attributes"]
@@ -215,7 +215,7 @@ def _inner_set(message: memoryview, row: int, room: Int64Column, limits: Limits)
 
 
 def _index(message_set: memoryview, what: str, room: Int64Column) -> int:
-    """Index the first messages of a set, as many as there is room for, and count them. Raises InvalidRecord."""
+    """Index the first messages of a set, as many as ``room`` has rows; return their number. Raises InvalidRecord."""
     result = np.zeros(len(RESULT_COLUMNS), np.int64)
     count = index_messages(message_set, 0, len(message_set), memoryview(room), 0, memoryview(result))
     if result[0]:
@@ -226,7 +226,7 @@ def _index(message_set: memoryview, what: str, room: Int64Column) -> int:
 
 
 def _indexed_together(buffer: memoryview, inner_sets: list[_InnerSet], limits: Limits) -> Int64Column | None:
-    """The messages of several sets that lie one behind the other; None where any of them needs a closer look."""
+    """The messages of several consecutive sets, as by ``_indexed`` for each; None if any set needs that function."""
     starts = np.cumsum([0, *(len(inner.content) for inner in inner_sets)])
     inner = np.empty((_most_rows(len(buffer), limits), len(_R)), np.int64)
     try:
@@ -237,7 +237,7 @@ def _indexed_together(buffer: memoryview, inner_sets: list[_InnerSet], limits: L
         return None
     firsts = np.searchsorted(inner[:, _R["start"]], starts)
     counts = np.diff(firsts)
-    # Each set has to begin where a message does, and to hold one at the least.
+    # Each set must start where a message starts, and have at least one.
     if counts.min() < 1 or (inner[firsts[:-1], _R["start"]] != starts[:-1]).any():
         return None
     headers = np.array([(each.row, each.magic, each.attributes, each.offset, each.timestamp) for each in inner_sets])
@@ -261,12 +261,12 @@ def _indexed_together(buffer: memoryview, inner_sets: list[_InnerSet], limits: L
 
 
 def _most_rows(size_bytes: int, limits: Limits) -> int:
-    """How many messages so many bytes may hold, by the limit too; one more of them is too many."""
+    """One more than the most messages in so many bytes, by their least size and by the limit for their rows."""
     return min(size_bytes // _LOWEST_MESSAGE_BYTES, limits.max_decompressed_bytes // _ROW_BYTES) + 1
 
 
 def _indexed(wrapper: _InnerSet, limits: Limits) -> Int64Column:
-    """The messages of one set, with absolute offsets, and the wrapper's timestamp where it is a LogAppendTime."""
+    """The messages of one set, with absolute offsets, and with the wrapper's timestamp if that is a LogAppendTime."""
     inner = np.empty((_most_rows(len(wrapper.content), limits), len(_R)), np.int64)
     inner = inner[: _index(memoryview(wrapper.content), "inner message", inner)]
     most_rows = limits.max_decompressed_bytes // _ROW_BYTES
@@ -298,7 +298,7 @@ def _indexed(wrapper: _InnerSet, limits: Limits) -> Int64Column:
 
 
 def _joined(pieces: list[tuple[Int64Column, memoryview]]) -> tuple[Int64Column, memoryview]:
-    """Messages over buffers of their own as messages over one buffer."""
+    """Join messages over several buffers to messages over one buffer."""
     if not pieces:
         return _no_rows(), memoryview(b"")
     if len(pieces) == 1:
@@ -316,7 +316,7 @@ def _no_rows() -> Int64Column:
 
 
 def wrong_inner_checksums(table: RecordTable, rows: Int64Column) -> list[int]:
-    """The record rows among ``rows`` whose own CRC-32 is wrong; v0 and v1 inner messages carry one each."""
+    """The record rows of ``rows`` whose own CRC-32 is wrong: each v0 and v1 inner message has one."""
     crc_at, covered_from = layout.MESSAGE_V0.offset_of("crc"), layout.MESSAGE_V0.offset_of("magic")
     wrong = []
     for row in rows.tolist():

@@ -1,4 +1,4 @@
-"""The records of batches, decompressed and indexed: v2 records here, v0 and v1 messages in ``legacy_messages``.
+"""Decompressing and indexing the records of batches: v2 records here, v0 and v1 messages in ``legacy_messages``.
 
 Source: KIP-98, clients record/internal/DefaultRecord.
 """
@@ -22,16 +22,17 @@ from format.log.batch_groups import BatchGroup, BatchKind, batch_groups
 from format.log.batch_table import BatchTable, Int64Column, batch_location
 from format.log.legacy_messages import message_table, wrapper_tables
 from format.log.record_table import RECORD_COLUMN, RecordProblem, RecordTable, located
+from format.wording import counted_plainly
 
 _COLUMN = RECORD_COLUMN
 _HEADER_BYTES = layout.RECORD_BATCH.size_bytes
 _SPAN = {name: number for number, name in enumerate(SPAN_COLUMNS)}
 _ERROR, _ERROR_AT, _RECORDS, _END = range(len(RESULT_COLUMNS))
-#: Decompressed batches are indexed when they come to this many bytes, before more are decompressed.
+#: Decompressed batches are indexed after this many bytes, before more are decompressed.
 _PORTION_BYTES = 8 * MIB
-#: A table has no more rows than this, so that a batch of millions of tiny records costs no more memory than others.
+#: The most rows of a table, so that a batch of millions of tiny records takes no more memory than others.
 MOST_ROWS = 128 * 1024
-#: A record with more headers is not read: each becomes several objects, however few bytes it has.
+#: The most headers of a record that is read: each header becomes several objects, however small it is.
 MOST_HEADERS = 1_000_000
 
 
@@ -44,15 +45,15 @@ def record_tables(
 ) -> Iterator[RecordTable]:
     """The records of a chunk's batches in log order, in tables of bounded size.
 
-    ``which`` picks batches by row; without it every batch is read except those whose CRC is known to be wrong.
-    What cannot be read is in the tables' problems. The chunk must have been read with bodies.
+    ``which`` (bool) selects batches by row; without it, all batches are read except those with a wrong CRC. Records
+    that cannot be read are in the problems of the tables. The chunk must have been read with bodies.
     """
     for group in batch_groups(chunk.table, chunk.table.crc_valid != 0 if which is None else which):
         yield from group_tables(chunk, group, limits, location or Location(""))
 
 
 def group_tables(chunk: BatchChunk, group: BatchGroup, limits: Limits, where: Location) -> Iterator[RecordTable]:
-    """The records of one group of a chunk's batches, as ``record_tables`` returns them."""
+    """The records of one group of a chunk's batches, as in ``record_tables``."""
     if group.kind is BatchKind.V2:
         yield from _v2_tables(chunk, chunk.bodies, group, limits, where)
     elif group.kind is BatchKind.MESSAGE:
@@ -99,7 +100,7 @@ def _v2_tables(
 
 
 class _Spans:
-    """The decompressed records of some v2 batches in one buffer, on their way into record tables."""
+    """The decompressed records of v2 batches in one buffer, and their conversion to record tables."""
 
     def __init__(
         self,
@@ -128,14 +129,14 @@ class _Spans:
         spans[:, _SPAN["is_append_time"]] = table.is_append_time
         self._spans = spans
         self._results = np.zeros((len(rows), len(RESULT_COLUMNS)), np.int64)
-        self._limited: dict[int, int] = {}  # batch -> the row from which on its records are left out
-        self._read_before = 0  # records of the batch that the last table was cut in
+        self._limited: dict[int, int] = {}  # by batch, the row from which on its records are left out
+        self._read_before = 0  # records in earlier tables of the batch that continues in the next table
 
     def tables(self, problems: list[RecordProblem]) -> Iterator[RecordTable]:
-        """The records, and what cannot be read of them, besides the problems that are known."""
+        """The records in tables; ``problems`` are the known ones, to which those of the records are added."""
         spans, results = self._spans, self._results
         counts, lengths = spans[:, _SPAN["record_count"]], spans[:, _SPAN["end"]] - spans[:, _SPAN["start"]]
-        # The header's count may be forged: no batch holds more records than its bytes allow.
+        # The count in the header may be forged: the bytes of a batch limit the number of its records.
         capacity = int(np.minimum(counts, lengths // layout.MIN_RECORD_BYTES + 1).sum())
         known = {each.batch for each in problems}
         first: int | None = 0
@@ -148,7 +149,7 @@ class _Spans:
             cut = self._first_unfinished(first) if read < capacity and read == len(columns) else None
             problems += self._problems(first, len(spans) if cut is None else cut, known)
             problems.sort(key=lambda problem: problem.batch)
-            # The problems of a batch come with the table that its records would be in.
+            # The problems of a batch belong to the table that has its last records.
             later = [] if cut is None else [each for each in problems if each.batch >= self._rows[cut]]
             problems = problems[: len(problems) - len(later)]
             capacity -= read
@@ -165,7 +166,7 @@ class _Spans:
             problems, first, is_continued = later, cut, is_cut
 
     def _within_limits(self, records: Int64Column, problems: list[RecordProblem]) -> Int64Column:
-        """The records but those from one with too many headers on, to the end of its batch."""
+        """The records without those from a record with too many headers to the end of its batch."""
         batches = records[:, _COLUMN["batch"]]
         for row in np.flatnonzero(records[:, _COLUMN["header_count"]] > MOST_HEADERS).tolist():
             batch = int(batches[row])
@@ -183,7 +184,7 @@ class _Spans:
         return kept
 
     def _first_unfinished(self, first: int) -> int | None:
-        """The first span that a full table stopped."""
+        """The first span that was not read to its end because the table was full."""
         spans, results = self._spans[first:], self._results[first:]
         stopped = (results[:, _ERROR] == 0) & (results[:, _RECORDS] < spans[:, _SPAN["record_count"]])
         stopped &= results[:, _END] < spans[:, _SPAN["end"]]
@@ -191,7 +192,7 @@ class _Spans:
         return first + int(found[0]) if len(found) else None
 
     def _problems(self, first: int, last: int, known: set[int]) -> list[RecordProblem]:
-        """What is wrong with the spans that were read to their end."""
+        """The problems of the spans that were read to their end."""
         results = self._results[first:last]
         records = results[:, _RECORDS].copy()
         if len(records):
@@ -214,8 +215,8 @@ class _Spans:
             message = f"record {records} of {count}: {RECORD_ERRORS[error]} (byte {byte} of the records)"
             return RecordProblem(batch, InvalidRecord(message, place), records)
         if records != count:
-            message = f"the batch holds {records} records, its header says {count}"
+            message = f"the batch has {counted_plainly(records, 'record')}, but its header says {count}"
             return RecordProblem(batch, InvalidRecord(message, place, code="record-count-mismatch"), records)
         left = int(self._spans[number, _SPAN["end"]]) - end
-        message = f"{left} bytes are left after the last of {count} records"
+        message = f"{counted_plainly(left, 'byte')} after the last of {counted_plainly(count, 'record')}"
         return RecordProblem(batch, InvalidRecord(message, place, code="record-trailing-bytes"), records)

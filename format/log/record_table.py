@@ -1,4 +1,4 @@
-"""Records as columns: where each key, value and header lies in the decompressed bytes of its batch."""
+"""Records as columns, with the places of keys, values and headers in the decompressed bytes of their batches."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from format.location import Location
 from format.log.batch_table import BatchTable, Int64Column
 from format.value_class import state_class, value_class
 
-#: The number of each column of a RecordTable, by its name.
+#: The index of each column of a RecordTable, by name.
 RECORD_COLUMN = {name: number for number, name in enumerate(RECORD_COLUMNS)}
 _COLUMN = RECORD_COLUMN
 
 
 @value_class
 class RecordProblem:
-    """A batch whose records cannot all be read: its row in the batch table, and the error that says why.
+    """A batch whose records cannot all be read: its row in the batch table, and the error.
 
-    The records before the error are in the RecordTable; ``records_read`` says how many.
+    The ``records_read`` records before the error are in the RecordTable.
     """
 
     batch: int
@@ -34,11 +34,11 @@ class RecordProblem:
 
 @state_class
 class RecordTable:
-    """Records in log order: ``columns`` is int64, one row a record (RECORD_COLUMNS).
+    """Records in log order: ``columns`` is int64, with a row for each record (RECORD_COLUMNS).
 
-    Starts are positions in ``buffer``; ``batch`` is the record's row in ``batches``. Timestamps are ms, -1 for none.
-    A batch of very many records spans several tables: ``is_cut`` means that the last batch continues in the next
-    table, ``is_continued`` that the first one began in the table before.
+    Starts are indexes in ``buffer``; ``batch`` is the row of the record's batch in ``batches``. Timestamps are in ms,
+    -1 for none. A batch of very many records spans several tables: ``is_cut`` means that the last batch continues in
+    the next table, ``is_continued`` that the first batch started in the previous one. The properties are int64 columns.
     """
 
     batches: BatchTable
@@ -65,7 +65,7 @@ class RecordTable:
 
     @property
     def attributes(self) -> Int64Column:
-        """The record's own attributes byte (the message's, for v0 and v1)."""
+        """The attributes byte of the record (of the message for v0 and v1)."""
         return self.columns[:, _COLUMN["attributes"]]
 
     @property
@@ -74,7 +74,7 @@ class RecordTable:
 
     @property
     def size_bytes(self) -> Int64Column:
-        """Bytes of the record, uncompressed, its length field included."""
+        """Bytes of the uncompressed record, including its length field."""
         return self.columns[:, _COLUMN["size_bytes"]]
 
     @property
@@ -106,13 +106,13 @@ class RecordTable:
 
     @property
     def sequence(self) -> Int64Column:
-        """The record's sequence, -1 for none; wraps past 2**31-1 to 0 (DefaultRecordBatch.incrementSequence)."""
+        """The sequence of the record, -1 for none; 0 follows 2**31-1 (DefaultRecordBatch.incrementSequence)."""
         base = self.batches.base_sequence[self.batch]
         delta = self.offset - self.batches.base_offset[self.batch]
         return np.where(base < 0, layout.NO_SEQUENCE, (base + delta) & layout.MAX_RELATIVE_OFFSET)
 
     def rows(self, which: slice | NDArray[np.bool_] | NDArray[np.intp]) -> RecordTable:
-        """A table of the rows that a slice, mask or index array picks, over the same buffer; without problems."""
+        """A table of the rows that a slice, mask or index array selects, over the same buffer; without problems."""
         return RecordTable(self.batches, self.buffer, self.columns[which])
 
     def key(self, row: int) -> bytes | None:
@@ -122,7 +122,7 @@ class RecordTable:
         return self._bytes(row, "value_start", "value_length")
 
     def headers(self, row: int) -> list[tuple[bytes, bytes | None]] | None:
-        """The headers in order, None where the format has none."""
+        """The headers in order, None if the format has none."""
         count = int(self.columns[row, _COLUMN["header_count"]])
         if count < 0:
             return None
@@ -148,7 +148,7 @@ class RecordTable:
 
 
 def located(error: KafkaLogError, place: Location) -> KafkaLogError:
-    """The same error with a place, where it has none."""
+    """Set the location of an error that has none; return the error."""
     if error.location is None:
         error.location = place
     return error

@@ -1,8 +1,8 @@
-"""Regions: the owner of each byte of a log, field by field, with its value in words.
+"""Regions: the field to which each byte of a batch belongs, with its value as text.
 
-Every byte of a batch or message belongs to exactly one region, in order and without gaps. The fixed fields come from
-``format.layout``. The varints of a v2 record are decoded here and not taken from the decoder of records, which does
-not keep where each of them lies. Source: clients record/internal DefaultRecordBatch, DefaultRecord, LegacyRecord.
+Each byte of a batch or message belongs to exactly one region, in order and without gaps. The fixed fields come from
+``format.layout``. The varints of a v2 record are decoded here, since the decoder of records does not return their
+positions. Source: clients record/internal DefaultRecordBatch, DefaultRecord, LegacyRecord.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from format import layout
 from format.errors import CorruptDataError
 from format.layout import Layout
 from format.value_class import value_class
+from format.wording import counted_plainly
 
 _TEXT_BYTES_SHOWN = 28
 _MAX_VARINT_BYTES = 10
@@ -23,13 +24,13 @@ _ATTRIBUTE_BITS = (
     (layout.CONTROL_BIT, "control"),
     (layout.DELETE_HORIZON_BIT, "delete horizon"),
 )
-#: The fields of a v2 record, in order, as Kafka's source names them; keys, values and headers lie between them.
+#: The fields of a v2 record, in order, with Kafka's names; keys, values and headers are between them.
 _RECORD_FIELDS = ("length", "attributes", "timestampDelta", "offsetDelta", "keyLength", "valueLength", "headerCount")
 
 
 @value_class
 class Region:
-    """A run of bytes that one field owns: ``length`` bytes from ``position`` on; ``value`` is in words."""
+    """The bytes of one field: ``length`` bytes from ``position`` on, and the value as text."""
 
     position: int
     length: int
@@ -42,13 +43,13 @@ class Region:
 
 
 def regions_of_batch(content: bytes, position: int, most_records: int | None = None) -> Iterator[Region]:
-    """The regions of the v2 batch or the v0 or v1 message at ``position``; ``most_records`` of its records at most.
+    """The regions of the v2 batch, or v0 or v1 message, at ``position``, with at most ``most_records`` records.
 
-    The bytes of further records, of compressed records, and of what cannot be decoded are one region each. Raises
-    CorruptDataError where no header fits, and for a length that leads past the end of ``content``.
+    Further records, compressed records, and bytes that cannot be decoded are one region each. Raises CorruptDataError
+    if no batch starts there, or if it ends past the end of ``content``.
     """
     if len(content) - position < layout.MESSAGE_V0.size_bytes:
-        raise CorruptDataError(f"{len(content) - position} bytes are no batch header")
+        raise CorruptDataError(f"{counted_plainly(len(content) - position, 'byte')}: too short for a batch header")
     _, length = layout.LOG_ENTRY.struct.unpack_from(content, position)
     end = position + layout.LOG_ENTRY.size_bytes + length
     magic = content[position + layout.MESSAGE_V0.offset_of("magic")]
@@ -74,7 +75,7 @@ def fixed_regions(structure: Layout, content: bytes, position: int) -> Iterator[
 def record_regions(content: bytes, position: int, end: int, *, is_control: bool = False) -> Iterator[Region]:
     """The regions of the uncompressed v2 record at ``position``, from its length to its last header.
 
-    Raises CorruptDataError where a field leads past ``end``; the regions before it were yielded.
+    Raises CorruptDataError at a field that ends past ``end``, after the regions before it.
     """
     at = position
     for field in _RECORD_FIELDS:
@@ -111,7 +112,7 @@ def record_regions(content: bytes, position: int, end: int, *, is_control: bool 
 
 
 def zigzag_varint(content: bytes, position: int, end: int) -> tuple[int, int]:
-    """The value of a zigzag varint, and the number of bytes that it takes; CorruptDataError where it has no end."""
+    """Decode a zigzag varint: its value and its number of bytes; raises CorruptDataError if it has no end."""
     number = shift = 0
     for at in range(position, min(position + _MAX_VARINT_BYTES, end)):
         byte = content[at]
@@ -130,7 +131,7 @@ def _v2_regions(content: bytes, position: int, end: int, most_records: int | Non
     at = position + layout.RECORD_BATCH.size_bytes
     if header["attributes"] & layout.CODEC_MASK:
         if at < end:
-            yield Region(at, end - at, "records", f"{end - at} bytes, compressed")
+            yield Region(at, end - at, "records", f"{counted_plainly(end - at, 'byte')}, compressed")
         return
     is_control = bool(header["attributes"] & layout.CONTROL_BIT)
     count = 0
@@ -141,11 +142,12 @@ def _v2_regions(content: bytes, position: int, end: int, most_records: int | Non
                 at = region.end_position
         except CorruptDataError as error:
             if at < end:
-                yield Region(at, end - at, "", f"{end - at} bytes that cannot be decoded: {error}")
+                yield Region(at, end - at, "", f"{counted_plainly(end - at, 'byte')} that cannot be decoded: {error}")
             return
         count += 1
     if at < end:
-        yield Region(at, end - at, "", f"{header['record_count'] - count} more records, {end - at} bytes")
+        more = counted_plainly(header["record_count"] - count, "more record")
+        yield Region(at, end - at, "", f"{more}, {counted_plainly(end - at, 'byte')}")
 
 
 def _message_regions(content: bytes, position: int, end: int, structure: Layout) -> Iterator[Region]:
@@ -163,7 +165,7 @@ def _message_regions(content: bytes, position: int, end: int, structure: Layout)
             yield Region(at, length, field, _text(content[at : at + length]))
             at += length
     if at < end:
-        yield Region(at, end - at, "", f"{end - at} bytes that no field owns")
+        yield Region(at, end - at, "", f"{counted_plainly(end - at, 'byte')} that belong to no field")
 
 
 def _varint(content: bytes, position: int, end: int, field: str) -> Region:
@@ -173,7 +175,8 @@ def _varint(content: bytes, position: int, end: int, field: str) -> Region:
 
 def _slice(content: bytes, position: int, length: int, end: int) -> bytes:
     if position + length > end:
-        raise CorruptDataError(f"a field of {length} bytes at position {position} leads past the end of the batch")
+        size = counted_plainly(length, "byte")
+        raise CorruptDataError(f"a field of {size} at position {position} ends past the end of the batch")
     return content[position : position + length]
 
 
@@ -185,5 +188,5 @@ def _attributes(value: int) -> str:
 def _text(content: bytes) -> str:
     shown = content[:_TEXT_BYTES_SHOWN]
     if not all(0x20 <= byte < 0x7F for byte in shown):
-        return f"{len(content)} bytes"
+        return counted_plainly(len(content), "byte")
     return f'"{shown.decode("ascii")}"' + (" …" if len(content) > len(shown) else "")

@@ -1,7 +1,7 @@
-"""Batches that stand in a log a second time: the same offsets, size and CRC as an earlier batch of the file.
+"""Repeated batches: batches with the same offsets, size and CRC as an earlier batch of the file.
 
-A log to which a part of itself was appended holds such batches. Offsets of a sound log rise, so that nothing has to be
-remembered until one does not; then the headers before are read once more.
+A log to which a part of itself was appended has such batches. The offsets of a sound log rise, so no batch is
+remembered until an offset does not rise; then the headers before it are read again.
 """
 
 from __future__ import annotations
@@ -18,24 +18,25 @@ from format.value_class import value_class
 
 
 class RepeatedBatches:
-    """The batches of one file seen so far, as far as they are needed to know a batch again.
+    """Finds the repeated batches of one file.
 
-    The tables must come in log order; ``read_from`` is where in the file the first one of the whole reading starts.
+    Tables must be passed in log order. ``read_from`` is the position in the file from which on batches were read, and
+    ``after_offset`` the last offset before the first table.
     """
 
     def __init__(self, source: Source, read_from: int, after_offset: int | None) -> None:
         self._source = source
         self._read_from = read_from
         self._highest = -1 if after_offset is None else after_offset
-        self._passed_over = array("q")  # start and end of what is no batch, or one with a wrong CRC
+        self._passed_over = array("q")  # starts and ends of bytes that are not an intact batch
         self._seen: list[_Seen] | None = None
 
     def pass_over(self, start: int, end: int) -> None:
-        """Note bytes that are no intact batch."""
+        """Record a range of bytes that is not an intact batch."""
         self._passed_over.extend((start, end))
 
     def in_table(self, table: BatchTable) -> NDArray[np.bool_] | None:
-        """Which batches of the next table repeat one before them; None for none of them. CRCs must be computed."""
+        """Which batches of the next table repeat an earlier one; None if none does. CRCs must be computed."""
         is_intact = table.crc_valid == 1
         for row in np.flatnonzero(~is_intact).tolist():
             self.pass_over(int(table.position[row]), int(table.end_position[row]))
@@ -61,7 +62,7 @@ class RepeatedBatches:
         return repeated
 
     def _read_again(self, stop: int) -> None:
-        """Remember the batches from where reading began up to ``stop``."""
+        """Remember the batches from ``read_from`` up to ``stop``."""
         gaps = np.array(self._passed_over, np.int64).reshape(-1, 2)
         position = self._read_from
         for start, end in [*gaps.tolist(), (stop, stop)]:
@@ -71,7 +72,7 @@ class RepeatedBatches:
         self._passed_over = array("q")
 
     def _remember(self, more: _Seen) -> None:
-        """Put a few large pieces together rather than many small ones, so that looking takes little time."""
+        """Add batches; small pieces are joined to larger ones, so that there are few pieces to search."""
         seen = self._seen
         if seen is None or not len(more.key):
             return
@@ -82,7 +83,7 @@ class RepeatedBatches:
 
 @value_class
 class _Seen:
-    """Batches as sorted keys, and what the keys are made of, as two batches may have the same key by chance."""
+    """Batches by sorted hash keys, with the values that the keys are made of, since keys may collide."""
 
     key: NDArray[np.uint64]
     base_offset: Int64Column
@@ -98,7 +99,7 @@ class _Seen:
         return cls(key[row], base_offset[row], size_and_crc[row], row)
 
     def rows(self, which: NDArray[np.bool_]) -> _Seen:
-        """Those of the batches, by their place in the table, that a mask picks."""
+        """The batches that a mask over the rows of the table selects."""
         picked = which[self.row]
         return _Seen(self.key[picked], self.base_offset[picked], self.size_and_crc[picked], self.row[picked])
 
@@ -110,7 +111,7 @@ class _Seen:
         return _Seen(key[order], base_offset, size_and_crc, row)
 
     def repeats_of_itself(self) -> NDArray[np.bool_]:
-        """Which batches, by their place in the table, repeat one before them in it."""
+        """Which batches, by row of the table, repeat an earlier one in the table."""
         same = (self.key[1:] == self.key[:-1]) & (self.base_offset[1:] == self.base_offset[:-1])
         same &= self.size_and_crc[1:] == self.size_and_crc[:-1]
         repeats = np.zeros(len(self.key), bool)
@@ -118,7 +119,7 @@ class _Seen:
         return repeats
 
     def has(self, others: _Seen) -> NDArray[np.bool_]:
-        """Which of the other batches, by their place in their table, are among these."""
+        """Which of the other batches, by row of their table, are among these."""
         nearest = np.minimum(np.searchsorted(self.key, others.key), len(self.key) - 1)
         same = (self.key[nearest] == others.key) & (self.base_offset[nearest] == others.base_offset)
         same &= self.size_and_crc[nearest] == others.size_and_crc

@@ -69,5 +69,5 @@ def file_size_bytes(path: Path, location: Location) -> Generator[Finding, None, 
     except FileNotFoundError:
         yield finding("file-changed", location, "the file vanished after its directory was listed")
     except OSError as error:
-        yield finding("file-unreadable", location, f"cannot look: {os_reason(error)}")
+        yield finding("file-unreadable", location, f"cannot access: {os_reason(error)}")
     return None

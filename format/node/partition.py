@@ -34,7 +34,7 @@ _ENDINGS = {
 _INDEX_AND_LOG = (layout.LOG_SUFFIX, layout.TIME_INDEX_SUFFIX, layout.OFFSET_INDEX_SUFFIX)
 _MAX_OFFSET_DIGITS = f"{INT64_RANGE[1]:020d}"
 
-DIRECTORY_GONE = "cannot list: the directory is not there, or not any more"
+DIRECTORY_GONE = "cannot list: the directory does not exist, or no longer exists"
 
 
 @value_class

@@ -133,7 +133,7 @@ class Target:
             is_dir = self.path.is_dir()
             exists = is_dir or is_there(self.path)
         except OSError as error:
-            raise UnreadableFile(f"cannot look: {os_reason(error)}", location) from error
+            raise UnreadableFile(f"cannot access: {os_reason(error)}", location) from error
         if not exists:
             raise InputError(absent_words(self.path), location)
         if is_dir:

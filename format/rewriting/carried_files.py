@@ -226,7 +226,7 @@ def _carried_identity(carrying: _Carrying, path: Path) -> Iterator[Finding]:
     try:
         found = meta_properties.read(path, terms.limits)
         if found.node_id is None:
-            raise InvalidCheckpoint("expected the property node.id or broker.id", location)
+            raise InvalidCheckpoint("the property node.id or broker.id is missing", location)
     except KafkaLogError as error:
         content = meta_properties.mended(path, terms.known_ids, terms.limits)
         if content is None:

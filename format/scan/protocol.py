@@ -18,7 +18,8 @@ from enum import IntEnum
 from pathlib import Path
 from typing import Protocol, TypeVar
 
-from format.io.source import FileSource, FileState
+from format.io.file_state import FileState
+from format.io.source import FileSource
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.batch_chunk import BatchChunk

@@ -11,7 +11,7 @@ from typing import Any
 
 from format.errors import KafkaLogError
 from format.findings import Finding, finding
-from format.io.source import FileState
+from format.io.file_state import FileState
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange
 from format.scan.processes.room import OwnRoom

@@ -137,9 +137,7 @@ RULES: dict[str, Callable[[ReadBatch, ReadBatch], bool]] = {
     "Kafka drops the bits that a varint has too many": _ours_alone("a varint overflows its type"),
     "Kafka lets an offset wrap": _ours_alone("does not fit in 64 bits"),
     "Kafka does not look for bytes in a batch of no records": _ours_alone("after the last of 0 records"),
-    "Kafka stops after the first lz4 frame or gzip member's worth of records": _ours_alone(
-        "bytes are left after the last"
-    ),
+    "Kafka stops after the first lz4 frame or gzip member's worth of records": _ours_alone("after the last of"),
     "Kafka takes a set inside a message that is cut for a shorter one": _ours_alone("the message is cut off"),
     "Kafka looks no further in a set than its last whole message": _ours_alone("inner message"),
     "Kafka computes with a wrapper's offset that cannot be": _ours_alone("is below its last inner offset"),

@@ -8,7 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from format.offset_ranges import Range, Span, are_inside, clipped, held_by_none, is_covered, merged, runs
+from format.offset_ranges import Range, Span, are_inside, clipped, intersection, is_covered, merged, runs
 
 RANGES = st.lists(st.tuples(st.integers(0, 40), st.integers(0, 8)).map(lambda each: (each[0], sum(each))), max_size=6)
 
@@ -39,8 +39,8 @@ def test_inside_and_covered(ranges: list[Range], first: int, more: int) -> None:
 
 
 @given(st.lists(RANGES.map(merged), min_size=1, max_size=3))
-def test_held_by_none(missing: list[list[Range]]) -> None:
-    assert offsets_of(held_by_none(missing)) == set.intersection(*map(offsets_of, missing))
+def test_intersection(missing: list[list[Range]]) -> None:
+    assert offsets_of(intersection(missing)) == set.intersection(*map(offsets_of, missing))
 
 
 @given(RANGES)

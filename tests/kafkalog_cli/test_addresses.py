@@ -220,7 +220,7 @@ def test_a_store_that_denies_everything_is_unknown_and_not_clean(program: Progra
     with front_server(store, lambda method, target: 403) as front:
         code, _, error = program("verify", f"{address}?{front.options}")
     assert code == 3
-    assert "cannot look: the store denies access with these credentials (403)" in error
+    assert "cannot access: the store denies access with these credentials (403)" in error
 
 
 def test_addresses_that_cannot_be_read(program: Program, store: str, monkeypatch: pytest.MonkeyPatch) -> None:

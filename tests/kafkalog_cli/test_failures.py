@@ -8,8 +8,8 @@ import pytest
 import typer
 
 from format.errors import (
-    ChecksumMismatch,
     InputError,
+    InvalidRecord,
     LimitExceeded,
     NotALogDir,
     OutputError,
@@ -36,7 +36,7 @@ PLACE = Location("/kafka/t-0/0.log", position=61)
         (OutputExists("x", PLACE), Condition.REFUSED),
         (OutputInsideSource("x", PLACE), Condition.REFUSED),
         (OutputError("x", PLACE), Condition.OUTPUT_FAILED),
-        (ChecksumMismatch("x", PLACE), Condition.DAMAGE),
+        (InvalidRecord("x", PLACE), Condition.DAMAGE),
         (UnreadableFile("x", PLACE), Condition.INCOMPLETE),
         (UnsupportedError("x", PLACE), Condition.INCOMPLETE),
         (LimitExceeded("x", PLACE), Condition.INCOMPLETE),
@@ -61,7 +61,7 @@ def test_a_message_names_the_place_and_what_to_try(capsys: pytest.CaptureFixture
 
 
 def test_advice_comes_from_the_table_of_findings_where_it_has_the_code() -> None:
-    error = ChecksumMismatch("x", PLACE)
+    error = InvalidRecord("x", PLACE)
     assert advice_for(error) == FINDING_CODES[error.code].next_step
     assert "log directory" in advice_for(NotALogDir("x", PLACE))
 

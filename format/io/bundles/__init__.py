@@ -1,1 +1,1 @@
-"""Bundles: archives of what log directories hold apart from payload, read in place of these directories."""
+"""Bundles: archives of log directories without the payload of records, which can be read like the directories."""

@@ -1,4 +1,4 @@
-"""A bundle that was unpacked: the tree of its files, as the sources had them."""
+"""An unpacked bundle: the tree of its files, with the names and states that they had in the source."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 
 from format.errors import NotInBundle, UnreadableFile
 from format.findings import MOST_ALIKE
-from format.io.bundles.bundled_files import FileState, HeadersFile, LogContents, WholeFile, WrongCrcs
+from format.io.bundles.bundled_files import HeadersFile, LogContents, WholeFile, WrongCrcs
 from format.io.bundles.members import (
     DIRECTORY,
     FILE,
@@ -24,6 +24,7 @@ from format.io.bundles.members import (
     object_of,
 )
 from format.io.bundles.spooled import Region, Spool
+from format.io.file_state import FileState
 from format.location import Location
 from format.value_class import value_class
 
@@ -39,7 +40,7 @@ _OTHER_MODE = stat.S_IFIFO | 0o444
 
 @value_class
 class ListedEntry:
-    """One entry of a directory of a bundle, as os.DirEntry."""
+    """One entry of a directory in a bundle, with the methods of os.DirEntry."""
 
     name: str
     bundle: Bundle
@@ -54,15 +55,15 @@ class ListedEntry:
         return stat.S_ISREG(self.stat(follow_symlinks=follow_symlinks).st_mode)
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        """The status that the source had."""
+        """The status that it had in the source."""
         return self.bundle.followed_status(self.inner) if follow_symlinks else self.bundle.status(self.inner)
 
 
 @dataclass(slots=True)
 class Bundle:
-    """The tree of a bundle's files. ``manifest`` is its first member; the dicts are by path.
+    """The tree of a bundle's files. ``manifest`` is its first member; the keys of the dicts are paths in the bundle.
 
-    ``finding_lines`` are the findings of the time when it was made, as lines of JSON.
+    ``finding_lines`` are the findings of the source when the bundle was made, as lines of JSON.
     """
 
     path: str
@@ -77,19 +78,19 @@ class Bundle:
     _wrong_crcs: dict[str, WrongCrcs] | None = None
 
     def index(self) -> None:
-        """Note the children of each directory, after all entries are there."""
+        """Record the children of each directory; to be called after all entries were added."""
         for inner in list(self.entries):
             entry = self.entries[inner]
             self._inodes[inner] = len(self._inodes) + 1 if entry.same_as is None else self._inodes.get(entry.same_as, 0)
             self._add_to_parent(inner)
 
     def finding_values(self) -> Iterator[dict[str, Any]]:
-        """The findings, as objects; raises InputError for a line that is none."""
+        """The findings, as JSON objects; raises InputError for a line that is not one."""
         for line in self.spool.lines(self.finding_lines):
             yield object_of(line)
 
     def _crcs(self) -> dict[str, WrongCrcs]:
-        """The batches with a wrong CRC by the path of their log, as the findings have them."""
+        """The batches with a wrong CRC, from the findings, by the path of their log."""
         if self._wrong_crcs is None:
             found: dict[str, list[int]] = {}
             for values in self.finding_values():
@@ -132,7 +133,7 @@ class Bundle:
         )
 
     def followed_status(self, inner: str) -> os.stat_result:
-        """The status of what a link leads to: an empty directory, or an empty file."""
+        """The status after following a link: the target of a link appears as an empty directory or an empty file."""
         status = self.status(inner)
         entry = self.entries.get(inner)
         if entry is None or not stat.S_ISLNK(status.st_mode):
@@ -152,7 +153,7 @@ class Bundle:
         yield [ListedEntry(name, self, prefix + name) for name in self._children.get(inner, ())]
 
     def open(self, inner: str) -> WholeFile | HeadersFile:
-        """A file; raises OSError, and UnreadableFile for one whose content is not here."""
+        """Open a file; raises OSError, and UnreadableFile for a file whose content is not in the bundle."""
         status = self.status(inner)
         location = Location(f"{self.path}/{inner}")
         if stat.S_ISLNK(status.st_mode):
@@ -168,15 +169,15 @@ class Bundle:
         if entry.kept == KEPT_HEADERS:
             contents = self.logs.get(inner, LogContents())
             return HeadersFile(self.spool, state, contents, self._crcs().get(inner, WrongCrcs()))
-        raise NotInBundle("cannot read: the bundle lists this file and does not hold it", location)
+        raise NotInBundle("cannot read: the bundle lists this file, but does not contain it", location)
 
     def lock_holder(self, inner: str) -> int | None:
-        """The process that held a ``.lock``, 0 where it is unknown which, None where none did."""
+        """The id of the process that held a ``.lock``: 0 if it is unknown, None if no process held it."""
         entry = self.entries.get(inner)
         return None if entry is None else entry.lock_holder
 
 
 def _wrong_crcs(positions: list[int]) -> WrongCrcs:
-    """Some findings about wrong CRCs in one log. The last of very many stands for those after it."""
+    """The wrong CRCs of one log. After MOST_ALIKE findings, verify reports all others with one finding."""
     has_more = len(positions) > MOST_ALIKE
     return WrongCrcs(positions, positions[MOST_ALIKE - 1] + 1 if has_more else None)

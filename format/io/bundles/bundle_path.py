@@ -12,7 +12,7 @@ from format.io.bundles.opened import OpenedBundle
 
 
 class BundlePath(PosixPath):
-    """A read-only path in an opened bundle; ``str`` is the path of the bundle and the path inside."""
+    """A read-only path in an opened bundle: the path of the bundle, and the path in it."""
 
     __slots__ = ()
 
@@ -23,20 +23,20 @@ class BundlePath(PosixPath):
         return found[1], found[2]
 
     def absolute(self) -> BundlePath:
-        """Itself."""
+        """The path itself."""
         return self
 
     def resolve(self, strict: bool = False) -> BundlePath:
-        """Itself: links are not followed."""
+        """The path itself: links are not followed."""
         return self
 
     def lstat(self) -> os.stat_result:
-        """What the source's status was; raises OSError."""
+        """The status that it had in the source; raises OSError."""
         bundle, inner = self._place()
         return bundle.status(inner)
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        """As ``lstat``; a link to a directory is one, as far as it is followed."""
+        """The same as ``lstat``, after following a link unless ``follow_symlinks`` is false."""
         bundle, inner = self._place()
         return bundle.followed_status(inner) if follow_symlinks else bundle.status(inner)
 
@@ -63,5 +63,5 @@ class BundlePath(PosixPath):
         return stat.S_ISLNK(self._mode(False))
 
     def open(self, *arguments: Any, **options: Any) -> Any:
-        """Not supported: use FileSource to read."""
-        raise OSError("a path in a bundle is read through its source")
+        """Not supported, raises OSError: FileSource reads files in bundles."""
+        raise OSError("a path in a bundle cannot be opened: use FileSource")

@@ -1,4 +1,4 @@
-"""Files of a bundle, read by ranges: whole ones, and logs of which only the batch headers are there."""
+"""Files of a bundle, read by ranges: whole files, and logs of which the bundle has only the batch headers."""
 
 from __future__ import annotations
 
@@ -11,16 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format.io.bundles.spooled import Region, Spool
+from format.io.file_state import FileState
 from format.value_class import value_class
 
+#: The offsets and the timestamps of the records of some batches, by the position of the batch.
 Outlines = Mapping[int, tuple[list[int], list[int]]]
 
 
 @value_class
 class Fragment:
-    """Some consecutive headers of a log: where they lie in the log, and their bytes.
+    """Consecutive headers of a log: their positions in the log, and their bytes.
 
-    ``positions`` are so many int64; ``starts`` are one more, of where each begins in ``content``.
+    ``positions`` holds ``count`` int64; ``starts`` holds one more int64: where each header starts in ``content``, and
+    the end of the last.
     """
 
     first_position: int
@@ -32,7 +35,7 @@ class Fragment:
 
 @value_class
 class LogContents:
-    """What a bundle holds of a log."""
+    """The parts of a log that a bundle contains; the keys of ``damage`` and ``outlines`` are positions in the log."""
 
     fragments: Sequence[Fragment] = ()
     damage: Mapping[int, Mapping[str, Any]] = field(default_factory=dict)
@@ -41,23 +44,14 @@ class LogContents:
 
 @value_class
 class WrongCrcs:
-    """Where the batches of a log lie whose CRC verify found wrong: all of them, or those before ``known_to``."""
+    """The positions of the batches of a log whose CRC is wrong: all of them, or all before position ``known_to``."""
 
     positions: Sequence[int] = ()
     known_to: int | None = None
 
 
-@value_class
-class FileState:
-    """Size, time and identity of a file in a bundle."""
-
-    size_bytes: int
-    mtime_ns: int
-    device_inode: tuple[int, int]
-
-
 class WholeFile:
-    """A file that is in the bundle as it was; zeros at its end are not stored."""
+    """A file that the bundle contains whole; zeros at its end are not stored."""
 
     has_only_headers = False
 
@@ -68,7 +62,7 @@ class WholeFile:
         self._stored = stored
 
     def read(self, length: int, position: int) -> tuple[bytes, int]:
-        """Up to ``length`` bytes, and how many were read for it."""
+        """Read up to ``length`` bytes from ``position``; also return the number of bytes read from the spool."""
         length = max(min(length, self.size_bytes - position), 0)
         stored = max(min(length, self._stored.size_bytes - position), 0)
         content = self._spool.read(self._stored.start + position, stored) if stored else b""
@@ -83,27 +77,27 @@ class WholeFile:
         return None
 
     def stored_bytes(self, position: int) -> int:
-        """All up to the end of the file."""
+        """The number of bytes from a position to the end: all are stored."""
         return self.size_bytes - position
 
     def next_header(self, position: int) -> int:
-        """The end of the file: nothing was left out before it."""
+        """The end of the file: nothing before it was left out."""
         return self.size_bytes
 
     def crc_valid(self, positions: NDArray[np.int64]) -> NDArray[np.int8]:
-        """Unknown: the batches can be read."""
+        """-1 (unknown) for each position: the batches can be read."""
         return np.full(len(positions), -1, np.int8)
 
     def current_size_bytes(self) -> int:
-        """The size, which does not change."""
+        """The size; it does not change."""
         return self.size_bytes
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: no resources are held."""
 
 
 class HeadersFile:
-    """A log of which the batch headers are there, and whole control batches; zeros stand for all else."""
+    """A log of which the bundle has the batch headers, and whole control batches; all other bytes are read as zeros."""
 
     has_only_headers = True
 
@@ -117,7 +111,7 @@ class HeadersFile:
         self._loaded: tuple[int, NDArray[np.int64], NDArray[np.int64]] | None = None
 
     def read(self, length: int, position: int) -> tuple[bytes, int]:
-        """Up to ``length`` bytes, and how many were read for it."""
+        """Read up to ``length`` bytes from ``position``; also return the number of bytes read from the spool."""
         length = max(min(length, self.size_bytes - position), 0)
         found = np.zeros(length, np.uint8)
         first = max(bisect_right(self._fragments, position, key=lambda each: each.first_position) - 1, 0)
@@ -129,7 +123,7 @@ class HeadersFile:
         return found.tobytes(), read_bytes
 
     def _put(self, number: int, found: NDArray[np.uint8], position: int) -> int:
-        """Put the pieces of a fragment where they belong, as far as they lie in the range."""
+        """Copy the headers of a fragment that are in the range to their places in ``found``; return the bytes read."""
         positions, starts = self._load(number)
         low = max(int(np.searchsorted(positions, position, "right")) - 1, 0)
         high = int(np.searchsorted(positions, position + len(found), "left"))
@@ -156,18 +150,18 @@ class HeadersFile:
         return self._loaded[1:]
 
     def outline(self, position: int) -> tuple[list[int], list[int]] | None:
-        """The offsets and timestamps of the records of the batch at a position, where they are known."""
+        """The offsets and timestamps of the records of the batch at a position, None if the bundle has none."""
         return self._outlines.get(position)
 
     def outlined_offset(self, timestamp: int) -> int | None:
-        """The offset of the first record with a timestamp, where the bundle has it."""
+        """The offset of the first record with a timestamp, None if no outline has one."""
         for _, (offsets, timestamps) in sorted(self._outlines.items()):
             if timestamp in timestamps:
                 return offsets[timestamps.index(timestamp)]
         return None
 
     def stored_bytes(self, position: int) -> int:
-        """How much of the batch that begins at a position is here; 0 where none does."""
+        """The number of stored bytes of the batch that starts at a position; 0 if none does."""
         number = bisect_right(self._fragments, position, key=lambda each: each.first_position) - 1
         if number < 0:
             return 0
@@ -178,7 +172,7 @@ class HeadersFile:
         return int(starts[row + 1] - starts[row])
 
     def next_header(self, position: int) -> int:
-        """Where the first header lies after a position; the end of the log where there is none."""
+        """The position of the first header after a position; the end of the log if there is none."""
         first = max(bisect_right(self._fragments, position, key=lambda each: each.first_position) - 1, 0)
         for number in range(first, len(self._fragments)):
             positions, _ = self._load(number)
@@ -188,16 +182,19 @@ class HeadersFile:
         return self.size_bytes
 
     def crc_valid(self, positions: NDArray[np.int64]) -> NDArray[np.int8]:
-        """What verify found of the batches at some positions: 1 valid, 0 not, -1 where the bundle does not say."""
+        """Whether the CRCs of the batches at some positions were valid when the bundle was made.
+
+        int8 for each position: 1 valid, 0 wrong, -1 unknown.
+        """
         valid = 1 - np.isin(positions, self._wrong_crcs.positions).astype(np.int8)
         if self._wrong_crcs.known_to is not None:
             valid[positions >= self._wrong_crcs.known_to] = -1
         return valid
 
     def current_size_bytes(self) -> int:
-        """The size, which does not change."""
+        """The size; it does not change."""
         return self.size_bytes
 
     def close(self) -> None:
-        """Let go of what was loaded."""
+        """Release the fragment that was loaded."""
         self._loaded = None

@@ -1,6 +1,6 @@
-"""Batch headers as Parquet columns, and the bytes that they were made of.
+"""Batch headers as Parquet columns, and the conversion of both into each other.
 
-Each field of the three header layouts is a column of its own, as it is on disk; null where a format has no such field.
+Each field of the three header layouts is a column, with the value on disk; it is null in formats without the field.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from format import layout
 from format.errors import InputError
 
-#: By magic.
+#: The layouts of headers, by magic.
 LAYOUTS = (layout.MESSAGE_V0, layout.MESSAGE_V1, layout.RECORD_BATCH)
 MOST_HEADER_BYTES = max(each.size_bytes for each in LAYOUTS)
 _FIELDS = {each.name: each.type for one in LAYOUTS for each in one.fields}
@@ -22,7 +22,7 @@ _WIDEST = {**_FIELDS, "attributes": "i16"}  # 8 bits in messages, 16 in batches
 
 
 def batch_schema() -> Any:
-    """The schema of the batch headers: the place of a batch, its header's fields, and a control batch's bytes."""
+    """The Arrow schema of batch headers: the place of a batch, its header's fields, and a control batch's bytes."""
     import pyarrow as pa
 
     columns = [
@@ -39,7 +39,7 @@ def batch_schema() -> Any:
 
 
 def outline_schema() -> Any:
-    """The schema of outlines: the offsets and timestamps of the records of some batches."""
+    """The Arrow schema of outlines: the offsets and timestamps of the records of some batches."""
     import pyarrow as pa
 
     return pa.schema(
@@ -53,7 +53,10 @@ def outline_schema() -> Any:
 
 
 def columns_of(headers: NDArray[np.uint8], magic: NDArray[np.int64]) -> dict[str, Any]:
-    """The header fields of some batches as Arrow arrays; ``headers`` has a row for each, MOST_HEADER_BYTES long."""
+    """The header fields of batches as Arrow arrays, by name.
+
+    ``headers`` (uint8, batches x MOST_HEADER_BYTES) has the header of each batch; ``magic`` (int64) has its magic.
+    """
     import pyarrow as pa
 
     columns: dict[str, Any] = {}
@@ -74,11 +77,11 @@ def columns_of(headers: NDArray[np.uint8], magic: NDArray[np.int64]) -> dict[str
 
 
 def bytes_of(batch: Any) -> tuple[bytearray, NDArray[np.int64]]:
-    """The header bytes of a record batch of Arrow, one behind the other, and how long each is. Raises InputError."""
+    """The header bytes in an Arrow record batch, joined, and the size of each header. Raises InputError."""
     fields = {name: _numbers(batch, name) for name in _WIDEST}
     magic = fields["magic"]
     if not np.isin(magic, (0, 1, 2)).all():
-        raise InputError("the batch headers have a magic byte that no header has")
+        raise InputError("the batch headers have a magic byte other than 0, 1 and 2")
     sizes = np.array([one.size_bytes for one in LAYOUTS], np.int64)[magic]
     ends = np.cumsum(sizes)
     content = np.zeros(int(ends[-1]) if len(ends) else 0, np.uint8)

@@ -1,4 +1,4 @@
-"""The members of a bundle: their names, the lines of the file list, and the columns of the batch headers."""
+"""The members of a bundle: their names, and the lines of the file list."""
 
 from __future__ import annotations
 
@@ -21,10 +21,10 @@ OUTLINES = "outlines.parquet"
 DAMAGE = "damage.jsonl"
 FINDINGS = "findings.jsonl"
 REPORT = "report.html"
-#: Before the paths of the files that are in the bundle as they were.
+#: The prefix of the names of files that are in the bundle whole.
 WHOLE = "files/"
 
-#: Kafka's own topics whose logs are in a bundle as they are.
+#: Kafka's own topics whose logs are in a bundle whole.
 WHOLE_TOPICS = (
     *layout.COORDINATOR_TOPICS,
     layout.CLUSTER_METADATA_TOPIC,
@@ -40,10 +40,10 @@ _KEPT = (None, KEPT_WHOLE, KEPT_HEADERS)
 class BundledEntry:
     """One line of the file list: a file or directory of the source.
 
-    ``path`` is the absolute path without its first slash. ``kept``: ``whole``, ``headers`` for a log of which the batch
-    headers are there, None for a file of which nothing is. A file that is kept whole is stored up to its last byte that
-    is not zero, which is ``stored_bytes``. ``same_as`` is another name of the same file. ``error`` says why a file or
-    directory could not be read. ``lock_holder`` is the process that held a ``.lock``, 0 where it is not known.
+    ``path`` is the absolute path without its first slash. ``kept`` is ``whole``, ``headers`` for a log of which the
+    bundle has only the batch headers, or None for a file that is only listed. A whole file is stored without the zeros
+    at its end, in ``stored_bytes``. ``same_as`` is another name of the same file (a hard link). ``error`` is the reason
+    why a file or directory could not be read. ``lock_holder`` is the process that held a ``.lock``, 0 if unknown.
     """
 
     path: str
@@ -60,9 +60,9 @@ class BundledEntry:
     lock_holder: int | None = None
 
     def line(self) -> bytes:
-        """The entry as a line of JSON; fields with their usual value are left out."""
-        usual = {each.name: each.default for each in fields(self)}
-        return json_line({name: value for name, value in asdict(self).items() if value != usual[name]})
+        """The entry as a line of JSON; fields with their default are left out."""
+        defaults = {each.name: each.default for each in fields(self)}
+        return json_line({name: value for name, value in asdict(self).items() if value != defaults[name]})
 
 
 _FIELD_TYPES: dict[str, tuple[type, ...]] = {
@@ -74,7 +74,10 @@ _FIELD_TYPES: dict[str, tuple[type, ...]] = {
 
 
 def entry_of_line(line: bytes) -> BundledEntry:
-    """The entry in a line of the file list. Raises InputError for anything but what ``BundledEntry.line`` makes."""
+    """The entry in a line of the file list.
+
+    Raises InputError for a line that ``BundledEntry.line`` cannot have made.
+    """
     values = object_of(line)
     if not {"path", "type"} <= values.keys() <= _FIELD_TYPES.keys():
         raise InputError("the file list has a line with unknown fields, or without a path")
@@ -85,24 +88,24 @@ def entry_of_line(line: bytes) -> BundledEntry:
             raise InputError(f"the file list has a line with {name} {value}")
     entry = BundledEntry(**values)
     if entry.type not in _TYPES or entry.kept not in _KEPT or not is_plain_path(entry.path):
-        raise InputError(f"the file list has a line that no source can have: {entry.path!r}")
+        raise InputError(f"the file list has a line with an impossible path, type or kind: {entry.path!r}")
     if entry.kept == KEPT_WHOLE and not 0 <= (entry.stored_bytes or 0) <= entry.size_bytes:
         raise InputError(f"the file list gives {entry.path!r} more bytes than its size")
     return entry
 
 
 def is_plain_path(path: str) -> bool:
-    """Whether a path leads down only: not absolute, without ``.``, ``..``, empty names and null characters."""
+    """Whether a path is relative and has no ``.``, ``..``, empty names or null characters."""
     return "\0" not in path and all(name not in ("", ".", "..") for name in path.split("/"))
 
 
 def json_line(values: Any) -> bytes:
-    """A value as a line of JSON, in ASCII, so that names that are no UTF-8 survive."""
+    """A value as a line of JSON in ASCII, which preserves names that are not UTF-8."""
     return json.dumps(values, separators=(",", ":"), sort_keys=False).encode() + b"\n"
 
 
 def object_of(line: bytes) -> dict[str, Any]:
-    """The JSON object in some bytes. Raises InputError."""
+    """The JSON object in a line. Raises InputError."""
     try:
         values = json.loads(line)
     except (ValueError, RecursionError) as error:

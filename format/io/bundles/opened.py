@@ -1,4 +1,4 @@
-"""The bundles that a command was given, and which paths lie in them."""
+"""The bundles that a command opened, and the paths in them."""
 
 from __future__ import annotations
 
@@ -13,7 +13,10 @@ if TYPE_CHECKING:
 
 
 class StoredFile(Protocol):
-    """A file that is read by ranges from where it is stored."""
+    """A remote or bundled file, read by ranges.
+
+    ``read`` returns the bytes, and how many bytes were fetched for them.
+    """
 
     size_bytes: int
     mtime_ns: int
@@ -25,12 +28,12 @@ class StoredFile(Protocol):
 
 
 class BundledFile(StoredFile, Protocol):
-    """A file in a bundle. Of a log in ``headers`` only the batch headers are there, and zeros between them.
+    """A file in a bundle: whole, or with ``has_only_headers`` a log of batch headers with zeros between them.
 
-    ``damage`` are the places where no batch starts, as they were found when the headers were read; ``outline`` returns
-    the offsets and timestamps of the records of a batch, where the bundle has them, and ``stored_bytes`` how many bytes
-    from a position on are those of the source. ``crc_valid`` says of batches at some positions what verify found when
-    the bundle was made: 1 valid, 0 not, -1 unknown.
+    ``damage`` are the places, by position, where no batch was found when the bundle was made. ``outline`` returns the
+    offsets and timestamps of the records of a batch, if the bundle has them, and ``stored_bytes`` how many bytes from a
+    position on the bundle contains. ``crc_valid`` returns the result of verify at that time for batches at some
+    positions: 1 valid, 0 wrong, -1 unknown.
     """
 
     has_only_headers: bool
@@ -45,7 +48,7 @@ class BundledFile(StoredFile, Protocol):
 
 
 class OpenedBundle(Protocol):
-    """A bundle as a tree of files and directories, by paths below its root."""
+    """A bundle as a tree of files and directories, which have paths relative to its root."""
 
     def status(self, inner: str) -> os.stat_result: ...
     def followed_status(self, inner: str) -> os.stat_result: ...
@@ -58,7 +61,7 @@ _opened: dict[str, OpenedBundle] = {}
 
 
 def add(path: str, bundle: OpenedBundle) -> None:
-    """Paths at and below this one are read from the bundle from now on."""
+    """Read paths at and below this one from the bundle from now on."""
     _opened[path] = bundle
 
 
@@ -68,18 +71,13 @@ def forget() -> None:
 
 
 def are_opened() -> bool:
-    """Whether a command was given a bundle."""
+    """Whether a bundle is open."""
     return bool(_opened)
 
 
-def opened_at(path: str) -> OpenedBundle | None:
-    """The bundle that was opened at a path."""
-    return _opened.get(path)
-
-
 def bundle_of(path: str) -> tuple[str, OpenedBundle, str] | None:
-    """The bundle that a path lies in, with its own path before it and the path inside behind it; None for others."""
-    for own, bundle in _opened.items():
-        if path.startswith(own) and path[len(own) : len(own) + 1] in ("", "/"):
-            return own, bundle, path[len(own) + 1 :]
+    """The bundle that contains a path: its own path, the bundle, and the path in it. None for paths in no bundle."""
+    for bundle_path, bundle in _opened.items():
+        if path.startswith(bundle_path) and path[len(bundle_path) : len(bundle_path) + 1] in ("", "/"):
+            return bundle_path, bundle, path[len(bundle_path) + 1 :]
     return None

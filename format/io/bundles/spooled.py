@@ -1,4 +1,4 @@
-"""What a bundle holds, in a file without a name: nothing of it appears in a directory, and nothing is left behind."""
+"""The unpacked content of a bundle, in an unnamed temporary file: it is in no directory, and nothing is left behind."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from format.value_class import value_class
 
 @value_class
 class Region:
-    """Some bytes of a spool."""
+    """A range of bytes in a spool."""
 
     start: int
     size_bytes: int
 
 
 class Spool:
-    """A file without a name in the directory for temporary files; it goes with the process."""
+    """An unnamed file in the directory for temporary files; it is deleted when the process ends."""
 
     def __init__(self) -> None:
         self._file = tempfile.TemporaryFile(prefix="kafkalog-bundle-")  # noqa: SIM115 - closed with the bundle
         self._end = 0
 
     def free_bytes(self) -> int:
-        """How much fits in the file system."""
+        """The free space of the file system."""
         status = os.fstatvfs(self._file.fileno())
         return status.f_bavail * status.f_frsize
 
@@ -36,7 +36,7 @@ class Spool:
         return self._end
 
     def append(self, content: bytes | bytearray | memoryview) -> Region:
-        """Write bytes at the end. Raises InputError where they do not fit."""
+        """Write bytes at the end. Raises InputError if that fails, for example without space."""
         region = Region(self._end, len(content))
         rest = memoryview(content)
         try:
@@ -49,18 +49,18 @@ class Spool:
         return region
 
     def read(self, start: int, length: int) -> bytes:
-        """Some bytes; they were written before."""
+        """Read a range that was written before."""
         parts = []
         while length > 0:
             part = os.pread(self._file.fileno(), length, start)
             if not part:
-                raise OSError("the unpacked bundle is shorter than it was")
+                raise OSError("the unpacked bundle was truncated")
             parts.append(part)
             start, length = start + len(part), length - len(part)
         return parts[0] if len(parts) == 1 else b"".join(parts)
 
     def lines(self, region: Region, most_bytes: int = 1 << 20) -> Iterator[bytes]:
-        """The lines of a region. Raises InputError for one that is too long."""
+        """The lines of a region. Raises InputError for a line that is too long or cut off."""
         reader = io.BufferedReader(RegionReader(self, region), 1 << 16)
         while line := reader.readline(most_bytes):
             if not line.endswith(b"\n"):
@@ -69,7 +69,7 @@ class Spool:
 
 
 class RegionReader(io.RawIOBase):
-    """A region of a spool as a file."""
+    """A region of a spool as a binary file."""
 
     def __init__(self, spool: Spool, region: Region) -> None:
         self._spool = spool
@@ -91,7 +91,7 @@ class RegionReader(io.RawIOBase):
         return self._at
 
     def readinto(self, buffer: object, /) -> int:
-        """Read what is left into a buffer, as far as it reaches."""
+        """Read into a buffer, as many bytes as fit or are left; return their number."""
         target = memoryview(buffer).cast("B")  # type: ignore[arg-type]
         length = min(len(target), max(self._region.size_bytes - self._at, 0))
         if length:

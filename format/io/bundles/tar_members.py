@@ -1,7 +1,7 @@
 """The members of a tar archive, one after the other, from a stream that may be hostile.
 
-Only regular files are taken. A header is 512 bytes; a long name has a header of its own before it, of bounded size.
-Nothing is written under a member's name.
+Only regular files are accepted. A header is 512 bytes; a long name is in an extended header before it, whose size is
+bounded. No file is ever created with the name of a member.
 """
 
 from __future__ import annotations
@@ -25,14 +25,14 @@ class Stream(Protocol):
 
 @value_class
 class Member:
-    """A member: its content, of ``size_bytes``, has to be read before the next one is asked for."""
+    """A member of an archive. Its content, of ``size_bytes``, must be read before the next member."""
 
     name: str
     size_bytes: int
     stream: ExactStream
 
     def pieces(self, piece_bytes: int = 1 << 20) -> Iterator[bytes]:
-        """The content in pieces. Raises InputError where the archive ends before it."""
+        """The content in pieces. Raises InputError if the archive ends too early."""
         left = self.size_bytes
         while left:
             piece = self.stream.exactly(min(left, piece_bytes))
@@ -42,18 +42,18 @@ class Member:
 
 
 class ExactStream:
-    """Reads exactly what is asked for."""
+    """Reads exact numbers of bytes from a stream."""
 
     def __init__(self, stream: Stream) -> None:
         self._stream = stream
 
     def exactly(self, size: int) -> bytes:
-        """So many bytes. Raises InputError at an early end, and for what does not decompress."""
+        """Read ``size`` bytes. Raises InputError at an early end, and for bytes that cannot be decompressed."""
         parts: list[bytes] = []
         while size > 0:
             try:
                 part = self._stream.read(min(size, 1 << 20))
-            except Exception as error:  # zstandard's own
+            except Exception as error:  # errors of zstandard
                 raise InputError(f"the archive is damaged: {error}") from error
             if not part:
                 raise InputError("the archive ends too early: it is cut off")
@@ -73,9 +73,9 @@ def members_of(stream: Stream) -> Iterator[Member]:
         try:
             info = tarfile.TarInfo.frombuf(block, "utf-8", "surrogateescape")
         except (tarfile.HeaderError, ValueError) as error:
-            raise InputError("this is no tar archive, or a damaged one") from error
+            raise InputError("this is not a tar archive, or a damaged one") from error
         if info.size < 0:
-            raise InputError("the archive has a member of a negative size")
+            raise InputError("the archive has a member with a negative size")
         if info.type == tarfile.XHDTYPE and long_name is None:
             if info.size > _MOST_EXTENDED_BYTES:
                 raise InputError("the archive has a name that is too long")
@@ -83,15 +83,14 @@ def members_of(stream: Stream) -> Iterator[Member]:
             exact.exactly(-info.size % _BLOCK)
             continue
         if info.type not in (tarfile.REGTYPE, tarfile.AREGTYPE):
-            raise InputError(f"the archive has a member that is no regular file: {info.name!r}")
+            raise InputError(f"the archive has a member that is not a regular file: {info.name!r}")
         yield Member(info.name if long_name is None else long_name, info.size, exact)
         long_name = None
 
 
 def _name_in(records: bytes) -> str:
-    """The path in the records of an extended header: each is its own length, a space, a key, ``=``, a value, LF."""
+    """The path in the records of a pax header. Each record is its length, a space, a key, ``=``, a value and LF."""
     name = None
-    encoding = "utf-8"
     while records:
         digits, _, _ = records.partition(b" ")
         try:
@@ -103,10 +102,8 @@ def _name_in(records: bytes) -> str:
         if size <= len(digits) or not record.endswith(b"\n") or not is_there:
             raise InputError("the archive has a damaged extended header")
         if key == b"path":
-            name = value.decode(encoding, "surrogateescape")
-        elif key == b"hdrcharset":
-            pass  # names that are no UTF-8: they are decoded the same way
-        else:
+            name = value.decode("utf-8", "surrogateescape")
+        elif key != b"hdrcharset":  # the character set of a name that is not UTF-8, which is decoded the same way
             raise InputError("the archive has an extended header that no bundle has")
     if name is None:
         raise InputError("the archive has an extended header without a name")

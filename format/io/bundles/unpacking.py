@@ -1,7 +1,7 @@
-"""Opens a bundle: unpacks it into a file without a name, and holds every byte against the manifest.
+"""Opening of a bundle: unpacks it into an unnamed file, and compares every byte with the manifest.
 
-A bundle comes from elsewhere and may be hostile. Its members are never written under their names; they have to be those
-of the manifest, in order, with the sizes and the hashes there, and no larger in all than what a log's headers can be.
+A bundle comes from elsewhere and may be hostile. No file is created with the name of a member. The members must be the
+members of the manifest, in the same order and with the same sizes and hashes, and their total size is bounded.
 """
 
 from __future__ import annotations
@@ -36,21 +36,21 @@ from format.io.bundles.members import (
 )
 from format.io.bundles.spooled import Region, RegionReader, Spool
 from format.io.bundles.tar_members import Member, members_of
+from format.layout import LOG_ENTRY
 from format.limits import MIB
 from format.location import Location
 
 _TABLES = (BATCHES, DAMAGE, FILE_LIST, FINDINGS, OUTLINES)
 _MOST_MANIFEST_BYTES = 256 * MIB
-#: A bundle may unpack to so many times its size, or to so much, whichever is more. Real ones reach 60 times.
+#: A bundle may unpack to _MOST_RATIO times its size, or to _LEAST_BOUND if that is more. Real bundles reach 60 times.
 _MOST_RATIO = 300
 _LEAST_BOUND = 1024 * MIB
 _WINDOW_BYTES = 128 * MIB
 _ROWS = 64 * 1024
-_LENGTH_BYTES = 12  # of a batch, that its length field does not count
 
 
 def open_bundle(path: str) -> Bundle:
-    """The bundle in a file. Raises InputError for anything that is none, is damaged, or may be hostile."""
+    """Open the bundle in a file. Raises InputError for a file that is not a bundle, is damaged, or may be hostile."""
     try:
         return _unpacked(path)
     except InputError as error:
@@ -86,7 +86,7 @@ def _manifest(member: Member | None) -> dict[str, Any]:
         raise InputError("its manifest is too large")
     manifest = object_of(b"".join(member.pieces()))
     if manifest.get("kind") != "kafkalog-bundle":
-        raise InputError("its manifest is not that of a bundle")
+        raise InputError("its manifest is not the manifest of a bundle")
     if manifest.get("format") != BUNDLE_FORMAT:
         raise InputError(f"it has the format {manifest.get('format')!r}, and this program reads {BUNDLE_FORMAT}")
     sources, members = manifest.get("sources"), manifest.get("members")
@@ -107,7 +107,7 @@ def _manifest(member: Member | None) -> dict[str, Any]:
 
 
 def _taken(members: Iterator[Member], manifest: dict[str, Any], spool: Spool, most_bytes: int) -> dict[str, Region]:
-    """All members in the spool, by name, each as the manifest says."""
+    """Copy all members to the spool, and check them against the manifest; return their regions by name."""
     expected = manifest["members"]
     total = sum(each["size_bytes"] for each in expected)
     if total > most_bytes:
@@ -116,7 +116,7 @@ def _taken(members: Iterator[Member], manifest: dict[str, Any], spool: Spool, mo
         raise InputError(f"it unpacks to {total} bytes, for which the temporary directory has no room")
     names = [each["name"] for each in expected]
     if names != sorted(set(names)) or MANIFEST in names:
-        raise InputError("its manifest has members twice, or out of order")
+        raise InputError("its manifest lists members twice or out of order")
     regions: dict[str, Region] = {}
     for each in expected:
         name = each["name"]
@@ -132,7 +132,7 @@ def _taken(members: Iterator[Member], manifest: dict[str, Any], spool: Spool, mo
             digest.update(piece)
             spool.append(piece)
         if digest.hexdigest() != each["sha256"]:
-            raise InputError(f"the member {name} has another SHA-256 than the manifest says: it was changed")
+            raise InputError(f"the member {name} does not have the SHA-256 in the manifest: it was changed")
         regions[name] = Region(start, member.size_bytes)
     extra = next(members, None)
     if extra is not None:
@@ -152,10 +152,10 @@ def _read_file_list(bundle: Bundle, regions: dict[str, Region]) -> None:
         if entry.kept == KEPT_WHOLE:
             region = regions.get(WHOLE + entry.path)
             if region is None or region.size_bytes != entry.stored_bytes:
-                raise InputError(f"the file list says that {entry.path!r} is there, and it is not")
+                raise InputError(f"the file list lists {entry.path!r} as stored, but the bundle does not contain it")
             bundle.whole[entry.path] = region
     if len(bundle.whole) != sum(name.startswith(WHOLE) for name in regions):
-        raise InputError("it holds files that its file list does not name")
+        raise InputError("it contains files that its file list does not list")
 
 
 def _read_logs(bundle: Bundle, regions: dict[str, Region]) -> None:
@@ -170,10 +170,10 @@ def _read_logs(bundle: Bundle, regions: dict[str, Region]) -> None:
     for path, batch in _runs(bundle, regions[BATCHES]):
         entry = bundle.entries.get(path)
         if entry is None or entry.kept != KEPT_HEADERS:
-            raise InputError(f"it has batch headers of {path!r}, which its file list does not say")
+            raise InputError(f"it has batch headers of {path!r}, which are not in its file list")
         found = _fragment(bundle.spool, batch, entry, last[1] if path == last[0] else -1)
         if path in fragments and path != last[0]:
-            raise InputError(f"the batch headers of {path!r} do not lie together")
+            raise InputError(f"the batch headers of {path!r} are not together")
         fragments.setdefault(path, []).append(found[0])
         last = path, found[1]
     for path in fragments.keys() | damage.keys() | outlines.keys():
@@ -208,18 +208,18 @@ def _outlines(bundle: Bundle, region: Region) -> dict[str, dict[int, tuple[list[
         for row in batch.to_pylist():
             offsets, timestamps = row["offsets"], row["timestamps"]
             if None in (row["path"], row["position"], offsets, timestamps) or len(offsets) != len(timestamps):
-                raise InputError("it has an outline of a batch that is not whole")
+                raise InputError("it has an incomplete outline of a batch")
             found.setdefault(row["path"], {})[row["position"]] = (offsets, timestamps)
     return found
 
 
 def _record_batches(bundle: Bundle, region: Region, schema: Any) -> Iterator[Any]:
-    """The record batches of a Parquet member. Raises InputError for what is none, or has other columns."""
+    """The Arrow record batches of a Parquet member. Raises InputError if it cannot be read, or has other columns."""
     try:
         import pyarrow as pa
         import pyarrow.parquet as pq
     except ImportError as error:
-        raise InputError(f"a bundle is read with pyarrow ({error}): pip install 'kafkalog[arrow]'") from error
+        raise InputError(f"bundles need pyarrow ({error}): pip install 'kafkalog[arrow]'") from error
     try:
         with pq.ParquetFile(pa.PythonFile(RegionReader(bundle.spool, region), "r"), pre_buffer=False) as file:
             if not file.schema_arrow.remove_metadata().equals(schema):
@@ -234,7 +234,7 @@ def _record_batches(bundle: Bundle, region: Region, schema: Any) -> Iterator[Any
 
 
 def _runs(bundle: Bundle, region: Region) -> Iterator[tuple[str, Any]]:
-    """The batch headers, cut where the path changes."""
+    """The batch headers, split where the path changes: each path with its rows."""
     for batch in _record_batches(bundle, region, batch_schema()):
         column = batch.column("path")
         if column.null_count or not len(batch):
@@ -247,10 +247,10 @@ def _runs(bundle: Bundle, region: Region) -> Iterator[tuple[str, Any]]:
 
 
 def _fragment(spool: Spool, batch: Any, entry: BundledEntry, after: int) -> tuple[Fragment, int]:
-    """The headers of one log in the spool, and where the last one begins."""
+    """Write headers of one log to the spool; return their fragment and the position of the last one."""
     content, sizes = bytes_of(batch)
     positions = np.asarray(batch.column("position").to_numpy(zero_copy_only=False), np.int64)
-    lengths = np.asarray(batch.column("length").to_numpy(zero_copy_only=False), np.int64) + _LENGTH_BYTES
+    lengths = np.asarray(batch.column("length").to_numpy(zero_copy_only=False), np.int64) + LOG_ENTRY.size_bytes
     rises = int(positions[0]) > after and bool((positions[1:] >= positions[:-1] + lengths[:-1]).all())
     if not rises or (lengths < sizes).any() or int(positions[-1] + lengths[-1]) > entry.size_bytes:
         raise InputError(f"its batch headers do not fit into {entry.path!r}")
@@ -271,7 +271,7 @@ def _fragment(spool: Spool, batch: Any, entry: BundledEntry, after: int) -> tupl
 
 
 def _with_whole(content: bytearray, sizes: Any, whole: list[bytes | None], lengths: Any) -> tuple[bytearray, Any]:
-    """The same bytes with whole batches in place of their headers."""
+    """The same bytes and sizes, with whole control batches in place of their headers."""
     made, at = bytearray(), 0
     sizes = sizes.copy()
     for row, (each, size) in enumerate(zip(whole, sizes.tolist(), strict=True)):

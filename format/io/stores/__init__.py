@@ -1,1 +1,1 @@
-"""Stores: the file systems behind addresses (S3, web servers, what pyarrow and fsspec know), with one interface."""
+"""Stores: the file systems behind addresses (S3, web servers, those of pyarrow and fsspec), with one interface."""

@@ -1,8 +1,8 @@
-"""Objects of the tiered-storage plugin by Aiven, as the files that they were made of.
+"""Objects of Aiven's tiered-storage plugin, as the files that they were made from.
 
-The plugin keeps three objects of a segment: ``.log``, cut into chunks that may be compressed with zstd, one after the
-other; ``.indexes``, all indexes one after the other; and ``.rsm-manifest``, a JSON text that says where each is. This
-store shows ``.log``, ``.index``, ``.timeindex``, ``.snapshot`` and ``.txnindex`` in their place.
+The plugin stores three objects for a segment: ``.log``, in chunks that may be compressed with zstd, one after the
+other; ``.indexes``, all indexes one after the other; and ``.rsm-manifest``, a JSON text with the position of each.
+This store has ``.log``, ``.index``, ``.timeindex``, ``.snapshot`` and ``.txnindex`` files in place of these objects.
 """
 
 from __future__ import annotations
@@ -38,27 +38,27 @@ _KEPT_CHUNKS = 2
 
 @value_class
 class Manifest:
-    """What a manifest says: the chunks of the log by their ends in the file and in the object, and the indexes."""
+    """A decoded ``.rsm-manifest``: the chunks of the log, and the indexes."""
 
-    size_bytes: int
-    chunk_bytes: int
+    size_bytes: int  # of the log
+    chunk_bytes: int  # of each chunk but the last, in the log
     ends: tuple[int, ...]  # of the chunks, in the object
     is_compressed: bool
-    indexes: dict[str, tuple[int, int]]  # position and size
+    indexes: dict[str, tuple[int, int]]  # position and size in the object of indexes
 
 
 def decode_manifest(content: bytes) -> Manifest:
-    """The manifest; raises OSError for one that is none, that is newer, or of an encrypted segment."""
+    """Decode a manifest; raises OSError for an invalid or newer manifest, and for an encrypted segment."""
     try:
         values = json.loads(content)
         if values.get("version") != "1":
             raise OSError(f"the manifest has version {values.get('version')}, not 1")
         if values.get("encryption") is not None:
-            raise OSError("the segment is encrypted: its key is encrypted with the plugin's own, which is not read")
+            raise OSError("the segment is encrypted, with a key that only the plugin can decrypt")
         chunks = values["chunkIndex"]
         size_bytes, chunk_bytes = int(chunks["originalFileSize"]), int(chunks["originalChunkSize"])
         if size_bytes < 0 or not 0 < chunk_bytes <= 2**31:
-            raise ValueError("sizes that cannot be")
+            raise ValueError("impossible sizes")
         count = -(-size_bytes // chunk_bytes)
         sizes = _chunk_sizes(chunks, count)
         indexes = {
@@ -86,7 +86,7 @@ def _chunk_sizes(chunks: dict[str, Any], count: int) -> list[int]:
 
 
 def decode_sizes(content: bytes) -> list[int]:
-    """The plugin's packed sizes: count, base, bytes for each difference, the differences, and the last size in full."""
+    """Decode the plugin's packed sizes: count, base, width of a difference, the differences, and the last size."""
     count = int.from_bytes(content[:4], "big")
     if count == 0:
         return []
@@ -101,25 +101,25 @@ def decode_sizes(content: bytes) -> list[int]:
 
 
 class AivenStore:
-    """The files of the plugin's objects in another store; see the protocol Store."""
+    """The files that the plugin's objects in another store were made from; see the protocol Store."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
         self._manifests: dict[str, Manifest] = {}
 
     def entry(self, inner: str) -> RemoteEntry:
-        """A file, with the size that it had in the log directory."""
+        """The entry of a file, with the size that it had in the log directory."""
         stem, suffix = os.path.splitext(inner)
         manifest = self._manifest(stem)
         size_bytes = manifest.size_bytes if suffix == layout.LOG_SUFFIX else self._index(manifest, suffix)[1]
         return RemoteEntry(inner.rsplit("/", 1)[-1], False, size_bytes, 0, stem)
 
     def entries(self, inner: str, is_deep: bool) -> Iterator[tuple[str, RemoteEntry]]:
-        """What lies in a directory, as it is in the other store."""
+        """The entries of a directory in the other store, which are objects of the plugin."""
         yield from self._store.entries(inner, is_deep)
 
     def open(self, inner: str, entry: RemoteEntry) -> Ranges:
-        """A file, for reading."""
+        """Open a file."""
         stem, suffix = os.path.splitext(inner)
         manifest = self._manifest(stem)
         name = stem + (layout.LOG_SUFFIX if suffix == layout.LOG_SUFFIX else _INDEXES)
@@ -149,7 +149,7 @@ class AivenStore:
 
 
 class _Part:
-    """A part of an object."""
+    """A range of an object, as a file."""
 
     def __init__(self, opened: Ranges, position: int, size_bytes: int) -> None:
         self._opened, self._position, self._size_bytes = opened, position, size_bytes
@@ -162,7 +162,7 @@ class _Part:
 
 
 class _Chunks:
-    """A log whose chunks were compressed one by one, or only cut; the last few that were read are kept."""
+    """A log whose chunks may be compressed, each by itself; the last chunks that were read are kept."""
 
     def __init__(self, opened: Ranges, manifest: Manifest) -> None:
         self._opened, self._manifest = opened, manifest
@@ -212,18 +212,18 @@ class LocalStore:
     """The files of this host as a store; see the protocol Store."""
 
     def entry(self, inner: str) -> RemoteEntry:
-        """A file or a directory."""
+        """The entry of a file or directory."""
         status = os.stat(inner)
         is_directory = os.path.isdir(inner)
         return RemoteEntry(os.path.basename(inner), is_directory, status.st_size, int(status.st_mtime))
 
     def entries(self, inner: str, is_deep: bool) -> Iterator[tuple[str, RemoteEntry]]:
-        """What lies right in a directory."""
+        """The entries of a directory; ``is_deep`` is ignored."""
         for name in os.listdir(inner):
             yield name, self.entry(os.path.join(inner, name))
 
     def open(self, inner: str, entry: RemoteEntry) -> Ranges:
-        """A file, opened."""
+        """Open a file."""
         return _LocalFile(os.open(inner, os.O_RDONLY | os.O_CLOEXEC))
 
 

@@ -11,7 +11,7 @@ from urllib.parse import unquote
 
 from format.value_class import value_class
 
-#: Settings of a profile whose credentials must be fetched first, which botocore does.
+#: Settings of profiles whose credentials must be fetched, which botocore does.
 _FETCHED = (
     "role_arn",
     "sso_session",
@@ -24,19 +24,22 @@ _FETCHED = (
 
 @value_class
 class Credentials:
-    """Keys that sign requests."""
+    """The keys that sign requests to AWS."""
 
     access_key: str
     secret_key: str
     session_token: str = ""
 
 
-#: Gives credentials that are valid now; None is anonymous.
+#: Returns credentials that are valid now; None means anonymous requests.
 CredentialSource = Callable[[], Credentials | None]
 
 
 def credential_source(keys: str, query: Mapping[str, str]) -> CredentialSource:
-    """The source for an address: ``keys`` is ``KEY:SECRET`` or empty. Raises OSError where there is none."""
+    """The source of credentials for an address; ``keys`` is ``KEY:SECRET`` or empty.
+
+    Raises OSError if there is none.
+    """
     if query.get("anonymous", "false").lower() == "true":
         return lambda: None
     if keys:
@@ -58,7 +61,7 @@ def credential_source(keys: str, query: Mapping[str, str]) -> CredentialSource:
 
 
 def profile_settings(profile: str | None = None) -> dict[str, str]:
-    """The settings of a profile in the two files of the AWS tools, by default that of AWS_PROFILE; empty for none."""
+    """The settings of a profile (default: AWS_PROFILE) in the two files of the AWS tools; empty if there are none."""
     name = profile or os.environ.get("AWS_PROFILE") or "default"
     found: dict[str, str] = {}
     for variable, file, section in (
@@ -80,7 +83,7 @@ def _always(credentials: Credentials) -> CredentialSource:
 
 
 def _from_botocore(profile: str | None, settings: Mapping[str, str]) -> CredentialSource:
-    """The credentials that botocore finds: roles, SSO, web identities, containers, instances. It renews them."""
+    """The credentials that botocore finds and renews: roles, SSO, web identities, containers, instances."""
     try:
         from botocore.session import Session
     except ImportError:
@@ -96,7 +99,7 @@ def _from_botocore(profile: str | None, settings: Mapping[str, str]) -> Credenti
         session.set_config_variable("metadata_service_timeout", 1)
         session.set_config_variable("metadata_service_num_attempts", 1)
         found = session.get_credentials()
-    except Exception as error:  # botocore has many
+    except Exception as error:  # botocore has many error classes
         raise OSError(f"no AWS credentials: {error}") from error
     if found is None:
         raise OSError(
@@ -104,11 +107,11 @@ def _from_botocore(profile: str | None, settings: Mapping[str, str]) -> Credenti
             "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or add ?anonymous=true to the address"
         )
 
-    def frozen() -> Credentials:
+    def current() -> Credentials:
         try:
             now = found.get_frozen_credentials()
         except Exception as error:
             raise OSError(f"no AWS credentials: {error}") from error
         return Credentials(now.access_key, now.secret_key, now.token or "")
 
-    return frozen
+    return current

@@ -1,4 +1,4 @@
-"""AWS signature version 4 for requests without a body, as S3 and servers like it check it."""
+"""AWS signature version 4 for requests without a body, for S3 and compatible servers."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ _ALGORITHM = "AWS4-HMAC-SHA256"
 
 @value_class
 class Scope:
-    """What a signature is valid for."""
+    """The region and service for which a signature is valid."""
 
     region: str
     service: str = "s3"
 
 
 def encoded_path(path: str) -> str:
-    """A path as it is sent and signed: everything but unreserved characters and slashes percent-encoded."""
+    """The path as it is sent and signed: all characters except unreserved ones and slashes are percent-encoded."""
     return quote(path, safe="/-_.~")
 
 
 def encoded_query(parameters: Sequence[tuple[str, str]]) -> str:
-    """A query as it is sent and signed, sorted."""
+    """The query as it is sent and signed: sorted and percent-encoded."""
     pairs = sorted((quote(name, safe="-_.~"), quote(value, safe="-_.~")) for name, value in parameters)
     return "&".join(f"{name}={value}" for name, value in pairs)
 
@@ -42,9 +42,9 @@ def signed_headers(
     scope: Scope,
     now: datetime | None = None,
 ) -> dict[str, str]:
-    """The headers, completed by the signature. ``target`` is an encoded path with an encoded, sorted query.
+    """The headers with those of the signature added. ``target`` is an encoded path with an encoded, sorted query.
 
-    ``headers`` must hold ``host``, and all are signed.
+    ``headers`` must contain ``host``; all headers are signed.
     """
     moment = (now or datetime.now(UTC)).strftime("%Y%m%dT%H%M%SZ")
     complete = {

@@ -1,4 +1,4 @@
-"""Calls into libraries that may block for minutes: they run in a thread, and are given up after half a minute."""
+"""Calls to libraries that may block for minutes: they run in a thread, and are abandoned after 20 seconds."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ _silent: set[str] = set()
 
 
 def bounded(call: Callable[[], T], store: str) -> T:
-    """What the call returns or raises; raises TimeoutError if it takes too long, and at once for the same store again.
+    """Return or raise what the call does. Raises TimeoutError if it takes too long, and at once for this store then.
 
-    The thread of a call that was given up goes on: see ``has_abandoned_calls``.
+    The thread of an abandoned call goes on: see ``has_abandoned_calls``.
     """
     if store in _silent:
         raise TimeoutError(_words(store))
@@ -42,9 +42,9 @@ def bounded(call: Callable[[], T], store: str) -> T:
 
 
 def _words(store: str) -> str:
-    return f"{store} gave no answer within {ANSWER_TIMEOUT_S:.0f} seconds: no network, no credentials, or no such host"
+    return f"{store} did not answer within {ANSWER_TIMEOUT_S:.0f} seconds: no network, no credentials, or no such host"
 
 
 def has_abandoned_calls() -> bool:
-    """Whether a call that was given up still runs: the interpreter would wait for its library at the end."""
+    """Whether an abandoned call still runs: at its exit, the interpreter would wait for the library."""
     return any(thread.is_alive() for thread in _abandoned)

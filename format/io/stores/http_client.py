@@ -1,4 +1,4 @@
-"""Requests to one HTTP server: connections that are kept, timeouts, bounded retries, and counts of the traffic."""
+"""Requests to one HTTP server, with persistent connections, timeouts, bounded retries and counts of the traffic."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import time
 from base64 import b64encode
 from collections.abc import Mapping
 from dataclasses import field
+from email.utils import parsedate_to_datetime
 from urllib.parse import unquote, urlsplit
 from urllib.request import getproxies, proxy_bypass
 
@@ -19,23 +20,23 @@ from format.value_class import state_class, value_class
 
 CONNECT_TIMEOUT_S = 5.0
 SILENCE_TIMEOUT_S = 8.0  # without a byte
-#: After this time no further attempt is made, and a failed server is not asked again for as long.
+#: After this time no further attempt is made, and no request is sent to a failed server for the same time.
 PATIENCE_S = 12.0
 ATTEMPTS = 4
 _FIRST_PAUSE_S = 0.2
 _LONGEST_PAUSE_S = 3.0
-#: An answer that comes more slowly than this for so long counts as none.
+#: An answer that is slower than this after _SLOW_AFTER_S counts as a timeout.
 _LEAST_BYTES_PER_S = 1024
 _SLOW_AFTER_S = 20.0
 _PIECE_BYTES = 1024 * 1024
 _BUSY = frozenset((408, 425, 429, 500, 502, 503, 504))
-#: The largest answer to anything but a range of an object.
+#: The largest answer to a request other than for a range of an object.
 MOST_ANSWER_BYTES = 64 * 1024 * 1024
 
 
 @state_class
 class Traffic:
-    """What was sent and received by this process."""
+    """Counts of the requests of this process."""
 
     requests: int = 0
     bytes_received: int = 0
@@ -50,7 +51,7 @@ class Traffic:
             self.retries += is_retry
 
     def reset(self) -> None:
-        """Start to count again."""
+        """Set all counts to 0."""
         with self._lock:
             self.requests = self.bytes_received = self.retries = 0
 
@@ -59,16 +60,16 @@ traffic = Traffic()
 
 
 class AnswerTooLong(OSError):
-    """The answer has more bytes than were asked for."""
+    """The answer has more bytes than the request allows."""
 
 
 class ServerUnreachable(OSError):
-    """The server gave no usable answer, also after several attempts; the message is a sentence."""
+    """The server gave no usable answer after several attempts; the message is a sentence."""
 
 
 @value_class
 class Answer:
-    """A server's answer: names of headers in lower case."""
+    """A server's answer; the names of the headers are in lower case."""
 
     status: int
     headers: Mapping[str, str]
@@ -77,6 +78,14 @@ class Answer:
     def header(self, name: str) -> str:
         """A header, empty if it is missing."""
         return self.headers.get(name, "")
+
+    @property
+    def modified_s(self) -> int:
+        """The modification time of the resource in epoch seconds, 0 if the server does not report it."""
+        try:
+            return int(parsedate_to_datetime(self.header("last-modified")).timestamp())
+        except (TypeError, ValueError):
+            return 0
 
 
 @value_class
@@ -90,18 +99,18 @@ class Request:
 
 
 class HttpClient:
-    """A client of one server, for several threads. After a fork the new process makes connections of its own."""
+    """A client of one server, which several threads may use. After a fork, the child opens its own connections."""
 
     def __init__(self, scheme: str, authority: str, patience_s: float | None = None) -> None:
-        """``authority`` is ``HOST`` or ``HOST:PORT``. Raises OSError for one that cannot be used.
+        """``authority`` is ``HOST`` or ``HOST:PORT``; raises OSError if it is not.
 
-        ``patience_s`` bounds the time for a connection, and that after which no further attempt is made.
+        ``patience_s`` (default PATIENCE_S) bounds the time for a connection, and the time for further attempts.
         """
         try:
             split = urlsplit(f"{scheme}://{authority}")
             self._port = split.port or (443 if scheme == "https" else 80)
         except ValueError as error:
-            raise OSError(f"{authority} is no address of a server: {error}") from None
+            raise OSError(f"{authority} is not the address of a server: {error}") from None
         self._scheme, self._host = scheme, split.hostname or ""
         self.authority = authority
         self._idle: list[http.client.HTTPConnection] = []
@@ -113,9 +122,9 @@ class HttpClient:
         self._failure: tuple[float, str] | None = None
 
     def send(self, request: Request) -> Answer:
-        """The answer, also one that reports an error; raises ServerUnreachable.
+        """Send a request and return the answer, also one that reports an error; raises ServerUnreachable.
 
-        Failed connections and busy servers are asked again, with growing pauses, but not for longer than PATIENCE_S.
+        After a failed connection or an answer of a busy server it tries again, with growing pauses, within PATIENCE_S.
         """
         if self._failure is not None and time.monotonic() < self._failure[0]:
             raise ServerUnreachable(self._failure[1])
@@ -177,13 +186,13 @@ class HttpClient:
         return Answer(response.status, headers, body)
 
     def _target(self, connection: http.client.HTTPConnection, request: Request) -> str:
-        """The target as the peer expects it: a proxy for plain HTTP takes a whole address."""
+        """The target in the form that the peer expects: for a proxy of plain HTTP it is the whole address."""
         is_proxy = self._scheme == "http" and (connection.host, connection.port) != (self._host, self._port)
         return f"{self._scheme}://{self.authority}{request.target}" if is_proxy else request.target
 
     def _kept(self) -> http.client.HTTPConnection | None:
         with self._lock:
-            if self._pid != os.getpid():  # the connections belong to the process that was forked
+            if self._pid != os.getpid():  # after a fork: the connections belong to the parent
                 self._idle, self._pid = [], os.getpid()
             return self._idle.pop() if self._idle else None
 
@@ -210,7 +219,7 @@ class HttpClient:
         return min(CONNECT_TIMEOUT_S, self._patience_s)
 
     def _resolve(self, host: str) -> None:
-        """Look the host's name up once, and not for longer than a connection may take: resolvers have no time limit."""
+        """Look up the host's name once, in a thread: resolvers have no time limit, a connection has one."""
         if self._is_resolved:
             return
         errors: list[OSError] = []
@@ -273,7 +282,7 @@ def _body(response: http.client.HTTPResponse, most_bytes: int) -> bytes:
 
 
 def _pause_s(attempt: int, answer: Answer | None) -> float:
-    """The pause before the next attempt: what the server asks for, else growing and a bit at random."""
+    """The pause before the next attempt: as the server asks for in Retry-After, else growing, with a random part."""
     asked = answer.header("retry-after") if answer is not None else ""
     if asked.isdigit():
         return min(float(asked), _LONGEST_PAUSE_S)
@@ -286,7 +295,7 @@ def _reason(error: BaseException) -> str:
     if isinstance(error, http.client.IncompleteRead):
         return "the answer was cut off"
     if isinstance(error, http.client.HTTPException):
-        return f"no answer of an HTTP server ({type(error).__name__})"
+        return f"the answer is not HTTP ({type(error).__name__})"
     if isinstance(error, OSError) and error.strerror:
         return str(error.strerror)
     return str(error) or type(error).__name__

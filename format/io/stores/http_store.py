@@ -1,24 +1,23 @@
-"""Files of a web server: sizes by HEAD, ranges by GET, and directories from the index pages that such servers make."""
+"""Files of a web server: sizes by HEAD, ranges by GET, and directories from the index pages of the server."""
 
 from __future__ import annotations
 
 import errno
 import os
 from collections.abc import Iterator
-from email.utils import parsedate_to_datetime
 from html.parser import HTMLParser
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
-from format.io.stores.http_client import Answer, AnswerTooLong, HttpClient, Request
+from format.io.stores.http_client import MOST_ANSWER_BYTES, Answer, AnswerTooLong, HttpClient, Request
 from format.io.stores.store import ObjectReplaced, Ranges, RemoteEntry
 
 _MOST_REDIRECTS = 5
 _DEPTH = 8
-_NO_RANGES = "the server does not serve parts of files (it ignores Range)"
+_NO_RANGES = "the server does not support ranges (it ignores the Range header)"
 
 
 class HttpStore:
-    """One server; see the protocol Store. Paths in it are those of its addresses, unquoted."""
+    """One web server; see the protocol Store. Paths are those of addresses, unquoted."""
 
     def __init__(self, scheme: str, host: str, query: dict[str, str]) -> None:
         if query:
@@ -27,27 +26,27 @@ class HttpStore:
         self._base = f"{scheme}://{host}"
 
     def entry(self, inner: str) -> RemoteEntry:
-        """A file, or a directory: what the server has under the name with a slash behind it."""
+        """The entry of a file or directory; the server redirects a directory to the name with a slash."""
         name = inner.rstrip("/").rsplit("/", 1)[-1]
         answer, target = self._send("HEAD", _path(inner))
         if answer.status == 405:
-            raise OSError("the server does not take HEAD requests (405)")
+            raise OSError("the server does not accept HEAD requests (405)")
         self._check(answer)
         if urlsplit(target).path.endswith("/"):
             return RemoteEntry(name, True, 0, 0)
         if not answer.header("content-length").isdigit():
-            raise OSError("the server does not say how long the file is")
-        return RemoteEntry(name, False, int(answer.header("content-length")), _time_s(answer), answer.header("etag"))
+            raise OSError("the server does not report the size of the file")
+        return RemoteEntry(name, False, int(answer.header("content-length")), answer.modified_s, answer.header("etag"))
 
     def entries(self, inner: str, is_deep: bool) -> Iterator[tuple[str, RemoteEntry]]:
-        """The links of the index page that lead right below it, each asked for its size."""
+        """The links of the index page to names in the directory; takes a HEAD request for each file."""
         yield from self._entries(inner.rstrip("/"), "", _DEPTH if is_deep else 0)
 
     def _entries(self, directory: str, below: str, depth: int) -> Iterator[tuple[str, RemoteEntry]]:
         answer, target = self._send("GET", _path(directory).rstrip("/") + "/")
         self._check(answer)
         if "html" not in answer.header("content-type"):
-            raise OSError("the server gives no index page for this directory")
+            raise OSError("the server returns no index page for this directory")
         page = _Links()
         page.feed(answer.body.decode("utf-8", "replace"))
         base = urljoin(self._base, target)
@@ -65,11 +64,11 @@ class HttpStore:
                 yield from self._entries(f"{directory}/{name}", path, depth - 1)
 
     def open(self, inner: str, entry: RemoteEntry) -> Ranges:
-        """A file, for reading; nothing is sent yet."""
+        """Open a file; nothing is sent yet."""
         return _File(self, inner, entry)
 
     def range_of(self, inner: str, entry: RemoteEntry, length: int, position: int) -> bytes:
-        """A range of a file; shorter at its end."""
+        """Read a range of a file; it is shorter at the end of the file."""
         headers = {"Range": f"bytes={position}-{position + length - 1}", "Accept-Encoding": "identity"}
         if entry.tag and not entry.tag.startswith("W/"):
             headers["If-Match"] = entry.tag
@@ -78,7 +77,7 @@ class HttpStore:
         except AnswerTooLong:
             raise OSError(_NO_RANGES) from None
         if answer.status == 412:
-            raise ObjectReplaced("another file has taken its place while it was read")
+            raise ObjectReplaced("the file was replaced by another one while it was read")
         if answer.status == 416:
             return b""
         self._check(answer)
@@ -87,21 +86,19 @@ class HttpStore:
         return answer.body
 
     def _send(
-        self, method: str, target: str, headers: dict[str, str] | None = None, most_bytes: int | None = None
+        self, method: str, target: str, headers: dict[str, str] | None = None, most_bytes: int = MOST_ANSWER_BYTES
     ) -> tuple[Answer, str]:
-        """The answer, and the target that gave it: redirects within the server are followed."""
+        """Send a request, and follow redirects within the server; return the answer and the last target."""
+        complete = {"Host": self._client.authority, **(headers or {})}
         for _ in range(_MOST_REDIRECTS):
-            request = Request(method, target, {"Host": self._client.authority, **(headers or {})})
-            if most_bytes is not None:
-                request = Request(method, target, request.headers, most_bytes)
-            answer = self._client.send(request)
+            answer = self._client.send(Request(method, target, complete, most_bytes))
             if answer.status not in (301, 302, 303, 307, 308):
                 return answer, target
             link = urljoin(f"{self._base}{target}", answer.header("location"))
             if not link.startswith(f"{self._base}/"):
-                raise OSError(f"the server refers to another one ({link}): give that address")
+                raise OSError(f"the server redirects to another one ({link}): use that address")
             target = link.removeprefix(self._base)
-        raise OSError("the server answers with one redirect after the other")
+        raise OSError(f"the server answers with more than {_MOST_REDIRECTS} redirects")
 
     def _check(self, answer: Answer) -> None:
         if answer.status in (404, 410):
@@ -131,17 +128,10 @@ class _Links(HTMLParser):
         self.links: list[str] = []
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Take the target of a link."""
+        """Add the target of a link."""
         if tag == "a":
             self.links += [value for name, value in attrs if name == "href" and value]
 
 
 def _path(inner: str) -> str:
     return quote(f"/{inner.lstrip('/')}", safe="/-_.~")
-
-
-def _time_s(answer: Answer) -> int:
-    try:
-        return int(parsedate_to_datetime(answer.header("last-modified")).timestamp())
-    except (TypeError, ValueError):
-        return 0

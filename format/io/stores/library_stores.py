@@ -1,4 +1,4 @@
-"""The file systems that pyarrow and fsspec know, as stores; their calls are given up when they take too long."""
+"""The file systems of pyarrow and fsspec, as stores; calls that take too long are abandoned."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ _AZURE_DOMAIN = ".core.windows.net"
 _AZURE_VARIABLES = ("AZURE_CLIENT_ID", "AZURE_FEDERATED_TOKEN_FILE", "IDENTITY_ENDPOINT", "MSI_ENDPOINT")
 _INSTANCE_METADATA = "169.254.169.254"
 _NEAR_BY_S = 1.5
-#: The names that fsspec's file systems use for a file's modification time.
+#: The names of the modification time in the entries of fsspec's file systems.
 _MODIFIED = ("mtime", "LastModified", "last_modified", "updated", "modified", "created")
 _EXTRAS = {"gs": "gcs", "gcs": "gcs", "abfs": "azure", "abfss": "azure", "hdfs": "hdfs", "viewfs": "hdfs"}
 
 
 def connected(scheme: str, host: str, query: dict[str, str]) -> tuple[ArrowStore | FsspecStore, str]:
-    """The store for a scheme, and the path of the host's top in it.
+    """A new store for a scheme, and the path of the host in it.
 
-    Raises ImportError, with what to install, for a library that is missing, and what the libraries raise.
+    Raises ImportError, with the command to install it, for a missing library, and the errors of the libraries.
     """
     try:
         from pyarrow import ArrowInvalid, fs
@@ -57,7 +57,10 @@ def connected(scheme: str, host: str, query: dict[str, str]) -> tuple[ArrowStore
 
 
 def _connected_gcs(fs: Any, query: dict[str, str]) -> Any:
-    """Google's store. The library looks for credentials for minutes, so it is called only where there may be some."""
+    """The file system for Google Cloud Storage; raises OSError at once if there can be no credentials.
+
+    The library itself would look for credentials for minutes.
+    """
     options: dict[str, Any] = dict(query)
     if options.pop("anonymous", "false") == "true":
         options["anonymous"] = True
@@ -67,12 +70,12 @@ def _connected_gcs(fs: Any, query: dict[str, str]) -> Any:
             "login, or add ?anonymous=true to the address"
         )
     if "endpoint_override" not in options:
-        HttpClient("https", _GCS_HOST).send(Request("HEAD", "/"))  # says soon that there is no network
+        HttpClient("https", _GCS_HOST).send(Request("HEAD", "/"))  # fails early without a network
     return fs.GcsFileSystem(**options, retry_time_limit=timedelta(seconds=_GCS_RETRY_S))
 
 
 def _may_have_google_credentials() -> bool:
-    """Whether there is a file of credentials, or this host is one of Google's, which have a role."""
+    """Whether there is a file of credentials, or this is a host of Google Cloud, which may have a service account."""
     named = os.environ.get("GOOGLE_APPLICATION_CREDENTIALS")
     if named:
         if not os.path.isfile(named):
@@ -88,7 +91,7 @@ def _may_have_google_credentials() -> bool:
 
 
 def _check_azure(host: str) -> None:
-    """Raise OSError where Azure's library would find no credentials, or no network; it says so in words of its own."""
+    """Raise OSError if Azure's library would find no credentials or no network, with a clearer message than its own."""
     container, _, account = host.rpartition("@")
     if ":" not in container and not _may_have_azure_credentials():
         raise OSError(
@@ -106,7 +109,7 @@ def _may_have_azure_credentials() -> bool:
 
 
 def _answers(authority: str, target: str, headers: dict[str, str]) -> Answer | None:
-    """The answer of a service that cloud hosts have near by; None where there is none."""
+    """The answer of a metadata service, which only cloud hosts have; None if there is none."""
     try:
         answer = HttpClient("http", authority, _NEAR_BY_S).send(Request("GET", target, {"Host": authority, **headers}))
     except OSError:
@@ -134,14 +137,14 @@ class ArrowStore:
         self._fs, self._name = fs, name
 
     def entry(self, inner: str) -> RemoteEntry:
-        """What has this path."""
+        """The entry of a path."""
         info = self._call(lambda: self.system.get_file_info(inner))
         if info.type == self._fs.FileType.NotFound:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
         return self._entry(info)
 
     def entries(self, inner: str, is_deep: bool) -> Iterator[tuple[str, RemoteEntry]]:
-        """What lies in a directory, or everything below it."""
+        """The entries of a directory, or with ``is_deep`` of everything below it."""
         found = self._call(lambda: self.system.get_file_info(self._fs.FileSelector(inner, recursive=is_deep)))
         for info in found:
             yield info.path[len(inner) :].strip("/"), self._entry(info)
@@ -151,7 +154,7 @@ class ArrowStore:
         return RemoteEntry(info.base_name, is_directory, info.size or 0, (info.mtime_ns or 0) // 10**9)
 
     def open(self, inner: str, entry: RemoteEntry) -> Ranges:
-        """A file, opened."""
+        """Open a file."""
         return _ArrowRanges(self._call, self._call(lambda: self.system.open_input_file(inner)))
 
     def _call(self, call: Callable[[], T]) -> T:
@@ -178,11 +181,11 @@ class FsspecStore:
         self._name = name
 
     def entry(self, inner: str) -> RemoteEntry:
-        """What has this path."""
+        """The entry of a path."""
         return self._entry(self._call(lambda: self.system.info(inner)))
 
     def entries(self, inner: str, is_deep: bool) -> Iterator[tuple[str, RemoteEntry]]:
-        """What lies in a directory, or everything below it."""
+        """The entries of a directory, or with ``is_deep`` of everything below it."""
 
         def listed() -> dict[str, Any]:
             self.system.invalidate_cache()
@@ -204,7 +207,7 @@ class FsspecStore:
         return RemoteEntry(name, info["type"] == "directory", int(info.get("size") or 0), mtime_s, tag)
 
     def open(self, inner: str, entry: RemoteEntry) -> Ranges:
-        """A file; each range is a call of its own."""
+        """Open a file; nothing is sent yet."""
         return _FsspecRanges(self._call, self.system, inner)
 
     def _call(self, call: Callable[[], T]) -> T:
@@ -225,7 +228,7 @@ class _FsspecRanges:
 
 @contextmanager
 def only_os_errors() -> Iterator[None]:
-    """Turn every error of a library into an OSError, since their types are not known."""
+    """Turn all errors of a library into OSError, since their types are not known."""
     try:
         yield
     except OSError:
@@ -235,7 +238,7 @@ def only_os_errors() -> Iterator[None]:
 
 
 def error_words(error: BaseException) -> str:
-    """The first line of an error, as one sentence."""
+    """The first line of an error's message, or the name of its class."""
     if isinstance(error, OSError) and error.errno is not None and str(error.strerror) == os.strerror(error.errno):
         return os.strerror(error.errno)
     lines = str(error).strip().splitlines()

@@ -1,4 +1,4 @@
-"""A bucket of S3, or of a server that speaks its protocol: listings and ranged reads, by plain HTTP requests."""
+"""A bucket of S3 or a compatible server: listings and ranged reads, by plain HTTP requests."""
 
 from __future__ import annotations
 
@@ -8,19 +8,18 @@ import re
 import xml.etree.ElementTree as ET
 from collections.abc import Iterator, Sequence
 from datetime import datetime
-from email.utils import parsedate_to_datetime
 from urllib.parse import unquote_plus
 
 from format.io.s3_connection import DEFAULT_REGION, region_of_bucket, with_environment
 from format.io.stores.aws_credentials import CredentialSource, credential_source, profile_settings
 from format.io.stores.aws_signature import Scope, encoded_path, encoded_query, signed_headers
-from format.io.stores.http_client import Answer, HttpClient, Request
+from format.io.stores.http_client import MOST_ANSWER_BYTES, Answer, HttpClient, Request
 from format.io.stores.store import ObjectReplaced, Ranges, RemoteEntry
 
-#: Options of an address.
+#: The options that an address may have.
 _OPTIONS = frozenset(("region", "scheme", "endpoint_override", "anonymous", "profile"))
 _NAMES_PER_REQUEST = 1000
-#: Buckets whose names can be a part of a host's name under a certificate for ``*.s3.REGION.amazonaws.com``.
+#: Names of buckets that can be part of a host name: the certificate is for ``*.s3.REGION.amazonaws.com``.
 _HOST_PART = re.compile(r"[a-z0-9][a-z0-9-]{1,61}[a-z0-9]")
 
 
@@ -44,7 +43,7 @@ class S3Store:
         self._connect()
 
     def _connect(self) -> None:
-        """Requests name the bucket in the host of AWS, and in the path of other servers."""
+        """Make a client. The bucket is in the host name for AWS, and in the path for other servers."""
         if self._endpoint is not None:
             authority, self._prefix = self._endpoint, f"/{self._bucket}"
         elif _HOST_PART.fullmatch(self._bucket):
@@ -56,14 +55,14 @@ class S3Store:
     # -- the interface of stores -------------------------------------------------------------------------------
 
     def entry(self, inner: str) -> RemoteEntry:
-        """An object, or a directory: a name that others begin with."""
+        """The entry of an object, or of a directory: a prefix of other names."""
         inner = inner.removeprefix("/")
         name = inner.rsplit("/", 1)[-1]
         if inner and not inner.endswith("/"):
             answer = self._send("HEAD", f"/{inner}")
             if answer.status == 200:
                 size_bytes = int(answer.header("content-length") or 0)
-                return RemoteEntry(name, False, size_bytes, _http_time_s(answer), answer.header("etag"))
+                return RemoteEntry(name, False, size_bytes, answer.modified_s, answer.header("etag"))
             if answer.status != 404:
                 raise self._error(answer)
         for _ in self._listed(_below(inner), is_deep=True, most=1):
@@ -73,7 +72,7 @@ class S3Store:
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 
     def entries(self, inner: str, is_deep: bool) -> Iterator[tuple[str, RemoteEntry]]:
-        """The objects below a prefix; directories are the beginnings of their names."""
+        """The objects below a prefix; the parts of their names before a slash are directories."""
         prefix = _below(inner.removeprefix("/"))
         known: set[str] = set()
         is_there = not prefix
@@ -96,13 +95,13 @@ class S3Store:
             raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
 
     def open(self, inner: str, entry: RemoteEntry) -> Ranges:
-        """An object, for reading; nothing is sent yet."""
+        """Open an object; nothing is sent yet."""
         return _Object(self, inner.removeprefix("/"), entry)
 
     # -- requests ----------------------------------------------------------------------------------------------
 
     def range_of(self, inner: str, tag: str, length: int, position: int) -> bytes:
-        """A range of an object; shorter at its end."""
+        """Read a range of an object; it is shorter at the end of the object."""
         headers = {"range": f"bytes={position}-{position + length - 1}"} | ({"if-match": tag} if tag else {})
         answer = self._send("GET", f"/{inner}", headers=headers, most_bytes=length)
         if answer.status == 206 or (answer.status == 200 and position == 0):
@@ -110,18 +109,18 @@ class S3Store:
         if answer.status == 416:
             return b""
         if answer.status == 412:
-            raise ObjectReplaced("another object has taken its place while it was read")
+            raise ObjectReplaced("the object was replaced by another one while it was read")
         raise self._error(answer)
 
     def _listed(self, prefix: str, *, is_deep: bool, most: int = 0) -> Iterator[tuple[str, RemoteEntry]]:
-        """Keys with the prefix and their entries; not deep, a directory stands for what lies below it."""
+        """Keys with the prefix, and their entries. Without ``is_deep``, a directory stands for the keys below it."""
         parameters = [("list-type", "2"), ("encoding-type", "url"), ("max-keys", str(most or _NAMES_PER_REQUEST))]
         parameters += [("prefix", prefix)] if prefix else []
         parameters += [] if is_deep else [("delimiter", "/")]
         token = ""
         while True:
-            asked = [*parameters, ("continuation-token", token)] if token else parameters
-            answer = self._send("GET", "" if self._prefix else "/", asked)
+            of_page = [*parameters, ("continuation-token", token)] if token else parameters
+            answer = self._send("GET", "" if self._prefix else "/", of_page)
             if answer.status != 200:
                 raise self._error(answer)
             page = _page(answer.body)
@@ -136,19 +135,16 @@ class S3Store:
         path: str,
         parameters: Sequence[tuple[str, str]] = (),
         headers: dict[str, str] | None = None,
-        most_bytes: int | None = None,
+        most_bytes: int = MOST_ANSWER_BYTES,
     ) -> Answer:
-        """The answer to a request, sent once more to the bucket's own region if that is another one."""
+        """Send a request, and again to the bucket's own region if that is another one; return the answer."""
         for _ in range(2):
             target = encoded_path(self._prefix + path) + (f"?{encoded_query(parameters)}" if parameters else "")
             complete = {"host": self._client.authority, **(headers or {})}
             credentials = self._credentials()
             if credentials is not None:
                 complete = signed_headers(method, target, complete, credentials, Scope(self._region))
-            request = Request(method, target, complete)
-            if most_bytes is not None:
-                request = Request(method, target, complete, most_bytes)
-            answer = self._client.send(request)
+            answer = self._client.send(Request(method, target, complete, most_bytes))
             region = answer.header("x-amz-bucket-region")
             if answer.status not in (301, 307, 400) or not region or region == self._region or self._endpoint:
                 return answer
@@ -169,7 +165,7 @@ class S3Store:
             who = "without credentials" if self._credentials() is None else "with these credentials"
             return PermissionError(f"the store denies access {who} ({shown})")
         if answer.status in (429, 500, 502, 503, 504):
-            return OSError(f"the store is not able to answer now ({shown}), after several attempts")
+            return OSError(f"the store is not available ({shown}), after several attempts")
         return OSError(f"the store answers {shown}{': ' if message else ''}{message}")
 
 
@@ -185,7 +181,7 @@ class _Object:
 
 
 class _Page:
-    """One answer to a listing."""
+    """One page of a listing."""
 
     def __init__(self) -> None:
         self.entries: list[tuple[str, RemoteEntry]] = []
@@ -193,7 +189,7 @@ class _Page:
 
 
 def _page(body: bytes) -> _Page:
-    """Take a listing apart; raises OSError for anything else."""
+    """Decode one page of a listing; raises OSError for any other answer."""
     page = _Page()
     try:
         root = ET.fromstring(body)
@@ -212,7 +208,7 @@ def _page(body: bytes) -> _Page:
             elif kind == "NextContinuationToken":
                 page.next_token = element.text or ""
     except (ET.ParseError, KeyError, ValueError) as error:
-        raise OSError(f"the answer is no listing of a bucket ({error})") from error
+        raise OSError(f"the answer is not a listing of a bucket ({error})") from error
     return page
 
 
@@ -228,19 +224,12 @@ def _error_code(body: bytes) -> tuple[str, str]:
     return values.get("Code", ""), " ".join(values.get("Message", "").split())[:200]
 
 
-def _http_time_s(answer: Answer) -> int:
-    try:
-        return int(parsedate_to_datetime(answer.header("last-modified")).timestamp())
-    except (TypeError, ValueError):
-        return 0
-
-
 def _below(inner: str) -> str:
     return f"{inner.rstrip('/')}/" if inner.strip("/") else ""
 
 
 def _parents(path: str) -> Iterator[str]:
-    """The directories on the way to a path, the uppermost first."""
+    """The parent directories of a path, the uppermost first."""
     at = path.find("/")
     while at >= 0:
         yield path[:at]

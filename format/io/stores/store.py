@@ -1,4 +1,4 @@
-"""The interface of a store: entries of names, listings, and objects that are read by ranges."""
+"""The interface of a store: entries of single names, listings, and reading of objects by ranges."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from format.value_class import value_class
 
 @value_class
 class RemoteEntry:
-    """A store's entry for one name; times are whole seconds, since some store interfaces return no fractions."""
+    """A store's entry for one name; times are whole seconds, since some stores return no fractions."""
 
     name: str
     is_directory: bool
     size_bytes: int
     mtime_s: int
-    tag: str = ""  # of the content, where the store has one
+    tag: str = ""  # of the content (ETag), if the store has tags
 
     def is_dir(self, *, follow_symlinks: bool = True) -> bool:
         """Whether it is a directory."""
@@ -29,7 +29,7 @@ class RemoteEntry:
         return not self.is_directory
 
     def stat(self, *, follow_symlinks: bool = True) -> os.stat_result:
-        """The status, with the mode of a readable file."""
+        """The status, with the mode of a readable file or directory."""
         mode = stat.S_IFDIR | 0o555 if self.is_directory else stat.S_IFREG | 0o444
         times = (self.mtime_s, self.mtime_s, self.mtime_s)
         nanoseconds = dict.fromkeys(("st_atime_ns", "st_mtime_ns", "st_ctime_ns"), self.mtime_s * 10**9)
@@ -37,7 +37,7 @@ class RemoteEntry:
 
 
 class Ranges(Protocol):
-    """An object opened for reading by ranges. ``read_at`` may be called by several threads."""
+    """An object opened for reading by ranges. Several threads may call ``read_at``, which raises OSError."""
 
     def read_at(self, length: int, position: int) -> bytes: ...
 
@@ -48,17 +48,17 @@ class Store(Protocol):
     """One bucket, container or server. All methods raise OSError, and FileNotFoundError for a missing name."""
 
     def entry(self, inner: str) -> RemoteEntry:
-        """What has this path in the store."""
+        """The entry of a path in the store."""
         ...
 
     def entries(self, inner: str, is_deep: bool) -> Iterator[tuple[str, RemoteEntry]]:
-        """What lies in a directory, or with ``is_deep`` everything below it: paths below it, and their entries."""
+        """The paths, relative to a directory, and entries of all that is in it, or with ``is_deep`` below it."""
         ...
 
     def open(self, inner: str, entry: RemoteEntry) -> Ranges:
-        """An object whose entry is known."""
+        """Open an object; ``entry`` is its entry."""
         ...
 
 
 class ObjectReplaced(OSError):
-    """Another object has taken the place of the one that is being read."""
+    """The object was replaced by another one while it was read."""

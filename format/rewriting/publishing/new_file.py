@@ -42,7 +42,7 @@ class NewFile:
             self._fd = os.open(path, _NEW_FILE, 0o666)
         except OSError as error:
             raise output_error("cannot create", path, error) from error
-        self._writer = DigestingWriter(self._fd, beside=write_beside)
+        self._writer = DigestingWriter(self._fd, in_thread=write_beside)
 
     def write(self, data: bytes | bytearray | memoryview) -> int:
         """Write bytes, which must not change afterwards. Raises OutputError."""

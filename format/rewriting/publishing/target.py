@@ -39,7 +39,7 @@ def check_target(target: Path, sources: Iterable[Path]) -> Path:
     except FileNotFoundError:
         status = None
     except OSError as error:
-        raise OutputError(f"cannot look: {os_reason(error)}", location) from error
+        raise OutputError(f"cannot access: {os_reason(error)}", location) from error
     if status is not None:
         _check_empty(real, status, location)
     if not real.parent.is_dir():

@@ -16,7 +16,8 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from format.errors import KafkaLogError
-from format.io.source import FileSource, FileState
+from format.io.file_state import FileState
+from format.io.source import FileSource
 from format.limits import Limits
 from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange, batch_ranges

@@ -151,7 +151,7 @@ def _size_mismatch(
     try:
         size_bytes = log.lstat().st_size
     except OSError as error:
-        yield finding("file-unreadable", place, f"cannot look: {error}")
+        yield finding("file-unreadable", place, f"cannot access: {error}")
         return
     if size_bytes != each.size_bytes:
         yield finding(

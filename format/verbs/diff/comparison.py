@@ -17,7 +17,7 @@ from format.offset_ranges import (
     Span,
     are_inside,
     clipped,
-    held_by_none,
+    intersection,
     is_covered,
     merged,
     runs,
@@ -224,7 +224,7 @@ class Comparison:
     def _add_lone_ranges(self, holder: int, lacking: int, ranges: list[Range]) -> None:
         """Note offsets of lacking batches of which only the headers are known."""
         damaged = merged(self.logs[lacking].damaged)
-        unreadable = held_by_none([ranges, damaged])
+        unreadable = intersection([ranges, damaged])
         if unreadable:
             self._add_unreadable(holder, lacking, unreadable)
         lost = without(ranges, damaged)
@@ -270,7 +270,7 @@ class Comparison:
             only[key] = merged(only[key])
         for number, difference in enumerate(self.differences):
             others = [each for each in range(len(self.logs)) if each != number]
-            difference.unique.add(held_by_none([only.get((number, other), []) for other in others]))
+            difference.unique.add(intersection([only.get((number, other), []) for other in others]))
             lacked = [(holder, only.get((holder, number), [])) for holder in others]
             difference.lost.add(merged(each for _, ranges in lacked for each in ranges))
             difference.lost_committed.add(

@@ -25,8 +25,8 @@ def read(content, limits=None):
         (b"0\n2147483648\n", 2, 2, "line 2: expected the number of entries, found '2147483648'"),
         (b"0\n2\n0 0\n", 2, 2, "line 2: expected the number of entries, which is 1, found 2"),
         (b"0\n2147483647\n0 0\n", 2, 2, "line 2: expected the number of entries, which is 1, found 2147483647"),
-        (b"0\n1\n0 0\n1 5\n", 4, 8, "line 4: expected the end of the file after 1 entries as line 2 says, found '1 5'"),
-        (b"0\n1\n0 0\n\n", 4, 8, "line 4: expected the end of the file after 1 entries as line 2 says, found ''"),
+        (b"0\n1\n0 0\n1 5\n", 4, 8, "line 4: expected the end of the file after 1 entry, as line 2 says, found '1 5'"),
+        (b"0\n1\n0 0\n\n", 4, 8, "line 4: expected the end of the file after 1 entry, as line 2 says, found ''"),
         (b"0\n1\n\n", 3, 4, "line 3: expected a leader epoch and a start offset, found ''"),
         (b"0\n1\n 0 0\n", 3, 4, "line 3: expected a leader epoch and a start offset, found ' 0 0'"),
         (b"0\n1\n0 0 0\n", 3, 4, "line 3: expected a leader epoch and a start offset, found '0 0 0'"),
@@ -45,7 +45,7 @@ def test_malformed_text_is_refused_with_path_line_and_position(content, line, po
 
 @pytest.mark.parametrize("version", [b"1", b"-1", b"2147483647"])
 def test_another_version_is_unknown(version):
-    with pytest.raises(UnknownVersion, match=f"line 1: version {version.decode()}, known is 0 only"):
+    with pytest.raises(UnknownVersion, match=f"line 1: version {version.decode()}, only 0 is known"):
         read(version + b"\n0\n")
 
 

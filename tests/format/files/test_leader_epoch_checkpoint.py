@@ -44,14 +44,14 @@ def test_what_is_written_is_read_back(pairs):
     ("second", "messages"),
     [
         ((4, 50), []),
-        ((3, 50), ["line 4: leader epoch 3 is not above the 3 before it"]),
-        ((2, 50), ["line 4: leader epoch 2 is not above the 3 before it"]),
-        ((4, 40), ["line 4: start offset 40 is not above the 40 before it"]),
+        ((3, 50), ["line 4: leader epoch 3 is not above the previous one, 3"]),
+        ((2, 50), ["line 4: leader epoch 2 is not above the previous one, 3"]),
+        ((4, 40), ["line 4: start offset 40 is not above the previous one, 40"]),
         (
             (2, 30),
             [
-                "line 4: leader epoch 2 is not above the 3 before it",
-                "line 4: start offset 30 is not above the 40 before it",
+                "line 4: leader epoch 2 is not above the previous one, 3",
+                "line 4: start offset 30 is not above the previous one, 40",
             ],
         ),
     ],

@@ -45,8 +45,8 @@ def test_version_0_needs_nothing_and_is_what_no_version_means():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("version=1\ncluster.id=c\n", "expected the property node.id, which version 1 must have"),
-        ("version=1\nnode.id=1\n", "expected the property cluster.id, which version 1 must have"),
+        ("version=1\ncluster.id=c\n", "the property node.id, which version 1 must have, is missing"),
+        ("version=1\nnode.id=1\n", "the property cluster.id, which version 1 must have, is missing"),
         ("cluster.id=c\nversion=one\n", "line 2: expected a version number, found 'one'"),
         ("broker.id=1x\n", "line 1: expected a 32-bit integer as broker.id, found '1x'"),
         ("broker.id=2147483648\n", "line 1: expected a 32-bit integer as broker.id, found '2147483648'"),
@@ -62,7 +62,7 @@ def test_what_stops_a_broker_is_refused(text, message):
 
 @pytest.mark.parametrize("version", ["2", "-1"])
 def test_another_version_is_unknown(version):
-    with pytest.raises(UnknownVersion, match=f"line 2: version {version}, known are 0 and 1"):
+    with pytest.raises(UnknownVersion, match=f"line 2: version {version}, only 0 and 1 are known"):
         read(f"# x\nversion={version}\n")
 
 
@@ -71,7 +71,7 @@ def test_of_a_repeated_property_the_last_counts_and_it_is_a_problem():
     assert properties.node_id == 2
     assert properties.properties == (("broker.id", "1"), ("broker.id", "2"))
     assert [each.message for each in properties.problems] == [
-        "line 2: 'broker.id' has a line before; a broker takes the last"
+        "line 2: 'broker.id' has an earlier line; a broker uses the last one"
     ]
 
 

@@ -74,8 +74,8 @@ def test_a_repeated_partition_and_an_impossible_topic_are_problems():
     checkpoint = read("0\n3\norders 0 5\norders 0 7\nör 1 9\n".encode())
     assert checkpoint.by_partition() == {("orders", 0): 7, ("ör", 1): 9}
     assert [each.message for each in checkpoint.problems] == [
-        "line 4: partition 'orders-0' has a line before; a broker takes the last",
-        r"line 5: '\xf6r' is not a name that a topic can have",
+        "line 4: partition 'orders-0' has an earlier line; a broker uses the last one",
+        r"line 5: '\xf6r' is not a valid topic name",
     ]
 
 

@@ -191,10 +191,20 @@ SOUND = [(10, 100), (20, 200), (30, 300), (40, 400)]
         ([(0, 0), (20, 200)], 0, 1, "entry 0: zeros before the last entry"),
         ([(10, 100), (-20, 200), (30, 300)], 1, 1, "entry 1: a negative offset or position"),
         ([(10, 100), (20, -200), (30, 300)], 1, 1, "entry 1: a negative offset or position"),
-        ([(10, 100), (10, 200), (30, 300)], 1, 1, "entry 1: the offset is not above the one of the entry before"),
-        ([(10, 100), (20, 100), (30, 300)], 1, 1, "entry 1: the position is not above the one of the entry before"),
-        ([(10, 100), (5000, 200), (30, 300)], 2, 1, "entry 2: the offset is not above the one of the entry before"),
-        ([(10, 100), (0, 0), (10, 300)], 2, 1, "entry 2: the offset is not above the one of the entry before"),
+        ([(10, 100), (10, 200), (30, 300)], 1, 1, "entry 1: the offset is not above the offset of the previous entry"),
+        (
+            [(10, 100), (20, 100), (30, 300)],
+            1,
+            1,
+            "entry 1: the position is not above the position of the previous entry",
+        ),
+        (
+            [(10, 100), (5000, 200), (30, 300)],
+            2,
+            1,
+            "entry 2: the offset is not above the offset of the previous entry",
+        ),
+        ([(10, 100), (0, 0), (10, 300)], 2, 1, "entry 2: the offset is not above the offset of the previous entry"),
     ],
 )
 def test_damage_is_a_problem_and_hides_nothing(entries, first, count, message):
@@ -247,7 +257,7 @@ def test_the_number_of_problems_is_bounded():
     entries = [(0, 0), (5, 5)] * 5000
     index = offset_index.read(BytesSource(encoded(*entries)), 0)
     assert len(index.problems) <= 5 * (MAX_PROBLEMS + 1)
-    assert any("4900 more runs of entries like these" in each.message for each in index.problems)
+    assert any("4900 more runs of such entries" in each.message for each in index.problems)
 
 
 @pytest.mark.parametrize("padding_bytes", [0, 16])

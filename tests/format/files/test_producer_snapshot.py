@@ -115,8 +115,8 @@ def test_values_that_cannot_be_and_repeated_producers_are_problems():
     entries = [*SOUND, (7, 0, 20, 80, -1, 5, -1, -1), (-8, 0, 20, 80, 1, 5, -1, -1), (8, 0, -2, 80, 1, 5, -1, -1)]
     snapshot = read(sealed(entries))
     assert [(each.position, each.length, each.message) for each in snapshot.problems] == [
-        (10 + 2 * 46, 3 * 46, "entries 2 to 4: a negative value where none can be"),
-        (10 + 2 * 46, 46, "entry 2: a producer id that an earlier entry has"),
+        (10 + 2 * 46, 3 * 46, "entries 2 to 4: a negative value in a field that cannot be negative"),
+        (10 + 2 * 46, 46, "entry 2: the producer id of an earlier entry"),
     ]
     assert rows(snapshot) == entries
 

@@ -110,7 +110,7 @@ def test_what_stops_a_node_is_refused(content, message):
 
 @pytest.mark.parametrize("version", [2, -1])
 def test_another_version_is_unknown(version):
-    with pytest.raises(UnknownVersion, match=f"line 1: data_version {version}, known are 0 and 1"):
+    with pytest.raises(UnknownVersion, match=f"line 1: data_version {version}, only 0 and 1 are known"):
         read(changed(VERSION_1, data_version=version))
 
 
@@ -126,8 +126,8 @@ def test_other_fields_repeated_fields_and_more_lines_are_problems():
     state = read(VERSION_1[:-1] + b',"leaderId":5,"more":1}\nnext\n')
     assert state.leader_id == 5
     assert [each.message for each in state.problems] == [
-        "line 1: 'leaderId' comes more than once; the last counts",
-        "line 1: 'more' is no field of version 1",
+        "line 1: 'leaderId' occurs more than once; the last one counts",
+        "line 1: 'more' is not a field of version 1",
         "line 2: expected the end of the file, found 'next'",
     ]
 

@@ -188,8 +188,8 @@ def test_floor_entry_finds_every_entry_on_both_sides_of_every_probe(entry_count,
         ([(5, 1), (0, 0), (0, 0), (9, 2)], 1, 2, "entries 1 to 2: zeros before the last entry"),
         ([(5, 1), (-1, 2), (9, 3)], 1, 1, "entry 1: a negative timestamp or offset"),
         ([(5, 1), (6, -2), (9, 3)], 1, 1, "entry 1: a negative timestamp or offset"),
-        ([(5, 1), (5, 2), (9, 3)], 1, 1, "entry 1: the timestamp is not above the one of the entry before"),
-        ([(5, 2), (6, 1), (9, 3)], 1, 1, "entry 1: the offset is below the one of the entry before"),
+        ([(5, 1), (5, 2), (9, 3)], 1, 1, "entry 1: the timestamp is not above the timestamp of the previous entry"),
+        ([(5, 2), (6, 1), (9, 3)], 1, 1, "entry 1: the offset is below the offset of the previous entry"),
     ],
 )
 def test_damage_is_a_problem_and_hides_nothing(entries, first, count, message):

@@ -64,12 +64,16 @@ def test_columns_are_written_under_the_current_version():
 @pytest.mark.parametrize(
     ("entry", "code", "message"),
     [
-        ((1, 1, 30, 40, 41), "version-unknown", "entry 1: version 1, known is 0 only"),
-        ((256, 1, 30, 40, 41), "version-unknown", "entry 1: version 256, known is 0 only"),
+        ((1, 1, 30, 40, 41), "version-unknown", "entry 1: version 1, only 0 is known"),
+        ((256, 1, 30, 40, 41), "version-unknown", "entry 1: version 256, only 0 is known"),
         ((0, -1, 30, 40, 41), "index-invalid", "entry 1: a negative producer id or offset"),
         ((0, 1, 30, 40, -1), "index-invalid", "entry 1: a negative producer id or offset"),
         ((0, 1, 41, 40, 41), "index-invalid", "entry 1: the first offset is above the last offset"),
-        ((0, 1, 3, 20, 21), "index-invalid", "entry 1: the last offset is not above the one of the entry before"),
+        (
+            (0, 1, 3, 20, 21),
+            "index-invalid",
+            "entry 1: the last offset is not above the last offset of the previous entry",
+        ),
     ],
 )
 def test_damage_is_a_problem_and_hides_nothing(entry, code, message):

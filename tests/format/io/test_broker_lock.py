@@ -81,7 +81,7 @@ def test_what_cannot_be_told_is_none_with_a_reason(tmp_path, lock, monkeypatch):
 
     monkeypatch.setattr(broker_lock.fcntl, "fcntl", refuse)
     assert probe(lock).is_held is None
-    assert probe(lock).reason == f"the file system does not tell: {os.strerror(37)}"
+    assert probe(lock).reason == f"the file system does not report locks: {os.strerror(37)}"
     monkeypatch.setattr(broker_lock, "fcntl", None)
     assert (probe(lock).is_present, probe(lock).is_held) == (True, None)
 

@@ -34,11 +34,11 @@ def write_all(writer: DigestingWriter, pieces: list[bytes]) -> None:
     writer.wait()
 
 
-@pytest.mark.parametrize("beside", [False, True])
-def test_pieces_of_every_size_in_order(beside: bool, fd: int) -> None:
+@pytest.mark.parametrize("in_thread", [False, True])
+def test_pieces_of_every_size_in_order(in_thread: bool, fd: int) -> None:
     rng = random.Random(4)
     pieces = [rng.randbytes(size) for size in (1, 300_000, 5, 0, 131_072, 131_071, 2_000_000, 400_000, 7, 200_000)]
-    writer = DigestingWriter(fd, beside=beside)
+    writer = DigestingWriter(fd, in_thread=in_thread)
     write_all(writer, pieces)
     content = b"".join(pieces)
     assert os.pread(fd, 2 * len(content), 0) == content
@@ -50,7 +50,7 @@ def test_pieces_of_every_size_in_order(beside: bool, fd: int) -> None:
 
 
 def test_no_more_than_two_pieces_wait(fd: int) -> None:
-    writer = DigestingWriter(fd, beside=True)
+    writer = DigestingWriter(fd, in_thread=True)
     content = memoryview(bytes(4 << 20))
     for _ in range(6):
         writer.write(content)
@@ -59,11 +59,11 @@ def test_no_more_than_two_pieces_wait(fd: int) -> None:
     assert no_thread_is_left()
 
 
-@pytest.mark.parametrize("beside", [False, True])
-def test_what_the_disk_does_not_take_is_an_error(beside: bool, fd: int) -> None:
+@pytest.mark.parametrize("in_thread", [False, True])
+def test_what_the_disk_does_not_take_is_an_error(in_thread: bool, fd: int) -> None:
     before = resource.getrlimit(resource.RLIMIT_FSIZE), signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 20, before[0][1]))
-    writer = DigestingWriter(fd, beside=beside)
+    writer = DigestingWriter(fd, in_thread=in_thread)
     try:
         with pytest.raises(OSError, match="File too large") as error:
             write_all(writer, [bytes(300_000)] * 8)
@@ -74,13 +74,13 @@ def test_what_the_disk_does_not_take_is_an_error(beside: bool, fd: int) -> None:
         writer.close()
 
 
-@pytest.mark.parametrize("beside", [False, True])
-def test_a_failed_flush_is_an_error(beside: bool, fd: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("in_thread", [False, True])
+def test_a_failed_flush_is_an_error(in_thread: bool, fd: int, monkeypatch: pytest.MonkeyPatch) -> None:
     def failing(fd: int) -> None:
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(os, "fsync", failing)
-    writer = DigestingWriter(fd, beside=beside)
+    writer = DigestingWriter(fd, in_thread=in_thread)
     writer.write(memoryview(bytes(200_000)))
     writer.wait()
     writer.begin_flush()

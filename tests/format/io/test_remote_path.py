@@ -118,7 +118,7 @@ def test_a_source_reads_what_a_file_holds(log_dir: Path) -> None:
     with FileSource(f"local://{path}", state) as again:
         assert again.read_at(0, 9) == content[:9]
     path.write_bytes(content[:-5])
-    with pytest.raises(FileChanged, match="taken its place"):
+    with pytest.raises(FileChanged, match="replaced by another"):
         FileSource(f"local://{path}", state)
 
 
@@ -164,7 +164,7 @@ def test_reads_in_any_order_give_the_bytes_of_the_file(reads: list[tuple[int, in
 
 
 def test_what_cannot_be_read_says_why(log_dir: Path) -> None:
-    with pytest.raises(FileChanged, match="not there"):
+    with pytest.raises(FileChanged, match="does not exist"):
         FileSource(f"local://{log_dir}/nothing.log")
     with pytest.raises(UnreadableFile, match="not a regular file"):
         FileSource(f"local://{log_dir}/t-0")
@@ -174,7 +174,7 @@ def test_what_cannot_be_read_says_why(log_dir: Path) -> None:
     memory.pipe_file("/gone/a.log", b"x" * 100)
     with FileSource("memory:///gone/a.log") as source:
         memory.rm("/gone/a.log")
-        with pytest.raises(FileChanged, match="not there any more"):
+        with pytest.raises(FileChanged, match="no longer exists"):
             source.read_at(0, 10)
 
 

@@ -70,7 +70,7 @@ def test_a_store_that_cannot_be_reached_is_a_clear_error_before_long(
     assert len(reported) == 1
     assert isinstance(reported[0], UnreadableFile)
     assert f"cannot reach {address}: " in reported[0].message
-    assert str(reported[0]).startswith("s3://bucket/log: cannot look: ")
+    assert str(reported[0]).startswith("s3://bucket/log: cannot access: ")
 
 
 def _options_of(system: Any) -> dict[str, Any]:
@@ -134,5 +134,5 @@ def test_aws_out_of_reach_is_said(where: str, request: pytest.FixtureRequest, mo
     monkeypatch.setattr(s3_connection, "_AWS", f"http://{request.getfixturevalue(where)}")
     monkeypatch.setattr(http_client, "SILENCE_TIMEOUT_S", 0.3)
     monkeypatch.setattr(http_client, "PATIENCE_S", 0.5)
-    with pytest.raises(InputError, match=r"cannot connect: AWS does not tell .*: set AWS_REGION, or AWS_ENDPOINT_URL"):
+    with pytest.raises(InputError, match=r"cannot connect: AWS does not report .*: set AWS_REGION, or"):
         remote_files.store_of("s3://bucket/log")

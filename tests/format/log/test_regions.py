@@ -63,7 +63,7 @@ def test_a_length_past_the_end_is_an_error() -> None:
     content = batch(0)
     with pytest.raises(CorruptDataError, match="no batch starts at position 0"):
         list(regions_of_batch(content[:-1], 0))
-    with pytest.raises(CorruptDataError, match="no batch header"):
+    with pytest.raises(CorruptDataError, match="too short for a batch header"):
         list(regions_of_batch(content[:9], 0))
 
 

@@ -23,7 +23,7 @@ def test_a_finding_says_where_what_and_at_the_end_what_to_do() -> None:
     assert PLACE.path in reported
     assert "it is broken" in reported
     closing = listed.closing()
-    assert "A broker: Consumers fail on it" in closing
+    assert "A broker: Serves it, and consumers fail on it" in closing
     assert "Next: Compare with another replica" in closing
 
 
@@ -93,8 +93,8 @@ def test_colour_is_only_there_where_asked_for() -> None:
     assert "\x1b" not in FindingList(80, is_coloured=False).paragraphs(row)
 
 
-def test_the_next_step_is_the_finding_s_own_and_told_once():
-    listed = FindingList(80, is_coloured=False)
+def test_the_next_step_is_the_finding_s_own_and_written_once():
+    listed = FindingList(100, is_coloured=False)
     for next_step in ("Ask a replica.", None, "Ask a replica."):
         listed.paragraphs(
             finding_row(finding("batch-crc-mismatch", PLACE, "bad", judgement=Judgement(next_step=next_step)))
@@ -102,5 +102,5 @@ def test_the_next_step_is_the_finding_s_own_and_told_once():
     lines = listed.closing().splitlines()
     assert [line.strip() for line in lines if "Next:" in line] == [
         "Next: Ask a replica.",
-        "Next: Compare with another replica; run salvage to keep what follows.",
+        "Next: Compare with another replica; run salvage to keep the batches after it.",
     ]

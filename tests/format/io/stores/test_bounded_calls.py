@@ -47,7 +47,7 @@ def test_results_and_errors_are_passed_on() -> None:
 def test_a_call_that_takes_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bounded_calls, "ANSWER_TIMEOUT_S", 0.05)
     release = threading.Event()
-    with pytest.raises(TimeoutError, match=r"^x://a gave no answer within 0 seconds"):
+    with pytest.raises(TimeoutError, match=r"^x://a did not answer within 0 seconds"):
         bounded(release.wait, "x://a")
     assert has_abandoned_calls()
     with pytest.raises(TimeoutError, match="gave no answer"):
@@ -62,5 +62,5 @@ def test_a_program_ends_although_a_call_goes_on() -> None:
         [sys.executable, "-c", _PROGRAM], capture_output=True, text=True, cwd=REPOSITORY, timeout=300, check=False
     )
     assert done.returncode == 3
-    assert "slow://host/logs: cannot look: slow://host gave no answer within 0 seconds" in done.stderr
+    assert "slow://host/logs: cannot access: slow://host did not answer within 0 seconds" in done.stderr
     assert "exit_code=3" in done.stdout

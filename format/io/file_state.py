@@ -1,0 +1,14 @@
+"""The state of a file when it was opened, by which another process recognizes it."""
+
+from __future__ import annotations
+
+from format.value_class import value_class
+
+
+@value_class
+class FileState:
+    """The size, modification time and identity of an opened file. Remote and bundled files have made-up inodes."""
+
+    size_bytes: int
+    mtime_ns: int
+    device_inode: tuple[int, int]
