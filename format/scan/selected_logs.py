@@ -121,11 +121,12 @@ def log_of_segment(partition: Partition, segment: Segment, offsets: PartitionOff
 
     ``offsets`` are what the checkpoints say of the partition, None where they are not read.
     """
-    if segment.log is None:
+    log = segment.log
+    if log is None:
         return None
-    location = partition.location(segment.log, segment.base_offset)
+    location = partition.location(log, segment.base_offset)
     known_end = None if offsets is None else offsets.known_end
-    return LogUnit(segment.log, location, segment, partition.next_base_offset(segment), known_end)
+    return LogUnit(log, location, segment, partition.next_base_offset(segment), known_end)
 
 
 def _lone_log(target: Target) -> LogUnit:

@@ -25,6 +25,7 @@ from format.node.partition import Partition, key_of_directory, read_partition
 from format.node.segment import Segment
 from format.node.target import Target
 from format.scan.protocol import LogUnit
+from format.scan.selected_logs import every_log_of
 from format.value_class import value_class
 from spark_jobs.work.file_states import FileState, state_of_file, state_of_partition
 from spark_jobs.work.workers import Surroundings
@@ -217,14 +218,8 @@ def _split(unit: Unit, range_bytes: int, splits: Splits) -> Unit:
 
 def segments_of_partition(partition: Partition, range_bytes: int, unit: int = 0) -> Iterator[PlannedSegment]:
     """The logs of a partition in order, each cut into parts of about so many bytes."""
-    for number, segment in enumerate(partition.segments):
-        if segment.log is not None:
-            is_last = number == len(partition.segments) - 1
-            next_base_offset = None if is_last else partition.segments[number + 1].base_offset
-            location = partition.location(segment.log, segment.base_offset)
-            state = state_of_file(str(segment.log))
-            log = LogUnit(segment.log, location, segment, next_base_offset)
-            yield planned_segment(unit, number, log, state, range_bytes)
+    for number, log in enumerate(every_log_of(partition)):
+        yield planned_segment(unit, number, log, state_of_file(str(log.path)), range_bytes)
 
 
 def _planned_segments(unit: Unit, range_bytes: int) -> Iterator[PlannedSegment]:
@@ -243,9 +238,10 @@ def _planned_segments(unit: Unit, range_bytes: int) -> Iterator[PlannedSegment]:
 
 def planned_segment(unit: int, number: int, log: LogUnit, state: FileState, range_bytes: int) -> PlannedSegment:
     """A log that is cut into parts of about so many bytes."""
-    index = None if log.segment is None or log.segment.offset_index is None else str(log.segment.offset_index)
+    index = None if log.segment is None else log.segment.offset_index
+    path, index_path = str(log.path), None if index is None else str(index)
     part_count = part_count_of(state.size_bytes, range_bytes)
-    return PlannedSegment(unit, number, str(log.path), log.location, index, state, part_count, log.next_base_offset)
+    return PlannedSegment(unit, number, path, log.location, index_path, state, part_count, log.next_base_offset)
 
 
 def segment_of_file(path: Path) -> Segment | None:
