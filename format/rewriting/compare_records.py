@@ -135,8 +135,8 @@ def _without_copies(pair: Pair) -> tuple[tuple[Rows, ...], tuple[Rows, ...]]:
     ends = [np.concatenate([each.table.last_offset for each in side]) for side in (pair.source, pair.output)]
     spans = [[span for each in side for span in _contents(each)] for side in (pair.source, pair.output)]
     are_left = [np.ones(len(each), bool) for each in ends]
-    _, mine, theirs = np.intersect1d(ends[0], ends[1], assume_unique=True, return_indices=True)
-    for left, right in zip(mine.tolist(), theirs.tolist(), strict=True):
+    _, source_rows, output_rows = np.intersect1d(ends[0], ends[1], assume_unique=True, return_indices=True)
+    for left, right in zip(source_rows.tolist(), output_rows.tolist(), strict=True):
         if len(spans[0][left]) == len(spans[1][right]) and bytes(spans[0][left]) == bytes(spans[1][right]):
             are_left[0][left] = are_left[1][right] = False
     return _picked(pair.source, are_left[0]), _picked(pair.output, are_left[1])
@@ -159,9 +159,8 @@ def _compare_run(source: Rows, output: Rows, limits: Limits, location: Location)
     """Compare all headers at once, then the decompressed bytes of each batch, and records only where these differ."""
     spans = (each.tolist() for side in (source, output) for each in batch_spans(*side))
     bytes_of_source, bytes_of_output = source.chunk.bodies, output.chunk.bodies
-    mine, theirs = source.table, output.table
-    codecs = mine.codec.tolist(), theirs.codec.tolist()
-    are_same = mine.same_headers(theirs).tolist()
+    codecs = source.table.codec.tolist(), output.table.codec.tolist()
+    are_same = source.table.same_headers(output.table).tolist()
     for number, (is_same, codec, new_codec, start, end, new_start, new_end) in enumerate(
         zip(are_same, *codecs, *spans, strict=True)
     ):
@@ -252,19 +251,19 @@ def _tables(batches: Iterable[Rows], limits: Limits) -> Iterator[RecordTable]:
             yield table
 
 
-def _compare_tables(mine: RecordTable, theirs: RecordTable, location: Location) -> None:
+def _compare_tables(source_part: RecordTable, output_part: RecordTable, location: Location) -> None:
     """Compare two tables of equally many records. Raises ReadBackMismatch."""
-    are_other = differ_in_numbers(mine, theirs)
+    are_other = differ_in_numbers(source_part, output_part)
     if are_other.any():
-        _raise_difference(mine, theirs, int(are_other.argmax()), location)
+        _raise_difference(source_part, output_part, int(are_other.argmax()), location)
     row = -1
-    while (row := next_other_bytes(mine, theirs, row + 1)) >= 0:
-        _raise_difference(mine, theirs, row, location)
+    while (row := next_other_bytes(source_part, output_part, row + 1)) >= 0:
+        _raise_difference(source_part, output_part, row, location)
 
 
-def _raise_difference(mine: RecordTable, theirs: RecordTable, row: int, location: Location) -> None:
+def _raise_difference(source_part: RecordTable, output_part: RecordTable, row: int, location: Location) -> None:
     """Raise ReadBackMismatch for a record that differs in a value, not only in how its headers are encoded."""
-    sides = _values(mine, row), _values(theirs, row)
+    sides = _values(source_part, row), _values(output_part, row)
     names = [name for name, a, b in zip(_FIELDS, *sides, strict=True) if a != b]
     if names:
         raise ReadBackMismatch(f"the record of offset {sides[0][0]} differs in {', '.join(names)}", location)

@@ -106,7 +106,7 @@ def scan_segment(
     is_kept[rows] = longest_chain(base[rows], last[rows])
     for row in np.flatnonzero(is_intact & ~is_kept).tolist():
         code = "offset-not-increasing" if is_possible[row] else "offset-out-of-segment"
-        reason = f"the batch's bytes are intact, but its offsets, from {base[row]} on, cannot be here"
+        reason = f"the batch's bytes are intact, but its offsets, from {base[row]} on, do not fit its place"
         bad.append(BadBytes(int(position[row]), int(end_position[row] - position[row]), code, reason))
     bad.sort(key=lambda each: each.position)
     return SegmentScan(position, end_position, base, last, is_intact, is_kept, is_opened, offsets, has_sparse, bad)

@@ -207,8 +207,8 @@ class SegmentOutput:
             start = writer.written.segment_base_offset if number else 0
             is_last = number == len(self._writers) - 1
             end = None if is_last else self._writers[number + 1].written.segment_base_offset
-            mine = [each for each in aborted if each[2] >= start and (end is None or each[2] < end)]
-            written.append(writer.close(mine))
+            own = [each for each in aborted if each[2] >= start and (end is None or each[2] < end)]
+            written.append(writer.close(own))
             if self._rewriter.writes_log:
                 self._publication.mark_read_back(writer.log_path)
         self._is_closed = True

@@ -119,7 +119,7 @@ def load_metadata(metadata_dir: Path, terms: BootTerms) -> MetadataState:
                 start = 0 if newest is None else newest[1]
                 _replay_file(replay, segment.place, segment.size_bytes, start, terms.limits)
     if replay.first_contradiction is not None:
-        reason = "the metadata snapshot lacks what the log builds on"
+        reason = "the metadata log refers to records that the snapshot lacks"
         raise StopsStart(replay.first_contradiction[1], "MetadataLoader", path=path, reason=reason)
     state.image = replay.image
     state.steps = files.settled_steps(with_kept=terms.every_file)
@@ -176,7 +176,7 @@ def _snapshots(files: PartitionFiles, log_start: int) -> dict[tuple[int, int], P
             f"offset {log_start}, but the latest snapshot is",
             _RAFT_LOG,
             path=files.path,
-            reason="the head of the metadata log is gone, and no snapshot has what it held",
+            reason="the start of the metadata log was deleted, and no snapshot has its records",
         )
     for name, reason in removed:
         files.delete(name, reason, kafka_class=_RAFT_LOG)

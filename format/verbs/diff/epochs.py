@@ -56,9 +56,9 @@ class ReplicaEpochs:
             return leader.log_start_offset  # out of range: the follower starts again at the leader's log start offset
         follower = self
         while follower.latest is not None:
-            asked = follower.latest
-            epoch, end_offset = leader.end_offset_for(asked)
-            if epoch == asked and end_offset >= follower.log_end_offset:
+            sent_epoch = follower.latest
+            epoch, end_offset = leader.end_offset_for(sent_epoch)
+            if epoch == sent_epoch and end_offset >= follower.log_end_offset:
                 return follower.log_end_offset
             own_epoch, own_end = follower.end_offset_for(epoch)
             if own_epoch == epoch:

@@ -100,7 +100,7 @@ class ReplicaLog:
         self._next = 0
         self.is_plain = False  # whether every batch of the chunk is sound, so that another replica may share it
 
-    # -- what is left of the current chunk ---------------------------------------------------------------------
+    # -- the rest of the current chunk ---------------------------------------------------------------------
 
     @property
     def has_batches(self) -> bool:

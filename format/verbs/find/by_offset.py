@@ -55,7 +55,7 @@ def _not_there(found: _Next, offset: int) -> NotFound:
         if found.lost is not None:
             return NotFound(found.lost, visibility=Visibility.DAMAGED)
         if end is not None and offset < end:
-            reason = f"offset {offset} is gone: no record is left from there to the log end offset {end}"
+            reason = f"offset {offset} was removed: no record is left from there to the log end offset {end}"
             return NotFound(reason, visibility=Visibility.COMPACTED)
         return NotFound(f"offset {offset} lies at or past the log end offset {end}", visibility=Visibility.PAST_END)
     reason = found.lost or f"offset {offset} is not in the log: compacted, or never written"

@@ -65,7 +65,7 @@ def largest_timestamp(
         return largest
     place = yield from segment.batch_of(entry.offset)
     if place is None or not _is_of(entry, place):
-        scanned = yield from _scanned_largest(segment, f"last entry {_shown(segment, entry)} is not what the log says")
+        scanned = yield from _scanned_largest(segment, f"the log contradicts the last entry {_shown(segment, entry)}")
         if scanned.timestamp != entry.timestamp:
             why = f"the segment's largest timestamp is {iso_time(scanned.timestamp)}"
             yield _entry_mismatch(segment, path, entry, why)
@@ -230,7 +230,9 @@ def _time_floor(
     where = _entry_location(segment, path, entry)
     place = yield from segment.batch_of(entry.offset)
     if place is None or not _is_of(entry, place):
-        yield TraceStep("time_index", where, f"entry {_shown(segment, entry)}: not what the log says, so not used")
+        yield TraceStep(
+            "time_index", where, f"entry {_shown(segment, entry)}: the log contradicts it, so it is not used"
+        )
         return entry, None
     detail = f"entry {_shown(segment, entry)}: no larger timestamp up to offset {entry.offset}"
     yield TraceStep("time_index", where, detail)

@@ -48,18 +48,23 @@ class TooMuchToRead(Exception):
 
 
 def read_stability(
-    partition: Partition, bounds: Bounds, limits: Limits, most_bytes: int | None = None, *, asked: int | None = None
+    partition: Partition,
+    bounds: Bounds,
+    limits: Limits,
+    most_bytes: int | None = None,
+    *,
+    wanted_offset: int | None = None,
 ) -> Stability:
     """The last stable offset, from the newest producer snapshot and the batch headers after it.
 
-    Where the snapshot alone shows that it is past the offset ``asked``, only a lower bound is returned, and no log is
+    Where the snapshot alone shows that it is past ``wanted_offset``, only a lower bound is returned, and no log is
     read. A transaction whose end marker is not replicated counts as open. A log ends where it cannot be read. Raises
     TooMuchToRead, with the bytes needed as far as they are known, before it reads more than ``most_bytes``.
     """
     end = bounds.high_watermark
     state, start = _newest_state(partition, end, limits)
     least = min((start, *(each.first_offset for each in state.open.values())))
-    if asked is not None and asked < least:
+    if wanted_offset is not None and wanted_offset < least:
         return Stability(least)
     log_end_offset, bytes_read = max(start, bounds.log_start_offset), 0
     for segment in partition.segments:
@@ -131,7 +136,7 @@ def diagnosed(
     try:
         if batch.is_transactional:
             state = next(_end_markers(partition, match, batch, limits, most_bytes), "open")
-        stability = read_stability(partition, bounds, limits, most_bytes, asked=offset)
+        stability = read_stability(partition, bounds, limits, most_bytes, wanted_offset=offset)
     except TooMuchToRead as error:
         return replace(match, transaction_state=state, visibility_bytes_needed=error.bytes_needed)
     visibility, note = _visibility(batch, offset, state, bounds, stability)

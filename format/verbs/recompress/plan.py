@@ -37,7 +37,7 @@ class Reason(Enum):
 
 _ZSTD = layout.CODEC_NAMES.index("zstd")
 
-#: Reason -> what is done, and what a broker does (or did) with such a batch in a produce request.
+#: For each reason the decision, and what a broker does (or did) with such a batch in a produce request.
 DECISIONS: dict[Reason, tuple[Decision, str]] = {
     Reason.CONTROL: (Decision.COPIED, "appends it as the coordinator sends it; control batches are never compressed"),
     Reason.EMPTY: (Decision.COPIED, "never gets one: the log cleaner leaves it to keep a producer's last sequence"),

@@ -107,7 +107,7 @@ class Recompressor(Rewriter):
         if chunk.damage is not None and isinstance(look.source, FileSource):
             _add(tail_finding(look.source, chunk, unit), result)
         for row in np.flatnonzero((table.crc_valid == 1) & ~is_kept).tolist():
-            message = f"the batch's offsets, from {table.base_offset[row]} on, cannot be here"
+            message = f"the batch's offsets, from {table.base_offset[row]} on, do not fit its place"
             _add(finding("offset-not-increasing", batch_location(log.location, table, row), message), result)
 
     def report_error(self, portion: Portion, chunk: BatchChunk, location: Location, result: SegmentResult) -> None:
@@ -132,8 +132,8 @@ class Recompressor(Rewriter):
         swaps = [each for each in partition.leftovers if each.leftover == "swap"]
         if swaps and not self._skips_damaged:
             raise Refused(
-                "a .swap file of an unfinished clean-up lies here, which a broker would put in place of segments: let "
-                "a broker start on a copy first, or have them replaced here with --skip-damaged",
+                "a .swap file of an interrupted cleaning is here, which a broker would put in place of segments: start "
+                "a broker on a copy first, or replace the segments here with --skip-damaged",
                 partition.location(),
             )
 

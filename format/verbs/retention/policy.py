@@ -64,7 +64,7 @@ def judge(segments: Sequence[SegmentFacts], log: LogFacts, now_ms: int) -> list[
     at: int | None = 0
     for number, segment in enumerate(rest):
         reason, own_at = _reason(segment, log, now_ms)
-        # A segment goes at the earliest when all before it have gone.
+        # A segment is deleted only after all segments before it.
         at = None if at is None or own_at is None else max(at, own_at)
         verdicts.append(
             Verdict(

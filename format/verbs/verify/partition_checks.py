@@ -252,8 +252,8 @@ class _PartitionRun:
             boundary = len(table)
             if self.snapshots_left:
                 boundary = int(np.searchsorted(table.base_offset, self.snapshots_left[0][0]))
-            part, its_markers = _part(table, markers, first, boundary)
-            events = self.producers.feed(part, its_markers)
+            part, part_markers = _part(table, markers, first, boundary)
+            events = self.producers.feed(part, part_markers)
             self.transactions.add(events)
             self.transactions.cover(part)
             yield from check_producer_events(events, location, self.chain, self.causes)
