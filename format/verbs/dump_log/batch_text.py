@@ -60,24 +60,12 @@ def decode_facts(header: bytes, position: int, crc_valid: bool) -> BatchFacts:
     magic = magic_of(header)
     if magic >= 2:
         fields = _HEADER.struct.unpack_from(header)
-        (
-            base_offset,
-            length,
-            epoch,
-            _,
-            crc,
-            attributes,
-            delta,
-            base,
-            largest,
-            producer,
-            producer_epoch,
-            sequence,
-            count,
-        ) = fields
+        base_offset, length, epoch, _, crc, attributes, delta, base, largest, producer, pid_epoch, sequence, count = (
+            fields
+        )
         return BatchFacts(
             position, _OVERHEAD + length, magic, base_offset, delta, count, attributes, crc, epoch, base, largest,
-            producer, producer_epoch, sequence, crc_valid,
+            producer, pid_epoch, sequence, crc_valid,
         )  # fmt: skip
     base_offset, length, crc, _, attributes, *timestamp = (_MESSAGE if magic else layout.MESSAGE_V0).struct.unpack_from(
         header

@@ -21,6 +21,7 @@ from format.log.walker import batch_chunks
 from format.node.partition import read_partition
 from format.node.target import Target
 from format.verbs.groups.coordinators import Coordinators, partition_of_group
+from format.verbs.groups.group_list import Overview
 from format.verbs.groups.groups import GroupsReading, GroupTerms
 from format.verbs.groups.history import CommitHistory
 from format.verbs.groups.log_ends import log_end_at
@@ -425,3 +426,9 @@ def test_a_line_break_in_a_name_has_no_line() -> None:
     ]
     assert list(made.lines(offsets)) == ["c,t,0,4\n"]
     assert list(made.left_out.values()) == [1]
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, "1 group that was"), (2, "2 groups that were")])
+def test_deleted_groups_are_counted(count: int, words: str) -> None:
+    overview = Overview(0, count, 0, 0, 0, 0, None)
+    assert sentences(overview) == f"There is no group. {words} deleted left records."

@@ -1,0 +1,25 @@
+"""The answer of boot in one sentence: what is counted, and in which number."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from format.verbs.boot.sentence import sentence
+from format.verbs.boot.steps import Action, BootResult, BootTerms, Step
+
+
+@pytest.mark.parametrize(
+    ("count", "words"), [(1, "is bad."), (2, "is bad. 1 more refusal follows."), (3, "is bad. 2 more refusals follow.")]
+)
+def test_further_refusals_are_counted(count: int, words: str) -> None:
+    step = Step(Action.REFUSE, Path("/logs/meta.properties"), broker_message="it is bad")
+    assert sentence(BootResult(steps=[step] * count), BootTerms()).endswith(words)
+
+
+def test_one_byte_is_truncated() -> None:
+    step = Step(Action.TRUNCATE, Path("/logs/orders-0/00000000000000000000.log"), "orders", 0, bytes=1)
+    assert (
+        sentence(BootResult(steps=[step]), BootTerms()) == "A 4.3 broker would start: it truncates 1 byte of orders-0."
+    )
