@@ -30,6 +30,6 @@ def write_archive(folder: Path, archive: Path, time: int) -> None:
 def unpack(archive: Path, folder: Path) -> Path:
     """Unpack an archive that holds one folder; returns this folder."""
     with tarfile.open(archive) as tar:
-        tar.extractall(folder, filter="data")
+        tar.extractall(folder, **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))  # from 3.11.4 on
         (top,) = {member.name.split("/")[0] for member in tar.getmembers()}
     return folder / top
