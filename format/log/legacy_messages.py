@@ -16,6 +16,7 @@ from format import layout
 from format.codecs import decompress
 from format.codecs.checksums import crc32_of
 from format.errors import InvalidRecord, KafkaLogError, LimitExceeded, UnknownCodec
+from format.io.bundles.opened import BundledFile
 from format.kernel.records import RECORD_ERRORS, index_messages
 from format.kernel.tables import RECORD_COLUMNS, RESULT_COLUMNS
 from format.limits import DEFAULT_LIMITS, MIB, Limits
@@ -116,6 +117,19 @@ def open_wrappers(chunk: BatchChunk, *, limits: Limits = DEFAULT_LIMITS) -> None
         held_bytes += opened.columns.nbytes + len(opened.buffer)
         if held_bytes < _HELD_BYTES:
             chunk.opened[int(opened.rows[0])] = opened
+
+
+def open_bundled_wrappers(table: BatchTable, bundled: BundledFile) -> None:
+    """The same for headers of a log in a bundle, which has the first offset and the number of the records inside."""
+    rows = np.flatnonzero(table.is_wrapper)
+    if not len(rows):
+        return
+    inner = bundled.inner_offsets(table.position[rows])
+    is_known = inner[:, 0] >= 0
+    rows, first_offsets, counts = rows[is_known], inner[is_known, 0], inner[is_known, 1]
+    table.last_offset_delta[rows] = table.last_offset[rows] - first_offsets
+    table.base_offset[rows] = first_offsets
+    table.record_count[rows] = counts
 
 
 def _opened(chunk: BatchChunk, rows: NDArray[np.intp], limits: Limits) -> Iterator[OpenedWrappers]:

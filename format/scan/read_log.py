@@ -18,7 +18,7 @@ from format.location import Location
 from format.log.batch_chunk import BatchChunk, Damage
 from format.log.batch_header import has_right_crc, read_header
 from format.log.batch_ranges import BatchRange
-from format.log.legacy_messages import open_wrappers
+from format.log.legacy_messages import open_bundled_wrappers, open_wrappers
 from format.log.walker import batch_chunks
 from format.scan.damage_findings import RepeatFindings, damage_finding
 from format.scan.protocol import LogUnit, Needs, OpenedRange
@@ -83,6 +83,7 @@ def chunks_with_crcs(source: FileSource, batch_range: BatchRange, limits: Limits
         return
     for chunk in batch_chunks(source, batch_range, with_bodies=False, limits=limits):
         chunk.table.crc_valid[:] = bundled.crc_valid(chunk.table.position)
+        open_bundled_wrappers(chunk.table, bundled)
         unknown = np.flatnonzero(chunk.table.crc_valid < 0)
         if len(unknown):
             where = Location(source.path, position=int(chunk.table.position[unknown[0]]))

@@ -23,7 +23,8 @@ class Fragment:
     """Consecutive headers of a log: their positions in the log, and their bytes.
 
     ``positions`` holds ``count`` int64; ``starts`` holds one more int64: where each header starts in ``content``, and
-    the end of the last.
+    the end of the last. ``inner`` holds two for each header, if there are compressed v0/v1 messages: the offset of the
+    first record, and the number of records; -1 for unknown.
     """
 
     first_position: int
@@ -31,6 +32,7 @@ class Fragment:
     positions: Region
     starts: Region
     content: Region
+    inner: Region | None = None
 
 
 @value_class
@@ -75,6 +77,10 @@ class WholeFile:
     def outlined_offset(self, timestamp: int) -> int | None:
         """None: the batches can be read."""
         return None
+
+    def inner_offsets(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Unknown: the batches can be read."""
+        return np.full((len(positions), 2), -1, np.int64)
 
     def stored_bytes(self, position: int) -> int:
         """The number of bytes from a position to the end: all are stored."""
@@ -159,6 +165,27 @@ class HeadersFile:
             if timestamp in timestamps:
                 return offsets[timestamps.index(timestamp)]
         return None
+
+    def inner_offsets(self, positions: NDArray[np.int64]) -> NDArray[np.int64]:
+        """First offset and number of records of the compressed v0/v1 messages at rising positions; -1 for unknown."""
+        found = np.full((len(positions), 2), -1, np.int64)
+        if not len(positions):
+            return found
+        first = max(bisect_right(self._fragments, int(positions[0]), key=lambda each: each.first_position) - 1, 0)
+        for number in range(first, len(self._fragments)):
+            fragment = self._fragments[number]
+            if fragment.first_position > positions[-1]:
+                break
+            if fragment.inner is None:
+                continue
+            known, _ = self._load(number)
+            rows = np.searchsorted(known, positions)
+            rows[rows == len(known)] = 0
+            is_here = known[rows] == positions
+            if is_here.any():
+                inner = np.frombuffer(self._spool.read(fragment.inner.start, fragment.inner.size_bytes), np.int64)
+                found[is_here] = inner.reshape(-1, 2)[rows[is_here]]
+        return found
 
     def stored_bytes(self, position: int) -> int:
         """The number of stored bytes of the batch that starts at a position; 0 if none does."""

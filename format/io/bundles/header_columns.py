@@ -22,7 +22,11 @@ _WIDEST = {**_FIELDS, "attributes": "i16"}  # 8 bits in messages, 16 in batches
 
 
 def batch_schema() -> Any:
-    """The Arrow schema of batch headers: the place of a batch, its header's fields, and a control batch's bytes."""
+    """The Arrow schema of batch headers: the place of a batch, its header's fields, and a control batch's bytes.
+
+    The header of a compressed v0/v1 message has neither the offset of its first record nor their number:
+    ``inner_first_offset`` and ``inner_count`` have them, null for all others and for those that cannot be opened.
+    """
     import pyarrow as pa
 
     columns = [
@@ -34,6 +38,8 @@ def batch_schema() -> Any:
     for name, kind in _WIDEST.items():
         arrow_type = getattr(pa, ("uint" if kind[0] == "u" else "int") + kind[1:])()
         columns.append(pa.field(name, arrow_type, nullable=name not in _IN_EVERY))
+    columns.append(pa.field("inner_first_offset", pa.int64()))
+    columns.append(pa.field("inner_count", pa.int64()))
     columns.append(pa.field("content", pa.binary()))
     return pa.schema(columns)
 

@@ -258,6 +258,7 @@ def _fragment(spool: Spool, batch: Any, entry: BundledEntry, after: int) -> tupl
     if whole.null_count < len(whole):
         content, sizes = _with_whole(content, sizes, whole.to_pylist(), lengths)
     starts = np.append(0, np.cumsum(sizes))
+    inner = _inner_offsets(batch)
     return (
         Fragment(
             int(positions[0]),
@@ -265,9 +266,25 @@ def _fragment(spool: Spool, batch: Any, entry: BundledEntry, after: int) -> tupl
             spool.append(np.ascontiguousarray(positions).tobytes()),
             spool.append(starts.tobytes()),
             spool.append(content),
+            None if inner is None else spool.append(inner.tobytes()),
         ),
         int(positions[-1]),
     )
+
+
+def _inner_offsets(batch: Any) -> Any | None:
+    """First offset and number of the records in compressed messages, -1 for unknown; None where all are."""
+    columns = [batch.column(name) for name in ("inner_first_offset", "inner_count")]
+    if all(each.null_count == len(each) for each in columns):
+        return None
+    first, count = (np.asarray(each.fill_null(-1).to_numpy(zero_copy_only=False), np.int64) for each in columns)
+    magic = np.asarray(batch.column("magic").to_numpy(zero_copy_only=False))
+    stated = np.asarray(batch.column("base_offset").fill_null(-1).to_numpy(zero_copy_only=False), np.int64)
+    is_known = (first >= 0) & (count > 0)
+    is_impossible = (magic > 1) | (first > stated) | (count - 1 > stated - first)
+    if ((first >= 0) != (count > 0)).any() or (is_known & is_impossible).any():
+        raise InputError("it has offsets of records that do not fit a message's header")
+    return np.ascontiguousarray(np.column_stack((first, count)))
 
 
 def _with_whole(content: bytearray, sizes: Any, whole: list[bytes | None], lengths: Any) -> tuple[bytearray, Any]:

@@ -49,6 +49,7 @@ class _Rows:
     position: NDArray[np.int64]
     magic: NDArray[np.int64]
     headers: NDArray[np.uint8]
+    inner: NDArray[np.int64] | None
     content: dict[int, bytes]
 
 
@@ -151,12 +152,29 @@ class HeaderWriter:
             for row in np.flatnonzero(table.is_control).tolist()
             if (whole := control_batch_content(chunk, row, source, self._limits)) is not None
         }
-        rows = _Rows(log, table.position.copy(), table.magic.copy(), _headers_of(chunk, source), content)
+        headers, inner = _headers_of(chunk, source), self._inner_offsets(chunk, source)
+        rows = _Rows(log, table.position.copy(), table.magic.copy(), headers, inner, content)
         self._waiting.append(rows)
         self._waiting_rows += len(rows.position)
         self.batch_count += len(rows.position)
         if self._waiting_rows >= _ROW_GROUP:
             self._flush()
+
+    def _inner_offsets(self, chunk: BatchChunk, source: FileSource) -> NDArray[np.int64] | None:
+        """First offset and number of the records in the chunk's compressed v0/v1 messages, -1 for all others."""
+        table = chunk.table
+        if not table.is_wrapper.any():
+            return None
+        found = np.full((len(table), 2), -1, np.int64)
+        place = BatchRange(int(table.position[0]), int(table.end_position[-1]))
+        for whole in batch_chunks(source, place, limits=self._limits):
+            stated = whole.table.base_offset.copy()
+            open_wrappers(whole, limits=self._limits)
+            opened = whole.table.is_wrapper & (whole.table.record_count > 0) & (whole.table.last_offset == stated)
+            rows = np.flatnonzero(opened)
+            places = np.searchsorted(table.position, whole.table.position[rows])
+            found[places] = np.column_stack((whole.table.base_offset[rows], whole.table.record_count[rows]))
+        return found
 
     def _add_outline(self, log: LogPlace, source: FileSource, position: int, end: int) -> None:
         if end - position > self._limits.max_decompressed_bytes:
@@ -196,6 +214,12 @@ class HeaderWriter:
         ]
         numbers = np.array([-1 if each.partition is None else each.partition for each in logs], np.int64)[codes]
         magic = np.concatenate([each.magic for each in self._waiting])
+        inner = np.concatenate(
+            [
+                np.full((len(each.position), 2), -1, np.int64) if each.inner is None else each.inner
+                for each in self._waiting
+            ]
+        )
         content: list[bytes | None] = []
         for each in self._waiting:
             content += (
@@ -211,6 +235,8 @@ class HeaderWriter:
             "partition": pa.array(numbers, pa.int32(), mask=numbers < 0),
             "position": pa.array(np.concatenate([each.position for each in self._waiting])),
             **columns_of(np.concatenate([each.headers for each in self._waiting]), magic),
+            "inner_first_offset": pa.array(inner[:, 0], mask=inner[:, 0] < 0),
+            "inner_count": pa.array(inner[:, 1], mask=inner[:, 0] < 0),
             "content": pa.array(content, pa.binary()),
         }
         arrays = [columns[name] for name in self._schema.names]

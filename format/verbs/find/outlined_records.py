@@ -26,7 +26,7 @@ def outlined_table(
     chunk = next(batch_chunks(log, batch_range, with_bodies=False, limits=limits))
     table = chunk.table.rows(slice(0, 1))
     table.crc_valid[:] = 1
-    found = bundled.outline(batch_range.start) or _from_header(table, by_time)
+    found = bundled.outline(batch_range.start) or _from_header(table, bundled, by_time)
     if found is None:
         first, last = int(table.base_offset[0]), table.last_offset_of(0)
         what = "timestamps" if by_time else "offsets"
@@ -40,14 +40,19 @@ def outlined_table(
     return RecordTable(table, memoryview(b""), columns)
 
 
-def _from_header(table: BatchTable, by_time: bool) -> tuple[list[int], list[int]] | None:
-    """Offsets and timestamps from a header alone: of a batch without gaps, whose records share a timestamp."""
+def _from_header(table: BatchTable, bundled: BundledFile, by_time: bool) -> tuple[list[int], list[int]] | None:
+    """Offsets and timestamps from a header alone: of a batch without gaps, whose records share a timestamp.
+
+    For a compressed v0/v1 message the bundle has the first offset.
+    """
     first, last = int(table.base_offset[0]), table.last_offset_of(0)
     timestamp = int(table.max_timestamp[0])
-    if table.magic[0] < 2:
-        return None if table.is_wrapper[0] else ([first], [timestamp])
+    if table.magic[0] < 2 and not table.is_wrapper[0]:
+        return [first], [timestamp]
     count = int(table.record_count[0])
-    if count != last - first + 1 or count > layout.MAX_RELATIVE_OFFSET // 64:
+    if table.is_wrapper[0]:
+        first, count = bundled.inner_offsets(table.position)[0].tolist()
+    if first < 0 or count != last - first + 1 or count > layout.MAX_RELATIVE_OFFSET // 64:
         return None
     is_known = count == 1 or bool(table.is_append_time[0])
     if by_time and not is_known:

@@ -23,7 +23,7 @@ from format.log.batch_chunk import BatchChunk, Damage
 from format.log.batch_groups import batch_groups
 from format.log.batch_table import BatchTable, Int64Column
 from format.log.control_records import ControlRecord, first_control_records, read_control_records
-from format.log.legacy_messages import open_wrappers
+from format.log.legacy_messages import open_bundled_wrappers, open_wrappers
 from format.log.read_records import group_tables
 from format.log.record_table import RecordTable
 from format.log.walker import BODY_CHUNK_BYTES
@@ -127,6 +127,8 @@ def _walked(
     has_only_headers = bundled is not None and bundled.has_only_headers
     if bundled is not None and has_only_headers:
         chunk.table.crc_valid[:] = bundled.crc_valid(chunk.table.position)
+        stored_offsets = chunk.table.base_offset.copy()
+        open_bundled_wrappers(chunk.table, bundled)
     sound = sound_batches(chunk.table)
     latest_timestamp_ms = source.mtime_ns // 1_000_000 + DAY_MS
     walked = WalkedChunk(

@@ -159,3 +159,27 @@ def test_report_refuses_what_a_bundle_lacks(run_kafkalog_many: RunMany, data_dir
     )
     assert "no bytes of records" in content.check(2).stderr
     assert "not both" in both.check(2).stderr
+
+
+def test_compressed_messages_of_old_formats(run_kafkalog_many: RunMany, data_dir: Path, tmp_path: Path) -> None:
+    """Their headers have neither the first offset nor the number of records; the bundle has both."""
+    node = tmp_path / "data"
+    shutil.copytree(data_dir / "kafka-0.8-to-2.8" / "data", node)
+    (bundle,) = bundled(run_kafkalog_many, node)
+    inside = Path(f"{bundle}{node}")
+    found, expected, compared_with_it, page, expected_page = run_kafkalog_many(
+        [
+            *(("find", *JSON, each / "legacy-0", "--offset", "500") for each in (inside, node)),
+            ("diff", *JSON, node, bundle),
+            *(("report", "--format", "json", each) for each in (bundle, node)),
+        ]
+    )
+    assert found.rows("match") == expected.rows("match") != []
+    assert compared_with_it.check(0).rows("divergence")[0]["kind"] == "identical"
+    for name in ("batch_sizes", "bytes_by_offset", "bytes_by_time", "topic_usage"):
+        assert _rows(page, name, str(bundle)) == _rows(expected_page, name) != []
+
+
+def _rows(page: Run, name: str, bundle: str = "") -> Any:
+    rows = json.loads(page.stdout.replace(bundle, ""))["tables"][name]["rows"]
+    return [{key: value for key, value in row.items() if key != "age_ms"} for row in rows]
