@@ -9,7 +9,7 @@ from __future__ import annotations
 from enum import Enum, IntEnum
 from typing import Any
 
-from format.errors import KafkaLogError
+from format.errors import KafkaLogError, NotInBundle
 from format.location import Location
 from format.value_class import value_class
 
@@ -105,6 +105,8 @@ class Judgement:
 
 
 AS_THE_TABLE_SAYS = Judgement()
+#: What to do next where a bundle does not hold what was asked for.
+STEP_OUTSIDE_BUNDLE = "Run the command on the logs themselves."
 
 
 def finding(
@@ -152,7 +154,9 @@ def finding_of(error: KafkaLogError, location: Location | None = None) -> Findin
     where = error.location or location or Location("")
     if location is not None and where.topic is None and where.path == location.path:
         where = location.at(where.position, where.length, where.offset)
-    return finding(error.code, where, error.message)
+    is_left_out = isinstance(error, NotInBundle)
+    judgement = Judgement(next_step=STEP_OUTSIDE_BUNDLE) if is_left_out else AS_THE_TABLE_SAYS
+    return finding(error.code, where, error.message, judgement=judgement)
 
 
 _I, _W, _E, _F = Severity.INFO, Severity.WARNING, Severity.ERROR, Severity.FATAL

@@ -23,7 +23,7 @@ from format.errors import (
     UnreadableFile,
     UnsupportedError,
 )
-from format.findings import FINDING_CODES, next_step_of
+from format.findings import FINDING_CODES, STEP_OUTSIDE_BUNDLE, next_step_of
 from kafkalog_cli.exit_codes import Condition
 from kafkalog_cli.messages import is_debugging, say, say_traceback
 from kafkalog_cli.output import ReaderGone
@@ -155,7 +155,7 @@ def report(error: BaseException) -> None:
 def advice_for(error: KafkaLogError) -> str:
     """The advice for an error: by its code in the table of findings, else by its class."""
     if isinstance(error, NotInBundle):
-        return "Run the command on the logs themselves."
+        return STEP_OUTSIDE_BUNDLE
     if error.code in FINDING_CODES:
         return next_step_of(error.code, error.location)
     return next((words for kind, words in _ADVICE.items() if isinstance(error, kind)), "")

@@ -233,6 +233,7 @@ def test_find_reads_as_far_as_headers_go(run_kafkalog_many: RunMany, data_dir: P
     assert rows[3] == rows[2]
     assert runs[5].code == 3
     assert "does not hold the timestamps" in runs[5].stderr
+    assert rows[5]["next_step"] == "Run the command on the logs themselves."
 
 
 def test_no_password_is_bundled(run_kafkalog_many: RunMany, data_dir: Path, tmp_path: Path) -> None:
