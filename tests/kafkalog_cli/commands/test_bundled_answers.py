@@ -69,8 +69,8 @@ def test_replicas_that_headers_tell_apart(run_kafkalog_many: RunMany, tmp_path: 
 @pytest.mark.parametrize(
     ("replica", "words"),
     [
-        (ModelReplica([replace(each, codec=3) for each in _BATCHES]), "are the same records"),
-        (ModelReplica(_BATCHES[:10] + plain(10, first=30, tag="b")), "are the same records"),
+        (ModelReplica([replace(each, codec=3) for each in _BATCHES]), "the same record"),
+        (ModelReplica(_BATCHES[:10] + plain(10, first=30, tag="b")), "the same record"),
         (ModelReplica(compacted(_BATCHES, 50), was_cleaned=True), "compacted away"),
     ],
 )
