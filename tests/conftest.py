@@ -69,7 +69,7 @@ def pytest_sessionstart() -> None:
 #: Tests that are slow as a whole: they walk all corpora, change thousands of bytes, or start other programs.
 SLOW = (
     *("faults", "faults_writing", "oracle", "properties", "recording", "spark", "truth"),
-    *("docs/test_generated.py", "test_packaging.py", "test_readme.py"),
+    *("docs/test_completion.py", "docs/test_generated.py", "test_packaging.py", "test_readme.py"),
     *(
         "format/kernel/test_kernel_twins.py",
         "format/kernel/test_quick_checks.py",

@@ -136,7 +136,7 @@ def imports_in(tree: ast.Module, importer: str, is_package: bool, known: frozens
             for each in node.names:
                 name = f"{base}.{each.name}"
                 found.append(Import(importer, node.lineno, name if name in known else base, at_load))
-        elif isinstance(node, ast.If) and "TYPE_CHECKING" in ast.unparse(node.test):
+        elif isinstance(node, ast.If) and "TYPE_CHECKING" in {getattr(each, "id", "") for each in ast.walk(node.test)}:
             for child in node.body:
                 walk(child, False)
             for child in node.orelse:

@@ -198,6 +198,7 @@ def test_wrong_use_is_an_error_of_a_documented_kind(tmp_path: Path) -> None:
         kafkalog.open(NODE / "meta.properties").records()
 
 
+@pytest.mark.slow
 def test_an_address_is_read_as_a_path_is(tmp_path: Path, upload: Callable[[Path, str], str]) -> None:
     (tmp_path / "orders-0").symlink_to(ORDERS)
     (tmp_path / "damaged").mkdir()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -13,6 +14,7 @@ from format.log.after_damage.longest_chain import longest_chain
 ITEMS = st.lists(st.tuples(st.integers(0, 30), st.integers(0, 4), st.integers(1, 5), st.booleans()), max_size=10)
 
 
+@pytest.mark.slow
 @settings(max_examples=300, deadline=None)
 @given(ITEMS)
 def test_the_longest_chain_is_the_longest(items: list[tuple[int, int, int, bool]]) -> None:

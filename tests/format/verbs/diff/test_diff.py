@@ -174,6 +174,7 @@ def replica_pairs(draw: st.DrawFn) -> tuple[list[ModelReplica], random.Random]:
     return replicas, source
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(replica_pairs())
 def test_every_offset_is_judged_as_the_models_say(

@@ -47,6 +47,7 @@ def test_listings_of_brokers_logs(corpus: Corpus) -> None:
             assert listed(log_dir, segments=segments) == listed_one_by_one(log_dir, segments=segments)
 
 
+@pytest.mark.slow
 def test_listings_of_damaged_logs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sound_logs, "HEADER_CHUNK_BYTES", 500)  # so that some logs are larger
     chance = Random(4)
