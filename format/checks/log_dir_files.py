@@ -88,7 +88,9 @@ def check_partition_checkpoints(
     if log_end_offset is None or first_base_offset is None:
         return
     for name, offset in offsets.checkpointed().items():
-        if offset > log_end_offset:
+        if name == layout.LOG_START_OFFSET_CHECKPOINT and _is_impossible_start(offset, offsets, log_end_offset):
+            yield _impossible_start(offset, offsets, first_base_offset, log_end_offset, location)
+        elif offset > log_end_offset:
             yield replace(_past_the_end(name, offset, offsets, log_end_offset, location), caused_by=torn_end)
     head = offsets.missing_head
     if head is not None and not offsets.is_head_remote:
@@ -131,6 +133,30 @@ def check_partition_checkpoints(
             f"offsets {recovery_point} to {log_end_offset - 1} lie past the recovery point: the broker checks them "
             "batch by batch at start",
         )
+
+
+def _is_impossible_start(offset: int, offsets: PartitionOffsets, log_end_offset: int) -> bool:
+    """Whether a log start offset lies past the log's end, and past all that consumers ever could read."""
+    high_watermark = offsets.high_watermark
+    return offset > log_end_offset and high_watermark is not None and offset > high_watermark
+
+
+def _impossible_start(
+    offset: int, offsets: PartitionOffsets, first_base_offset: int, log_end_offset: int, location: Location
+) -> Finding:
+    end = min(offsets.high_watermark or 0, log_end_offset)
+    return finding(
+        "checkpoint-mismatch",
+        location.at(offset=offset),
+        f"the log start offset is {offset} ({layout.LOG_START_OFFSET_CHECKPOINT}), the high watermark "
+        f"{offsets.high_watermark}: a broker deletes the whole log when it starts",
+        expected=log_end_offset,
+        actual=offset,
+        lost_offsets=(first_base_offset, end - 1) if end > first_base_offset else None,
+        judgement=Judgement(
+            severity=Severity.ERROR, next_step="Remove the partition's line from the checkpoint before a broker starts."
+        ),
+    )
 
 
 def check_lost_log(offsets: PartitionOffsets, partition: Partition) -> Iterator[Finding]:

@@ -34,9 +34,11 @@ _MOST_NAMED = 8
 
 
 def refuse_foreign_file(path: Path) -> None:
-    """Raise InputError for a compressed file, an archive or a text; a file that cannot be read passes."""
+    """Raise InputError for a directory, a compressed file, an archive or a text; a file that cannot be read passes."""
     if is_remote(path):
         return
+    if path.is_dir():
+        raise InputError("a directory, not a log: give one of its files", Location(str(path)))
     try:
         source = FileSource(path)
     except KafkaLogError:

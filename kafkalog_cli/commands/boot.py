@@ -119,7 +119,8 @@ def _check_log_dirs(paths: list[str]) -> None:
     """Raise a usage error for a partition or a file: a broker starts on whole log directories."""
     from format.errors import InputError, UnreadableFile
     from format.node.log_dir import Kind
-    from format.node.target import kind_of
+    from format.node.target import Target, kind_of
+    from format.wording import counted
 
     for path in paths:
         try:
@@ -128,3 +129,8 @@ def _check_log_dirs(paths: list[str]) -> None:
             continue  # a broker may start on a directory that holds nothing of Kafka
         if kind is not Kind.LOG_DIR:
             raise typer.BadParameter(f"{path} is not a log directory: give the directory that holds the partitions")
+        target = Target(path)
+        below = [str(each.path) for each in target.log_dirs if each.path != target.path]
+        if below:
+            found = counted(len(below), "log directory")
+            raise typer.BadParameter(f"{path} has {found} below it: give those of one node, such as {below[0]}")

@@ -39,7 +39,29 @@ def steps_with_losses(steps: list[Step], found: FoundLog) -> list[Step]:
                 reason += f"; nothing below the high watermark {high_watermark} is lost"
             step = replace(step, lost_offsets=lost, reason=reason)
         result.append(step)
+    if log.is_cleared and high_watermark is not None and log_start > high_watermark:
+        return [*result, _cleared_step(found, steps, log_start, high_watermark)]
     return [*result, _log_step(found, high_watermark, None if end_is_reported else log_start)]
+
+
+def _cleared_step(found: FoundLog, steps: list[Step], log_start: int, high_watermark: int) -> Step:
+    """The step of a log that the broker deletes for a log start offset that it cannot have had."""
+    deleted = [step.offset for step in steps if step.action is Action.DELETE and step.path.name.endswith(LOG_SUFFIX)]
+    first = min((offset for offset in deleted if offset is not None), default=log_start)
+    reason = (
+        f"the log start offset {log_start} of the checkpoint lies past the high watermark {high_watermark}: the broker "
+        "deletes all segments, and the log starts again there"
+    )
+    return Step(
+        Action.KEEP,
+        found.path,
+        *found.key,
+        reason=reason,
+        kafka_class="LogLoader",
+        lost_offsets=lost_range(first, high_watermark, first, high_watermark),
+        log_start_offset=found.log.log_start,
+        log_end_offset=found.log.log_end,
+    )
 
 
 def _log_step(found: FoundLog, high_watermark: int | None, log_start: int | None) -> Step:

@@ -35,6 +35,14 @@ def test_a_high_watermark_past_the_end_of_a_clean_stop_is_no_proof(recovery_poin
     assert "or the checkpoint is wrong" in watermark.message
 
 
+@pytest.mark.parametrize("is_clean", [True, False])
+def test_a_log_start_past_the_high_watermark_makes_a_broker_delete_the_log(is_clean: bool) -> None:
+    (start,) = found(is_clean, 100, log_start_checkpoint=999, high_watermark=100, recovery_point=100)
+    assert (start.severity, start.lost_offsets) == (Severity.ERROR, (0, 99))
+    (start,) = found(is_clean, 100, log_start_checkpoint=999)
+    assert (start.severity, start.lost_offsets) == (Severity.WARNING, None)
+
+
 def test_the_recovery_point_tells_of_a_loss_where_no_high_watermark_is_known() -> None:
     lost = [each.lost_offsets for each in found(True, 100, recovery_point=120, cleaner_offset=110)]
     assert lost == [(100, 119), None]

@@ -113,3 +113,9 @@ def test_a_topic_without_its_partition(tmp_path: Path) -> None:
     for number in range(20, 40):
         (tmp_path / f"many-{number}").mkdir()
     assert "many-26, many-27 and 12 more: give one" in absent_words(tmp_path / "many")
+
+
+def test_a_directory_is_no_log(tmp_path: Path) -> None:
+    (tmp_path / "node-1" / "orders-0").mkdir(parents=True)
+    with pytest.raises(InputError, match="a directory, not a log"):
+        _ = Target(tmp_path / "node-1" / "orders-0", Kind.LOG).kind

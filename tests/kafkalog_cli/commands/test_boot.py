@@ -96,6 +96,12 @@ def test_a_partition_is_a_usage_error(kafkalog: Kafkalog, node: Node) -> None:
     assert "is not a log directory" in run.stderr
 
 
+def test_a_directory_of_brokers_is_a_usage_error(kafkalog: Kafkalog, node: Node) -> None:
+    run = kafkalog(node.first.parent)
+    assert run.code == 2
+    assert f"has 1 log directory below it: give those of one node, such as {node.first}" in run.stderr
+
+
 def test_an_empty_directory_is_refused_by_the_broker(kafkalog: Kafkalog, tmp_path: Path) -> None:
     run = kafkalog(tmp_path).check(1)
     assert "No readable meta.properties files found." in run.stdout

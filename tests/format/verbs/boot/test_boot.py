@@ -18,6 +18,7 @@ from format.verbs.boot.steps import Action, BootResult, BootTerms, Step
 from tests.oracle.boot_mutations.node import (
     CLEAN_MARK,
     HIGH_WATERMARK,
+    LOG_START,
     RECOVERY_POINT,
     Node,
     batch_positions,
@@ -175,6 +176,11 @@ def test_a_high_watermark_past_the_end_of_a_clean_stop_is_no_loss(node: Node) ->
     assert not booted(node).loses
     node.unclean()
     assert log_step(booted(node), "orders-0").lost_offsets == (1264, 99_998)
+
+
+def test_a_log_start_past_the_high_watermark_loses_the_log(node: Node) -> None:
+    node.set_offset(LOG_START, "orders-0", 99_999)
+    assert log_step(booted(node), "orders-0").lost_offsets == (0, 1263)
 
 
 def test_damage_below_the_recovery_point_stays(node: Node) -> None:
