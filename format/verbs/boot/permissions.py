@@ -13,10 +13,19 @@ from pathlib import Path
 
 from format.io.remote_path import is_on_disk
 from format.io.source import os_reason
+from format.layout import (
+    CLEAN_SHUTDOWN,
+    LOCK,
+    LOG_SUFFIX,
+    OFFSET_INDEX_SUFFIX,
+    TIME_INDEX_SUFFIX,
+    TRANSACTION_INDEX_SUFFIX,
+)
 from format.node.partition import parse_partition_dir
 from format.verbs.boot.steps import NotKnown
 
 _READ, _WRITE, _SEARCH = 4, 2, 1
+_OPENED_TO_WRITE = (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 
 
 def closed_to_this_user(log_dirs: list[Path]) -> list[NotKnown]:
@@ -44,37 +53,55 @@ def closed_to_the_owner(log_dirs: list[Path]) -> list[NotKnown]:
             continue
         if status.st_uid == 0:
             continue  # root opens everything
-        for directory in [log_dir, *(log_dir / name for name in names)]:
-            closed = _closed(directory, status)
+        directories = [log_dir, *(log_dir / name for name in names)]
+        is_copy = not any(_has_writable_log(directory) for directory in directories)
+        for directory in directories:
+            closed = _closed(directory, status, is_copy=is_copy)
             if closed:
                 found.append(NotKnown(_words(closed, status.st_uid), directory))
     return found
 
 
-def _closed(directory: Path, owner: os.stat_result) -> list[tuple[str, os.stat_result]]:
+def _has_writable_log(directory: Path) -> bool:
+    """Whether the owner of some log in a directory may write it: in a copy that is kept as evidence often none."""
+    with suppress(OSError), os.scandir(directory) as entries:
+        return any(entry.name.endswith(LOG_SUFFIX) and entry.stat().st_mode & stat.S_IWUSR for entry in entries)
+    return False
+
+
+def _closed(directory: Path, owner: os.stat_result, *, is_copy: bool) -> list[tuple[str, os.stat_result]]:
     """The files in a directory that the owner cannot open, and ``.`` for the directory itself, by name."""
     closed = []
     with suppress(OSError):  # not listable for this user: nothing more can be found out
         status = directory.stat()
-        if not _is_open(status, owner, _READ | _WRITE | _SEARCH):
+        if not _is_open(status, owner, _READ | _WRITE | _SEARCH, is_copy=True):
             closed.append((".", status))
         with os.scandir(directory) as entries:
             for entry in entries:
                 with suppress(OSError):  # a link that leads nowhere, or a file that has just been removed
                     status = entry.stat()
-                    if stat.S_ISREG(status.st_mode) and not _is_open(status, owner, _READ | _WRITE):
+                    wanted = _wanted(entry.name)
+                    if stat.S_ISREG(status.st_mode) and not _is_open(status, owner, wanted, is_copy=is_copy):
                         closed.append((entry.name, status))
     return sorted(closed)
 
 
-def _is_open(status: os.stat_result, owner: os.stat_result, wanted: int) -> bool:
+def _wanted(name: str) -> int:
+    """The access that a start needs: logs, indexes and the lock are opened to write, the others only read."""
+    if name == CLEAN_SHUTDOWN:
+        return 0
+    return _READ | _WRITE if name == LOCK or name.endswith(_OPENED_TO_WRITE) else _READ
+
+
+def _is_open(status: os.stat_result, owner: os.stat_result, wanted: int, *, is_copy: bool) -> bool:
     """Whether the permission bits grant the owner of the log directory the access ``wanted``.
 
-    For the owner's own files read access is enough: a copy that is kept as evidence may be read-only.
+    ``is_copy``: no log can be written. For the owner's own files read access is then enough: the original may differ.
     """
     mode = stat.S_IMODE(status.st_mode)
     if status.st_uid == owner.st_uid:
-        return (mode >> 6) & _READ != 0
+        wanted = wanted & _READ if is_copy else wanted
+        return (mode >> 6) & wanted == wanted
     bits = mode >> 3 if status.st_gid == owner.st_gid else mode
     return bits & wanted == wanted
 

@@ -55,8 +55,17 @@ def test_files_of_another_user_are_named(node: Node) -> None:
         os.chown(path, 1234, 1234)
     assert not boot(node.log_dirs, TERMS).is_unknown
     log = node.first / "orders-0" / "00000000000000000000.log"
-    log.chmod(0o444)
+    for each in node.first.glob("*/*.log"):
+        each.chmod(0o444)
     assert not boot(node.log_dirs, TERMS).is_unknown, "a copy that its owner made read-only"
+    for each in node.first.glob("*/*.log"):
+        each.chmod(0o644)
+    log.chmod(0o444)
+    assert boot(node.log_dirs, TERMS).is_unknown, "a broker opens each log to write"
+    log.chmod(0o644)
+    for each in (node.first / "meta.properties", log.parent / "leader-epoch-checkpoint"):
+        os.chown(each, 0, 0)
+    assert not boot(node.log_dirs, TERMS).is_unknown, "what a start only reads"
     os.chown(log, 0, 0)
     os.chown(log.with_suffix(".index"), 0, 0)
     [step] = boot(node.log_dirs, TERMS).having(Action.UNKNOWN)
