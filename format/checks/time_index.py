@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import numpy as np
+from numpy.typing import NDArray
 
 from format.files.index_file import entries_with_problems
 from format.files.time_index import TimeIndex
@@ -15,6 +16,7 @@ from format.log.batch_table import BatchTable
 from format.timestamps import iso_time
 
 _NEVER = -(2**63)
+BoolArray = NDArray[np.bool_]
 
 
 class TimeIndexCheck:
@@ -52,13 +54,19 @@ class TimeIndexCheck:
         self._has_v0 = bool(past_v0[-1])
         self._largest = max(self._largest, int(largest[-1]))
 
+    def _is_plain(self) -> BoolArray:
+        """Which entries are as a broker writes them: nothing is to be said of them, with damage or without."""
+        plain: BoolArray = self._is_seen & ~self._is_invalid
+        plain &= (self._timestamps == self._of_batch) & (self._before < self._of_batch)
+        return plain
+
     def findings(self, damaged_after_offset: int | None, *, is_closed: bool) -> Iterator[Finding]:
         """The findings once the whole segment was fed; only intact batches were.
 
         Past damage an entry may speak of a batch that is damaged. It is wrong if an intact batch up to its offset has
         a larger timestamp. A broker takes the largest timestamp of a closed segment from the last entry.
         """
-        for number in range(len(self._timestamps)):
+        for number in np.flatnonzero(~self._is_plain()).tolist():
             timestamp, offset = int(self._timestamps[number]), int(self._offsets[number])
             is_past_damage = damaged_after_offset is not None and offset > damaged_after_offset
             if is_past_damage and not self._is_seen[number]:

@@ -27,12 +27,13 @@ from format.log.record_table import RecordProblem, RecordTable, located
 from format.value_class import value_class
 
 _R = {name: number for number, name in enumerate(RECORD_COLUMNS)}
+_STARTS = ("start", "key_start", "value_start", "headers_start")
 _ROW_BYTES = 8 * len(_R)
 #: The most wrappers that are decompressed together, and the approximate bytes of their content.
 _MOST_OPENED = 1024
 _OPENED_BYTES = 2 * MIB
 #: The most bytes of decompressed wrappers that are kept for a second use.
-_HELD_BYTES = 24 * MIB
+_HELD_BYTES = 32 * MIB
 _LOWEST_MESSAGE_BYTES = layout.LOG_ENTRY.size_bytes + layout.MIN_MESSAGE_LENGTH
 
 
@@ -181,16 +182,18 @@ def _open_some(
     chunk: BatchChunk, rows: NDArray[np.intp], limits: Limits, known: dict[int, KafkaLogError]
 ) -> OpenedWrappers:
     """Decompress the first wrappers of ``rows``, at least one, up to about _OPENED_BYTES of content."""
-    buffer, position, size_bytes = chunk.bodies, chunk.table.position, chunk.table.size_bytes
-    room = np.empty((1, len(_R)), np.int64)
+    buffer = chunk.bodies
+    starts = chunk.table.position[rows] - chunk.buffer_position
+    ends = starts + chunk.table.size_bytes[rows]
+    outer = _outer_messages(buffer, starts, ends)
     errors = dict(known)
     inner_sets: list[_InnerSet] = []
     held_bytes = done = 0
-    for row in rows.tolist():
+    for row, start, end in zip(rows.tolist(), starts.tolist(), ends.tolist(), strict=True):
         if row not in errors:
-            start = int(position[row]) - chunk.buffer_position
             try:
-                inner = _inner_set(buffer[start : start + int(size_bytes[row])], row, room, limits)
+                message = _outer_message(buffer, start, end) if outer is None else outer[done]
+                inner = _inner_set(buffer, row, message, limits)
             except KafkaLogError as error:
                 errors[row] = error
             else:
@@ -213,19 +216,38 @@ def _open_some(
     return OpenedWrappers(rows, table if len(table) else None, buffer, errors)
 
 
-def _inner_set(message: memoryview, row: int, room: Int64Column, limits: Limits) -> _InnerSet:
-    """Decompress one wrapper; ``room`` has room for one row. Raises KafkaLogError."""
-    _index(message, "message", room)
-    outer = dict(zip(_R, room[0].tolist(), strict=True))
-    magic, attributes = outer["batch"], outer["attributes"]
+def _outer_messages(buffer: memoryview, starts: Int64Column, ends: Int64Column) -> list[list[int]] | None:
+    """The record rows of wrappers that lie one behind the other; None if any of them needs a closer look."""
+    if (starts[1:] != ends[:-1]).any():
+        return None
+    columns = np.empty((len(starts), len(_R)), np.int64)
+    result = np.zeros(len(RESULT_COLUMNS), np.int64)
+    count = index_messages(buffer, int(starts[0]), int(ends[-1]), memoryview(columns), 0, memoryview(result))
+    rows: list[list[int]] = columns.tolist()
+    return None if result[0] or count != len(starts) else rows
+
+
+def _outer_message(buffer: memoryview, start: int, end: int) -> list[int]:
+    """The record row of one wrapper. Raises InvalidRecord."""
+    room = np.empty((1, len(_R)), np.int64)
+    _index(buffer[start:end], "message", room)
+    row: list[int] = room[0].tolist()
+    for name in _STARTS:
+        row[_R[name]] += start
+    return row
+
+
+def _inner_set(buffer: memoryview, row: int, message: list[int], limits: Limits) -> _InnerSet:
+    """Decompress one wrapper, whose record row is ``message``. Raises KafkaLogError."""
+    magic, attributes = message[_R["batch"]], message[_R["attributes"]]
     codec = attributes & layout.CODEC_MASK
     if codec >= len(layout.CODEC_NAMES) or layout.CODEC_NAMES[codec] == "zstd":
         raise UnknownCodec(f"compression type {codec} does not exist in message format {magic}")
-    start, length = outer["value_start"], outer["value_length"]
+    start, length = message[_R["value_start"]], message[_R["value_length"]]
     if length < 0:
         raise InvalidRecord("a compressed message has a null value", code="message-invalid")
-    content = decompress(codec, message[start : start + length], magic=magic, limits=limits)
-    return _InnerSet(row, magic, attributes, outer["offset"], outer["timestamp"], content)
+    content = decompress(codec, buffer[start : start + length], magic=magic, limits=limits)
+    return _InnerSet(row, magic, attributes, message[_R["offset"]], message[_R["timestamp"]], content)
 
 
 def _index(message_set: memoryview, what: str, room: Int64Column) -> int:
@@ -320,7 +342,7 @@ def _joined(pieces: list[tuple[Int64Column, memoryview]]) -> tuple[Int64Column, 
     columns = np.concatenate([each for each, _ in pieces])
     lengths = [len(buffer) for _, buffer in pieces]
     shifts = np.repeat(np.cumsum([0, *lengths[:-1]]), [len(each) for each, _ in pieces])
-    for name in ("start", "key_start", "value_start", "headers_start"):
+    for name in _STARTS:
         columns[:, _R[name]] += shifts
     return columns, memoryview(b"".join([buffer for _, buffer in pieces]))
 
