@@ -1,6 +1,6 @@
-"""The blobs that consumers of the classic protocol put into their group's metadata, decoded where they can be.
+"""Decoding of the blobs that consumers of the classic protocol put into the metadata of their group.
 
-Source: clients consumer/internals/ConsumerProtocol; kafka-dump-log shows them in the same places.
+Source: clients consumer/internals/ConsumerProtocol; kafka-dump-log decodes the same blobs.
 """
 
 from __future__ import annotations
@@ -19,16 +19,16 @@ from format.internal_topics.schemas.consumer_protocol import (
     CONSUMER_PROTOCOL_SUBSCRIPTION,
 )
 
-#: The protocol type of a group of consumers; other groups ("connect") have blobs of their own.
+#: The protocol type of consumer groups; other groups ("connect") have blobs in other formats.
 CONSUMER_PROTOCOL_TYPE: Final = "consumer"
 _BLOBS: Final = (("subscription", CONSUMER_PROTOCOL_SUBSCRIPTION), ("assignment", CONSUMER_PROTOCOL_ASSIGNMENT))
 
 
 def with_decoded_members(group: dict[str, Any], cursor: Cursor) -> dict[str, Any]:
-    """A GroupMetadataValue whose members' subscriptions and assignments are decoded, in place.
+    """Decode the members' subscriptions and assignments in a GroupMetadataValue, in place, and return it.
 
-    A blob that cannot be decoded stays as it is, in base64, and becomes a problem of the cursor; an empty one, of a
-    member without an assignment yet, stays without a word.
+    A blob that cannot be decoded remains in base64, and is a problem of the cursor. An empty blob, of a member without
+    an assignment, remains too, and is not a problem.
     """
     if group["protocolType"] != CONSUMER_PROTOCOL_TYPE:
         return group
@@ -49,10 +49,10 @@ def with_decoded_members(group: dict[str, Any], cursor: Cursor) -> dict[str, Any
 
 
 def _decode_blob(blob: bytes, message: Message, outer: Cursor) -> dict[str, Any]:
-    """A version and the message, whose tail is ignored; counts against the limit of the value around it.
+    """Decode a version and a message; bytes after it are ignored, and ``outer`` counts the values for the limit.
 
-    A newer version is read as the newest known as long as it holds no partitions, whose layout may have changed:
-    that is how far Kafka's generated classes go. Raises UnknownVersion past that.
+    A newer version is decoded as the newest known one, as Kafka does, unless the message has partitions, whose layout
+    may have changed. Raises UnknownVersion for these.
     """
     cursor = Cursor(blob, outer.part, outer.values_left)
     version = cursor.read_int16()

@@ -1,4 +1,4 @@
-"""Values of control records in the logs and snapshots of the raft layer, and of transaction markers.
+"""Decoding of the values of control records: transaction markers, and records of the raft layer.
 
 Source: clients record/ControlRecordType, ControlRecordUtils, EndTransactionMarker.
 """
@@ -22,8 +22,9 @@ from format.internal_topics.schemas.control_records import (
     VOTERS_RECORD,
 )
 from format.layout import CONTROL_TYPES
+from format.wording import counted_plainly
 
-#: The message of each control record type's value.
+#: The message of the value of each control record type.
 CONTROL_MESSAGES: Final[dict[str, Message]] = {
     "ABORT": END_TXN_MARKER,
     "COMMIT": END_TXN_MARKER,
@@ -36,14 +37,15 @@ CONTROL_MESSAGES: Final[dict[str, Message]] = {
 
 
 def decode_control_value(type_number: int, raw: bytes | None, topic: str = "") -> Decoded:
-    """A control record's value, by the type number of its key.
+    """Decode the value of a control record, by the type number in its key.
 
-    Every value starts with its version. A type or version that is unknown gives ``raw`` and a problem; but a
-    transaction marker that is newer than what is known is read as the newest known, as brokers do. Raises
-    TruncatedData and CorruptDataError (code "internal-record-invalid") for bytes that contradict the schema.
+    All values start with their version. For an unknown type or version, the result has ``raw`` and a problem; but a
+    newer transaction marker is decoded as the newest known version, as brokers do. Raises TruncatedData and
+    CorruptDataError (code "internal-record-invalid") for bytes that contradict the schema.
     """
     if raw is None or len(raw) < 2:
-        raise TruncatedData(f"value: {'no' if raw is None else len(raw)} bytes of a control record", code=INVALID)
+        found = "no value" if raw is None else counted_plainly(len(raw), "byte")
+        raise TruncatedData(f"value: {found}, too short for a control record", code=INVALID)
     cursor = Cursor(raw, "value")
     version = cursor.read_int16()
     type_name = CONTROL_TYPES[type_number] if 0 <= type_number < len(CONTROL_TYPES) else None
@@ -58,6 +60,6 @@ def decode_control_value(type_number: int, raw: bytes | None, topic: str = "") -
         problems = tuple(cursor.problems)
         return Decoded(topic, "control", name, type_name, type_number, version, None, problems, raw)
     if message is not END_TXN_MARKER:
-        cursor.position = 0  # the version is the message's own first field
+        cursor.position = 0  # the version is the first field of the message
     fields = read_message(cursor, message, min(version, newest))
     return Decoded(topic, "control", message.name, type_name, type_number, version, fields, tuple(cursor.problems))

@@ -1,4 +1,4 @@
-"""A bounded cursor over the bytes of one key, value or embedded blob, with the primitives of Kafka's messages.
+"""A bounded cursor over the bytes of one key, value or embedded blob, which reads the primitives of Kafka's messages.
 
 Source: clients protocol/ByteBufferAccessor, Readable, utils/ByteUtils; KIP-482 for unsigned varints.
 """
@@ -10,10 +10,11 @@ import struct
 from format.errors import CorruptDataError, LimitExceeded, TruncatedData
 from format.findings import Severity
 from format.internal_topics.decoded import INVALID, Problem
+from format.wording import counted_plainly
 
-#: How many fields and array elements one message may decode to; a message of a broker has some thousands.
+#: The most fields and array elements of one message; messages of brokers have some thousands.
 MAX_DECODED_VALUES = 1_000_000
-#: How many problems of one key or value are kept; bytes that are hostile could have millions.
+#: The most problems that are kept of one key or value; hostile bytes could have millions.
 MAX_PROBLEMS = 20
 #: The longest string that Kafka reads, in bytes (Short.MAX_VALUE).
 MAX_STRING_BYTES = 0x7FFF
@@ -23,10 +24,10 @@ _INT32 = struct.Struct(">i")
 
 
 class Cursor:
-    """Reads forward and never past ``end``; collects problems that do not stop the reading.
+    """Reads forward, never past ``end``, and collects problems that do not stop the reading.
 
-    Every read raises TruncatedData past the end and CorruptDataError for bytes that no encoder writes;
-    ``charge`` raises LimitExceeded. ``path`` names the fields around the place of an error, innermost first.
+    All reads raise TruncatedData at the end, and CorruptDataError for bytes that no encoder writes; ``charge`` raises
+    LimitExceeded. After an error, ``path`` has the names of the fields around its place, the innermost first.
     """
 
     __slots__ = ("buffer", "end", "part", "path", "position", "problems", "values_left")
@@ -44,7 +45,7 @@ class Cursor:
         """Step over ``length`` bytes; returns the position where they start."""
         at = self.position
         if length > self.end - at:
-            raise TruncatedData(f"needs {length} bytes at byte {at}, {self.end - at} are left")
+            raise TruncatedData(f"needs {counted_plainly(length, 'byte')} at byte {at}, but has {self.end - at}")
         self.position = at + length
         return at
 
@@ -55,7 +56,7 @@ class Cursor:
             raise LimitExceeded(f"the {self.part} decodes to more than {MAX_DECODED_VALUES} values")
 
     def warn(self, code: str, message: str, severity: Severity) -> None:
-        """Note a problem at the current position; the first MAX_PROBLEMS are kept."""
+        """Add a problem at the current position; only the first MAX_PROBLEMS are kept."""
         if len(self.problems) < MAX_PROBLEMS:
             self.problems.append(Problem(code, severity, message, self.part, self.position))
 
@@ -68,7 +69,7 @@ class Cursor:
         return int(_INT32.unpack_from(self.buffer, at)[0])
 
     def read_unsigned_varint(self) -> int:
-        """At most 31 bits: lengths, tags and type numbers; one byte holds what is below 128."""
+        """Read an unsigned varint of at most 31 bits, as for lengths, tags and type numbers."""
         buffer, start = self.buffer, self.position
         value = 0
         for count in range(_MAX_VARINT_BYTES):
@@ -85,9 +86,9 @@ class Cursor:
         raise CorruptDataError(f"an unsigned varint at byte {start} is longer than 31 bits")
 
     def read_length(self, compact: bool, width: int) -> int:
-        """The length of a string (width 2), bytes or array (width 4): -1 for null.
+        """Read the length of a string (width 2), or of bytes or an array (width 4): -1 for null.
 
-        Kafka takes every negative length for null; one that it never writes is a problem.
+        Kafka reads all negative lengths as null; a length below -1, which it never writes, is a problem.
         """
         at = self.position
         if compact:
@@ -99,7 +100,7 @@ class Cursor:
         return length
 
     def read_text(self, length: int) -> str:
-        """A string of so many bytes; what is not UTF-8 becomes U+FFFD, as Kafka reads it, and a problem."""
+        """Read a string of ``length`` bytes; bytes that are not UTF-8 become U+FFFD, as in Kafka, and are a problem."""
         if length > MAX_STRING_BYTES:
             raise CorruptDataError(f"a string of {length} bytes at byte {self.position}, more than {MAX_STRING_BYTES}")
         at = self.take(length)

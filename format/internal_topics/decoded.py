@@ -1,4 +1,4 @@
-"""The result of a decoder: one decoded key or value, and its problems."""
+"""The result of a decoder: a decoded key, value or control record, and its problems."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ INVALID: Final = "internal-record-invalid"
 
 @value_class
 class Problem:
-    """Something wrong or unknown that did not stop the decoding; ``position`` is the byte in the key or value."""
+    """An invalid or unknown part that did not stop the decoding; ``position`` is the byte in the key or value."""
 
     code: str  # of format.findings.FINDING_CODES
     severity: Severity
@@ -23,7 +23,7 @@ class Problem:
     position: int
 
     def finding(self, location: Location) -> Finding:
-        """The same as a finding of the record at ``location``."""
+        """The finding that reports the problem for the record at ``location``."""
         return finding(self.code, location, f"{self.part}: {self.message}", judgement=Judgement(severity=self.severity))
 
 
@@ -31,14 +31,14 @@ class Problem:
 class Decoded:
     """A key, value or control record.
 
-    ``name`` is Kafka's name of the message ("OffsetCommitKey"), ``record_type`` that of the record type
-    ("OFFSET_COMMIT"); both are None where the type number ``type_id`` is unknown. ``data`` has Kafka's own field
-    names in Kafka's order and is ready for JSON: bytes are base64, UUIDs Kafka's 22 characters, a float that is
-    not finite is its name; a tagged field that has its default is left out; tagged fields that this program does
-    not know are under "_taggedFields" ({tag: base64}).
+    ``name`` is Kafka's name of the message ("OffsetCommitKey"), ``record_type`` the name of the record type
+    ("OFFSET_COMMIT"); both are None if the type number ``type_id`` is unknown. ``data`` has Kafka's field names in
+    Kafka's order, with JSON values: bytes are base64, UUIDs are Kafka's 22 characters, and a float that is not finite
+    is its name. Tagged fields with their default are left out, and unknown tagged fields are in "_taggedFields" ({tag:
+    base64}).
 
-    ``part`` is "key", "value" or "control". ``data`` is None for a tombstone (``is_tombstone``) and for what this
-    program cannot decode because it is newer; then ``raw`` holds the bytes.
+    ``part`` is "key", "value" or "control". ``data`` is None for a tombstone (``is_tombstone``), and for a newer type
+    or version that cannot be decoded, whose bytes are in ``raw``.
     """
 
     topic: str

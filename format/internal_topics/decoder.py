@@ -1,9 +1,9 @@
-"""Decoders of the keys and values of one internal topic, by the two framings that Kafka has for them.
+"""Decoders of the keys and values of one internal topic, for the two framings of Kafka.
 
-Coordinators (__consumer_offsets, __transaction_state, __share_group_state): the key is an int16 record type and the
-key's message in version 0; the value is an int16 version and the value's message (CoordinatorRecordSerde).
-The metadata log and __remote_log_metadata: no key; the value is a frame version, a record type and a version, each
-an unsigned varint, and the message (AbstractApiMessageSerde).
+Topics of coordinators (__consumer_offsets, __transaction_state, __share_group_state): the key is an int16 record type
+and a message in version 0; the value is an int16 version and a message (CoordinatorRecordSerde). The metadata log and
+__remote_log_metadata: there is no key; the value is a frame version, a record type and a version, each an unsigned
+varint, and a message (AbstractApiMessageSerde).
 """
 
 from __future__ import annotations
@@ -20,31 +20,31 @@ from format.internal_topics.decoded import INVALID, Decoded, Problem
 from format.internal_topics.reader import reader_for
 from format.internal_topics.schema import Message, RecordType
 
-_FRAME_VERSION = 1  # 0: the preview of KRaft in Kafka 2.8, whose records were others under the same numbers
+_FRAME_VERSION = 1  # 0 is the preview of KRaft in Kafka 2.8, with other records under the same type numbers
 
 
 class Decoder(Protocol):
     """Decodes the keys and values of one internal topic.
 
-    Both methods raise TruncatedData or CorruptDataError (code "internal-record-invalid", no location) for bytes
-    that contradict the schema, and LimitExceeded for a message of millions of values. A type or version that is
-    unknown is no error: ``raw`` has the bytes and ``problems`` says what is unknown.
+    Both methods raise TruncatedData or CorruptDataError (code "internal-record-invalid", no location) for bytes that
+    contradict the schema, and LimitExceeded for a message of millions of values. An unknown type or version is not an
+    error: ``raw`` has the bytes, and ``problems`` reports it.
     """
 
     topic: str
     record_types: dict[int, RecordType]
 
     def decode_key(self, raw: bytes | None) -> Decoded:
-        """The key; of a topic without keys, a Decoded of nothing."""
+        """Decode a key; for a topic without keys the result is empty."""
         ...
 
     def decode_value(self, key: Decoded | None, raw: bytes | None) -> Decoded:
-        """The value of a record with that key; ``key`` may be None for a topic without keys."""
+        """Decode the value of a record with this key; ``key`` may be None for a topic without keys."""
         ...
 
 
 class CoordinatorDecoder:
-    """A coordinator's topic."""
+    """The decoder of a coordinator's topic; see the protocol Decoder."""
 
     def __init__(self, topic: str, record_types: tuple[RecordType, ...]) -> None:
         self.topic = topic
@@ -87,7 +87,7 @@ class CoordinatorDecoder:
 
 
 class FramedDecoder:
-    """A topic whose values carry their record type themselves."""
+    """The decoder of a topic whose values contain their record type; see the protocol Decoder."""
 
     def __init__(self, topic: str, record_types: tuple[RecordType, ...]) -> None:
         self.topic = topic
@@ -96,12 +96,13 @@ class FramedDecoder:
     def decode_key(self, raw: bytes | None) -> Decoded:
         problems: tuple[Problem, ...] = ()
         if raw is not None:
-            problems = (Problem(INVALID, Severity.INFO, f"a key, where {self.topic} has none", "key", 0),)
+            problems = (Problem(INVALID, Severity.INFO, f"a key, although {self.topic} has no keys", "key", 0),)
         return Decoded(self.topic, "key", None, None, None, None, None, problems, raw)
 
     def decode_value(self, key: Decoded | None, raw: bytes | None) -> Decoded:
         if raw is None:
-            problem = Problem(INVALID, Severity.WARNING, f"no value, where {self.topic} has no tombstones", "value", 0)
+            message = f"no value, although {self.topic} has no tombstones"
+            problem = Problem(INVALID, Severity.WARNING, message, "value", 0)
             return Decoded(self.topic, "value", None, None, None, None, None, (problem,), is_tombstone=True)
         cursor = Cursor(raw, "value")
         frame_version, type_id, version = _guarded(cursor, None, _frame)
@@ -127,7 +128,7 @@ def _frame(cursor: Cursor) -> tuple[int, int, int]:
 
 
 def read_message(cursor: Cursor, message: Message, version: int) -> dict[str, Any]:
-    """The message from the cursor's place to its end; bytes that are left over become a problem."""
+    """Read a message from the cursor's position to its end; bytes after the message are a problem."""
     fields: dict[str, Any] = _guarded(cursor, message.name, reader_for(message, version))
     if cursor.position < cursor.end:
         left = cursor.end - cursor.position
@@ -136,7 +137,7 @@ def read_message(cursor: Cursor, message: Message, version: int) -> dict[str, An
 
 
 def _guarded(cursor: Cursor, name: str | None, read: Any) -> Any:
-    """Run a read; its errors get the code of this package and the name of the field."""
+    """Call ``read``; its errors get the code of this package, and the path of the field in their message."""
     try:
         return read(cursor)
     except (CorruptDataError, LimitExceeded) as error:
@@ -149,7 +150,7 @@ def _guarded(cursor: Cursor, name: str | None, read: Any) -> Any:
         raise kind(message, code=INVALID) from None
 
 
-#: The framing of each topic, and the modules of ``schemas`` with its messages; they are imported when it is asked for.
+#: The framing of each topic, and the modules of ``schemas`` with its messages, which ``decoder_for`` imports.
 _TABLES: dict[str, tuple[Callable[[str, tuple[RecordType, ...]], Decoder], tuple[str, ...]]] = {
     "__consumer_offsets": (CoordinatorDecoder, ("classic_groups", "consumer_groups", "share_groups", "streams_groups")),
     "__transaction_state": (CoordinatorDecoder, ("transaction_state",)),
@@ -163,7 +164,7 @@ INTERNAL_TOPICS = tuple(_TABLES)
 
 @cache
 def decoder_for(topic: str) -> Decoder | None:
-    """The decoder of an internal topic's records, None for any other topic."""
+    """The decoder of an internal topic's records, None for other topics."""
     if topic not in _TABLES:
         return None
     framing, names = _TABLES[topic]

@@ -1,4 +1,4 @@
-"""Decoded keys and values in the words of kafka-dump-log, byte for byte.
+"""Decoded keys and values as kafka-dump-log prints them, byte for byte.
 
 Source: tools DumpLogSegments (its message parsers), Jackson's JsonNode.toString, storage-api RemoteLogMetadata's
 toString methods.
@@ -24,11 +24,12 @@ _PARTITION_STATES = ("DELETE_PARTITION_MARKED", "DELETE_PARTITION_STARTED", "DEL
 
 
 def dump_log_json(decoded: Decoded) -> str:
-    """What kafka-dump-log prints for a decoded key, value or control record.
+    """The text that kafka-dump-log prints for a decoded key, value or control record.
 
-    A coordinator's key is ``{"type":"1","data":{…}}``, its value ``{"version":"3","data":{…}}`` or ``<DELETE>``; a
-    metadata record ``{"type":"TOPIC_RECORD","version":0,"data":{…}}``; a control record its fields alone; remote
-    log metadata is text that is no JSON. Raises ValueError for what is not decoded, or what Kafka itself refuses.
+    It is ``{"type":"1","data":{…}}`` for the key of a coordinator, ``{"version":"3","data":{…}}`` or ``<DELETE>`` for
+    its value, ``{"type":"TOPIC_RECORD","version":0,"data":{…}}`` for a metadata record, only the fields for a control
+    record, and text that is not JSON for remote log metadata. Raises ValueError for a record that is not decoded, or
+    that Kafka itself rejects.
     """
     if decoded.is_tombstone:
         return "<DELETE>"
@@ -49,10 +50,10 @@ def dump_log_json(decoded: Decoded) -> str:
 def dump_log_contents(
     decoder: Decoder, key: bytes | None, value: bytes | None, offset: int
 ) -> tuple[str | None, str | None]:
-    """The key and the payload that kafka-dump-log prints for a record with that topic's decoder, None for neither.
+    """The key and the payload that kafka-dump-log prints for a record with its decoder; None for a missing one.
 
-    Where Kafka cannot decode a record either it prints an error in place of the key or payload; the end of that
-    text, a Java exception's, is ours.
+    For a record that it cannot decode, Kafka prints an error in place of the key or payload. The end of that text, in
+    Kafka the message of a Java exception, is the message of this program.
     """
     framed = isinstance(decoder, FramedDecoder)
     try:
@@ -78,7 +79,7 @@ def dump_log_contents(
 
 
 def _refusal(decoded: Decoded) -> str | None:
-    """Why Kafka refuses a metadata record that this program decodes, or knows to be newer; None where it does not."""
+    """The error of Kafka for a metadata record that is newer or has bytes left over; None if Kafka decodes it."""
     if decoded.data is None:
         frame_version = Cursor(decoded.raw or b"\x01", "value").read_unsigned_varint()
         if frame_version == 0:
@@ -103,7 +104,7 @@ def _refusal(decoded: Decoded) -> str | None:
 
 
 def to_json_text(value: Any) -> str:
-    """Decoded data as Jackson writes it: no spaces, Java's doubles; like Kafka, leaves unknown tagged fields out."""
+    """Decoded data as Jackson writes it, without spaces and with Java's doubles, and without unknown tagged fields."""
     if value is None:
         return "null"
     if value is True:
@@ -128,7 +129,7 @@ def _quoted(text: str) -> str:
 
 
 def java_double(number: float) -> str:
-    """A finite double as Java's Double.toString writes it: plain from 0.001 to below 10 million, else with E."""
+    """A finite double as Java's Double.toString writes it: without an exponent from 0.001 to 10 million."""
     sign, digits, exponent = Decimal(repr(number)).as_tuple()
     text = "".join(map(str, digits)).rstrip("0") or "0"
     minus = "-" if sign else ""
@@ -143,7 +144,7 @@ def java_double(number: float) -> str:
     return f"{minus}{text[0]}.{text[1:] or '0'}E{point - 1}"
 
 
-# -- remote log metadata, as the objects' own text -----------------------------------------------------------
+# -- remote log metadata, as toString writes it --------------------------------------------------------------
 
 
 def _remote_text(name: str, fields: dict[str, Any]) -> str:

@@ -1,10 +1,10 @@
-"""One reader for every message of the schema tables: compiles (message, version) into nested functions, once.
+"""The reader of the messages in the schema tables: turns a message and version into nested functions, once.
 
-Encodings (KIP-482): versions that are not flexible have int16 string lengths and int32 bytes and array lengths, -1
-for null; flexible versions have unsigned varints of the length plus one, 0 for null, and end every struct with its
-tagged fields: a count, then tag, size and bytes of each. A nullable struct starts with an int8, negative for null;
-as a tagged field it starts with an unsigned varint, 0 for null.
-Source: Kafka's MessageDataGenerator, JsonConverterGenerator.
+Encodings (KIP-482): versions that are not flexible have int16 lengths of strings, and int32 lengths of bytes and
+arrays, -1 for null. Flexible versions have unsigned varints of the length plus one, 0 for null, and all structs end
+with tagged fields: a count, then the tag, size and bytes of each. A nullable struct starts with an int8, negative for
+null; as a tagged field it starts with an unsigned varint, 0 for null. Source: Kafka's MessageDataGenerator,
+JsonConverterGenerator.
 """
 
 from __future__ import annotations
@@ -21,10 +21,11 @@ from format.findings import Severity
 from format.internal_topics.cursor import Cursor
 from format.internal_topics.decoded import INVALID
 from format.internal_topics.schema import FIXED_WIDTH_TYPES, Field, Message
+from format.wording import counted_plainly
 
 Reader = Callable[[Cursor], Any]
 
-#: The key under which unknown tagged fields are kept, as {tag: base64}.
+#: The key of unknown tagged fields in decoded data; the value is {tag: base64}.
 TAGGED_FIELDS = "_taggedFields"
 _STRUCT_CODES = {"int8": "b", "int16": "h", "uint16": "H", "int32": "i", "uint32": "I", "int64": "q", "float64": "d"}
 _UUID_BYTES = 16
@@ -32,10 +33,10 @@ _UUID_BYTES = 16
 
 @cache
 def reader_for(message: Message, version: int) -> Callable[[Cursor], dict[str, Any]]:
-    """A function that reads one message of that version from a cursor.
+    """The function that reads one message in this version from a cursor.
 
-    It raises TruncatedData and CorruptDataError for bytes that are no such message, and LimitExceeded for one of
-    more than MAX_DECODED_VALUES values; ``cursor.path`` then names the field.
+    It raises TruncatedData and CorruptDataError for bytes that are not such a message, and LimitExceeded for more than
+    MAX_DECODED_VALUES values; ``cursor.path`` then has the names of the fields.
     """
     return _struct_reader(message.fields, version, version in message.flexible)
 
@@ -60,7 +61,7 @@ def _struct_reader(fields: tuple[Field, ...], version: int, flexible: bool) -> C
                 return found
             name = TAGGED_FIELDS
             if cursor.position < cursor.end and cursor.buffer[cursor.position] == 0:
-                cursor.position += 1  # none, as nearly always
+                cursor.position += 1  # no tagged fields: the usual case
                 return found
             return _with_tagged_fields(cursor, found, tagged, order)
         except (CorruptDataError, LimitExceeded):
@@ -73,7 +74,7 @@ def _struct_reader(fields: tuple[Field, ...], version: int, flexible: bool) -> C
 def _with_tagged_fields(
     cursor: Cursor, found: dict[str, Any], tagged: dict[int, tuple[str, Any, Reader]], order: list[str]
 ) -> dict[str, Any]:
-    """The struct with its tagged fields, in the order of the table; those that have their default are left out."""
+    """Add the tagged fields that do not have their default to a struct, in the order of the table."""
     unknown: dict[str, str] = {}
     last_tag = -1
     for _ in range(cursor.read_unsigned_varint()):
@@ -85,7 +86,7 @@ def _with_tagged_fields(
         cursor.charge(1)
         if tag not in tagged:
             start = cursor.take(size_bytes)
-            cursor.warn("version-unknown", f"tagged field {tag} is newer than what is known", Severity.INFO)
+            cursor.warn("version-unknown", f"tagged field {tag} is not known", Severity.INFO)
             unknown[str(tag)] = base64.b64encode(cursor.buffer[start : start + size_bytes]).decode("ascii")
             continue
         name, default, read = tagged[tag]
@@ -96,8 +97,10 @@ def _with_tagged_fields(
             cursor.path.append(name)
             raise
         read_bytes = cursor.position - start
-        if read_bytes != size_bytes:  # Kafka reads on from where the value ends, whatever the size says
-            wrong = f"tagged field {tag} ({name}) has {read_bytes} bytes, not the {size_bytes} that its size says"
+        if read_bytes != size_bytes:  # Kafka continues at the end of the value, and ignores the size
+            wrong = (
+                f"tagged field {tag} ({name}) has {counted_plainly(read_bytes, 'byte')}, but its size is {size_bytes}"
+            )
             cursor.warn(INVALID, wrong, Severity.WARNING)
         if value == default:
             found.pop(name, None)
@@ -148,7 +151,7 @@ def _value_reader(type: str, flexible: bool, nullable: bool) -> Reader:
         if length < 0:
             if nullable:
                 return None
-            raise CorruptDataError(f"is null, and may not be, at byte {cursor.position}")
+            raise CorruptDataError(f"is null, which is not allowed, at byte {cursor.position}")
         if type == "string":
             return cursor.read_text(length)
         at = cursor.take(length)
@@ -158,7 +161,7 @@ def _value_reader(type: str, flexible: bool, nullable: bool) -> Reader:
 
 
 def _read_float64(cursor: Cursor) -> float | str:
-    """A finite number, or the name that Kafka's JSON gives one that is not."""
+    """Read a number; one that is not finite is returned as its name in Kafka's JSON."""
     number: float = struct.unpack_from(">d", cursor.buffer, cursor.take(8))[0]
     if math.isnan(number):
         return "NaN"
@@ -187,10 +190,11 @@ def _array_reader(field: Field, element_type: str, version: int, flexible: bool,
         if count < 0:
             if nullable:
                 return None
-            raise CorruptDataError(f"is null, and may not be, at byte {at}")
+            raise CorruptDataError(f"is null, which is not allowed, at byte {at}")
         left = cursor.end - cursor.position
         if count > left // least_bytes:
-            raise TruncatedData(f"{count} elements at byte {at} need {count * least_bytes} bytes, {left} are left")
+            elements = counted_plainly(count, "element")
+            raise TruncatedData(f"{elements} at byte {at}: needs at least {count * least_bytes} bytes, but has {left}")
         cursor.charge(count * weight)
         if code is not None:
             return list(struct.unpack_from(f">{count}{code}", cursor.buffer, cursor.take(count * least_bytes)))
@@ -207,7 +211,7 @@ def _array_reader(field: Field, element_type: str, version: int, flexible: bool,
 
 
 def _least_bytes(field: Field, version: int, flexible: bool, nullable: bool) -> int:
-    """How few bytes a value of the field can have; bounds an array's count before anything is built."""
+    """The least number of bytes of a value of the field, which bounds the count of an array before it is read."""
     if field.type in FIXED_WIDTH_TYPES:
         return FIXED_WIDTH_TYPES[field.type]
     if field.type == "struct":

@@ -1,8 +1,8 @@
 """The schema language of Kafka's generated messages: versioned fields, nullable versions, tagged fields.
 
-A ``Message`` says what one key, value or control record holds in each of its versions. The tables in
-``format.internal_topics.schemas`` are written in it; ``format.internal_topics.reader`` decodes by it.
-Source: Kafka's generator module (MessageSpec, StructSpec, FieldSpec, FieldType), KIP-482 for flexible versions.
+A ``Message`` describes one key, value or control record in all its versions. The tables in
+``format.internal_topics.schemas`` consist of messages, and ``format.internal_topics.reader`` decodes by them. Source:
+Kafka's generator module (MessageSpec, StructSpec, FieldSpec, FieldType), KIP-482 for flexible versions.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any, Final
 from format.kafka_uuid import ZERO_UUID
 from format.value_class import value_class
 
-#: Types of a fixed width in bytes; the others are string, bytes, records, struct, and arrays "[]TYPE" of them.
+#: Types of fixed width, with their bytes; other types are string, bytes, records, struct, and arrays "[]TYPE".
 FIXED_WIDTH_TYPES: Final = {
     "bool": 1,
     "int8": 1,
@@ -30,7 +30,7 @@ _HIGHEST = 32767
 
 @value_class
 class Versions:
-    """An inclusive range of versions; empty where ``lowest`` > ``highest``."""
+    """A range of versions, both ends included; empty if ``lowest`` > ``highest``."""
 
     lowest: int
     highest: int
@@ -50,7 +50,7 @@ NO_VERSIONS: Final = Versions(0, -1)
 
 
 def parse_versions(text: str) -> Versions:
-    """A range from Kafka's notation: ``"none"``, ``"2"``, ``"0-4"`` or ``"3+"``."""
+    """Parse a range in Kafka's notation: ``"none"``, ``"2"``, ``"0-4"`` or ``"3+"``."""
     if text == "none":
         return NO_VERSIONS
     if text.endswith("+"):
@@ -61,13 +61,13 @@ def parse_versions(text: str) -> Versions:
 
 @value_class
 class Field:
-    """One field. ``tag`` is its number where it is a tagged field, None where it has a fixed place.
+    """One field. ``tag`` is the number of a tagged field, None for a field with a fixed place.
 
-    ``default`` matters for a tagged field only: what its absence means. ``fields`` are those of a struct or of an
-    array's structs.
+    ``default`` is the value of a tagged field that is absent. ``fields`` are those of a struct, or of the structs of an
+    array.
     """
 
-    __eq__, __hash__ = object.__eq__, object.__hash__  # each is one of a kind
+    __eq__, __hash__ = object.__eq__, object.__hash__  # compared by identity
 
     name: str
     type: str
@@ -79,7 +79,7 @@ class Field:
 
     @property
     def element_type(self) -> str | None:
-        """The type of an array's elements, None for what is no array."""
+        """The type of the elements of an array, None for other types."""
         return self.type[2:] if self.type.startswith("[]") else None
 
 
@@ -92,9 +92,10 @@ def field(
     tag: int | None = None,
     default: Any = ...,
 ) -> Field:
-    """A row of a table: the versions it is in, those in which it may be null.
+    """A Field for a table, with the versions that have it and those in which it may be null, in Kafka's notation.
 
-    Without ``default`` it is the type's zero: 0, "", [], False, the zero UUID, or a struct of such.
+    The default of ``default`` is the zero of the type: 0, "", [], False, the zero UUID, or a struct of these. Raises
+    ValueError for an unknown type.
     """
     if (type[2:] if type.startswith("[]") else type) not in _TYPES:
         raise ValueError(f"field {name}: unknown type {type}")
@@ -113,9 +114,9 @@ def _zero(type: str, fields: tuple[Field, ...]) -> Any:
 
 @value_class
 class Message:
-    """A message by Kafka's name: its versions, those with compact encodings and tagged fields, its fields."""
+    """A message: Kafka's name, its versions, its flexible versions (compact encodings, tagged fields), its fields."""
 
-    __eq__, __hash__ = object.__eq__, object.__hash__  # each is one of a kind
+    __eq__, __hash__ = object.__eq__, object.__hash__  # compared by identity
 
     name: str
     versions: Versions
@@ -124,15 +125,15 @@ class Message:
 
 
 def message(name: str, *fields: Field, valid: str = "0", flexible: str = "0+") -> Message:
-    """A message of a table; by default of version 0 alone, flexible."""
+    """A Message for a table; by default it has only version 0, which is flexible."""
     return Message(name, parse_versions(valid), parse_versions(flexible), fields)
 
 
 @value_class
 class RecordType:
-    """What a record's type number means: Kafka's name for it, its key (where the topic has keys) and its value.
+    """A record type: its number, Kafka's name, its key (None for a topic without keys) and its value.
 
-    ``gone_in`` is the release that no longer knows it, "" for a type that the newest known release still reads.
+    ``gone_in`` is the first release that does not know it any longer, "" if the newest known release has it.
     """
 
     id: int

@@ -84,6 +84,10 @@ class BatchTable:
         """Base offset plus last offset delta; wraps for a forged base offset near 2**63 (checked elsewhere)."""
         return self.base_offset + self.last_offset_delta
 
+    def row_at(self, position: int) -> int:
+        """The row of the last batch that starts at or before a position, -1 for none; positions must be in order."""
+        return int(np.searchsorted(self.position, position, side="right")) - 1
+
     def last_offset_of(self, row: int) -> int:
         """The last offset of one row. Loops over rows use this: ``last_offset`` computes a whole column each time."""
         one = slice(row, row + 1)

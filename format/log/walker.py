@@ -1,4 +1,4 @@
-"""The walk over a log: hop from batch header to batch header, check CRCs, go on after damage."""
+"""The walk over a log: from batch header to batch header, with checks of CRCs, and past damage."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from format.log.after_damage.survey import Survey
 
 _COLUMN = BATCH_COLUMN
-#: What is read at once where whole batches are wanted, and where only headers are.
+#: The bytes that are read at once for whole batches, and for headers only.
 BODY_CHUNK_BYTES = 4 * 1024 * 1024
 HEADER_CHUNK_BYTES = 64 * 1024
 _TABLE_ROWS = 32 * 1024
@@ -47,13 +47,13 @@ def batch_chunks(
     chunk_bytes: int | None = None,
     offsets: OffsetRange | None = None,
 ) -> Iterator[BatchChunk]:
-    """The batches of a range of a log in chunks of bounded size, damage between them located.
+    """The batches of a range of a log, in chunks of bounded size, with the damage between them.
 
-    The range must start at a batch boundary. Its ``read_from`` is where reading of the log began, None for here:
-    batches between the two may be repeated in the range. Without bodies only headers are read (and no CRC is checked).
-    After damage the next batch is found by its header and CRC, and by the offsets of all others; those outside
-    ``offsets`` do not count. If ``offsets`` is None, the file's name says which offsets are possible. Raises only what
-    the source raises.
+    The range must start at a batch boundary. Its ``read_from`` is the position at which reading of the log began, None
+    for the start of the range: batches before the range may be repeated in it. Without bodies only headers are read,
+    and no CRC is checked. After damage the next batch is found by its header and CRC, and by the offsets of all other
+    batches; offsets outside ``offsets`` do not count. If ``offsets`` is None, the file's name limits the possible
+    offsets. Raises the errors of the source.
     """
     start, after_offset = batch_range.start, batch_range.after_offset
     offsets = possible_offsets(source.path) if offsets is None else offsets
@@ -82,7 +82,7 @@ class _Walker:
         self.end = end
         self.limits = limits
         self.last_offset: int | None = None
-        self.before_first: int | None = None  # the offset before the first one of the file, if its name says which
+        self.before_first: int | None = None  # the offset before the base offset in the file's name
         self.bundled: BundledFile | None = None
         self._repeated = repeated
         self._lost_to = -1  # the last offset that was reported as lost
@@ -92,7 +92,7 @@ class _Walker:
 
     @cached_property
     def _after_damage(self) -> tuple[ChainTrust, Survey]:
-        """What finds the way where a batch is damaged; its modules are imported when one is."""
+        """The classes that search after damage; their modules are imported at the first damage."""
         from format.log.after_damage.candidates import CandidateSearch
         from format.log.after_damage.chain_trust import ChainTrust
         from format.log.after_damage.survey import Survey
@@ -102,13 +102,13 @@ class _Walker:
         return trust, Survey(self.source, self.end, self.limits, search, self._offsets)
 
     def _hop(self, buffer: memoryview, position: int) -> tuple[Int64Column, str, int]:
-        """Rows of the headers in the buffer, why it stopped, and the file position of the next header."""
+        """Rows of the headers in the buffer, why the hop stopped (HOP_STOPS), and the position of the next header."""
         count = hop(buffer, 0, len(buffer), position, memoryview(self._scratch), 0, memoryview(self._status))
         return self._scratch[:count].copy(), HOP_STOPS[self._status[0]], position + int(self._status[1])
 
     def headers(self, start: int, chunk_bytes: int) -> Iterator[BatchChunk]:
         position = start
-        last_row_at = start  # where the last batch lies that was returned
+        last_row_at = start  # position of the last batch that was yielded
         self._status[2] = 0
         while position < self.end:
             buffer = memoryview(self.source.read_at(position, min(chunk_bytes, self.end - position)))
@@ -119,7 +119,7 @@ class _Walker:
                 columns, next_position = columns[:-1], int(columns[-1, _COLUMN["position"]])
                 reason = "the batch ends past the end of the file"
             elif stop == "suspicious" and not self._is_intact(next_position):
-                reason = "no batch starts here: its offset or attributes cannot be, and its CRC is wrong"
+                reason = "no batch starts here: the offset or the attributes are impossible, and the CRC is wrong"
             elif stop in ("bad-length", "bad-magic") or (stop == "more-bytes" and at_end):
                 reason = no_batch_words(stop, buffer[next_position - position :])
             damage = None
@@ -140,7 +140,7 @@ class _Walker:
                 last_row_at, position = position, position + int(self._scratch[0, _COLUMN["size_bytes"]])
 
     def _one_header(self, position: int) -> BatchChunk:
-        """The batch at a position, whatever its offset is; the offsets after it are held against its own."""
+        """The batch at a position, with any offset; the offsets after it are compared with its offset."""
         self._status[2] = -1
         buffer = memoryview(self.source.read_at(position, layout.RECORD_BATCH.size_bytes))
         hop(buffer, 0, len(buffer), position, memoryview(self._scratch[:1]), 0, memoryview(self._status))
@@ -150,9 +150,12 @@ class _Walker:
         return BatchChunk(BatchTable(columns), None, position)
 
     def _is_intact(self, position: int) -> bool:
-        """Whether there is a batch with a right CRC, its base offset and attributes aside."""
+        """Whether a batch with a right CRC is at a position, with any base offset and attributes."""
         header = self.source.read_at(position, layout.RECORD_BATCH.size_bytes)
-        size_bytes = layout.LOG_ENTRY.size_bytes + int.from_bytes(header[8:12], "big", signed=True)
+        if len(header) < layout.RECORD_BATCH.size_bytes:
+            return False
+        _, length = layout.LOG_ENTRY.struct.unpack_from(header)
+        size_bytes = layout.LOG_ENTRY.size_bytes + length
         magic = header[layout.RECORD_BATCH.offset_of("magic")]
         least = layout.RECORD_BATCH.size_bytes if magic == 2 else layout.MESSAGE_V0.size_bytes
         if size_bytes < least or position + size_bytes > self.end:
@@ -160,9 +163,9 @@ class _Walker:
         return has_right_crc(self.source, position, size_bytes, magic)
 
     def _retreated(self, columns: Int64Column, damaged_from: int, last_row_at: int) -> tuple[Int64Column, int]:
-        """The rows before damage without those that may have led to it by a wrong length, and where that leaves it.
+        """The rows before damage without those that may have led to it by a wrong length, and the start of the damage.
 
-        No CRC was looked at so far; it is for these. The batch that was returned last is not taken back.
+        CRCs were not checked so far; those of the removed rows are. The batch that was yielded last is not removed.
         """
         while True:
             position = int(columns[-1, _COLUMN["position"]]) if len(columns) else last_row_at
@@ -179,7 +182,7 @@ class _Walker:
     def bodies(self, start: int, chunk_bytes: int, check_crc: bool) -> Iterator[BatchChunk]:
         position = start
         want = chunk_bytes
-        rest: memoryview | None = None  # what a full table left of a buffer
+        rest: memoryview | None = None  # the rest of a buffer after a full table
         self._status[2] = -1
         while position < self.end:
             after_offset = self.last_offset
@@ -190,7 +193,7 @@ class _Walker:
             buffer_end = position + len(buffer)
             at_end = buffer_end >= self.end
             damage = None
-            if next_position > buffer_end and len(columns):  # the last batch goes on after the buffer
+            if next_position > buffer_end and len(columns):  # the last batch ends after the buffer
                 last_position, last_size = (int(n) for n in columns[-1, :2])
                 columns, next_position = columns[:-1], last_position
                 if last_position + last_size > self.end:
@@ -199,7 +202,7 @@ class _Walker:
                     stop = "too-large"
                 elif not len(columns):
                     if not is_rest:
-                        want = max(last_size, chunk_bytes)  # one batch larger than a chunk: read it whole
+                        want = max(last_size, chunk_bytes)  # a batch larger than a chunk: read all of it
                     continue
                 else:
                     stop = "more-bytes"
@@ -214,23 +217,13 @@ class _Walker:
                     next_position = int(table.position[distrusted])
                     table = table.rows(slice(0, distrusted))
                 repeated = self._repeated.in_table(table)
+            self._remember(table.columns, table.crc_valid)
             if distrusted is not None:
-                self._remember(table.columns, table.crc_valid)
-                damage = self._damage(next_position, "the batch's CRC is wrong, and so is its length")
+                damage = self._damage(next_position, "the CRC and the length of the batch are wrong")
             elif stop in ("bad-length", "bad-magic", "past-end", "too-large") or (stop == "more-bytes" and at_end):
-                if stop == "past-end":
-                    reason = "the batch ends past the end of the file"
-                elif stop == "too-large":
-                    reason = f"the batch claims more than {self.limits.max_decompressed_bytes} bytes"
-                else:
-                    reason = no_batch_words(stop, buffer[next_position - position :])
-                self._remember(table.columns, table.crc_valid)
-                damage = self._too_large(next_position, reason) if stop == "too-large" else None
-                damage = damage or self._damage(next_position, reason)
-            else:
-                self._remember(table.columns, table.crc_valid)
-                if stop == "table-full":
-                    rest = buffer[next_position - position :]
+                damage = self._damage_at(stop, next_position, buffer[next_position - position :])
+            elif stop == "table-full":
+                rest = buffer[next_position - position :]
             if len(table) or damage:
                 next_offset = self._next_offset(next_position) if damage is None and table.crc_valid[-1] == 0 else None
                 yield BatchChunk(
@@ -241,8 +234,17 @@ class _Walker:
                 position = damage.position + damage.length
                 self._repeated.pass_over(damage.position, position)
 
+    def _damage_at(self, stop: str, position: int, rest: memoryview) -> Damage:
+        """The damage at a position at which a hop stopped; ``rest`` is the buffer from there on."""
+        if stop == "past-end":
+            return self._damage(position, "the batch ends past the end of the file")
+        if stop != "too-large":
+            return self._damage(position, no_batch_words(stop, rest))
+        reason = f"the batch is larger than {self.limits.max_decompressed_bytes} bytes by its length"
+        return self._too_large(position, reason) or self._damage(position, reason)
+
     def _next_offset(self, position: int) -> int | None:
-        """The first offset of the batch at a position, if there is one with a right CRC."""
+        """The first offset of the batch at a position; None if there is no batch with a right CRC."""
         header = read_header(self.source, position) if position < self.end else None
         if header is None or header.end_position > self.end:
             return None
@@ -251,7 +253,7 @@ class _Walker:
         return self._first_offset_at(position)
 
     def _first_distrusted(self, table: BatchTable, buffer: memoryview, buffer_position: int) -> int | None:
-        """The first batch with a wrong CRC after which the log does not go on where its length points."""
+        """The row of the first batch with a wrong CRC whose length cannot be trusted, None for none."""
         is_followed = table.base_offset[1:] == table.last_offset[:-1] + 1
         is_followed &= (table.magic[1:] == 2) | (table.codec[1:] == 0)
         is_followed = np.append(is_followed, False)
@@ -264,7 +266,7 @@ class _Walker:
         return None
 
     def _is_trusted(self, position: int) -> bool:
-        """Whether the length of a batch with a wrong CRC is right: it leads on, and covers no batches of the log."""
+        """Whether the length of a batch with a wrong CRC is right: the next batch starts there, and none before."""
         from format.log.after_damage.chain_trust import Trust
 
         chain_trust, survey = self._after_damage
@@ -276,7 +278,7 @@ class _Walker:
         return header is None or found is None or found.position >= header.end_position
 
     def _remember(self, columns: Int64Column, crc_valid: NDArray[np.int8] | None = None) -> None:
-        """Note the last offset of the last row whose offsets can be believed."""
+        """Set ``last_offset`` from the last row whose CRC is not wrong."""
         row = len(columns) - 1
         if crc_valid is not None and row >= 0 and crc_valid[row] == 0:
             good = np.flatnonzero(crc_valid)
@@ -286,7 +288,7 @@ class _Walker:
             self.last_offset = int(last[_COLUMN["base_offset"]]) + int(last[_COLUMN["last_offset_delta"]])
 
     def _too_large(self, position: int, reason: str) -> Damage | None:
-        """A batch over the limit that the log goes on after: left out, not damaged; None where it does not."""
+        """A batch over the limit that is left out, if a batch follows it and its length is thus right; None if not."""
         header = read_header(self.source, position)
         if header is None or not self._after_damage[0].leads_on(header):
             return None
@@ -294,7 +296,7 @@ class _Walker:
         return Damage("limit-exceeded", position, header.size_bytes, f"{reason}; it was left out", after)
 
     def _damage(self, position: int, reason: str) -> Damage:
-        """Look for the next intact batch after ``position`` and describe what lies between."""
+        """The damage from ``position`` to the next intact batch, or to the end of the file."""
         after = self.last_offset
         found = self._after_damage[1].next_after(position, after)
         if found is not None:
@@ -305,16 +307,17 @@ class _Walker:
             return Damage("log-framing-broken", position, length, reason, after, first, lost_offsets=lost)
         is_torn = is_beginning_of_batch(self.source, position, self.end, self.last_offset)
         code = "tail-torn" if is_torn else "log-framing-broken"
-        # Fewer zeros may be the first bytes of a torn batch: those of a small base offset.
+        # Fewer zeros may be the start of a torn batch: of its base offset.
         if self.end - position >= layout.LOG_ENTRY.size_bytes and is_zero(self.source, position, self.end):
-            code, reason = "tail-zeros", "nothing but zero bytes up to the end of the file"
+            code, reason = "tail-zeros", "only zero bytes up to the end of the file"
         lost_from = self._lost_from(position)
         return Damage(code, position, self.end - position, reason, after, reaches_end=True, lost_from=lost_from)
 
     def _lost_offsets(self, position: int, next_offset: int) -> tuple[int, int] | None:
-        """The offsets between the batches around damage: around it in the longest chain, if not all are part of it.
+        """The first and last offset that are lost in damage: those between the batches around it, None for none.
 
-        No offset is returned twice, as batches between two damages may not be part of the chain.
+        If some batches are not in the longest chain, they are the offsets between the chain's batches around it. No
+        offset is returned twice, although batches between two damages may not be in the chain.
         """
         until = next_offset
         chain = self._after_damage[1].chain_around(position)
@@ -329,7 +332,7 @@ class _Walker:
         return first, until - 1
 
     def _lost_from(self, position: int) -> int | None:
-        """The first offset that may be lost in damage and was not reported yet; None where it is not known."""
+        """The first offset that may be lost in damage and was not reported yet; None if it is unknown."""
         chain = self._after_damage[1].chain_around(position)
         before = self.last_offset if chain is None else chain[0]
         if before is None:
@@ -337,10 +340,10 @@ class _Walker:
         return None if before is None else max(before, self._lost_to) + 1
 
     def _first_offset_at(self, position: int) -> int:
-        """The first offset of the batch at a position; that of a compressed v0/v1 message lies inside it."""
+        """The first offset of the batch at a position; for a compressed v0/v1 message that of its first inner one."""
         header = read_header(self.source, position)
         if header is None:
-            return -1  # an intact batch with an offset below zero, or the file is not what it was
+            return -1  # an intact batch with a negative offset, or the file has changed
         if not header.is_wrapper:
             return header.base_offset
         for chunk in batch_chunks(
@@ -353,7 +356,7 @@ class _Walker:
 
 
 class _RecordedWalker(_Walker):
-    """A walk over the headers in a bundle. The damage is what was found when it was made."""
+    """A walk over the headers in a bundle, with the damage that was found when the bundle was made."""
 
     def bodies(self, start: int, chunk_bytes: int, check_crc: bool) -> Iterator[BatchChunk]:
         for chunk in super().bodies(start, chunk_bytes, False):
@@ -376,7 +379,7 @@ class _RecordedWalker(_Walker):
 
 
 def read_batch_table(source: Source, *, check_crc: bool = False, limits: Limits = DEFAULT_LIMITS) -> BatchTable:
-    """All batches of a source as one table; raises CorruptDataError at the first damage. For small, trusted files."""
+    """All batches of a small source as one table. Raises CorruptDataError at the first damage."""
     tables = []
     for chunk in batch_chunks(source, with_bodies=check_crc, check_crc=check_crc, limits=limits):
         if chunk.damage is not None:

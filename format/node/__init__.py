@@ -1,1 +1,1 @@
-"""Segments, partitions and log directories, from their names, and the checkpoints beside them."""
+"""Log directories, partitions and segments, from the names of their files, and the checkpoints of log directories."""

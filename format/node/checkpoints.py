@@ -1,4 +1,4 @@
-"""What a log directory's own files say about its partitions: offset checkpoints, clean-shutdown mark, broker's lock."""
+"""The state of a log directory from its own files: offset checkpoints, clean-shutdown mark, broker's lock."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ TopicPartition = tuple[str, int]
 
 @value_class
 class Checkpoints:
-    """One log directory at one time.
+    """The checkpoints and other state of one log directory.
 
-    ``by_name`` maps the name of a checkpoint file to its offsets; a file that is missing or unreadable has none.
-    ``is_clean_shutdown`` is None where there is no log directory to ask. ``has_remote_storage``: a broker keeps
-    indexes of remote segments here. ``findings`` say what is wrong with the checkpoint files.
+    ``by_name`` maps the name of a checkpoint file to its offsets; missing and unreadable files are not in it.
+    ``is_clean_shutdown`` is None without a log directory. ``has_remote_storage`` is whether a broker keeps indexes of
+    remote segments here. ``findings`` report the problems of the checkpoint files.
     """
 
     by_name: Mapping[str, Mapping[TopicPartition, int]] = field(default_factory=dict)
@@ -35,15 +35,15 @@ class Checkpoints:
 
     @property
     def is_lock_held(self) -> bool | None:
-        """Whether a broker runs on the directory; None where that is not known."""
+        """Whether a broker runs on the directory; None if unknown."""
         return None if self.lock is None else self.lock.is_held
 
     def offset(self, name: str, key: TopicPartition | None) -> int | None:
-        """The offset of a partition in the checkpoint of that file name."""
+        """The offset of a partition in the checkpoint file ``name``, None if it has none."""
         return None if key is None else self.by_name.get(name, {}).get(key)
 
     def of_partition(self, key: TopicPartition | None) -> Checkpoints:
-        """The same with the offsets of one partition only, to send elsewhere."""
+        """The checkpoints of one partition only, which are small enough for another process; without findings."""
         only = {
             name: {key: offsets[key]} for name, offsets in self.by_name.items() if key is not None and key in offsets
         }
@@ -58,7 +58,7 @@ def read_checkpoints(
     has_remote_storage: bool = False,
     lock: BrokerLock | None = None,
 ) -> Checkpoints:
-    """Read the checkpoint files at ``paths`` (by file name)."""
+    """Read the checkpoint files at ``paths`` (by file name); errors become findings."""
     by_name: dict[str, Mapping[TopicPartition, int]] = {}
     findings: list[Finding] = []
     for name, path in sorted(paths.items()):

@@ -1,4 +1,4 @@
-"""Sizes from the file system alone: what a file, a partition directory or a log directory takes up."""
+"""Sizes of files and partition directories, from the file system."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class DirectorySizes:
     segment_count: int = 0
 
     def add_files(self, directory: Path, names: Iterable[str]) -> None:
-        """Add files of a directory on a local disk; those that are gone count as nothing."""
+        """Add files of a local directory; files that no longer exist count as 0."""
         try:
             fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         except OSError:
@@ -51,7 +51,7 @@ def is_live_log(name: str) -> bool:
 
 
 def size_of_files(paths: Iterable[Path]) -> int:
-    """Bytes of the regular files among these; one that is gone counts as nothing."""
+    """The bytes of the regular files among these paths; a file that does not exist counts as 0."""
     size_bytes = 0
     for path in paths:
         try:
@@ -63,7 +63,7 @@ def size_of_files(paths: Iterable[Path]) -> int:
 
 
 def file_size_bytes(path: Path, location: Location) -> Generator[Finding, None, int | None]:
-    """The size of one file; where it cannot be read, a finding and None."""
+    """The size of one file; yields a finding and returns None if it has none."""
     try:
         return path.lstat().st_size
     except FileNotFoundError:

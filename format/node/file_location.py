@@ -1,4 +1,4 @@
-"""The topic, partition and segment of a file, from its name and its directory."""
+"""Locations of files and directories: topic, partition and segment, from their names."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from format.node.partition import is_offset, parse_partition_dir
 
 
 def location_of_directory(path: Path) -> Location:
-    """The location of a partition directory, with what its name says."""
+    """The location of a partition directory, with the topic and partition in its name."""
     parsed = parse_partition_dir(path.name if path.name not in ("", "..") else absolute(path).name)
     return Location(str(path)) if parsed is None else Location(str(path), parsed[0], parsed[1])
 
 
 def location_of_file(path: str | os.PathLike[str]) -> Location:
-    """Topic, partition and segment base offset as a file's name and directory give them.
+    """The location of a file, with the topic, partition and segment in the names of its directory and itself.
 
-    A file of the log directory itself has none of them, even where that directory is called ``node-1``.
+    A file of the log directory itself has none of these, even if that directory is called ``node-1``.
     """
     place = path_of(path)
     parent = place.parent if place.parent.name not in ("", "..") else absolute(place.parent)
@@ -36,7 +36,7 @@ def location_of_file(path: str | os.PathLike[str]) -> Location:
 
 
 def proven_topic_of_file(path: str | os.PathLike[str]) -> str | None:
-    """The topic of a segment file that lies where a broker wrote it: beside a partition.metadata.
+    """The topic of a file in a partition directory that has a partition.metadata file, None for other files.
 
     The name of the directory alone proves nothing: a file may have been copied to ``case-42``.
     """

@@ -1,4 +1,4 @@
-"""What lies at a path that Kafka did not write: compressed files, archives, texts; and paths that are not there."""
+"""Messages about paths that are not Kafka's: compressed files, archives, texts, and paths that do not exist."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from format.wording import listed
 
 _LOOKED_AT_BYTES = 1024
 _TAR_MARK = (257, b"ustar")
-#: The first bytes of a compressed file, its name, and the program that unpacks one.
+#: The first bytes of compressed files, the name of the format, and the command that unpacks them.
 _PACKED = (
     (b"\x1f\x8b\x08", "gzip", "gzip -dk"),
     (b"\x28\xb5\x2f\xfd", "zstd", "zstd -d"),
@@ -27,14 +27,14 @@ _PACKED = (
 )
 _PACKED_NAMES = (".gz", ".zst", ".lz4", ".bz2", ".xz")
 _TAR_NAMES = (".tgz", ".tbz2", ".txz", ".tzst", *(f".tar{ending}" for ending in _PACKED_NAMES))
-#: The control characters that texts have. A batch has its magic, 0 to 2, at byte 16, so it is never a text.
+#: The control characters that are usual in texts. A batch has its magic, 0 to 2, at byte 16, so it is never a text.
 _TEXT_CONTROLS = b"\t\n\r\f\x1b"
 _NO_TEXT = bytes(code for code in range(0x20) if code not in _TEXT_CONTROLS)
 _MOST_NAMED = 8
 
 
 def refuse_foreign_file(path: Path) -> None:
-    """Raise InputError for a directory, a compressed file, an archive or a text; a file that cannot be read passes."""
+    """Raise InputError for a directory, a compressed file, an archive or a text; an unreadable file is accepted."""
     if is_remote(path):
         return
     if path.is_dir():
@@ -62,7 +62,7 @@ def _foreign_words(path: Path, start: bytes) -> str:
             unpack = "tar xf" if path.name.endswith(_TAR_NAMES) else program
             return f"compressed with {name}: unpack it first, with: {unpack} {shlex.quote(str(path))}"
     if _is_text(start):
-        return "a text file, not a Kafka log; the segments of one have names such as 00000000000000000000.log"
+        return "a text file, not a Kafka log; segments of logs have names such as 00000000000000000000.log"
     return ""
 
 
@@ -72,12 +72,12 @@ def _is_text(start: bytes) -> bool:
     try:
         start.decode()
     except UnicodeDecodeError as error:
-        return error.reason == "unexpected end of data"  # a character that is cut where the look ended
+        return error.reason == "unexpected end of data"  # the last character is not whole in the bytes that were read
     return True
 
 
 def packed_segments(names: Iterable[str]) -> str:
-    """Words about segments in a directory that are compressed as files; empty where there are none."""
+    """The message about a directory whose segment files are compressed; empty if there are none."""
     for name in names:
         for ending in _PACKED_NAMES:
             if name.endswith(ending) and layout.SEGMENT_FILE.match(name.removesuffix(ending)):
@@ -86,7 +86,7 @@ def packed_segments(names: Iterable[str]) -> str:
 
 
 def absent_words(path: Path) -> str:
-    """Why there is nothing at a path; names the partitions of a topic that was given without one."""
+    """The message about a path that does not exist; for a topic without a partition, it names its partitions."""
     words = "there is no such file or directory"
     if is_remote(path):
         return words

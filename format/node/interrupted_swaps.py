@@ -1,8 +1,8 @@
-"""Segments that a broker was putting in the place of others when it stopped: the swap is completed, as it would be.
+"""Interrupted swaps: segments with which a broker was replacing others when it stopped, completed as a broker would.
 
-New segments are whole before they are called ``.swap``; from then on the old ones may be gone. A ``.cleaned`` file at
-or below a ``.swap`` file says that this swap never began. One without a batch would only leave a gap, and is passed
-over. Source: storage LogLoader.
+New segments are complete before they are renamed to ``.swap``; after that, the old ones may be deleted. A ``.cleaned``
+file at or below the offset of a ``.swap`` file means that this swap did not start. A ``.swap`` file without a batch is
+ignored, since it would only leave a gap. Source: storage LogLoader.
 """
 
 from __future__ import annotations
@@ -18,10 +18,11 @@ from format.limits import Limits
 from format.log.walker import batch_chunks
 from format.node.partition import Partition
 from format.node.segment import Segment
+from format.wording import counted_plainly, offsets_are
 
 
 def completed_swaps(partition: Partition, limits: Limits) -> tuple[Partition, list[Finding]]:
-    """The partition with its swaps completed, and findings that say so; the same partition where there are none."""
+    """The partition with its swaps completed, and findings that report it; the same partition if there are none."""
     ends = {each.base_offset: (each, _end_offset(each, limits)) for each in _swaps(partition)}
     swaps = [each for each, end in ends.values() if end > each.base_offset]
     if not swaps:
@@ -35,14 +36,14 @@ def completed_swaps(partition: Partition, limits: Limits) -> tuple[Partition, li
     found = finding(
         "segment-leftover",
         partition.location(swaps[0].log, first),
-        f"offsets {first} to {end - 1} are taken from .swap files, in the place of {len(replaced)} segments: a broker "
-        "completes the swap too when it starts",
+        f"{offsets_are(first, end - 1)} taken from .swap files in place of "
+        f"{counted_plainly(len(replaced), 'segment')}: a broker also completes the swap when it starts",
     )
     return partition.with_segments(segments), [found]
 
 
 def _swaps(partition: Partition) -> Iterator[Segment]:
-    """The segments that replace others, in order."""
+    """The ``.swap`` segments that replace others, in order."""
     cleaned = [each.base_offset for each in partition.leftovers if each.leftover == "cleaned"]
     for each in partition.leftovers:
         if each.leftover == "swap" and each.log is not None and each.base_offset < min(cleaned, default=2**63):
@@ -58,5 +59,5 @@ def _end_offset(segment: Segment, limits: Limits) -> int:
                 if len(chunk.table):
                     end = max(end, chunk.table.last_offset_of(len(chunk.table) - 1) + 1)
     except InputError:
-        pass  # the segment is read again, and the reason reported then
+        pass  # the segment is read again later, and the error is reported then
     return end

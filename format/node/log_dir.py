@@ -24,7 +24,7 @@ from format.value_class import state_class
 
 
 class Kind(Enum):
-    """What a path is, from its name; ``--as`` overrides it."""
+    """The kind of a path, from its name; ``--as`` overrides it."""
 
     LOG_DIR = "log-dir"  # or a directory with log directories below it
     PARTITION = "partition"
@@ -64,9 +64,9 @@ _KIND_OF_NAME = {
 
 @state_class
 class LogDir:
-    """A log directory as found: names alone, until it is asked for more. What was read once is kept.
+    """A log directory, from the names of its files; partitions and checkpoints are read when needed, and once.
 
-    ``checkpoint_paths`` maps a checkpoint file's name to its path.
+    ``checkpoint_paths`` maps the name of a checkpoint file to its path.
     """
 
     path: Path
@@ -79,7 +79,7 @@ class LogDir:
     remote_index_cache: Path | None = None
     interrupted_writes: list[Path] = field(default_factory=list)  # a checkpoint's .tmp file that was never renamed
     unexpected: list[Path] = field(default_factory=list)
-    files: list[Path] = field(default_factory=list)  # all that are no directories
+    files: list[Path] = field(default_factory=list)  # all entries that are not directories
     _read_partitions: dict[Path, Partition] = field(default_factory=dict, repr=False, compare=False)
     _checkpoints: Checkpoints | None = field(default=None, repr=False, compare=False)
     _broker_lock: BrokerLock | None = field(default=None, repr=False, compare=False)
@@ -87,7 +87,7 @@ class LogDir:
     def partition(self, path: Path) -> Partition:
         """One of the partition directories, listed once.
 
-        Raises UnreadableFile where it cannot be listed, FileChanged where it is not there, or not any more.
+        Raises UnreadableFile if it cannot be listed, FileChanged if it does not exist, or no longer exists.
         """
         known = self._read_partitions.get(path)
         if known is None:
@@ -110,24 +110,24 @@ class LogDir:
 
     @property
     def broker_lock(self) -> BrokerLock:
-        """Whether a broker runs on the directory, asked once."""
+        """Whether a broker runs on the directory, probed once."""
         if self._broker_lock is None:
             self._broker_lock = broker_lock.probe(self.path / layout.LOCK)
         return self._broker_lock
 
     @property
     def topic_partitions(self) -> set[TopicPartition]:
-        """Topic and number of each partition directory, marked ones and links to directories among them."""
+        """Topic and number of each partition directory, including marked directories and links."""
         places = [*self.partitions, *(path for path in self.unexpected if path.is_symlink())]
         return {parsed[:2] for parsed in (parse_partition_dir(path.name) for path in places) if parsed}
 
     @property
     def is_marked_at_shutdown(self) -> bool:
-        """Whether a broker that stops leaves its mark here: not in a directory with the metadata log alone."""
+        """Whether a broker writes the clean-shutdown mark here: not in a directory with only the metadata log."""
         return any(topic != layout.CLUSTER_METADATA_TOPIC for topic, _ in self.topic_partitions)
 
     def unread_findings(self) -> Iterator[Finding]:
-        """Partitions that are there and are not read: symbolic links are not followed."""
+        """Findings for partitions that are not read, since symbolic links are not followed."""
         for path in self.unexpected:
             found = unread_finding(path, Location(str(path)))
             if found is not None:
@@ -135,7 +135,7 @@ class LogDir:
 
 
 def kind_of_file(name: str) -> Kind | None:
-    """The kind of file that a name stands for, leftover marks aside; None for a name that Kafka does not use."""
+    """The kind of a file name, without leftover marks; None for a name that Kafka does not use."""
     if name in _KIND_OF_NAME:
         return _KIND_OF_NAME[name]
     for mark in (*layout.LEFTOVER_SUFFIXES, ".part"):
@@ -144,7 +144,7 @@ def kind_of_file(name: str) -> Kind | None:
 
 
 def list_directory(path: Path) -> list[tuple[str, bool]]:
-    """The names in a directory, sorted, each with whether it is a directory; raises UnreadableFile."""
+    """List a directory: the names, sorted, each with whether it is a directory; raises UnreadableFile."""
     try:
         with entries_of(path) as entries:
             return sorted((entry.name, entry.is_dir(follow_symlinks=False)) for entry in entries)
@@ -153,16 +153,16 @@ def list_directory(path: Path) -> list[tuple[str, bool]]:
 
 
 def read_log_dir(path: str | os.PathLike[str]) -> LogDir:
-    """What lies in a log directory, from names alone; partitions by topic, number and mark.
+    """List a log directory; partitions are sorted by topic, number and mark.
 
-    Raises UnreadableFile when it cannot be listed.
+    Raises UnreadableFile if it cannot be listed.
     """
     directory = path_of(path)
     return log_dir_of(directory, list_directory(directory))
 
 
 def log_dir_of(directory: Path, names: Iterable[tuple[str, bool]]) -> LogDir:
-    """The log directory of a directory that was listed."""
+    """The log directory for a directory that was listed: ``names`` as from ``list_directory``."""
     found = LogDir(directory)
     partitions: list[tuple[str, int, str, Path]] = []
     for name, is_dir in names:
@@ -193,12 +193,12 @@ def log_dir_of(directory: Path, names: Iterable[tuple[str, bool]]) -> LogDir:
 
 
 def directory_around(partition: Path) -> Path:
-    """The directory that a partition directory lies in."""
+    """The parent directory of a partition directory."""
     return partition.parent if partition.name not in ("", "..") else absolute(partition).parent
 
 
 def log_dir_around(partition: Path) -> LogDir | None:
-    """The log directory that a partition directory lies in, None where that cannot be listed."""
+    """The log directory of a partition directory, None if it cannot be listed."""
     try:
         return read_log_dir(directory_around(partition))
     except UnreadableFile:

@@ -1,4 +1,4 @@
-"""Log directories below a directory, such as the brokers' that were collected in one place."""
+"""Search for log directories below a directory, such as those of several brokers that were collected in one place."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from format.location import Location
 from format.node.log_dir import LogDir, list_directory, log_dir_of
 from format.node.partition import is_partition_file, parse_partition_dir
 
-#: How far below a directory they are looked for, and how many directories are listed at most.
+#: The levels of directories that are searched, and the most directories that are listed.
 _DEPTH = 3
 _MOST_LISTED = 2000
 
@@ -20,30 +20,30 @@ Names = list[tuple[str, bool]]
 
 
 class LogDirSearch:
-    """One search; it remembers what stood in its way.
+    """One search, with findings for the directories that it could not list or follow.
 
-    A directory named as a partition, such as ``kafka-1``, is a log directory if it holds a log directory's files or
-    partitions of its own.
+    A directory named like a partition, such as ``kafka-1``, is a log directory if it contains the files of a log
+    directory, or partitions.
     """
 
     def __init__(self) -> None:
         self._listed_count = 0
         self._unlistable: list[Finding] = []
-        self._passed: list[Path] = []  # what was not followed in directories around log directories
+        self._passed: list[Path] = []  # entries, not followed, of directories above log directories
 
     def below(self, path: Path, names: Names) -> tuple[LogDir, ...]:
-        """The log directory at a path with these names in it, or those below it; none where there is nothing."""
+        """The log directory at a path that has these names, or the log directories below it; empty if there is none."""
         self._listed_count = 0
         self._unlistable, self._passed = [], []
         return tuple(self._below(path, names, _DEPTH))
 
     def link_findings(self) -> Iterator[Finding]:
-        """Directories that were passed by on the way to the log directories: links, and what cannot be listed."""
+        """Findings for directories that were not searched: links, and directories that cannot be listed."""
         yield from self._unlistable
         for path in self._passed:
             if path.is_symlink() and path.is_dir():
                 message = "is a symbolic link to a directory, which is not followed"
-                judgement = Judgement(next_step="Give the path that it points to as well, if a log directory is there.")
+                judgement = Judgement(next_step="Pass the path that it points to as well, if it is a log directory.")
                 yield finding("file-unreadable", Location(str(path)), message, judgement=judgement)
 
     def _below(self, path: Path, names: Names, depth: int) -> Iterator[LogDir]:
@@ -54,7 +54,7 @@ class LogDirSearch:
             return
         children: dict[str, Names] = {}
         if self._holds_partitions(path, names, children):
-            # What reads the partitions reports those that cannot be listed.
+            # Partitions that cannot be listed are reported when they are read.
             partitions = {str(path / name) for name in children}
             self._unlistable = [each for each in self._unlistable if each.location.path not in partitions]
             yield log_dir_of(path, names)
@@ -71,7 +71,7 @@ class LogDirSearch:
             self._passed += [path / name for name, is_dir in names if not is_dir]
 
     def _holds_partitions(self, path: Path, names: Names, children: dict[str, Names]) -> bool:
-        """Whether the directories named as partitions are some: the first that says so decides."""
+        """Whether directories named like partitions are partitions: the first that shows it by its content decides."""
         named = [name for name, is_dir in names if is_dir and parse_partition_dir(name) is not None]
         for name in named:
             listed = children[name] = self._list(path / name)
@@ -79,7 +79,7 @@ class LogDirSearch:
                 return True
             if has_own_files(listed) or any(is_dir and parse_partition_dir(each) for each, is_dir in listed):
                 return False
-        # A name alone proves nothing: /etc/dbus-1 is no partition. One that is empty may be a new one.
+        # A name alone proves nothing: /etc/dbus-1 is not a partition. An empty directory may be a new partition.
         return any(not children[name] for name in named) and self._listed_count < _MOST_LISTED
 
     def _list(self, path: Path) -> Names:
@@ -94,5 +94,5 @@ class LogDirSearch:
 
 
 def has_own_files(names: Names) -> bool:
-    """Whether these are the names in a log directory, which has files of its own beside its partitions."""
+    """Whether one of these names is a file of a log directory itself."""
     return any(name in layout.LOG_DIR_FILES and not is_dir for name, is_dir in names)

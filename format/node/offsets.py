@@ -1,4 +1,4 @@
-"""The offsets that bound what a partition's log holds and what a broker serves of it."""
+"""The offsets that bound the log of a partition, and what a broker serves of it."""
 
 from __future__ import annotations
 
@@ -11,18 +11,19 @@ from format.location import Location
 from format.node.checkpoints import Checkpoints
 from format.node.partition import Partition
 from format.value_class import value_class
+from format.wording import offsets_are
 
-#: The marks of directories that checkpoints speak of: the others are no replicas any more, and a topic of the same
-#: name may have been rebuilt since.
+#: The marks of directories to which checkpoints apply. Other directories are not replicas any longer, and the topic may
+#: have been created again.
 MARKS_OF_REPLICAS = (None, "future")
 
 
 @value_class
 class PartitionOffsets:
-    """None is for what is not known; ``unknown`` then says why, by the name of the field.
+    """The offsets of one partition; unknown ones are None, with the reason in ``unknown`` by the name of the field.
 
-    ``local_start_offset`` is the base offset of the first segment here. The five that follow it are what the
-    checkpoints say; ``newest_snapshot`` is the offset of the last producer snapshot; ``log_end_offset`` and
+    ``local_start_offset`` is the base offset of the first segment here. The four offsets after it come from the
+    checkpoints; ``newest_snapshot`` is the offset of the last producer snapshot; ``log_end_offset`` and
     ``last_stable_offset`` come from reading the log.
     """
 
@@ -42,8 +43,8 @@ class PartitionOffsets:
     def missing_head(self) -> tuple[int, int] | None:
         """The first and last offset between the checkpoint of the log start and the first segment here; None for none.
 
-        A broker notes a log start below its first segment only where the head is in remote storage. Otherwise the note
-        is of before segments were deleted: it is written once a minute, and when the broker stops (LogManager).
+        A broker writes a log start below its first segment if the head is in remote storage. Otherwise the checkpoint
+        is older than the deletion of segments: it is written once a minute, and when the broker stops (LogManager).
         """
         if self.local_start_offset is None or self.log_start_checkpoint is None:
             return None
@@ -53,7 +54,7 @@ class PartitionOffsets:
 
     @property
     def is_head_remote(self) -> bool:
-        """Whether the head of the log lies in remote storage."""
+        """Whether the head of the log is in remote storage."""
         return self.missing_head is not None and bool(self.is_clean_shutdown or self.has_remote_storage)
 
     @property
@@ -65,26 +66,26 @@ class PartitionOffsets:
 
     @property
     def committed_end(self) -> int | None:
-        """The high watermark. After a clean stop the log ended at the recovery point, and it cannot be past that."""
+        """The high watermark, which after a clean stop is at most the recovery point, where the log ended."""
         if self.high_watermark is None or not self.is_clean_shutdown or self.recovery_point is None:
             return self.high_watermark
         return min(self.high_watermark, self.recovery_point)
 
     @property
     def known_end(self) -> int | None:
-        """The offset that consumers could read up to; where that is not known, one that the log has reached."""
+        """The offset up to which consumers could read; if it is unknown, an offset that the log has reached."""
         if self.committed_end is not None:
             return self.committed_end
         return max((each for each in (self.recovery_point, self.newest_snapshot) if each is not None), default=None)
 
     def with_log_end(self, log_end_offset: int | None, last_stable_offset: int | None = None) -> PartitionOffsets:
-        """The same, after the log was read up to its end."""
+        """The same offsets with those from reading the log up to its end."""
         values = {"log_end_offset": log_end_offset, "last_stable_offset": last_stable_offset}
         unknown = {name: why for name, why in self.unknown.items() if values.get(name) is None}
         return replace(self, log_end_offset=log_end_offset, last_stable_offset=last_stable_offset, unknown=unknown)
 
     def checkpointed(self) -> dict[str, int]:
-        """What the checkpoints say, by the name of the file; those that say nothing are left out."""
+        """The offsets of the checkpoints, by the name of the file; unknown ones are left out."""
         values = {
             layout.REPLICATION_OFFSET_CHECKPOINT: self.high_watermark,
             layout.RECOVERY_POINT_CHECKPOINT: self.recovery_point,
@@ -94,7 +95,7 @@ class PartitionOffsets:
         return {name: offset for name, offset in values.items() if offset is not None}
 
 
-#: What each checkpoint holds, in words.
+#: The name of the offset in each checkpoint, for messages.
 CHECKPOINT_WORDS = {
     layout.REPLICATION_OFFSET_CHECKPOINT: "high watermark",
     layout.RECOVERY_POINT_CHECKPOINT: "recovery point",
@@ -110,24 +111,24 @@ _FIELDS = {
 
 
 def remote_head_findings(offsets: PartitionOffsets, location: Location) -> Iterator[Finding]:
-    """The finding for a log whose head lies in remote storage, which is not read."""
+    """The finding for a log whose head is in remote storage, which is not read."""
     head = offsets.missing_head
     if head is not None and offsets.is_head_remote:
-        message = f"offsets {head[0]} to {head[1]} lie in remote storage and are not read"
+        message = f"{offsets_are(*head)} in remote storage, and not read"
         yield finding("log-head-remote", location.at(offset=head[0]), message)
 
 
 def offsets_of(partition: Partition, checkpoints: Checkpoints) -> PartitionOffsets:
-    """What file names and checkpoints say of a partition; its log is not read."""
+    """The offsets of a partition from file names and checkpoints; its log is not read."""
     unknown = dict.fromkeys(("log_end_offset", "last_stable_offset"), "the log was not read")
     key = partition.key if partition.mark in MARKS_OF_REPLICAS else None
     for name, file_name in _FIELDS.items():
         if key is None:
-            unknown[name] = "the directory holds no replica"
+            unknown[name] = "the directory is not a replica"
         elif file_name not in checkpoints.by_name:
             unknown[name] = f"there is no readable {file_name}"
         elif key not in checkpoints.by_name[file_name]:
-            unknown[name] = f"{file_name} does not name the partition"
+            unknown[name] = f"the partition is not in {file_name}"
     if not partition.segment_count:
         unknown["local_start_offset"] = "there is no segment"
     return PartitionOffsets(

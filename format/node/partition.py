@@ -1,4 +1,4 @@
-"""A topic-partition's directory: its segments in order, its snapshots and what else lies there."""
+"""A partition directory: its segments in order, its snapshots and its other files."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ DIRECTORY_GONE = "cannot list: the directory does not exist, or no longer exists
 
 @value_class
 class KraftSnapshot:
-    """A KRaft snapshot file: the offset and epoch of the log's end that it stands for (raft Snapshots)."""
+    """A KRaft snapshot file, with the end offset and epoch of the log that it replaces (raft Snapshots)."""
 
     path: Path
     end_offset: int
@@ -49,10 +49,10 @@ class KraftSnapshot:
 
 @state_class
 class Partition:
-    """One partition directory as found; nothing is read but names.
+    """One partition directory, from the names of its files.
 
-    ``segments`` are those with a live ``.log``, by base offset; ``orphans`` are files of a base offset without one
-    (snapshots at the log's end aside); ``leftovers`` are marked ``.deleted``, ``.cleaned`` or ``.swap``.
+    ``segments`` are those with a live ``.log``, by base offset; ``orphans`` are files of a base offset without one,
+    except snapshots; ``leftovers`` are marked ``.deleted``, ``.cleaned`` or ``.swap``.
     """
 
     path: Path
@@ -75,7 +75,7 @@ class Partition:
 
     @property
     def key(self) -> tuple[str, int] | None:
-        """Topic and number; None for a directory of another name."""
+        """Topic and number; None for a directory with another kind of name."""
         return None if self.topic is None or self.number is None else (self.topic, self.number)
 
     @property
@@ -118,7 +118,7 @@ class Partition:
 
     @property
     def sizes(self) -> DirectorySizes:
-        """The sizes of the files that were listed, looked at once."""
+        """The sizes of the files that were listed, read once."""
         if self._sizes is None:
             self._sizes = DirectorySizes()
             self._sizes.add_files(self.path, self._file_names)
@@ -126,13 +126,13 @@ class Partition:
 
     @property
     def unread_logs(self) -> list[int]:
-        """The base offsets of live logs that are there and are no regular files, in order."""
+        """The base offsets, in order, of live logs that are not regular files."""
         matches = [layout.SEGMENT_FILE.match(path.name) for path in self.unexpected]
         logs = [each for each in matches if each and each["suffix"] == layout.LOG_SUFFIX and not each["leftover"]]
         return [number for number in sorted(int(each["base_offset"]) for each in logs) if is_offset(number)]
 
     def location(self, path: Path | None = None, base_offset: int | None = None) -> Location:
-        """A Location in this partition, of a file or of the directory itself."""
+        """The Location of a file of this partition, or of the directory itself."""
         return Location(str(path or self.path), self.topic, self.number, base_offset)
 
     def next_base_offset(self, segment: Segment) -> int | None:
@@ -142,7 +142,7 @@ class Partition:
 
 
 def parse_partition_dir(name: str) -> tuple[str, int, str | None] | None:
-    """Topic, partition number and mark of a partition directory's name; None when it is no such name."""
+    """Topic, partition number and mark in the name of a partition directory; None for other names."""
     match = layout.PARTITION_DIR.match(name)
     if match is None or match["topic"] in (".", ".."):
         return None
@@ -150,36 +150,36 @@ def parse_partition_dir(name: str) -> tuple[str, int, str | None] | None:
 
 
 def key_of_directory(path: Path) -> tuple[str, int] | None:
-    """Topic and partition number, from the name of a partition directory; None when it is no such name."""
+    """Topic and partition number in the name of a partition directory; None for other names."""
     parsed = parse_partition_dir(path.absolute().name)
     return None if parsed is None else parsed[:2]
 
 
 def is_offset(number: int) -> bool:
-    """Whether a number from a file's name can be an offset: 20 digits hold more than 63 bits."""
+    """Whether a number in a file name can be an offset: 20 digits can be more than 63 bits."""
     return number <= INT64_RANGE[1]
 
 
 def is_segment_number(digits: str) -> bool:
-    """Whether the beginning of a file's name is a base offset: 20 digits, and no more than an offset can be."""
+    """Whether the first characters of a file name are a base offset: 20 digits, of at most 63 bits."""
     return len(digits) == 20 and digits.isascii() and digits.isdigit() and digits <= _MAX_OFFSET_DIGITS
 
 
 def is_temporary(name: str) -> bool:
-    """Whether a broker writes a file under this name before it renames it."""
+    """Whether this is the name of a temporary file that a broker writes and then renames."""
     return name.endswith(layout.TEMPORARY_SUFFIX) and (
         name.removesuffix(layout.TEMPORARY_SUFFIX) in layout.ATOMICALLY_WRITTEN
     )
 
 
 def read_partition(path: str | os.PathLike[str]) -> Partition:
-    """What lies in a partition directory, from its file names alone.
+    """List a partition directory.
 
-    A directory of any name is taken; one that is not ``TOPIC-PARTITION`` has neither topic nor number.
-    Raises UnreadableFile when the directory cannot be listed, FileChanged when it is not there.
+    A directory whose name is not ``TOPIC-PARTITION`` is accepted, and has neither topic nor number. Raises
+    UnreadableFile if the directory cannot be listed, FileChanged if it does not exist.
     """
     directory = path_of(path)
-    # A path like "." has no name of its own until it is made absolute.
+    # A path like "." has no name until it is made absolute.
     name = directory.name if directory.name not in ("", "..") else absolute(directory).name
     parsed = parse_partition_dir(name)
     partition = Partition(directory)
@@ -191,7 +191,7 @@ def read_partition(path: str | os.PathLike[str]) -> Partition:
         with entries_of(directory) as entries:
             found = list(entries)
             listed = sorted([(entry.name, entry.is_file(follow_symlinks=False)) for entry in found])
-            if not is_on_disk(directory):  # sizes come with the names; a store would take a request for each later
+            if not is_on_disk(directory):  # the listing has sizes; later each would take a request
                 partition._sizes = DirectorySizes()
                 for entry in found:
                     partition._sizes.add(entry.name, entry.stat(follow_symlinks=False))
@@ -240,14 +240,14 @@ def _list_on_disk(partition: Partition) -> bool:
 
 
 def _sort_out(partition: Partition, listed: list[tuple[str, bool]]) -> None:
-    """Put the names of a directory, each with whether it is a regular file, into the fields that they belong to."""
+    """Set the fields of a partition from the names in its directory, each with whether it is a regular file."""
     directory = partition.path
     grouped: dict[tuple[str, str], dict[str, str]] = {}  # by digits and mark; the names by suffix
     live_digits = ""
     live_names: dict[str, str] = {}
     for name, is_file in listed:
         digits, rest = name[:20], name[20:]
-        if digits == live_digits and rest in _INDEX_AND_LOG and is_file:  # most files follow another of their segment
+        if digits == live_digits and rest in _INDEX_AND_LOG and is_file:  # the usual case: the same segment again
             live_names[rest] = name
             continue
         ending = _ENDINGS.get(rest)
@@ -276,7 +276,7 @@ def _sort_out(partition: Partition, listed: list[tuple[str, bool]]) -> None:
 
 
 def _put_other(partition: Partition, name: str, is_file: bool) -> None:
-    """Put a name that is none of a segment's file into the field that it belongs to."""
+    """Set the field for a name that is not the name of a segment's file."""
     file_path = partition.path / name
     kraft = layout.KRAFT_SNAPSHOT_FILE.match(name)
     if not is_file or (kraft is not None and not is_offset(int(kraft["end_offset"]))):
@@ -299,7 +299,7 @@ def _put_other(partition: Partition, name: str, is_file: bool) -> None:
 
 
 def looks_like_partition(path: Path) -> bool:
-    """Whether a directory holds a segment file of any kind, or a partition's other files."""
+    """Whether a directory contains a file of a partition; False if it cannot be listed."""
     try:
         with entries_of(path) as entries:
             return any(is_partition_file(entry.name) for entry in entries)
@@ -308,7 +308,7 @@ def looks_like_partition(path: Path) -> bool:
 
 
 def is_partition_file(name: str) -> bool:
-    """Whether this is the name of a segment's file, or of another file of a partition directory."""
+    """Whether this is the name of a segment's file, or of another file in partition directories."""
     return bool(layout.SEGMENT_FILE.match(name)) or name in (
         layout.PARTITION_METADATA,
         layout.LEADER_EPOCH_CHECKPOINT,

@@ -1,4 +1,4 @@
-"""What lies in a partition directory beside its live segments: leftovers, orphans, KRaft snapshots, strangers."""
+"""Findings about a partition directory other than its live segments: leftovers, orphans, snapshots, foreign files."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from format.node.partition import Partition, is_offset, parse_partition_dir
 from format.node.segment import Segment
 from format.wording import counted_plainly
 
-#: The largest base offset that a segment can have; 20 digits of a file's name can say more.
+#: The largest base offset of a segment; the 20 digits of a file name can be larger.
 MAX_BASE_OFFSET = 2**63 - 1
-#: A log whose name has an offset that is not written with 20 digits.
+#: The name of a log whose offset has fewer than 20 digits.
 _LOG_OF_A_SHORT_NAME = re.compile(r"[0-9]{1,19}" + re.escape(layout.LOG_SUFFIX))
-#: The marks of a partition directory, in words.
+#: The marks of a partition directory, for messages.
 MARKS = {
     "delete": "marked for deletion",
     "future": "a future replica, moving here from another log directory",
@@ -30,7 +30,7 @@ MARKS = {
 
 
 def surroundings_findings(partition: Partition) -> Generator[Finding, None, list[str]]:
-    """Findings about what lies in the directory beside the live segments; returns the notes about it."""
+    """Findings about entries of the directory other than live segments; returns the notes for ls."""
     notes = []
     if partition.mark is not None:
         yield finding("partition-dir-marked", partition.location(), f"the directory is {MARKS[partition.mark]}")
@@ -75,42 +75,42 @@ def _group_finding(code: str, partition: Partition, segment: Segment, words: str
 
 
 def unexpected_finding(path: Path, location: Location) -> Finding:
-    """The finding for an entry of a directory that Kafka does not write there, or that is not followed."""
+    """The finding for an entry of a directory that Kafka does not write there, or that is not read."""
     try:
         mode = path.lstat().st_mode
     except OSError:
-        return finding("file-changed", location, "the file vanished, or cannot be looked at")
+        return finding("file-changed", location, "the file vanished, or cannot be accessed")
     segment = layout.SEGMENT_FILE.match(path.name)
     if segment is not None and not is_offset(int(segment["base_offset"])):
         message = f"the base offset {segment['base_offset']} does not fit in 63 bits; the file is not read"
         return finding("entry-unexpected", location, message)
     known_name = layout.SEGMENT_FILE.match(path.name) or parse_partition_dir(path.name)
     if stat.S_ISLNK(mode) and known_name:
-        next_step = "Give the path that it points to as well: kafkalog does not follow it, a broker does."
+        next_step = "Pass the path that it points to as well: kafkalog does not follow links, a broker does."
         message = "is a symbolic link, which is not followed"
         parsed = parse_partition_dir(path.name)
         if parsed is not None:
             location = replace(location, topic=parsed[0], partition=parsed[1])
         return finding("file-unreadable", location, message, judgement=Judgement(next_step=next_step))
     if known_name and layout.SEGMENT_FILE.match(path.name):
-        return finding("file-unreadable", location, f"is {_type_words(mode)} under the name of a segment's file")
+        return finding("file-unreadable", location, f"is {_type_words(mode)} with the name of a segment's file")
     if location.topic is not None and stat.S_ISREG(mode) and _LOG_OF_A_SHORT_NAME.fullmatch(path.name):
         offset = int(path.name.partition(".")[0])
         opened = f"{offset:020d}{layout.LOG_SUFFIX}"
         if not is_there(path.with_name(opened)):
             message = (
-                f"a broker takes it for the segment of offset {offset}, opens {opened} in its place, and hides what "
-                "the log has from there on"
+                f"a broker takes it for the segment of offset {offset}, opens {opened} instead, and does not serve "
+                "the records of the log from there on"
             )
             return finding("entry-unexpected", location, message, judgement=Judgement(severity=Severity.ERROR))
     if path.name == MANIFEST and stat.S_ISREG(mode):
-        message = "a file of the name under which kafkalog lists what it wrote; a broker ignores it"
+        message = "has the name of the manifest that kafkalog writes; a broker ignores it"
         return finding("entry-unexpected", location, message, judgement=Judgement(next_step="Nothing."))
     return finding("entry-unexpected", location, f"{_type_words(mode)} that no Kafka broker writes here")
 
 
 def unread_findings(partition: Partition) -> Iterator[Finding]:
-    """Live logs that are there and are not read: links are not followed, and special files not opened."""
+    """Findings for live logs that are not read, since they are links or special files."""
     for path in partition.unexpected:
         found = unread_finding(path, partition.location(path))
         if found is not None:
@@ -118,7 +118,7 @@ def unread_findings(partition: Partition) -> Iterator[Finding]:
 
 
 def unread_finding(path: Path, location: Location) -> Finding | None:
-    """The finding for a partition directory or a live log under that name which is not read; None for anything else."""
+    """The finding for a path that is named like a partition directory or live log but is not read; None for others."""
     segment = layout.SEGMENT_FILE.match(path.name)
     is_log = segment is not None and segment["suffix"] == layout.LOG_SUFFIX and segment["leftover"] is None
     if not is_log and parse_partition_dir(path.name) is None:
@@ -128,14 +128,14 @@ def unread_finding(path: Path, location: Location) -> Finding | None:
 
 
 def interrupted_finding(path: Path, location: Location) -> Finding:
-    """The finding for the temporary file of a checkpoint; the checkpoint itself is the one before it."""
+    """The finding for the temporary file of a checkpoint that was never renamed."""
     whole = path.name.removesuffix(layout.TEMPORARY_SUFFIX)
-    message = f"a write of {whole} was cut off before it took effect; the next one overwrites this file"
+    message = f"a write of {whole} was interrupted before it took effect; the next one overwrites this file"
     return finding("segment-leftover", location, message)
 
 
 def unexpected_note(paths: list[Path]) -> str:
-    """The note that names such entries, the first three of them."""
+    """The note for ls about unexpected entries, with the names of the first three."""
     shown = ", ".join(path.name for path in paths[:3])
     return f"unexpected: {shown}" + (f" and {len(paths) - 3} more" if len(paths) > 3 else "")
 

@@ -1,7 +1,7 @@
-"""The objects of remote storage by their names: those of Kafka's LocalTieredStorage, and of the plugin by Aiven.
+"""The objects of remote storage, by their names: those of Kafka's LocalTieredStorage, and of Aiven's plugin.
 
 LocalTieredStorage (storage RemoteLogSegmentFileset) has ``TOPIC-PARTITION-TOPICID/OFFSET-SEGMENTID.SUFFIX``, the plugin
-(ObjectKeyFactory) ``TOPIC-TOPICID/PARTITION/OFFSET-SEGMENTID.SUFFIX`` below a prefix. Both may lie at a path or at an
+(ObjectKeyFactory) ``TOPIC-TOPICID/PARTITION/OFFSET-SEGMENTID.SUFFIX`` below a prefix. Both may be at a path or at an
 address.
 """
 
@@ -33,7 +33,7 @@ _SUFFIXES = (
 
 @value_class
 class RemoteObjects:
-    """The objects of one segment, as files by their suffix."""
+    """The objects of one remote segment, as files by suffix."""
 
     directory: Path
     topic: str
@@ -50,12 +50,12 @@ class RemoteObjects:
 
     @property
     def path(self) -> Path:
-        """The log, or any other of its files."""
+        """The path of the log, or of another file if there is no log."""
         return self.files.get(layout.LOG_SUFFIX) or next(iter(self.files.values()))
 
 
 def remote_objects(root: Path) -> Iterator[RemoteObjects]:
-    """The objects of all segments at or below a path. Raises UnreadableFile where it cannot be listed."""
+    """The objects of all segments at or below a path. Raises UnreadableFile if it cannot be listed."""
     yield from _below(root, _DEPTH)
 
 
@@ -97,7 +97,7 @@ def _objects(directory: Path, topic: str, topic_id: str, partition: int) -> Iter
 
 
 def _files_of_plugin(directory: Path, stem: str) -> dict[str, Path]:
-    """The files inside the plugin's objects: the log, and the indexes that the manifest names."""
+    """The files in the plugin's objects: the log, and the indexes in the manifest."""
     text = str(directory)
     address = f"aiven+{text}" if "://" in text else f"aiven+file://{directory.absolute()}"
     paths = {suffix: path_of(f"{address}/{stem}{suffix}") for suffix in _SUFFIXES}

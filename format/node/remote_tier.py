@@ -1,4 +1,4 @@
-"""The remote part of tiered logs: segments whose objects lie in remote storage, joined with those of a partition."""
+"""The remote part of tiered logs: segments in remote storage, joined with the local segments of a partition."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ TopicPartition = tuple[str, int]
 
 @state_class
 class RemoteTier:
-    """The remote segments of each partition, by base offset and without overlaps, as segments that can be read."""
+    """The remote segments of each partition, by base offset and without overlaps."""
 
     segments: Mapping[TopicPartition, Sequence[Segment]] = field(default_factory=dict)
 
     def joined(self, key: TopicPartition | None, local: list[Segment]) -> list[Segment]:
-        """The segments of a partition as one log: those that only remote storage has come before the local ones."""
+        """The segments of a partition as one log: remote segments before the first local one, then the local ones."""
         remote = () if key is None else self.segments.get(key, ())
         if not remote:
             return local
@@ -28,12 +28,13 @@ class RemoteTier:
         return [each for each in remote if first_local is None or each.base_offset < first_local] + local
 
 
+#: The tier of this process, which ``read_partition`` uses; ``joined_with`` sets it.
 current: RemoteTier | None = None
 
 
 @contextmanager
 def joined_with(tier: RemoteTier | None) -> Iterator[None]:
-    """All partitions that are listed while the context lasts have the segments of this tier, too."""
+    """Add the segments of this tier to all partitions that are listed while the context lasts."""
     global current
     before, current = current, tier
     try:
@@ -43,5 +44,5 @@ def joined_with(tier: RemoteTier | None) -> Iterator[None]:
 
 
 def remote_segment(directory: Path, base_offset: int, files: dict[str, Path]) -> Segment:
-    """A segment whose files lie in remote storage."""
+    """A segment whose files are in remote storage."""
     return replace(Segment(directory, base_offset, None, files), is_remote=True)

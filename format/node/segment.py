@@ -13,7 +13,7 @@ from format.value_class import value_class
 
 
 class NamedFiles(Mapping[str, Path]):
-    """Files of one directory by suffix. A path is made when it is asked for: a listing of many files needs few."""
+    """Files of one directory by suffix. Paths are made on access, since a listing of many files needs few of them."""
 
     __slots__ = ("_directory", "_names", "_paths")
 
@@ -24,7 +24,7 @@ class NamedFiles(Mapping[str, Path]):
 
     @property
     def names(self) -> Mapping[str, str]:
-        """The names alone."""
+        """The names of the files by suffix."""
         return self._names
 
     def __getitem__(self, suffix: str) -> Path:
@@ -45,10 +45,10 @@ class NamedFiles(Mapping[str, Path]):
 
 @value_class
 class Segment:
-    """The files that share a base offset (and a leftover mark, if any), by suffix.
+    """The files with the same base offset (and the same leftover mark, if any).
 
-    ``files`` maps ``.log``, ``.index``, ``.timeindex``, ``.txnindex`` and ``.snapshot`` to the path that is there.
-    ``leftover`` is ``deleted``, ``cleaned`` or ``swap`` (storage LogFileUtils), None for a live segment.
+    ``files`` maps the suffixes ``.log``, ``.index``, ``.timeindex``, ``.txnindex`` and ``.snapshot`` to the existing
+    files. ``leftover`` is ``deleted``, ``cleaned`` or ``swap`` (storage LogFileUtils), None for a live segment.
     """
 
     directory: Path
@@ -83,9 +83,9 @@ NOT_A_SEGMENT_NAME = "the name of a segment is its base offset in 20 digits and 
 
 
 def needs_time_index(segment: Segment) -> bool:
-    """Whether there is something to index: not in an empty log, nor where messages of format 0 have no timestamps.
+    """Whether a segment needs a time index: not if its log is empty, or has messages of format 0, without timestamps.
 
-    Brokers before 0.10.1 write no time indexes. A log that cannot be read needs one.
+    Brokers before 0.10.1 write no time indexes. A log that cannot be read needs a time index.
     """
     if segment.log is None:
         return True
@@ -101,5 +101,5 @@ def needs_time_index(segment: Segment) -> bool:
 
 
 def segment_file_name(base_offset: int, suffix: str) -> str:
-    """``base_offset`` in 20 digits and the suffix (storage LogFileUtils.filenamePrefixFromOffset)."""
+    """The name of a segment's file: the base offset in 20 digits, and the suffix (storage LogFileUtils)."""
     return f"{base_offset:020d}{suffix}"

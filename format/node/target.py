@@ -1,4 +1,4 @@
-"""A path that a command was given: what it is, and the log directories or the partition there, each listed once."""
+"""The paths of a command: the kind of each, and its log directories or its partition, each listed once."""
 
 from __future__ import annotations
 
@@ -31,35 +31,35 @@ from format.node.partition import Partition, is_partition_file, parse_partition_
 
 
 class Surroundings:
-    """The directories around the paths of one command, each listed once, however many of the paths lie in it."""
+    """The parent directories of the paths of one command, each listed once for all paths in it."""
 
     def __init__(self) -> None:
         self._log_dirs: dict[Path, LogDir | None] = {}
         self._partitions: dict[Path, Partition] = {}
 
     def log_dir(self, partition: Path) -> LogDir | None:
-        """The log directory that a partition directory lies in, None where that cannot be listed."""
+        """The log directory of a partition directory, None if it cannot be listed."""
         directory = directory_around(partition)
         if directory not in self._log_dirs:
             self._log_dirs[directory] = log_dir_around(partition)
         return self._log_dirs[directory]
 
     def checkpoints(self, partition: Path, limits: Limits = DEFAULT_LIMITS) -> Checkpoints:
-        """The checkpoints of the log directory that a partition lies in; none where that cannot be listed."""
+        """The checkpoints of the log directory of a partition; empty if it cannot be listed."""
         log_dir = self.log_dir(partition)
         return Checkpoints() if log_dir is None else log_dir.checkpoints(limits)
 
     def partition(self, file: Path) -> Partition:
-        """The partition directory that a file lies in. Raises UnreadableFile and FileChanged."""
+        """The partition directory of a file. Raises UnreadableFile and FileChanged."""
         if file.parent not in self._partitions:
             self._partitions[file.parent] = read_partition(file.parent)
         return self._partitions[file.parent]
 
 
 class Target:
-    """What lies at a path. Nothing is read before it is asked for, and nothing is read twice.
+    """A path of a command. Its properties are read when they are first used, and once.
 
-    ``kind`` overrides what the path's name and contents say. ``surroundings`` are those of all paths of a command.
+    ``kind`` overrides the kind by name and content. ``surroundings`` are shared by all paths of a command.
     """
 
     def __init__(
@@ -72,35 +72,38 @@ class Target:
 
     @cached_property
     def kind(self) -> Kind:
-        """A log directory (or a directory with some below it), a partition directory, or a file of some kind.
+        """The kind of the path: a log directory (or a directory with some below it), a partition, or a kind of file.
 
-        Raises InputError for a path that is not there, and for a compressed or text file that is no log; NotALogDir
-        for a directory with nothing of Kafka's in it, or a file of an unknown name.
+        Raises InputError for a path that does not exist, and for a compressed file or a text; NotALogDir for a
+        directory without files of Kafka, or a file with an unknown name.
         """
         if self._given_kind is Kind.LOG:
             refuse_foreign_file(self.path)
         return self._given_kind or self._found_kind()
 
     def require_partitions(self, why: str) -> None:
-        """Raise InputError for what is neither a log directory nor a partition directory; ``why`` ends the message."""
+        """Raise InputError unless the path is a log directory or a partition directory; ``why`` ends the message."""
         if self.kind not in (Kind.LOG_DIR, Kind.PARTITION):
-            message = f"give a log directory or a partition directory: {why}"
+            message = f"pass a log directory or a partition directory: {why}"
             raise InputError(message, Location(str(self.path)))
 
     @cached_property
     def log_dirs(self) -> tuple[LogDir, ...]:
-        """The log directory at the path, or those below it; none for a partition or a file. Raises as ``kind``."""
+        """The log directory at the path, or those below it; empty for a partition or a file.
+
+        Raises the errors of ``kind``.
+        """
         if self.kind is not Kind.LOG_DIR:
             return ()
         return self._search.below(self.path, self._names) or (log_dir_of(self.path, self._names),)
 
     @cached_property
     def partition(self) -> Partition:
-        """The partition at the path, whatever the directory's name. Raises UnreadableFile and FileChanged."""
+        """The partition at the path, with any name. Raises UnreadableFile and FileChanged."""
         return read_partition(self.path)
 
     def partitions(self) -> Iterator[Partition]:
-        """The partitions at or below the path in order, but those that cannot be listed. Raises as ``kind``."""
+        """The partitions at or below the path in order, without those that cannot be listed. Raises like ``kind``."""
         if self.kind is Kind.PARTITION:
             try:
                 yield self.partition
@@ -115,11 +118,11 @@ class Target:
                 yield partition
 
     def checkpoints_around(self, limits: Limits = DEFAULT_LIMITS) -> Checkpoints:
-        """The checkpoints of the log directory that a partition lies in; none where that cannot be listed."""
+        """The checkpoints of the log directory of this partition; empty if it cannot be listed."""
         return self.surroundings.checkpoints(self.path, limits)
 
     def link_findings(self) -> Iterator[Finding]:
-        """Symbolic links between this path and the log directories below it: what they point to is not read."""
+        """Findings for symbolic links between this path and the log directories below it, which are not followed."""
         if self.kind is Kind.LOG_DIR and self.log_dirs:
             yield from self._search.link_findings()
 
@@ -142,7 +145,7 @@ class Target:
         if kind is None or (kind is Kind.LOG and not layout.SEGMENT_FILE.match(self.path.name)):
             refuse_foreign_file(self.path)
         if kind is None:
-            raise NotALogDir("Kafka gives no file such a name; --as KIND says what it is, such as --as log", location)
+            raise NotALogDir("not the name of a Kafka file; pass its kind with --as, such as --as log", location)
         return kind
 
     def _kind_of_directory(self, location: Location) -> Kind:
@@ -162,11 +165,11 @@ class Target:
         packed = packed_segments(name for name, _ in names)
         if packed:
             raise InputError(packed, location)
-        raise NotALogDir("this directory holds no TOPIC-PARTITION directory and no segment file", location)
+        raise NotALogDir("this directory contains no TOPIC-PARTITION directory and no segment file", location)
 
 
 def targets_at(paths: Iterable[str | os.PathLike[str]], kind: Kind | None = None) -> list[Target]:
-    """What lies at the paths of one command."""
+    """The targets for the paths of one command."""
     surroundings = Surroundings()
     return [Target(path, kind, surroundings) for path in paths]
 
@@ -178,10 +181,10 @@ def nothing_to_read(target: Target) -> Finding:
 
 
 def kind_of(path: str | os.PathLike[str]) -> Kind:
-    """What a path is; raises as ``Target.kind``."""
+    """The kind of a path; raises the errors of ``Target.kind``."""
     return Target(path).kind
 
 
 def target_at(path: str | os.PathLike[str] | Target, kind: Kind | None = None) -> Target:
-    """The target at a path; one that is given is returned as it is."""
+    """The target for a path; a Target is returned as it is."""
     return path if isinstance(path, Target) else Target(path, kind)

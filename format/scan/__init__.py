@@ -1,1 +1,1 @@
-"""Reading many logs: selection, chunks, worker processes and progress."""
+"""The scan protocol and its drivers: selection of logs and records, worker processes, following, and progress."""

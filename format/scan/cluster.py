@@ -1,8 +1,8 @@
-"""The cluster driver's side of the protocol: scans over units, and the cluster that runs them in place of this process.
+"""Scans on a cluster: the protocol of scans over units, and the cluster that runs them instead of this process.
 
-A unit is what one fold goes over: a log, or all logs of a partition. Units do not depend on each other, so that each
-can be folded where its data is. While a cluster is set (``scanned_by``), verbs give it their units and receive the
-results of each, in order; a verb needs nothing else to run there.
+A unit is the input of one fold: a log, or all logs of a partition. Units are independent, so each can be folded where
+its data is. While a cluster is set (``scanned_by``), verbs pass their units to it, and receive the results of all units
+in order. A verb needs nothing else to run on a cluster.
 """
 
 from __future__ import annotations
@@ -23,19 +23,19 @@ ResultT_co = TypeVar("ResultT_co", covariant=True)
 
 
 class UnitScan(Protocol[UnitT_contra, ResultT_co]):
-    """A scan whose units are folded independently. It and its units are picklable."""
+    """A scan whose units are folded independently. The scan and its units are picklable."""
 
     @property
     def walk(self) -> Walk[Any] | None:
-        """What makes the parts of the logs; None for a scan that reads without a driver."""
+        """The walk that makes the parts of the logs; None for a scan that reads without a driver."""
         ...
 
     def place(self, unit: UnitT_contra) -> Path | None:
-        """The log or the partition directory that a unit reads; None where it reads next to nothing."""
+        """The log or partition directory that a unit reads; None if it reads hardly anything."""
         ...
 
     def logs(self, unit: UnitT_contra) -> Sequence[LogUnit]:
-        """The logs of a large unit that several tasks may read in ranges, in the order in which ``results`` asks."""
+        """The logs of a unit, which several tasks may read in ranges, in the order in which ``results`` reads them."""
         ...
 
     def results(self, unit: UnitT_contra, driver: Driver[Any]) -> Iterator[ResultT_co]:
@@ -55,13 +55,13 @@ _cluster: ContextVar[Cluster | None] = ContextVar("cluster", default=None)
 
 
 def current_cluster() -> Cluster | None:
-    """The cluster that scans run on; None for this process and those that it forks."""
+    """The cluster on which scans run; None for this process and its worker processes."""
     return _cluster.get()
 
 
 @contextmanager
 def scanned_by(cluster: Cluster | None) -> Iterator[None]:
-    """The context in which scans run on a cluster; with None, in this process."""
+    """Run scans on a cluster while the context lasts; with None, in this process."""
     token = _cluster.set(cluster)
     try:
         yield

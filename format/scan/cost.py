@@ -1,4 +1,4 @@
-"""The cost model: whether several processes would read some logs faster than one."""
+"""The cost model: whether several processes read some logs faster than one."""
 
 from __future__ import annotations
 
@@ -11,15 +11,12 @@ from format.limits import MIB
 from format.log.walker import batch_chunks
 from format.scan.protocol import Cost
 
-#: What processes cost before they have done anything, and what they must save to pay.
+#: The least work, in seconds of processor time, for which it is worth starting processes.
 _WORTH_S = 0.15
 
 
 def is_worth_sharing(paths: Sequence[Path], cost: Cost) -> bool:
-    """Whether there is enough work for several processes to be faster than one.
-
-    Estimated from the first batches of the largest log.
-    """
+    """Whether several processes are faster than one, estimated from the first batches of the largest log."""
     sizes = [size_of(path) for path in paths]
     if sum(sizes) < MIB:
         return False
@@ -37,7 +34,7 @@ def is_worth_sharing(paths: Sequence[Path], cost: Cost) -> bool:
 
 
 def size_of(path: Path) -> int:
-    """A file's size; 0 if it is unknown, since the reader of the file reports why."""
+    """The size of a file; 0 if it cannot be determined, which the reader of the file reports."""
     try:
         return path.stat().st_size
     except OSError:

@@ -1,4 +1,4 @@
-"""Findings for damage between batches, and for batches that a log repeats."""
+"""Findings for damage between batches, and for repeated batches."""
 
 from __future__ import annotations
 
@@ -10,41 +10,43 @@ from format.findings import Finding, Judgement, finding
 from format.location import Location
 from format.log.batch_chunk import BatchChunk, Damage
 from format.scan.protocol import LogUnit
+from format.wording import counted_plainly, offset_range, offsets_are
 
-#: Codes of damage in the last segment that a broker cuts off, and what to do where that loses offsets.
-_MENDED_AT_START = ("tail-torn", "tail-zeros")
-_LOST_END = "Look for these offsets in another replica before a broker starts here: it cuts the log off."
+#: Codes of damage at the end of the last segment, which a broker truncates, and the next step if that loses offsets.
+_TRUNCATED_AT_START = ("tail-torn", "tail-zeros")
+_LOST_END = "Look for these offsets in another replica before a broker starts here, since it truncates the log."
 
 
 def damage_finding(damage: Damage, log: LogUnit) -> Finding:
     """The finding for bytes that belong to no readable batch.
 
-    A cut-off end is a torn tail only in the last segment; in one that others follow, records are lost.
+    An end that is cut off is a torn tail only in the last segment; in any other segment, records are lost.
     """
+    size = counted_plainly(damage.length, "byte")
     if damage.code == "limit-exceeded":
         where = log.location.at(position=damage.position, length=damage.length)
-        return finding(damage.code, where, f"{damage.reason}: {damage.length} bytes")
+        return finding(damage.code, where, f"{damage.reason}: {size}")
     lost = damage.lost_offsets or _lost_at_end(damage, log)
     code = damage.code
     if damage.reaches_end and not log.is_last_segment and (code == "tail-torn" or (code == "tail-zeros" and lost)):
         code = "log-truncated"
-    message = f"{damage.reason}; {damage.length} bytes are not readable"
+    message = f"{damage.reason}; {size} not readable"
     if damage.next_base_offset is not None:
         message += f", the next intact batch starts at offset {damage.next_base_offset}"
     elif damage.reaches_end:
         message += " up to the end of the file"
     if lost is not None:
-        message += f"; offsets {lost[0]} to {lost[1]} are lost" if lost[0] < lost[1] else f"; offset {lost[0]} is lost"
+        message += f"; {offsets_are(*lost)} lost"
     if damage.reaches_end and log.is_last_segment and log.segment is not None:
         message += _words_about_the_end(log.known_end, lost)
     next_offset = damage.lost_from if damage.after_offset is None else damage.after_offset + 1
     where = log.location.at(position=damage.position, length=damage.length, offset=next_offset)
-    judgement = Judgement(next_step=_LOST_END if lost is not None and code in _MENDED_AT_START else None)
+    judgement = Judgement(next_step=_LOST_END if lost is not None and code in _TRUNCATED_AT_START else None)
     return finding(code, where, message, lost_offsets=lost, judgement=judgement)
 
 
 def _lost_at_end(damage: Damage, log: LogUnit) -> tuple[int, int] | None:
-    """The offsets that a file lost with its end, as far as it is known where they ended."""
+    """The offsets that a file lost with its end; None if there are none, or if it is unknown where they ended."""
     first, end = damage.lost_from, log.offsets_end
     if not damage.reaches_end or first is None or end is None or end <= first:
         return None
@@ -52,16 +54,16 @@ def _lost_at_end(damage: Damage, log: LogUnit) -> tuple[int, int] | None:
 
 
 def _words_about_the_end(known_end: int | None, lost: tuple[int, int] | None) -> str:
-    """How it is known which offsets the last segment lost with its end."""
+    """The end of the message about damage at the end of the log: how it is known which offsets are lost."""
     if known_end is None:
-        return "; how far the log went is not known here"
+        return "; where the log ended is not known here"
     if lost is None:
-        return f"; no offset below {known_end} is lost, which is how far the checkpoints and snapshots go"
-    return ", as the checkpoints or snapshots show"
+        return f"; no offset below {known_end} is lost, the highest known from checkpoints and snapshots"
+    return ", according to checkpoints or snapshots"
 
 
 class RepeatFindings:
-    """The run of repeated batches that the chunks so far end with; the chunks must come in log order."""
+    """Makes findings for runs of repeated batches; chunks must be passed in log order."""
 
     def __init__(self, location: Location) -> None:
         self._location = location
@@ -70,7 +72,7 @@ class RepeatFindings:
         self._count = 0
 
     def before(self, chunk: BatchChunk) -> Iterator[Finding]:
-        """Findings for the runs that end before a chunk or in it."""
+        """Findings for the runs that end before the next chunk or in it."""
         if chunk.repeated is None:
             yield from self.ended()
             return
@@ -85,13 +87,13 @@ class RepeatFindings:
             self._end, self._last_offset = int(table.end_position[row]), table.last_offset_of(row)
 
     def ended(self) -> Iterator[Finding]:
-        """The finding for the run so far, if there is one."""
+        """End the run, if there is one, and yield its finding."""
         if self._count:
-            batches = "a batch stands" if self._count == 1 else f"{self._count} batches stand"
+            batches = "a batch is" if self._count == 1 else f"{self._count} batches are"
             yield finding(
                 "offset-not-increasing",
                 self._location.at(self._start, self._end - self._start, self._first_offset),
-                f"{batches} here that the log holds before, byte for byte, from offset {self._first_offset} to "
-                f"{self._last_offset}: the records are not read a second time",
+                f"{batches} in the log a second time, byte for byte, with "
+                f"{offset_range(self._first_offset, self._last_offset)}: the records are not read again",
             )
         self._count = 0

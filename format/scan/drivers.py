@@ -1,4 +1,4 @@
-"""Which driver reads some logs, and the loop that folds one log after the other."""
+"""The choice of a driver for some logs, and the loop that folds one log after the other."""
 
 from __future__ import annotations
 
@@ -30,9 +30,10 @@ def scan_logs(
 ) -> Iterator[ResultT | Finding]:
     """The results for some logs, in order, and a finding for each log that cannot be read to its end.
 
-    Findings among the logs, about what could not be listed, are passed on in their place. With several jobs, and on a
-    cluster, all logs are listed first, else each is when it is its turn. ``may_stop``: the caller needs few results,
-    so that no cluster is to make all of them. Raises WorkerDied, and what iterating over the logs raises.
+    Findings among the logs, for what could not be listed, are yielded in their place. With several jobs, and on a
+    cluster, all logs are listed first, otherwise each is listed when it is read. With ``may_stop`` the caller may need
+    only the first results, so no cluster makes all of them. Raises WorkerDied, and the errors of iterating over
+    ``logs``.
     """
     cluster = None if may_stop else current_cluster()
     error: KafkaLogError | None = None
@@ -61,7 +62,7 @@ def _results(
 
 
 def _listed(logs: Iterable[LogUnit | Finding]) -> tuple[list[LogUnit | Finding], KafkaLogError | None]:
-    """The logs up to a place that cannot be listed, and the error there: it is to come after their results."""
+    """The logs up to the first error of listing, and that error, which is raised after their results."""
     listed: list[LogUnit | Finding] = []
     try:
         listed.extend(logs)
@@ -72,7 +73,7 @@ def _listed(logs: Iterable[LogUnit | Finding]) -> tuple[list[LogUnit | Finding],
 
 @value_class
 class LogByLog(Generic[PartT, ResultT]):
-    """A scan of logs one by one as a scan of units: each log is one, and so is each finding among them."""
+    """A scan of single logs as a scan of units: each log is a unit, and so is each finding among them."""
 
     scan: Scan[PartT, ResultT]
 
@@ -81,7 +82,7 @@ class LogByLog(Generic[PartT, ResultT]):
         return self.scan
 
     def place(self, unit: LogUnit | Finding) -> Path | None:
-        """The log."""
+        """The path of the log."""
         return unit.path if isinstance(unit, LogUnit) else None
 
     def logs(self, unit: LogUnit | Finding) -> Sequence[LogUnit]:
@@ -89,7 +90,7 @@ class LogByLog(Generic[PartT, ResultT]):
         return (unit,) if isinstance(unit, LogUnit) else ()
 
     def results(self, unit: LogUnit | Finding, driver: Driver[PartT]) -> Iterator[ResultT | Finding]:
-        """The results for one log, or the finding."""
+        """The results for one log, or the finding itself."""
         if isinstance(unit, Finding):
             yield unit
         else:
@@ -99,18 +100,18 @@ class LogByLog(Generic[PartT, ResultT]):
 def open_driver(
     walk: Walk[PartT], logs: Sequence[LogUnit], jobs: int, advance: Advance = no_progress
 ) -> SerialDriver[PartT] | ForkedDriver[PartT]:
-    """The driver that is sooner done with these logs; a context."""
+    """The driver that reads these logs faster; it is a context manager."""
     cost = walk.needs.cost
     if jobs == 1 or cost is None or not logs or not may_be_shared(walk):
         return SerialDriver(walk, advance)
     if not is_worth_sharing([log.path for log in logs], cost):
         return SerialDriver(walk, advance)
-    from format.scan.forked import ForkedDriver  # it is not imported where one process reads
+    from format.scan.forked import ForkedDriver  # imported only if it is used
 
     return ForkedDriver(walk, logs, jobs, advance)
 
 
 def may_be_shared(walk: Walk[PartT]) -> bool:
-    """Whether several processes can pay at all. A scan that may end early would throw away what was read ahead."""
+    """Whether several processes can be faster at all. A scan that may end early would waste what was read ahead."""
     needs = walk.needs
     return needs.cost is not None and needs.reads_bodies and not needs.may_end_early

@@ -1,4 +1,4 @@
-"""Folding the parts of one log, and what becomes of a log that cannot be read to its end."""
+"""Folding of the parts of one log, with a finding if the log cannot be read to its end."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from format.scan.protocol import Driver, LogParts, LogUnit, PartT, ResultT, Scan
 
 
 def results_of(scan: Scan[PartT, ResultT], log: LogUnit, driver: Driver[PartT]) -> Iterator[ResultT | Finding]:
-    """The results for one log, and a finding where it cannot be read to its end. Raises WorkerDied."""
+    """The results for one log, and a finding if it cannot be read to its end. Raises WorkerDied."""
     parts = driver.parts(log)
     try:
         yield from scan.fold(log, parts)
@@ -23,7 +23,7 @@ def results_of(scan: Scan[PartT, ResultT], log: LogUnit, driver: Driver[PartT]) 
 
 
 def with_last_finding(log: LogUnit, parts: LogParts[PartT]) -> Iterator[PartT | Finding]:
-    """The parts, and a finding where the log cannot be read to its end, for folds that go on after it."""
+    """The parts, and a finding if the log cannot be read to its end, for folds that go on. Raises WorkerDied."""
     try:
         yield from parts
     except WorkerDied:

@@ -1,7 +1,7 @@
-"""The forked driver: worker processes make the parts of ranges, and this one receives them in log order.
+"""The forked driver: worker processes make the parts of ranges, and this process receives them in log order.
 
-A range that is not plainly sound ends the workers' share of its log: this process reads the rest of it, as damage
-depends on all that stands before it. So does a log that cannot be cut into ranges.
+From a range with damage on, this process reads the rest of the log, since the treatment of damage depends on everything
+before it. It also reads a log that cannot be cut into ranges.
 """
 
 from __future__ import annotations
@@ -21,9 +21,9 @@ from format.scan.serial import SerialDriver, read_range
 
 
 class ForkedDriver(Generic[PartT]):
-    """Reads logs that are known beforehand by so many processes; close it, or use it as a context.
+    """Reads planned logs with ``jobs`` processes; close it, or use it as a context manager.
 
-    Planned logs must be requested in their order. Any other log is read in this process.
+    Planned logs must be requested in their order. Other logs are read in this process.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class ForkedDriver(Generic[PartT]):
         self._room = OwnRoom()
         self._planned: dict[Path, LogUnit] = {}
         for log in logs:
-            self._planned.setdefault(log.path, log)  # a log that is given twice is read here the second time
+            self._planned.setdefault(log.path, log)  # a repeated log is read in this process the second time
         needs = walk.needs
         self._ranges: SharedRanges[LogUnit] = SharedRanges(
             list(self._planned.values()),
@@ -50,7 +50,7 @@ class ForkedDriver(Generic[PartT]):
         )
 
     def parts(self, log: LogUnit) -> LogParts[PartT]:
-        """The parts of a log. Iteration raises WorkerDied, too."""
+        """The parts of a log. Iteration may also raise WorkerDied."""
         planned = self._planned.pop(log.path, None)
         if planned is None or planned.next_base_offset != log.next_base_offset:
             return self._serial.parts(log)
@@ -100,7 +100,7 @@ class ForkedDriver(Generic[PartT]):
 
 
 def _send_parts(task: RangeTask[LogUnit], outbox: Outbox, *, walk: Walk[Any]) -> None:
-    """The parts of one range, or of one whole log, in a worker."""
+    """Send the parts of one range, or of one whole log; runs in a worker."""
     log, needs = task.log, walk.needs
     if task.is_left:
         outbox.send(Unsound(task.batch_range))

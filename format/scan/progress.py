@@ -1,22 +1,22 @@
-"""Progress of a run: a function that is called with the number of bytes done, and a counter for each log."""
+"""Progress of a run: the function that receives the bytes done, and counters for logs and for other work."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
-#: Takes how many more bytes of the sources are done.
+#: A function that is called with the number of bytes of the sources that were processed since the last call.
 Advance = Callable[[int], None]
 
 
 def no_progress(length_bytes: int) -> None:
-    """Ignores progress."""
+    """Ignore progress."""
 
 
 class LogProgress:
-    """The progress of one log. Each byte counts once, whatever the order and overlap of its ranges.
+    """The progress of one log. Each byte counts once, even if ranges overlap or are not in order.
 
-    Drivers move it forward, and at the end to the log's size, so that the bytes done of all logs add up to their sizes
-    even where a scan starts late, ends early or meets an unreadable file.
+    Drivers move it forward, and at the end to the size of the log. So the bytes of all logs add up to their sizes, even
+    if a scan starts late, ends early or meets an unreadable file.
     """
 
     __slots__ = ("_advance", "_done_bytes")
@@ -26,14 +26,14 @@ class LogProgress:
         self._done_bytes = 0
 
     def reached(self, position: int) -> None:
-        """All before ``position`` is done."""
+        """Count all bytes before ``position``."""
         if position > self._done_bytes:
             self._advance(position - self._done_bytes)
             self._done_bytes = position
 
 
 class SpanProgress:
-    """The account of a part of the work that counts as so many bytes, however much of it is done again."""
+    """The progress of work that counts as ``total_bytes``, even if parts of it are repeated."""
 
     __slots__ = ("_account", "_done_bytes", "_total_bytes")
 
@@ -43,14 +43,14 @@ class SpanProgress:
         self._done_bytes = 0
 
     def advance(self, length_bytes: int) -> None:
-        """So many more bytes are done."""
+        """Count further bytes."""
         self._done_bytes += length_bytes
         self._account.reached(min(self._done_bytes, self._total_bytes))
 
     def restart(self) -> None:
-        """What was done is done again; it is not counted twice."""
+        """Start again: the bytes that were counted are not counted twice."""
         self._done_bytes = 0
 
     def finish(self) -> None:
-        """All is done."""
+        """Count all bytes that are left."""
         self._account.reached(self._total_bytes)

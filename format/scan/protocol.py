@@ -1,14 +1,13 @@
 """The scan protocol: what a verb defines so that any driver can run it over any number of logs.
 
-A verb that reads logs is a ``Scan``. It states what it needs of them, makes parts of the batches of a range, and folds
-the parts of each log, in log order, into results. Everything else belongs to the drivers: opening files, cutting logs
-into ranges, processes, progress, and files that change while they are read.
+A verb that reads logs is a ``Scan``. It states what it needs of the logs, makes parts from the batches of a range, and
+folds the parts of each log, in log order, into results. Drivers do everything else: they open files, cut logs into
+ranges, run processes, count progress, and detect files that change while they are read.
 
-Two rules make every driver give the same results:
+With two rules, all drivers produce the same results:
 
-- ``parts`` depends on nothing but the bytes of its range. It may keep state while it goes through one range, none
-  from range to range.
-- All state that crosses ranges lives in ``fold``, which sees the parts of a log in log order.
+- ``parts`` depends only on the bytes of its range. It may keep state within one range, but not from range to range.
+- All state that crosses ranges is in ``fold``, which gets the parts of a log in log order.
 """
 
 from __future__ import annotations
@@ -34,18 +33,18 @@ PartT_co = TypeVar("PartT_co", covariant=True)
 ResultT = TypeVar("ResultT")
 ResultT_co = TypeVar("ResultT_co", covariant=True)
 
-#: No limit makes chunks smaller than this.
+#: Chunks are at least this large, even under a smaller limit.
 _LEAST_CHUNK_BYTES = 64 * 1024
-#: Returns a free piece of memory of SLOT_BYTES for the bytes of a part, see ``OpenedRange.room``.
+#: A function that returns free memory of SLOT_BYTES for the bytes of a part, see ``OpenedRange.room``.
 Room = Callable[[], memoryview]
 
 
 class Depth(IntEnum):
     """How much of each batch is read."""
 
-    HEADERS = 0  # the headers alone: chunks have no bytes, and no CRC is computed
-    CRC = 1  # the whole batches, and their CRCs are computed
-    RECORDS = 2  # the same; the scan decodes records
+    HEADERS = 0  # only headers: chunks have no bodies, and CRCs are not computed
+    CRC = 1  # whole batches, and their CRCs are computed
+    RECORDS = 2  # the same, and the scan decodes records
 
 
 @value_class
@@ -59,10 +58,10 @@ class Cost:
 
 @value_class
 class Needs:
-    """What a scan needs of the logs. ``cost`` None means that several processes are never faster.
+    """What a scan needs of the logs. A ``cost`` of None means that several processes are never faster.
 
-    ``chunk_bytes`` is the size of a chunk, None for the walker's own. Under a small limit chunks are smaller: a chunk
-    that can hold a batch over the limit would leave it to chance whether the batch is read.
+    ``chunk_bytes`` is the size of a chunk, None for the default of the walker. Chunks are not larger than the limit for
+    batches: otherwise it would depend on the chunk whether a batch over the limit is read.
     """
 
     depth: Depth = Depth.RECORDS
@@ -78,7 +77,7 @@ class Needs:
 
     @property
     def range_bytes(self) -> int:
-        """How long a range is that another process reads: what one reader reads at once."""
+        """The size of the ranges for worker processes, which is the size of the chunks of a single reader."""
         wanted = self.chunk_bytes or BODY_CHUNK_BYTES
         return min(wanted, max(self.limits.max_decompressed_bytes, _LEAST_CHUNK_BYTES))
 
@@ -101,14 +100,14 @@ class Needs:
 
 @value_class
 class LogUnit:
-    """One log file to scan, and what its partition says of it.
+    """One log file to scan, with its place in the partition.
 
-    ``segment`` is None for a file that belongs to none. ``next_base_offset`` is the base offset of the segment after
-    it, None for the last one. ``known_end`` is the offset that the log is known to have reached, whatever is left of
-    it, None where that is not known. ``state`` is the file as it was when the work was planned, for a driver on
-    another host; None takes the file as it is when it is opened. ``end`` is where a sample ends.
-    ``log_start_offset`` is the first offset that a broker serves of the partition, None where that is not known.
-    ``committed`` narrows the log to what a read_committed consumer gets.
+    ``segment`` is None for a file that belongs to no segment. ``next_base_offset`` is the base offset of the next
+    segment, None for the last one. ``known_end`` is an offset that the log once reached, None if unknown. ``state`` is
+    the state of the file when the work was planned, for a driver on another host; with None the file is taken as it is.
+    ``end`` is the position at which reading ends, None for the end of the file. ``log_start_offset`` is the first
+    offset that a broker serves of the partition, None if unknown. ``committed`` restricts the log to what a
+    read_committed consumer gets.
     """
 
     path: Path
@@ -123,16 +122,16 @@ class LogUnit:
 
     @property
     def is_last_segment(self) -> bool:
-        """Whether no segment follows it."""
+        """Whether it is the last segment of its partition."""
         return self.next_base_offset is None
 
     @property
     def offsets_end(self) -> int | None:
-        """The offset after the last one that the file held or may have held; None where that is not known."""
+        """The offset after the last one that the file has or may have had; None if unknown."""
         return self.known_end if self.next_base_offset is None else self.next_base_offset
 
     def whole_range(self, source: FileSource, selection: Selection) -> BatchRange:
-        """The range to read: it starts at the last batch boundary before the selection."""
+        """The range to read, from a batch boundary at or before the selection on."""
         if self.segment is None or selection.is_everything:
             return BatchRange(end=self.end)
         return BatchRange(start_position(self.segment, source, selection), self.end)
@@ -140,10 +139,10 @@ class LogUnit:
 
 @value_class
 class OpenedRange:
-    """A range of a log while it is read; ``chunks`` are its batches, to be read once.
+    """A range of an open log; ``chunks`` are its batches, which can be iterated once.
 
-    A part with many bytes writes them into ``room()`` and refers to them: they then reach another process without a
-    copy. Such a part is valid until the next one is requested, because the room is reused.
+    A walk that makes a part with many bytes should write them into ``room()``, so that they reach another process
+    without a copy. Such a part is valid until the next one is requested, because the room is reused.
     """
 
     log: LogUnit
@@ -154,7 +153,7 @@ class OpenedRange:
 
 
 class LogParts(Iterator[PartT]):
-    """The parts of one log, in log order, to be read once.
+    """The parts of one log, in log order, which can be iterated once.
 
     ``state`` is the state of the opened file, set when the first part is requested; it stays None if the file cannot
     be opened. Iteration raises KafkaLogError if reading ends before the log does, FileChanged if the file was
@@ -171,31 +170,31 @@ class LogParts(Iterator[PartT]):
         return next(self._parts)
 
     def close(self) -> None:
-        """No more is wanted of this log."""
+        """End the reading of this log."""
         close = getattr(self._parts, "close", None)
         if close is not None:
             close()
 
 
 class Walk(Protocol[PartT_co]):
-    """The half of a scan that drivers run: its needs, and the parts of a range."""
+    """The part of a scan that drivers run: its needs, and the parts of a range."""
 
     @property
     def needs(self) -> Needs: ...
 
     def parts(self, opened: OpenedRange) -> Iterator[PartT_co]:
-        """What the fold needs of a range, in order. Parts are picklable; numpy columns in them travel well.
+        """The parts of a range, in order: what the fold needs of it. Parts are picklable and small, or numpy columns.
 
-        Parts that are bytes or memoryviews are a stream: a driver may join and cut them.
+        Parts that are bytes or memoryviews are a stream, which a driver may join and split.
         """
         ...
 
 
 class Scan(Walk[PartT], Protocol[PartT, ResultT_co]):
-    """A scan of logs one by one. verify, whose fold crosses logs, uses a driver directly."""
+    """A scan of single logs. A verb whose fold crosses logs, such as verify, uses a driver directly."""
 
     def fold(self, log: LogUnit, parts: LogParts[PartT]) -> Iterator[ResultT_co]:
-        """The results for one log. It may stop early. Need not catch what ``parts`` raises."""
+        """The results for one log. It may stop early, and need not catch the errors of ``parts``."""
         ...
 
 

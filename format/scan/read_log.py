@@ -1,4 +1,4 @@
-"""Read a log file's selected batches: chunks with their place, and the damage on the way as findings."""
+"""Reading the selected batches of a log: chunks with their selected rows, and findings for damage."""
 
 from __future__ import annotations
 
@@ -24,28 +24,32 @@ from format.scan.damage_findings import RepeatFindings, damage_finding
 from format.scan.protocol import LogUnit, Needs, OpenedRange
 from format.scan.selection import CommittedView, Selection
 from format.value_class import value_class
+from format.wording import offset_range
 
 _MAX_OFFSET = 2**63 - 1
 
 
 @value_class
 class LogChunk:
-    """A chunk of a log file, its location, and which of its rows are selected."""
+    """A chunk of a log, the location of the log, and which of the chunk's rows are selected (bool).
+
+    Records below ``least_offset`` are not selected.
+    """
 
     chunk: BatchChunk
     location: Location
     selected: NDArray[np.bool_]
-    least_offset: int = 0  # of the records that are selected
+    least_offset: int = 0
 
     @property
     def readable(self) -> NDArray[np.bool_]:
-        """The rows whose records are read: those asked for but damaged batches and repeated ones."""
+        """Which rows have records to be read: the selected ones without damaged and repeated batches (bool)."""
         which: NDArray[np.bool_] = self.selected & (self.chunk.table.crc_valid != 0)
         return which if self.chunk.repeated is None else which & ~self.chunk.repeated
 
 
 def selected_chunks(opened: OpenedRange, needs: Needs) -> Iterator[LogChunk | Finding]:
-    """The chunks of a range with their location and selected rows, and findings where the log is damaged."""
+    """The chunks of a range with their location and selected rows, and findings for damage."""
     items = opened_chunks(opened.source, opened.chunks, opened.log, needs.selection, limits=needs.limits)
     log_start_offset = opened.log.log_start_offset
     if needs.selection.from_log_start and log_start_offset is not None:
@@ -73,9 +77,9 @@ def _committed_chunks(items: Iterator[LogChunk | Finding], committed: CommittedV
 
 
 def chunks_with_crcs(source: FileSource, batch_range: BatchRange, limits: Limits) -> Iterator[BatchChunk]:
-    """The chunks of a log with bodies, their CRCs checked; of a log in a bundle the headers, with what verify found.
+    """The chunks of a log with checked CRCs: with bodies, or for a log in a bundle the headers and verify's results.
 
-    Raises NotInBundle where the bundle does not say whether a CRC is right.
+    Raises NotInBundle if the bundle does not contain the result for a CRC.
     """
     bundled = source.bundled
     if bundled is None or not bundled.has_only_headers:
@@ -87,7 +91,7 @@ def chunks_with_crcs(source: FileSource, batch_range: BatchRange, limits: Limits
         unknown = np.flatnonzero(chunk.table.crc_valid < 0)
         if len(unknown):
             where = Location(source.path, position=int(chunk.table.position[unknown[0]]))
-            raise NotInBundle("the bundle does not say which of the batches from here on have a wrong CRC", where)
+            raise NotInBundle("the bundle has no results for the CRCs of batches from here on", where)
         yield chunk
 
 
@@ -99,7 +103,7 @@ def opened_chunks(
     *,
     limits: Limits,
 ) -> Iterator[LogChunk | Finding]:
-    """Chunks of a log, one behind the other, compressed v0/v1 messages opened, and findings where it is damaged."""
+    """Consecutive chunks of a log, with compressed v0/v1 messages decompressed, and findings for damage."""
     repeats = RepeatFindings(log.location)
     for chunk in chunks:
         if chunk.buffer is not None:
@@ -115,9 +119,9 @@ def opened_chunks(
 
 
 def crc_findings(chunk: BatchChunk, log: LogUnit, source: FileSource | None = None) -> Iterator[Finding]:
-    """One finding per batch of the chunk whose CRC is wrong.
+    """A finding for each batch of the chunk with a wrong CRC.
 
-    With a source its bytes are read once more: bytes that differ then are those of a file that is being changed.
+    With a source, its bytes are read again: if they differ, the file is being changed.
     """
     table = chunk.table
     is_sound = table.crc_valid != 0
@@ -133,7 +137,7 @@ def crc_findings(chunk: BatchChunk, log: LogUnit, source: FileSource | None = No
                 yield finding("file-changed", where, "the batch's bytes changed while they were read")
                 continue
         lost = _lost_offsets(chunk, row, int(sound_before[row]), log)
-        words = "its offsets" if lost is None else f"offsets {lost[0]} to {lost[1]}"
+        words = "its offsets" if lost is None else offset_range(*lost)
         yield finding(
             "batch-crc-mismatch",
             where,
@@ -144,11 +148,11 @@ def crc_findings(chunk: BatchChunk, log: LogUnit, source: FileSource | None = No
 
 
 def _lost_offsets(chunk: BatchChunk, row: int, sound_before: int, log: LogUnit) -> tuple[int, int] | None:
-    """The offsets of a batch with a wrong CRC: what its header claims, as far as sound neighbours leave room for it.
+    """The offsets of a batch with a wrong CRC, None if they are unknown.
 
-    The segment's base offset and the next one's bound it too. What cannot be there is all that there is room for.
-
-    ``sound_before`` is the row of the nearest batch before it with a right CRC, -1 for none in this chunk.
+    They are the offsets in its header, if they fit between those of the adjacent sound batches and the base offsets of
+    this segment and the next; otherwise all offsets between these. ``sound_before`` is the row of the last earlier
+    batch with a right CRC, -1 for none in this chunk.
     """
     table = chunk.table
     first, last = int(table.base_offset[row]), table.last_offset_of(row)
@@ -166,15 +170,15 @@ def _lost_offsets(chunk: BatchChunk, row: int, sound_before: int, log: LogUnit) 
 
 
 def _offset_after(chunk: BatchChunk, row: int) -> int | None:
-    """The first offset of the batch behind a row, if its CRC is right."""
+    """The first offset of the batch after a row, None if its CRC is wrong or unknown."""
     if row + 1 == len(chunk.table):
         return chunk.next_offset
-    # The first offset of a compressed v0/v1 message is known once it was opened, the last one always.
+    # For a compressed v0/v1 message that could not be decompressed, the base offset is its last offset.
     return int(chunk.table.base_offset[row + 1]) if chunk.table.crc_valid[row + 1] != 0 else None
 
 
 def tail_finding(source: FileSource, chunk: BatchChunk, log: LogUnit) -> Finding:
-    """The finding for a chunk's damage; an end that is being written, as a second look shows, is no damage."""
+    """The finding for a chunk's damage, or for an end that is being written, if reading it again shows that."""
     if chunk.damage is None:
         raise ValueError("the chunk has no damage")
     found = damage_finding(chunk.damage, log)
@@ -184,26 +188,26 @@ def tail_finding(source: FileSource, chunk: BatchChunk, log: LogUnit) -> Finding
     changed: list[Finding] = []
 
     def has_changed() -> bool:
-        changed.extend(_second_look(source, damage, found.location))
+        changed.extend(_change_findings(source, damage, found.location))
         return bool(changed)
 
     return changed[0] if comes_true(has_changed, path_of(source.path).absolute().parent) else found
 
 
-def _second_look(source: FileSource, damage: Damage, location: Location) -> Iterator[Finding]:
-    """The finding for an end of file that was being written, as its present state shows."""
+def _change_findings(source: FileSource, damage: Damage, location: Location) -> Iterator[Finding]:
+    """A finding if the present state of the file shows that its end was being written."""
     try:
         with FileSource(source.path) as again:
             if again.size_bytes < source.size_bytes:
-                yield finding("file-changed", location, "the file was cut while it was read")
+                yield finding("file-changed", location, "the file was truncated while it was read")
             elif _is_being_written(again, damage, again.size_bytes > source.size_bytes):
-                yield finding("live-tail", location, "the file is being written: its end was not there yet")
+                yield finding("live-tail", location, "the file is being written: its end was not written yet")
     except KafkaLogError as error:
         yield finding_of(error, location)
 
 
 def _is_being_written(source: FileSource, damage: Damage, has_grown: bool) -> bool:
-    """Whether a batch has come to stand where none did, or more of one."""
+    """Whether there now is a batch, or more of one, at the place of the damage."""
     header = read_header(source, damage.position)
     if header is None:
         return has_grown and source.size_bytes - damage.position < layout.RECORD_BATCH.size_bytes

@@ -1,4 +1,4 @@
-"""The log files below a path that may contain selected records, in order."""
+"""The logs at and below the paths of a command that may contain selected records."""
 
 from __future__ import annotations
 
@@ -22,14 +22,14 @@ from format.scan.cost import size_of
 from format.scan.protocol import LogUnit
 from format.scan.selection import Selection
 
-#: The kinds of paths that logs with records lie at.
+#: The kinds of paths that are, or contain, logs with records.
 LOG_KINDS = (Kind.LOG_DIR, Kind.PARTITION, Kind.LOG, Kind.KRAFT_SNAPSHOT)
 
 
 def selected_logs(target: Target, selection: Selection) -> Iterator[LogUnit | Finding]:
-    """The log files below a target of one of LOG_KINDS that may contain selected records, in order.
+    """The logs at or below a target of one of LOG_KINDS that may contain selected records, in order.
 
-    Findings stand in place of partitions that cannot be listed and of links, which are not followed.
+    There are findings in place of partitions that cannot be listed, and of links, which are not followed.
     """
     if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
         yield _lone_log(target)
@@ -44,7 +44,7 @@ def selected_logs(target: Target, selection: Selection) -> Iterator[LogUnit | Fi
 def logs_of_partition(
     partition: Partition, checkpoints: Checkpoints, selection: Selection
 ) -> Iterator[LogUnit | Finding]:
-    """The log files of a partition that may contain selected records, and findings about what is not read."""
+    """The logs of a partition that may contain selected records, and findings for what is not read."""
     yield from unread_findings(partition)
     offsets = offsets_of(partition, checkpoints)
     head = offsets.missing_head
@@ -58,7 +58,7 @@ def logs_of_partition(
 
 
 def _is_below(partition: Partition, segment: Segment, offsets: PartitionOffsets) -> bool:
-    """Whether all of a segment lies below the log start offset."""
+    """Whether a whole segment is below the log start offset."""
     next_base_offset = partition.next_base_offset(segment)
     if next_base_offset is None or offsets.log_start_offset is None:
         return False
@@ -68,7 +68,7 @@ def _is_below(partition: Partition, segment: Segment, offsets: PartitionOffsets)
 def partitions_to_read(
     target: Target, limits: Limits = DEFAULT_LIMITS
 ) -> Iterator[tuple[Partition, Checkpoints] | Finding]:
-    """The same as ``partitions_below``, and a finding where no segment of any log is there."""
+    """The items of ``partitions_below``, and a finding if there is no segment of any log."""
     is_empty = True
     for found in partitions_below(target, limits):
         is_empty = is_empty and not isinstance(found, Finding) and not found[0].segments
@@ -80,7 +80,7 @@ def partitions_to_read(
 def partitions_below(
     target: Target, limits: Limits = DEFAULT_LIMITS
 ) -> Iterator[tuple[Partition, Checkpoints] | Finding]:
-    """The partitions below a target, each with the checkpoints around it, and findings in place of others."""
+    """The partitions at or below a target, each with its checkpoints; findings for those that cannot be listed."""
     if target.kind is Kind.PARTITION:
         try:
             yield target.partition, target.checkpoints_around(limits)
@@ -98,10 +98,10 @@ def partitions_below(
 
 
 def selected_bytes(targets: Iterable[Target], selection: Selection) -> int:
-    """The bytes of the selected logs below some targets, for a progress bar; none for what cannot be listed."""
+    """The bytes of the selected logs of some targets, for a progress bar; 0 for what cannot be listed."""
     total_bytes = 0
     for target in targets:
-        with suppress(KafkaLogError):  # the command says why
+        with suppress(KafkaLogError):  # the command reports the error
             if target.kind in LOG_KINDS:
                 logs = selected_logs(target, selection)
                 total_bytes += sum(size_of(log.path) for log in logs if isinstance(log, LogUnit))
@@ -109,7 +109,7 @@ def selected_bytes(targets: Iterable[Target], selection: Selection) -> int:
 
 
 def every_log_of(partition: Partition, offsets: PartitionOffsets | None = None) -> Iterator[LogUnit]:
-    """The logs of the segments of a partition, in order."""
+    """All logs of a partition, in order."""
     for segment in partition.segments:
         log = log_of_segment(partition, segment, offsets)
         if log is not None:
@@ -119,7 +119,7 @@ def every_log_of(partition: Partition, offsets: PartitionOffsets | None = None) 
 def log_of_segment(partition: Partition, segment: Segment, offsets: PartitionOffsets | None = None) -> LogUnit | None:
     """The log of one segment of a partition; None for a segment without a .log.
 
-    ``offsets`` are what the checkpoints say of the partition, None where they are not read.
+    ``offsets`` are the offsets of the partition from its checkpoints, None if those are not read.
     """
     log = segment.log
     if log is None:
@@ -130,7 +130,7 @@ def log_of_segment(partition: Partition, segment: Segment, offsets: PartitionOff
 
 
 def _lone_log(target: Target) -> LogUnit:
-    """One log file by itself. The files beside it name its indexes and show whether later segments follow."""
+    """The log at a path that is a file. Its directory is listed for its indexes and the next segment."""
     path, location = target.path, location_of_file(target.path)
     segment = next_base_offset = known_end = log_start_offset = None
     if target.kind is Kind.LOG and location.base_offset is not None:

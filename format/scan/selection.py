@@ -1,4 +1,4 @@
-"""Selection: the offsets and times that a command reads, and where in a segment reading may start."""
+"""Selection: the offsets and times that a command reads, and the position in a segment at which reading starts."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from format.value_class import value_class
 
 @value_class
 class Selection:
-    """Half-open ranges: offsets from ``from_offset`` up to, not including, ``to_offset``; times (ms) alike.
+    """A half-open range of offsets, from ``from_offset`` to before ``to_offset``, and one of timestamps (ms).
 
-    ``from_log_start`` leaves out what lies below the log start offset of each partition. ``read_committed`` selects
-    what a consumer with that isolation level gets; each log then has a CommittedView.
+    ``from_log_start`` leaves out records below the log start offset of their partition. ``read_committed`` selects what
+    a consumer with that isolation level gets; each log then has a CommittedView.
     """
 
     from_offset: int | None = None
@@ -35,28 +35,28 @@ class Selection:
         return self == EVERYTHING
 
     def excludes_segment(self, base_offset: int, next_base_offset: int | None) -> bool:
-        """Whether a segment's offsets, from its base offset up to the next segment's, lie outside."""
+        """Whether all offsets of a segment, from its base offset to the next segment's, are outside the range."""
         if self.to_offset is not None and base_offset >= self.to_offset:
             return True
         return self.from_offset is not None and next_base_offset is not None and next_base_offset <= self.from_offset
 
     def batches(self, table: BatchTable) -> NDArray[np.bool_]:
-        """The batches that may hold a selected record."""
+        """Which batches may contain a selected record (bool)."""
         keep = np.ones(len(table), bool)
         if self.from_offset is not None:
             keep &= table.last_offset >= self.from_offset
         if self.to_offset is not None:
-            # The header of a compressed v0/v1 message holds only its last offset.
+            # The header of a compressed v0/v1 message has only its last offset.
             keep &= (table.base_offset < self.to_offset) | (table.record_count < 0)
         if self.from_timestamp is not None:
             keep &= table.max_timestamp >= self.from_timestamp
         if self.to_timestamp is not None:
-            # Records may be older than the first one, so only an append time bounds a batch from below.
+            # Records may be older than the first one, so only an append time is a lower bound for a batch.
             keep &= ~table.is_append_time | (table.max_timestamp < self.to_timestamp)
         return keep
 
     def records(self, table: RecordTable) -> NDArray[np.bool_]:
-        """The records selected."""
+        """Which records are selected (bool)."""
         keep = np.ones(len(table), bool)
         if self.from_offset is not None:
             keep &= table.offset >= self.from_offset
@@ -69,7 +69,7 @@ class Selection:
         return keep
 
     def is_past(self, table: BatchTable) -> bool:
-        """Whether every batch after this table's last lies past the offsets wanted."""
+        """Whether all batches after this table are past the range of offsets."""
         return self.to_offset is not None and len(table) > 0 and int(table.last_offset[-1]) + 1 >= self.to_offset
 
 
@@ -78,10 +78,10 @@ EVERYTHING = Selection()
 
 @value_class
 class CommittedView:
-    """What a read_committed consumer gets of a partition: no control records, nothing aborted, nothing past its end.
+    """What a read_committed consumer gets of a partition: no control records, and no aborted ones, up to the LSO.
 
-    ``aborted`` has for each producer the first offsets of its aborted transactions and the offsets of their markers, in
-    log order. ``log_start_offset`` and ``last_stable_offset`` are the first offset and the end.
+    ``aborted`` has, for each producer id, the first offsets of its aborted transactions and the offsets of their
+    markers (int64), in log order. The view starts at ``log_start_offset``, and ends before ``last_stable_offset``.
     """
 
     log_start_offset: int
@@ -89,7 +89,7 @@ class CommittedView:
     aborted: dict[int, tuple[NDArray[np.int64], NDArray[np.int64]]]
 
     def batches(self, table: BatchTable) -> NDArray[np.bool_]:
-        """The batches that a consumer gets records of; only a first one may hold records below the log start."""
+        """Which batches have records for the consumer (bool); the first may also have some below the log start."""
         keep = ~table.is_control & (table.base_offset < self.last_stable_offset)
         keep &= table.last_offset >= self.log_start_offset
         for row in np.flatnonzero(keep & table.is_transactional).tolist():
@@ -103,9 +103,9 @@ class CommittedView:
 
 
 def start_position(segment: Segment, source: Source, selection: Selection) -> int:
-    """A batch boundary in the segment's log before which nothing is selected, from its indexes.
+    """A batch boundary in the segment's log before which no record is selected, from its indexes.
 
-    An index is only a hint: an entry that points to no plausible batch, or past what is wanted, is not followed.
+    An index is only a hint: an entry is ignored if there is no plausible batch at its position, or one past the target.
     """
     target = selection.from_offset
     if selection.from_timestamp is not None:

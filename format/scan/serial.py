@@ -1,6 +1,6 @@
 """The serial driver: reads logs chunk by chunk in this process.
 
-It also holds what every driver does with one range: count progress, and stop at a file that changed.
+``read_range`` is used by other drivers too: it counts progress, and stops if the file changes.
 """
 
 from __future__ import annotations
@@ -16,12 +16,12 @@ from format.scan.processes.room import OwnRoom
 from format.scan.progress import Advance, LogProgress, no_progress
 from format.scan.protocol import LogParts, LogUnit, OpenedRange, PartT, Room, Walk
 
-#: Where only headers are read, chunks are small: the file is looked at again after so many bytes.
+#: If only headers are read, chunks are small; then the file is checked for changes after this many bytes.
 _HEADER_CHECK_BYTES = MIB
 
 
 class SerialDriver(Generic[PartT]):
-    """Reads one log after the other, in any order; has nothing to close."""
+    """Reads one log after the other, in any order; it need not be closed."""
 
     def __init__(self, walk: Walk[PartT], advance: Advance = no_progress) -> None:
         self._walk = walk
@@ -44,7 +44,7 @@ class SerialDriver(Generic[PartT]):
                 progress.reached(source.size_bytes if log.end is None else min(log.end, source.size_bytes))
 
     def close(self) -> None:
-        """Nothing is left open."""
+        """Do nothing: there are no open resources."""
 
     def __enter__(self) -> SerialDriver[PartT]:
         return self
@@ -61,7 +61,7 @@ def read_range(
     room: Room,
     progress: LogProgress,
 ) -> Iterator[PartT]:
-    """The parts of a range of an open log, whatever is damaged in it; raises FileChanged where the file changes."""
+    """The parts of a range of an open log, with any damage; raises FileChanged if the file changes."""
     chunks = _watched(walk.needs.chunks(source, batch_range), walk.needs.reads_bodies, log, source, progress)
     return walk.parts(OpenedRange(log, source, batch_range, chunks, room))
 
@@ -69,13 +69,13 @@ def read_range(
 def _watched(
     chunks: Iterator[BatchChunk], reads_bodies: bool, log: LogUnit, source: FileSource, progress: LogProgress
 ) -> Iterator[BatchChunk]:
-    """The chunks. After each, or after some small ones, progress is counted and the file is looked at again."""
+    """The chunks; after each, or after several small ones, progress is counted and the file is checked for changes."""
     step = 0 if reads_bodies else _HEADER_CHECK_BYTES
-    next_look = 0
+    next_check = 0
     for chunk in chunks:
         yield chunk
         position = chunk.buffer_position
-        if position >= next_look:
-            next_look = position + step
+        if position >= next_check:
+            next_check = position + step
             progress.reached(position)
             check_unchanged(log.path, source.state, log.location)

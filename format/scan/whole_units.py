@@ -1,4 +1,4 @@
-"""Scans whose units are read whole, each by one process, and the loop that shares the units among processes."""
+"""Scans whose units are read whole, each by one process, and the loop that distributes units over processes."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ ResultT = TypeVar("ResultT")
 
 
 class WholeUnits(Generic[UnitT, ResultT]):
-    """The base of scans whose logs are not cut into ranges, because what they read depends on what came before.
+    """The base of scans whose logs are not cut into ranges, because reading depends on what was read before.
 
     Subclasses define ``cost``, ``logs`` and ``read``. Results are picklable.
     """
@@ -28,20 +28,20 @@ class WholeUnits(Generic[UnitT, ResultT]):
 
     @property
     def cost(self) -> Cost:
-        """What reading a unit takes of processor time, to decide whether several processes pay."""
+        """The processor time of reading, for the decision whether several processes are faster."""
         raise NotImplementedError
 
     def logs(self, unit: UnitT) -> Sequence[LogUnit]:
-        """The logs that a unit reads; none for a unit that reads next to nothing."""
+        """The logs that a unit reads; empty for a unit that reads hardly anything."""
         raise NotImplementedError
 
     def read(self, unit: UnitT, advance: Advance) -> Iterator[ResultT]:
-        """The results of a unit; calls ``advance`` with the bytes of its logs that are done."""
+        """The results of a unit; calls ``advance`` with the bytes of its logs as they are read."""
         raise NotImplementedError
 
     @property
     def walk(self) -> None:
-        """None: no log is read in ranges."""
+        """Always None: no log is read in ranges."""
         return
 
     def place(self, unit: UnitT) -> Path | None:
@@ -66,9 +66,9 @@ class _SizedUnit(Generic[UnitT]):
 def scan_units(
     scan: WholeUnits[UnitT, ResultT], units: Iterable[UnitT], *, jobs: int = 1, advance: Advance = no_progress
 ) -> Iterator[ResultT]:
-    """The results of all units, in their order. Raises WorkerDied, and what reading a unit raises.
+    """The results of all units, in their order. Raises WorkerDied, and the errors of reading a unit.
 
-    They are read by this process, by several processes where these are sooner done, or by the cluster that is set.
+    Units are read by this process, by several processes if that is faster, or by the cluster that is set.
     """
     units = list(units)
     cluster = current_cluster()
@@ -88,7 +88,7 @@ def scan_units(
 def _shared(
     scan: WholeUnits[UnitT, ResultT], units: Sequence[_SizedUnit[UnitT]], jobs: int, advance: Advance
 ) -> Iterator[ResultT]:
-    """The same by worker processes, which know the units: only their numbers and results are sent."""
+    """The results by worker processes. These have the units since the fork: only numbers and results are sent."""
 
     def read(number: int, outbox: Outbox) -> None:
         for result in scan.read(units[number].unit, no_progress):

@@ -1,7 +1,8 @@
-"""Whether the length of a batch with a wrong CRC can be trusted: does the chain of headers go on where it points?
+"""Whether the length of a batch with a wrong CRC can be trusted: whether the next batch starts where it ends.
 
-The length lies outside the CRC and may be what is damaged; then it points into the middle of another batch, or past
-whole ones. What stands at the next header decides, never the batch's own bytes: those may hold anything.
+The CRC does not cover the length, so the length may be the damaged part; then it leads into the middle of another
+batch, or past whole batches. The header at the end of the batch decides, not the bytes of the batch, which may be
+anything.
 """
 
 from __future__ import annotations
@@ -13,33 +14,33 @@ from format.log.after_damage.candidates import CandidateSearch
 from format.log.after_damage.proofs import DamagedBatch
 from format.log.batch_header import Header, read_header
 
-#: Damaged batches in a row whose lengths are held against each other before they are believed.
+#: This many consecutive damaged batches are followed; their lengths are trusted if there are more.
 _LONGEST_LOOK = 16
-#: A batch does not end with so many zero bytes that it is believed to reach so far into those at the end of the file.
+#: A batch is not trusted if it ends more than this many bytes inside the zeros at the end of the file.
 _MOST_ZEROS = 4096
 _WINDOW_BYTES = 1024 * 1024
 
 
 class Trust(Enum):
-    """What is known of the length of a batch with a wrong CRC."""
+    """Whether the length of a batch with a wrong CRC is right."""
 
     NO = 0
     YES = 1
-    OPEN = 2  # it leads on, but intact batches lie inside: values, or batches of the log that a wrong length covers
+    OPEN = 2  # a batch starts at its end, but intact batches are inside: values, or batches that a wrong length covers
 
 
 class ChainTrust:
-    """Judges batches of one file. A chain of damaged batches is followed once."""
+    """Judges the lengths of damaged batches in one file. A chain of damaged batches is followed once."""
 
     def __init__(self, source: Source, end: int, search: CandidateSearch) -> None:
         self._source = source
         self._end = end
         self._search = search
         self._zeros_from: int | None = None
-        self._followed: set[int] = set()  # where the batches of the last chain start
+        self._followed: set[int] = set()  # positions of the batches in the last chain
 
     def trust_in(self, position: int) -> Trust:
-        """Whether the log goes on at the end of the batch at ``position``, which has a wrong CRC."""
+        """Whether the length of the batch at ``position``, whose CRC is wrong, is right."""
         batch = read_header(self._source, position)
         if batch is None or batch.end_position > self._end:
             return Trust.NO
@@ -52,13 +53,13 @@ class ChainTrust:
             if damaged.proof_of_end(found.position):
                 return Trust.NO
             if found.end_position == batch.end_position and batch.magic == 2:
-                return Trust.NO  # after the value of a record comes at least the number of its headers
+                return Trust.NO  # not a value: the number of headers follows the value of a record
             if _fits_between(found, batch, following) and not damaged.covers(found.position, found.end_position):
                 trust = Trust.OPEN
         return trust
 
     def _zeros_start(self) -> int:
-        """Where the zero bytes start that the file ends with, allocated ahead or left by a crash."""
+        """The position of the zero bytes at the end of the file, which were preallocated or left by a crash."""
         position = self._end if self._zeros_from is None else self._zeros_from
         window_bytes = _WINDOW_BYTES
         while self._zeros_from is None and position > 0:
@@ -78,7 +79,7 @@ class ChainTrust:
         return position
 
     def _last_data(self, start: int, stop: int) -> tuple[int, int] | None:
-        """The last stored bytes between two positions, from where to where."""
+        """Start and end of the last bytes between two positions that are not in a hole; None for none."""
         last = None
         data_start, data_end = self._source.data_range(start)
         while data_start < stop:
@@ -87,7 +88,7 @@ class ChainTrust:
         return last
 
     def leads_on(self, batch: Header) -> bool:
-        """Whether a batch, or the end of the log, lies where the batch's length says that it ends."""
+        """Whether a batch starts, or the log ends, at the end of ``batch`` by its length."""
         if batch.end_position > self._end:
             return False
         at, followed = batch, {batch.position}
@@ -114,9 +115,9 @@ class ChainTrust:
 
 
 def _fits_between(found: Header, batch: Header, following: Header | None) -> bool:
-    """Whether a batch inside a damaged one has offsets that are missing between that one and what follows it.
+    """Whether the offsets of a batch inside a damaged batch fit between those of the damaged batch and the next one.
 
-    It counts as one that has, if these two are at odds themselves.
+    True if the offsets of these two contradict each other.
     """
     last = max(batch.last_offset, batch.base_offset)
     if following is None:

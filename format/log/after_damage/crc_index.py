@@ -1,7 +1,7 @@
-"""The CRC of any part of a file in short time, however long the part is.
+"""CRCs of parts of a file, in a time that does not depend on the length of the part.
 
-CRCs are linear: that of a part follows from those of the file up to its start and up to its end. So the file is read
-once, the CRC up to every few kilobytes is kept, and a header that falsely claims many megabytes costs a few of them.
+CRCs are linear: the CRC of a part follows from those of the file up to its start and up to its end. So the file is read
+once, and the CRC up to every 4 KiB is kept. A header with a wrong length of many megabytes costs only a few KiB.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from format.codecs.checksums import crc32_of, crc32c_of, crc_tables
 from format.io.source import Source
 
-#: Parts of at most so many bytes are read as they are.
+#: Parts of at most this many bytes are read directly.
 DIRECT_BYTES = 16 * 1024
 _STEP_BYTES = 4 * 1024
 _READ_BYTES = 1024 * 1024
@@ -23,7 +23,7 @@ _LARGE_HOLE_BYTES = 64 * 1024 * 1024
 
 
 class CrcIndex:
-    """CRCs of parts of one file, by the function of CRC-32C (``is_v2``) or of CRC-32."""
+    """CRCs of parts of one file: CRC-32C for ``is_v2``, else CRC-32."""
 
     def __init__(self, source: Source, end: int, *, is_v2: bool) -> None:
         self._source = source
@@ -31,22 +31,22 @@ class CrcIndex:
         self._is_v2 = is_v2
         self._crc_of = crc32c_of if is_v2 else crc32_of
         self._start: int | None = None
-        self._kept = array("I")  # the CRC from the start up to every step
+        self._kept = array("I")  # the CRC from _start up to each multiple of _STEP_BYTES
 
     def crc(self, start: int, stop: int) -> int | None:
-        """The CRC of the bytes from ``start`` to ``stop``; None where the file has fewer."""
+        """The CRC of the bytes from ``start`` to ``stop``; None if the file is shorter."""
         if stop - start <= DIRECT_BYTES:
             content = self._source.read_at(start, stop - start)
             return self._crc_of(content, 0) if len(content) == stop - start else None
-        if self._start is None or self._is_behind_hole(self._start, start):
+        if self._start is None or self._is_after_hole(self._start, start):
             self._start, self._kept = start, array("I")
         if start < self._start or stop > self._end:
             return self._crc_by_reading(start, stop)
         before, up_to = self._up_to(start), self._up_to(stop)
-        return None if before is None or up_to is None else up_to ^ _behind_zeros(before, stop - start, self._is_v2)
+        return None if before is None or up_to is None else up_to ^ _with_zeros(before, stop - start, self._is_v2)
 
-    def _is_behind_hole(self, index_start: int, start: int) -> bool:
-        """Whether so large a hole lies between what the index has read and ``start`` that it is not read through."""
+    def _is_after_hole(self, index_start: int, start: int) -> bool:
+        """Whether a hole of more than _LARGE_HOLE_BYTES is between the end of the index and ``start``."""
         position = index_start + len(self._kept) * _STEP_BYTES
         while start - position > _LARGE_HOLE_BYTES:
             data_start, data_end = self._source.data_range(position)
@@ -66,7 +66,7 @@ class CrcIndex:
         return crc
 
     def _up_to(self, position: int) -> int | None:
-        """The CRC from where the index starts up to a position."""
+        """The CRC from the start of the index up to a position; None if the file is shorter."""
         start = self._start or 0
         step = (position - start) // _STEP_BYTES
         while len(self._kept) <= step:
@@ -76,7 +76,7 @@ class CrcIndex:
         return self._crc_of(content, self._kept[step]) if len(content) == position - rest else None
 
     def _keep_more(self, position: int) -> None:
-        """Read on from the step that ends at ``position``: what is kept so far reaches one step less far."""
+        """Read on, and keep the CRCs up to ``position`` and the steps after it."""
         if not self._kept:
             self._kept.append(0)
             return
@@ -88,8 +88,8 @@ class CrcIndex:
             self._kept.append(crc)
 
 
-def _behind_zeros(crc: int, count: int, is_v2: bool) -> int:
-    """What a CRC becomes when ``count`` zero bytes follow, but for the CRC of these."""
+def _with_zeros(crc: int, count: int, is_v2: bool) -> int:
+    """The CRC after ``count`` more zero bytes, without the CRC of the zeros themselves."""
     power = 0
     while count:
         if count & 1:
@@ -102,7 +102,7 @@ def _behind_zeros(crc: int, count: int, is_v2: bool) -> int:
 
 @cache
 def _zeros_tables(power: int, is_v2: bool) -> tuple[list[int], ...]:
-    """For each of the four bytes of a CRC, what each value of it becomes when ``2 ** power`` zero bytes follow."""
+    """Tables of the CRC after ``2 ** power`` more zero bytes: one for each byte of the CRC, by the byte's value."""
     if power:
         before = np.array(_zeros_tables(power - 1, is_v2), np.uint32)
     else:

@@ -1,7 +1,8 @@
-"""Groups of intact batches that lie one directly behind the other, and how certain it is that they are the log's.
+"""Groups of consecutive intact batches, and whether they certainly belong to the log.
 
-The value of a record may be a batch image, or a whole segment, and then lies inside a damaged batch. Behind the last
-batch of a value comes the rest of its record; behind the batches of a log comes more of the log, or its end.
+The value of a record may be a copy of a batch, or a whole segment, and is then found inside a damaged batch. The last
+batch in a value is followed by the rest of the record; the batches of a log are followed by more of the log, or its
+end.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ from format.value_class import state_class, value_class
 
 _FIRST_BYTES = 4 * 1024
 _MOST_BYTES = 4 * 1024 * 1024
-#: So many zero bytes behind a batch are no value: they were allocated ahead, or a disk lost a block.
+#: A batch before this many zero bytes is not in a value: the zeros were preallocated, or a disk lost a block.
 _ZERO_BYTES = 4096
-#: A group of so many bytes is no value.
+#: A group of this many bytes or more is not a value.
 _CERTAIN_BYTES = 64 * 1024 * 1024
 _OFFSET_BYTES = layout.LOG_ENTRY.offset_of("length")
 _MAX_OFFSET = 2**63 - 1
@@ -34,7 +35,10 @@ _MAX_OFFSET = 2**63 - 1
 
 @value_class
 class Block:
-    """Some batches of a group that were read at once: where they lie, and between which possible offsets."""
+    """Batches of a group that were read at once: their positions, and the lowest and highest of the possible offsets.
+
+    ``count`` are the batches with possible offsets; ``is_rising`` if each starts after the end of the one before.
+    """
 
     start: int
     end: int
@@ -46,9 +50,10 @@ class Block:
 
 @state_class
 class Group:
-    """Intact batches one directly behind the other, and where what lies before them starts that is none.
+    """Consecutive intact batches from ``start`` to ``end``, after a gap from ``gap_start`` without intact batches.
 
-    ``is_led_to``: they begin where the batch before them ends, or says that it does.
+    ``is_led_to`` if they start at the end of the batch before them, by its length; ``is_certain`` if they belong to the
+    log and not to a value.
     """
 
     gap_start: int
@@ -60,7 +65,7 @@ class Group:
 
 
 def block_of(table: BatchTable, end: int, offsets: OffsetRange) -> Block:
-    """The block that these batches are."""
+    """The block of these batches, which end at ``end``."""
     start, possible = int(table.position[0]), offsets.possible(table)
     if not len(possible):
         return Block(start, end, 0, _MAX_OFFSET, -1, True)
@@ -70,7 +75,7 @@ def block_of(table: BatchTable, end: int, offsets: OffsetRange) -> Block:
 
 
 class GroupSearch:
-    """Finds the groups of one file in order."""
+    """Finds the groups of one file, in order."""
 
     def __init__(self, source: Source, end: int, search: CandidateSearch, offsets: OffsetRange) -> None:
         self._source = source
@@ -78,23 +83,24 @@ class GroupSearch:
         self._search = search
         self._offsets = offsets
         self._trust = ChainTrust(source, end, search)
-        self._open_to = 0  # where a damaged batch ends, if its length is right
+        self._open_to = 0  # the end of the last damaged batch with Trust.OPEN, if its length is right
 
     def next_group(self, gap_start: int) -> Group | None:
-        """The first group at or behind ``gap_start``; a batch with a wrong CRC whose length leads on is passed over."""
-        at = self._behind_trusted(gap_start)
+        """The first group at or after ``gap_start``; batches with a wrong CRC and a right length are skipped."""
+        at = self._after_trusted(gap_start)
         first = self._search.intact_at(at) or next(self._search.intact_from(at + 1), None)
         if first is None:
             return None
         group = self._extended(gap_start, first, is_led_to=first.position == at)
         value_end = value_end_in_message(self._source, gap_start, first.position)
         if first.position < value_end < group.end and self._is_boundary(first.position, value_end):
-            following = self._search.intact_at(value_end)  # the value of a v0 or v1 message, and then the log
+            following = self._search.intact_at(value_end)  # the value of a v0 or v1 message, followed by the log
             if following is not None:
                 group = self._extended(gap_start, following, is_led_to=False)
         return group
 
-    def _behind_trusted(self, position: int) -> int:
+    def _after_trusted(self, position: int) -> int:
+        """The position after the damaged batches from ``position`` on whose length is right."""
         while position < self._end:
             header = read_header(self._source, position)
             if header is None or self._search.intact_at(position) is not None:
@@ -111,16 +117,16 @@ class GroupSearch:
         return position
 
     def _extended(self, gap_start: int, first: Header, *, is_led_to: bool) -> Group:
-        """The group that begins with an intact batch.
+        """The group that starts with an intact batch.
 
-        Behind damage, a v0 or v1 message whose offset does not rise begins a group of its own: the value of the damaged
+        After damage, a v0 or v1 message whose offset does not rise starts another group: the value of the damaged
         message may end just before it.
         """
         group = Group(gap_start, first.position, first.position, is_led_to)
-        is_behind_damage = not is_led_to
+        is_after_damage = not is_led_to
         last: int | None = None
         for table in self._tables(first.position):
-            if is_behind_damage:
+            if is_after_damage:
                 base, before = table.base_offset, np.empty(len(table), np.int64)
                 before[1:] = table.last_offset[:-1]
                 before[0] = -1 if last is None else last
@@ -129,7 +135,7 @@ class GroupSearch:
                     table = table.rows(slice(0, int(falls[0])))
                     self._add(group, table)
                     return group
-                is_behind_damage = not len(falls)
+                is_after_damage = not len(falls)
             self._add(group, table)
             last = table.last_offset_of(len(table) - 1)
         if (is_led_to and gap_start < first.position) or first.position == self._open_to:
@@ -144,7 +150,7 @@ class GroupSearch:
             group.blocks.append(block_of(table, group.end, self._offsets))
 
     def _tables(self, position: int) -> Iterator[BatchTable]:
-        """The intact batches from a position on, as long as there are any one behind the other."""
+        """Consecutive intact batches from a position on, until the first gap."""
         want = _FIRST_BYTES
         while position < self._end:
             buffer = memoryview(self._source.read_at(position, min(want, self._end - position)))
@@ -171,18 +177,18 @@ class GroupSearch:
             want = min(4 * want, _MOST_BYTES)
 
     def _is_certain(self, group: Group, last_offset: int) -> bool:
-        """Whether what lies behind a group comes behind a log, and behind no value."""
+        """Whether the bytes after a group cannot be the rest of a record, so that the group is not in a value."""
         if group.end >= self._end or group.end - group.start >= _CERTAIN_BYTES:
             return True
         rest = self._source.read_at(group.end, min(_ZERO_BYTES, self._end - group.end))
         if not any(rest):
             return True
-        # A batch that is intact may still claim an offset below zero: that lies outside its CRC.
+        # The CRC does not cover the base offset, so that an intact batch may have a negative one.
         expected = (last_offset + 1).to_bytes(_OFFSET_BYTES + 1, "big", signed=True)[1:]
         return expected.startswith(rest[:_OFFSET_BYTES])
 
     def _is_boundary(self, start: int, position: int) -> bool:
-        """Whether hopping from the batch at ``start`` leads to ``position``."""
+        """Whether a batch starts at ``position``, by the lengths from the batch at ``start`` on."""
         while start < position:
             header = read_header(self._source, start)
             if header is None:

@@ -14,10 +14,11 @@ def longest_chain(
     count: Int64Column | None = None,
     is_doubtful: NDArray[np.bool_] | None = None,
 ) -> NDArray[np.bool_]:
-    """Which items, in file order, make the chain of the most batches; no item may end before it starts.
+    """Which items, in file order, are in the chain of the most batches: a bool for each; all columns are as long.
 
-    An item is one batch, or ``count`` batches that are in the chain all or none. Of several chains that are as long,
-    one with the fewest doubtful batches. Takes n log n steps where the offsets do not rise already.
+    An item is one batch, or ``count`` batches that are in the chain together or not at all. ``last_offset`` must not be
+    below ``base_offset``. Of chains that are equally long, one with the fewest doubtful batches is chosen. Takes n log
+    n steps, or n if all offsets rise.
     """
     number = len(base_offset)
     if number < 2 or (base_offset[1:] > last_offset[:-1]).all():
@@ -32,22 +33,22 @@ def longest_chain(
 
 
 def _pieces(base_offset: Int64Column, last_offset: Int64Column) -> Int64Column:
-    """The number of each item's piece: neighbours that every other item is before, after, or at odds with alike.
+    """The number of each item's piece: neighbours that compare in the same way with every other item.
 
-    A chain that holds one item of a piece can hold them all, so that pieces may be weighed instead of items.
+    A chain with one item of a piece can have all of them, so that pieces can be weighed instead of items.
     """
     ends = np.sort(np.concatenate((base_offset, last_offset)))
     between = np.searchsorted(ends, last_offset[1:], "right") - np.searchsorted(ends, base_offset[:-1], "left")
-    is_one = (base_offset[1:] > last_offset[:-1]) & (between == 4)  # none but their own ends
+    is_one = (base_offset[1:] > last_offset[:-1]) & (between == 4)  # only the ends of the two neighbours
     return np.concatenate(([0], np.cumsum(~is_one)))
 
 
 def _heaviest(base_offset: Int64Column, last_offset: Int64Column, weight: Int64Column) -> NDArray[np.bool_]:
-    """Which pieces make the heaviest chain, by a Fenwick tree over the last offsets: the best chain up to each."""
+    """Which pieces are in the heaviest chain: a Fenwick tree over the last offsets has the best chain up to each."""
     ordered = np.unique(last_offset)
     size = len(ordered)
-    best = [0] * (size + 1)  # of the chains that end in each of the tree's ranges, the heaviest
-    best_piece = [-1] * (size + 1)  # and the piece that ends it
+    best = [0] * (size + 1)  # the weight of the heaviest chain that ends in each range of the tree
+    best_piece = [-1] * (size + 1)  # the last piece of that chain
     before = [-1] * len(base_offset)
     heaviest, end = 0, -1
     bounds = np.searchsorted(ordered, base_offset, "left").tolist()

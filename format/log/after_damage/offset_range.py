@@ -1,4 +1,4 @@
-"""The offsets that the batches of a log can have."""
+"""The range of offsets that the batches of a log can have."""
 
 from __future__ import annotations
 
@@ -14,25 +14,28 @@ _MAX_OFFSET = 2**63 - 1
 
 @value_class
 class OffsetRange:
-    """The offsets that batches of a log can have: one outside is intact, but its base offset is not."""
+    """The offsets that batches of a log can have; the base offset of a batch outside the range is damaged."""
 
     first: int = 0
     last: int = _MAX_OFFSET - 1
 
     def possible(self, table: BatchTable) -> BatchTable:
-        """The batches whose offsets lie in the range."""
+        """The batches whose offsets are in the range."""
         is_possible = self.holds(table.base_offset, table.last_offset_delta)
         return table if is_possible.all() else table.rows(is_possible)
 
     def holds(self, base_offset: Int64Column, last_offset_delta: Int64Column) -> NDArray[np.bool_]:
-        """Which of these offsets lie in the range. No sum leaves 64 bits: the delta is compared with what is left."""
+        """Which of these batches are in the range, as bool; computed without sums that could overflow int64."""
         is_held: NDArray[np.bool_] = (base_offset >= self.first) & (base_offset <= self.last) & (last_offset_delta >= 0)
         is_held &= last_offset_delta <= self.last - np.clip(base_offset, self.first, max(self.first, self.last))
         return is_held
 
 
 def possible_offsets(path: str) -> OffsetRange:
-    """The offsets that the batches of a file can have: a segment's name is its first, and its index limits the last."""
+    """The offsets that the batches of a file can have: from the base offset in its name on, limited by its index.
+
+    An offset index stores offsets relative to the base offset as int32. All offsets for a file with another name.
+    """
     match = layout.SEGMENT_FILE.match(path.rpartition("/")[2])
     first = 0 if match is None else int(match["base_offset"])
     if match is None or first >= _MAX_OFFSET:
@@ -41,6 +44,6 @@ def possible_offsets(path: str) -> OffsetRange:
 
 
 def offset_before(path: str) -> int | None:
-    """The offset before the first one that a segment of this name holds; None for a file of another name."""
+    """The offset before the base offset in the name of a segment; None for a file with another name."""
     match = layout.SEGMENT_FILE.match(path.rpartition("/")[2])
     return None if match is None or int(match["base_offset"]) >= _MAX_OFFSET else int(match["base_offset"]) - 1

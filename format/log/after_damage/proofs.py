@@ -1,4 +1,4 @@
-"""What the bytes of a damaged batch prove about where it ends, and about intact batches that may lie inside it."""
+"""Proofs from the bytes of a damaged batch: where it ends, and whether an intact batch is a value inside it."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from format.kernel.tables import RECORD_COLUMNS, RESULT_COLUMNS, SPAN_COLUMNS
 from format.log.after_damage.candidates import CandidateSearch
 from format.log.batch_header import HEADER_BYTES
 
-#: Damaged records are decoded, to see where they end, only in so many bytes.
+#: Damaged records are decoded, to find their ends, in at most this many bytes.
 _DECODED_BYTES = 1024 * 1024
 _LENGTH_BYTES = 4
-#: A varint of one byte stands before too many things to prove anything.
+#: The sizes of varints that prove a length; one byte may have the right value by chance.
 _VARINT_BYTES = range(2, 6)
 
-#: Where the length of the key stands in a v0 and in a v1 message.
+#: The position of the key's length in a v0 and in a v1 message.
 _KEY_LENGTHS_AT = (layout.MESSAGE_V0.size_bytes, layout.MESSAGE_V1.size_bytes)
-#: How far behind the start of a v2 batch the value of a record lies, at least.
+#: The least distance of a record's value from the start of its v2 batch.
 _VALUE_OF_RECORD_AT = HEADER_BYTES + layout.MIN_RECORD_BYTES - 1
 _NO_SPANS: NDArray[np.int64] = np.empty((0, 3), np.int64)
 
 
 class DamagedBatch:
-    """The bytes from a position on where a batch should start and no intact one does."""
+    """The bytes from a position on at which a batch should start but no intact batch does."""
 
     def __init__(self, source: Source, position: int, end: int, search: CandidateSearch) -> None:
         self._position = position
@@ -37,18 +37,18 @@ class DamagedBatch:
         self._ends = frozenset(self._spans[:, 1].tolist())
 
     def proof_of_end(self, position: int) -> str:
-        """How the bytes prove that the batch ends at ``position``; empty where they do not."""
+        """The proof that the batch ends at ``position``, for a message; empty for none."""
         if self._search.is_crc_right(self._position, position):
             length = position - self._position - layout.LOG_ENTRY.size_bytes
-            return f"only its length is wrong: its CRC is right for one of {length}"
+            return f"only its length is wrong: its CRC is right for a length of {length}"
         if position in self._ends:
-            return "its header is damaged, its records end where the next batch starts"
+            return "its header is damaged; its records end where the next batch starts"
         return ""
 
     def covers(self, start: int, end: int) -> bool:
-        """Whether these bytes lie in a record, or are a value, by the lengths that stand before them.
+        """Whether these bytes are in a record, or are a value, by the lengths before them.
 
-        A record counts if another one with the next offset follows it, or the end of what is looked at.
+        A record counts if a record with the next offset follows it, or if it ends with the batch.
         """
         if self._is_value(start, end):
             return True
@@ -66,7 +66,7 @@ class DamagedBatch:
 
 
 def _record_spans(source: Source, start: int, end: int) -> NDArray[np.int64]:
-    """Start, end and offset delta of the v2 records that lie from a position on, one behind the other."""
+    """Start, end and offset delta of consecutive v2 records from a position on: int64 of shape (n, 3)."""
     if start >= end:
         return _NO_SPANS
     content = source.read_at(start, min(HEADER_BYTES, end - start))
@@ -80,7 +80,7 @@ def _record_spans(source: Source, start: int, end: int) -> NDArray[np.int64]:
 
 
 def _may_be_record(content: bytes, room: int) -> bool:
-    """Whether a record that is longer than ``content`` may begin so: with its length, and attributes, which are 0."""
+    """Whether a record longer than ``content`` may start with these bytes: with its length, and attributes of 0."""
     length, at = _varint(content)
     return 0 < length <= room and at < len(content) and content[at] == 0
 
@@ -98,9 +98,9 @@ def _decoded(content: bytes, size: int) -> NDArray[np.int64]:
 
 
 def value_end_in_message(source: Source, message_start: int, position: int) -> int:
-    """Where the value ends that starts at ``position`` in the v0 or v1 message; -1 where no value starts there.
+    """The end of the value that starts at ``position`` in a v0 or v1 message; -1 if no value starts there.
 
-    The lengths of the key and of the value must both lead there: each by itself stands before too many things.
+    The length of the key must lead there too, since any four bytes may look like the length of a value.
     """
     for key_length_at in _KEY_LENGTHS_AT:
         key_length = _int32(source, message_start + key_length_at)
@@ -114,7 +114,7 @@ def _int32(source: Source, position: int) -> int:
 
 
 def _is_value_of_record(source: Source, start: int, end: int) -> bool:
-    """Whether the length of a v2 record's value stands before these bytes, and after them that it has no headers."""
+    """Whether these bytes follow their length, as a v2 record's value does, and a header count of 0 follows them."""
     first = max(0, start - _VARINT_BYTES[-1])
     before = source.read_at(first, start - first)
     for count in _VARINT_BYTES:
@@ -124,7 +124,7 @@ def _is_value_of_record(source: Source, start: int, end: int) -> bool:
 
 
 def _varint(content: bytes) -> tuple[int, int]:
-    """The zigzag varint that the bytes begin with, and how many bytes it takes; (-1, 0) for none."""
+    """The zigzag varint at the start of the bytes, and its size in bytes; (-1, 0) for none."""
     value = 0
     for number, byte in enumerate(content[: _VARINT_BYTES[-1]]):
         value |= (byte & 0x7F) << (7 * number)

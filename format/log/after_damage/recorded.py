@@ -1,4 +1,4 @@
-"""Damage of a log of which a bundle holds the headers: as it was found when the bundle was made."""
+"""The damage of a log of which a bundle has only the headers: as it was found when the bundle was made."""
 
 from __future__ import annotations
 
@@ -9,16 +9,16 @@ from format.log.batch_chunk import BatchChunk, Damage
 
 
 def check_whole(bundled: BundledFile | None, chunk: BatchChunk, path: str) -> None:
-    """Raise NotInBundle for a batch of which the bundle has the header alone."""
+    """Raise NotInBundle for a batch of which the bundle has only the header."""
     places = zip(chunk.table.position.tolist(), chunk.table.size_bytes.tolist(), strict=True)
     for position, size_bytes in places:
         if bundled is not None and bundled.stored_bytes(position) < size_bytes:
-            message = "the bundle holds the headers of this log, and no records"
+            message = "the bundle has only the headers of this log, not its records"
             raise NotInBundle(message, Location(path, position=position, length=size_bytes))
 
 
 def recorded_damage(bundled: BundledFile, position: int) -> Damage | None:
-    """The damage at a position, None where none was found."""
+    """The damage that was found at a position, None for none."""
     found = bundled.damage.get(position)
     if found is None:
         return None

@@ -1,9 +1,9 @@
-"""What is intact in a log from its first damage on, and which of it belongs to the log.
+"""The intact batches of a log from its first damage on, and which of them belong to the log.
 
-Groups of intact batches are found to the end of the file first, and judged then. Where the bytes of a damaged batch
-prove that a group lies inside it, or begins just behind it, that decides. A group that may or may not be a value
-belongs to the log if its offsets fit: if one of its runs of consecutive offsets is part, by half or more, of the
-longest chain of batches with rising offsets through the whole file. So no single batch decides over others.
+First all groups of intact batches up to the end of the file are found, then they are judged. If the bytes of a damaged
+batch prove that a group is inside it, or starts at its end, that decides. Otherwise a group that may be a value belongs
+to the log if its offsets fit: if at least half of one of its runs of consecutive offsets is in the longest chain of
+batches with rising offsets through the whole file. So one batch with wrong offsets does not exclude many others.
 """
 
 from __future__ import annotations
@@ -30,28 +30,28 @@ from format.log.batch_table import BatchTable, Int64Column
 from format.log.legacy_messages import open_wrappers
 from format.value_class import state_class, value_class
 
-#: Groups that may be values which are put aside before the first of them is judged without the one after them.
+#: At most this many groups that may be values are read ahead before the first of them is judged.
 _MOST_DOUBTFUL = 16
-#: So many blocks are judged together; a file with more of them is damaged at every few bytes.
+#: At most this many blocks are judged together; a file with more of them is damaged at every few bytes.
 _MOST_BLOCKS = 1 << 19
-#: So many batches whose offsets are at odds are weighed one by one; of more than these, blocks are.
+#: Up to this many batches whose offsets contradict each other are compared one by one; above that, whole blocks are.
 _MOST_WEIGHED = 1 << 21
 _READ_BYTES = 4 * 1024 * 1024
 _MAX_OFFSET = 2**63 - 1
-#: The group of the blocks before the first damage, whose CRCs are looked at only where their offsets are at odds.
+#: The group number of the blocks before the first damage; their CRCs are checked only if their offsets do not rise.
 _BEFORE = -1
 
 
 @value_class
 class FoundBatch:
-    """Where the log goes on after damage; ``proof`` says how the bytes before prove it, empty where they do not."""
+    """The position at which the log continues after damage, and the proof by the bytes before it; empty for none."""
 
     position: int
     proof: str = ""
 
 
 class Survey:
-    """The groups of one file from a first damage on. It reads the rest of the file when it is first asked."""
+    """The groups of one file from its first damage on. The rest of the file is read at the first call."""
 
     def __init__(self, source: Source, end: int, limits: Limits, search: CandidateSearch, offsets: OffsetRange) -> None:
         self._source = source
@@ -66,10 +66,10 @@ class Survey:
         self._chain: _Chain | None = None
 
     def next_after(self, damaged_from: int, after_offset: int | None) -> FoundBatch | None:
-        """The batch that the log goes on with after ``damaged_from``, where a batch should start and none does.
+        """The batch at which the log continues after ``damaged_from``, None for none.
 
-        None when there is none. ``after_offset`` is the last offset before, if known; the positions asked for must
-        rise. Raises only what the source raises.
+        At ``damaged_from`` a batch should start but none does; it must rise from call to call. ``after_offset`` is the
+        last offset before it, if known. Raises the errors of the source.
         """
         while True:
             if damaged_from >= self._looked_to:
@@ -87,9 +87,9 @@ class Survey:
             damaged_from = self._looked_to
 
     def chain_around(self, position: int) -> tuple[int | None, int | None] | None:
-        """The last offset of the longest chain before a position, and where its next batch starts.
+        """The last offset of the longest chain before a position, and the position of its next batch.
 
-        None where all batches are in the chain, as far as is known.
+        None if all batches found so far are in the chain.
         """
         return None if self._chain is None else self._chain.around(position)
 
@@ -105,7 +105,7 @@ class Survey:
         if not _is_free(blocks).all():
             if is_first:
                 before, hopped_to = self._blocks_before(start)
-                if hopped_to < start:  # there is more damage before, and the caller began to read after it
+                if hopped_to < start:  # there is damage before the position at which the caller started to read
                     found = _Found()
                     self._looked_to = self._find_groups(hopped_to, found)
                 blocks = np.concatenate((before, found.blocks()))
@@ -116,7 +116,7 @@ class Survey:
         self._proofs = found.proofs
 
     def _find_groups(self, start: int, found: _Found) -> int:
-        """Find the groups that are no values by what is known of them alone; returns how far it looked."""
+        """Add the groups that are not proven to be values to ``found``; returns the position up to which it looked."""
         groups = GroupSearch(self._source, self._end, self._search, self._offsets)
         ahead: deque[Group] = deque()
         gap_start, is_at_end = start, False
@@ -148,7 +148,10 @@ class Survey:
         return self._end
 
     def _proven(self, damaged: DamagedBatch, gap_start: int, ahead: deque[Group], reaches_end: bool) -> tuple[int, str]:
-        """Which of the groups ahead begins where the damaged batch certainly ends, and the proof, empty for none."""
+        """The number of the group ahead that starts at the proven end of the damaged batch, and the proof.
+
+        The number is ``len(ahead)`` if the batch ends with the file. The proof is empty for none.
+        """
         for number, group in enumerate(ahead):
             if group.start - gap_start > self._search.most_bytes:
                 return 0, ""
@@ -161,7 +164,7 @@ class Survey:
         return 0, ""
 
     def _blocks_before(self, stop: int) -> tuple[Int64Column, int]:
-        """The batches before ``stop`` in blocks, by their headers, and how far these lead."""
+        """The batches before ``stop`` in blocks, by their headers, and the end of the last one."""
         found = array("q")
         position = 0
         for table in header_tables(self._source, 0, stop):
@@ -170,7 +173,7 @@ class Survey:
         return np.frombuffer(found, np.int64).reshape(-1, _WIDTH), position
 
     def _judged(self, blocks: Int64Column, is_doubtful: NDArray[np.bool_]) -> tuple[_Chain, NDArray[np.bool_]]:
-        """The longest chain through all blocks, and which groups are kept: those that are certain, or part of it."""
+        """The longest chain through all blocks, and which groups are kept: those that are certain, or in the chain."""
         is_free = _is_free(blocks)
         is_kept = ~is_doubtful
         of_group = blocks[is_free, _GROUP]
@@ -184,8 +187,8 @@ class Survey:
         return _Chain(position[order], last_offset[order]), is_kept
 
     def _rows(self, blocks: Int64Column, is_doubtful: NDArray[np.bool_]) -> _Rows:
-        """The batches of some blocks one by one, or the blocks themselves where that would be too many."""
-        doubtful = np.append(is_doubtful, False)[blocks[:, _GROUP]]  # the last one is for what belongs to no group
+        """The batches of some blocks one by one, or the blocks themselves if there are too many batches."""
+        doubtful = np.append(is_doubtful, False)[blocks[:, _GROUP]]  # the appended one is for _BEFORE
         if int(blocks[:, _COUNT].sum()) > _MOST_WEIGHED:
             start, end, count, first, last, _, group = blocks.T
             return _Rows(start, end, first, last, count, group, doubtful)
@@ -206,7 +209,7 @@ class Survey:
         )
 
     def _table(self, start: int, end: int, *, check_crc: bool) -> BatchTable:
-        """The batches of a block whose offsets can be, and whose CRC is right, compressed v0/v1 messages opened."""
+        """The batches of a block with possible offsets and right CRCs; compressed v0/v1 messages are decompressed."""
         buffer = memoryview(self._source.read_at(start, min(_READ_BYTES, end - start)))
         table = headers_in(buffer, start)
         if check_crc and end - start <= len(buffer):
@@ -220,18 +223,18 @@ class Survey:
         return self._offsets.possible(table)
 
     def _boundary_after(self, start: int, position: int) -> int:
-        """Where the first batch starts after a position in a group that begins at ``start``."""
+        """The position of the first batch after ``position`` in a group that starts at ``start``."""
         while start <= position:
             header = read_header(self._source, start)
             if header is None:
-                return position + 1  # the file is not what it was
+                return position + 1  # the file has changed
             start = header.end_position
         return start
 
 
 @state_class
 class _Found:
-    """Groups, and the blocks of all of them as rows of numbers."""
+    """The groups that were found, and the blocks of all of them as rows of numbers."""
 
     starts: list[int] = field(default_factory=list)
     ends: list[int] = field(default_factory=list)
@@ -268,17 +271,17 @@ def _row(block: Block, group: int) -> tuple[int, ...]:
 
 
 def _is_free(blocks: Int64Column) -> NDArray[np.bool_]:
-    """Which blocks every chain can hold: all offsets before them are lower, and all behind them are higher."""
+    """Which blocks fit into every chain: all offsets before them are lower, and all offsets after them are higher."""
     first, last = blocks[:, _FIRST], blocks[:, _LAST]
     before = np.maximum.accumulate(np.concatenate(([-1], last)))[:-1]
-    behind = np.minimum.accumulate(np.concatenate(([_MAX_OFFSET], first[::-1])))[:-1][::-1]
-    is_free: NDArray[np.bool_] = (blocks[:, _IS_RISING] != 0) & (first > before) & (last < behind)
+    after = np.minimum.accumulate(np.concatenate(([_MAX_OFFSET], first[::-1])))[:-1][::-1]
+    is_free: NDArray[np.bool_] = (blocks[:, _IS_RISING] != 0) & (first > before) & (last < after)
     return is_free & (blocks[:, _COUNT] > 0)
 
 
 @value_class
 class _Rows:
-    """Batches, or blocks of them, to be weighed against each other."""
+    """Batches, or blocks of batches, one row each, between which the longest chain chooses."""
 
     position: Int64Column
     end_position: Int64Column
@@ -289,9 +292,9 @@ class _Rows:
     is_doubtful: NDArray[np.bool_]
 
     def groups_that_fit(self, in_chain: NDArray[np.bool_]) -> Int64Column:
-        """The groups of which at least one run of consecutive offsets is part of the chain.
+        """The numbers of the groups of which at least half of one run of consecutive offsets is in the chain.
 
-        At least half of the run must be, not counting batches that another one in the chain repeats.
+        Batches with the same offsets as a batch in the chain do not count.
         """
         if not in_chain.any():
             return np.empty(0, np.int64)
@@ -304,7 +307,7 @@ class _Rows:
         return np.extract(groups != _BEFORE, groups)
 
     def _has_twin(self, in_chain: NDArray[np.bool_]) -> NDArray[np.bool_]:
-        """Whether a batch of the chain has the same offsets."""
+        """Which rows have the same offsets as a row in the chain."""
         base, last = self.base_offset[in_chain], self.last_offset[in_chain]
         nearest = np.minimum(np.searchsorted(base, self.base_offset), len(base) - 1)
         has_twin: NDArray[np.bool_] = (base[nearest] == self.base_offset) & (last[nearest] == self.last_offset)
@@ -313,7 +316,7 @@ class _Rows:
 
 @value_class
 class _Chain:
-    """Where the batches of the longest chain start, and their last offsets. A block that is all in it is one row."""
+    """Positions and last offsets of the batches in the longest chain; a block that is in it as a whole is one row."""
 
     position: Int64Column
     last_offset: Int64Column

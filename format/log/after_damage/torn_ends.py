@@ -1,4 +1,4 @@
-"""What lies up to the end of a log file where no batch follows: zeros, or the beginning of a batch."""
+"""The end of a log file after its last batch: whether it is zeros, or the beginning of a batch."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ _MAGIC_AT = layout.RECORD_BATCH.offset_of("magic")
 
 
 def is_beginning_of_batch(source: Source, position: int, end: int, last_offset: int | None) -> bool:
-    """Whether what lies up to the end of the file is the beginning of a batch, as a write that was cut off leaves.
+    """Whether the bytes from ``position`` to the end of the file are the beginning of a batch: an unfinished write.
 
-    What no header begins like was not cut off but overwritten. ``last_offset`` is the last offset before it.
+    Bytes that cannot start a header were overwritten. ``last_offset`` is the last offset before them.
     """
     header = source.read_at(position, min(layout.RECORD_BATCH.size_bytes, end - position))
     if len(header) < layout.LOG_ENTRY.size_bytes:
@@ -25,7 +25,7 @@ def is_beginning_of_batch(source: Source, position: int, end: int, last_offset: 
 
 
 def is_zero(source: Source, position: int, end: int) -> bool:
-    """Whether nothing but zero bytes lies up to the end of the file; holes are passed over."""
+    """Whether there are only zero bytes from ``position`` to the end of the file; holes are not read."""
     while position < end:
         position, data_end = source.data_range(position)
         part = source.read_at(position, min(1 << 20, data_end - position, end - position))

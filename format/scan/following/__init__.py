@@ -1,1 +1,1 @@
-"""The follow driver: reads logs that grow, roll, are cut, compacted, deleted and replaced."""
+"""The follow driver: reads logs that grow, and that are rolled, truncated, compacted, deleted and replaced."""

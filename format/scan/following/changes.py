@@ -1,8 +1,8 @@
-"""Waiting for changes in directories: inotify reports them where it can, elsewhere they are looked at again and again.
+"""Waiting for changes in directories, by inotify or by polling.
 
-inotify says nothing about files on network file systems, and the number of its watches is limited. So each directory
-is either watched or polled, and watched ones are looked at from time to time too: where inotify misses a change, the
-directory is polled from then on.
+inotify does not report changes on network file systems, and the number of its watches is limited. So each directory is
+watched or polled. Watched directories are also checked from time to time; if inotify misses a change, the directory is
+polled from then on.
 """
 
 from __future__ import annotations
@@ -21,29 +21,30 @@ from format.value_class import value_class
 if TYPE_CHECKING:
     from inotify_simple import INotify
 
-#: How often polled directories are looked at, and watched ones.
+#: The intervals between checks of polled directories, and of watched ones.
 POLL_S = 0.1
 SWEEP_S = 2.0
-#: A look at all directories takes at most this part of the time: with many of them it comes less often.
+#: Checks take at most this part of the time: with many directories, the intervals are longer.
 _MOST_OF_TIME = 1 / 200
-#: After inotify wakes this process, so much longer until it reads: a burst of events is then read at once.
+#: The time between the first event of inotify and reading events, so that a burst is read at once.
 _GATHER_S = 0.002
 _MOUNTS = Path("/proc/self/mountinfo")
-#: File systems on which another host, or another process than this kernel's, may change files.
+#: File systems on which another host, or a process outside this kernel, may change files.
 _SILENT_FILE_SYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb3", "smbfs", "9p", "ceph", "glusterfs", "lustre", "gpfs", "afs", "beegfs", "virtiofs"}
     | {"vboxsf", "fuse", "fuseblk", "ocfs2", "gfs2"}
 )
 
-#: What a look at a directory sees; a different value means that something changed.
+#: A function that returns the state of a directory; a different value means that something changed.
 Look = Callable[[], Hashable]
 
 
 @value_class
 class Stopping:
-    """How following ends from outside: ``is_asked`` says so, and ``wake_fd`` becomes readable then (-1 for none).
+    """The conditions on which following ends.
 
-    ``reader_fd`` is the descriptor that results are written to: following ends when its reader closes it.
+    ``is_asked`` returns whether it is to end, and ``wake_fd`` becomes readable then (-1 for none). ``reader_fd`` is the
+    descriptor that results are written to: following ends when its reader closes it (-1 for none).
     """
 
     is_asked: Callable[[], bool]
@@ -55,7 +56,7 @@ NEVER = Stopping(lambda: False)
 
 
 class Changes:
-    """The directories that are followed, and what changed in them; close it, or use it as a context."""
+    """The followed directories, and their changes; close it, or use it as a context manager."""
 
     def __init__(self, stopping: Stopping = NEVER, *, may_watch: bool = True) -> None:
         self._stopping = stopping
@@ -63,7 +64,7 @@ class Changes:
         self._inotify = _inotify() if may_watch else None
         self._watch_of: dict[Path, int] = {}
         self._path_of: dict[int, Path] = {}
-        self._missed: set[Path] = set()  # where a sweep found a change that inotify had not reported
+        self._missed: set[Path] = set()  # directories with a change that a sweep found and inotify had not reported
         self._poll = select.poll()
         self._next_poll = self._next_sweep = 0.0
         self.reader_is_gone = False
@@ -71,36 +72,36 @@ class Changes:
             if fd >= 0:
                 self._poll.register(fd, select.POLLIN)
         if stopping.reader_fd >= 0:
-            self._poll.register(stopping.reader_fd, 0)  # errors are reported without being asked for
+            self._poll.register(stopping.reader_fd, 0)  # errors are always reported
 
     def is_over(self) -> bool:
         """Whether following is to end."""
         return self.reader_is_gone or self._stopping.is_asked()
 
     def polled_count(self) -> int:
-        """How many directories inotify does not watch."""
+        """The number of directories that inotify does not watch."""
         return len(self._looks) - len(self._watch_of)
 
     def add(self, directory: Path, look: Look) -> None:
-        """Follow a directory; what has changed before this call is the caller's to find."""
+        """Follow a directory; changes before this call are not reported."""
         self._looks[directory] = look, look()
         if self._inotify is None or directory in self._watch_of or is_silent(directory):
             return
         try:
             watch = self._inotify.add_watch(directory, _mask())
         except OSError:
-            return  # no more watches, or it is gone: polled
+            return  # no more watches, or the directory does not exist: it is polled
         self._watch_of[directory] = watch
         self._path_of[watch] = directory
 
     def seen(self, directory: Path) -> None:
-        """What there is now is known: only later changes count."""
+        """Take the present state of a directory as known, so that only later changes are reported."""
         known = self._looks.get(directory)
         if known is not None:
             self._looks[directory] = known[0], known[0]()
 
     def forget(self, directory: Path) -> None:
-        """Follow a directory no longer."""
+        """Stop following a directory."""
         self._looks.pop(directory, None)
         self._unwatch(directory)
 
@@ -112,9 +113,9 @@ class Changes:
                 self._inotify.rm_watch(watch)
 
     def wait(self, most_s: float | None = None) -> set[Path]:
-        """The directories where something may have changed; waits until there are some, or following is to end.
+        """Wait until something may have changed, or following is to end; return the directories with changes.
 
-        ``most_s`` ends the wait earlier, with nothing.
+        After ``most_s`` the wait ends, and the result is empty.
         """
         until = None if most_s is None else time.monotonic() + most_s
         while not self.is_over():
@@ -140,7 +141,7 @@ class Changes:
         return set()
 
     def _reported(self) -> set[Path]:
-        """The directories that inotify names."""
+        """The directories for which inotify reports changes."""
         from inotify_simple import flags
 
         if self._inotify is None:
@@ -154,13 +155,13 @@ class Changes:
                 continue
             changed.add(path)
             self._missed.discard(path)
-            if event.mask & flags.IGNORED:  # the directory is gone, and its watch with it
+            if event.mask & flags.IGNORED:  # the directory was deleted, and its watch with it
                 del self._path_of[event.wd]
                 self._watch_of.pop(path, None)
         return changed
 
     def _due(self) -> set[Path]:
-        """The directories that look different, of those whose turn it is."""
+        """The directories with changes, of those whose check is due."""
         now = time.monotonic()
         changed: set[Path] = set()
         if now >= self._next_poll:
@@ -172,8 +173,8 @@ class Changes:
                 reported = self._reported()
                 for path in missed - reported:
                     if path in self._missed:
-                        self._unwatch(path)  # inotify says nothing here
-                self._missed |= missed - reported  # once may be a matter of microseconds
+                        self._unwatch(path)  # inotify does not report changes here
+                self._missed |= missed - reported  # the first miss may only be a delay
                 changed |= missed | reported
             self._next_sweep = _after(now, SWEEP_S)
         return changed
@@ -201,13 +202,13 @@ class Changes:
 
 
 def _after(started: float, least_s: float) -> float:
-    """When the next look is due, after one that started then and ends now."""
+    """The time of the next check, after one that started at ``started`` and ends now."""
     now = time.monotonic()
     return now + max(least_s, (now - started) / _MOST_OF_TIME)
 
 
 def _inotify() -> INotify | None:
-    """inotify, where the system and the package are there."""
+    """An inotify instance; None without the package, or if the system has none."""
     try:
         from inotify_simple import INotify
     except ImportError:
@@ -234,13 +235,13 @@ def _mask() -> int:
 
 
 def is_silent(directory: Path) -> bool:
-    """Whether a directory lies on a file system that others may change without this kernel's knowledge."""
+    """Whether a directory is on a file system whose changes this kernel may not see."""
     kind = _file_system_of(os.path.realpath(directory))
     return kind.partition(".")[0] in _SILENT_FILE_SYSTEMS
 
 
 def _file_system_of(path: str) -> str:
-    """The type of the file system at a path, such as ext4; empty where that is not known."""
+    """The type of the file system at a path, such as ext4; empty if unknown."""
     best, kind = -1, ""
     try:
         lines = _MOUNTS.read_text(errors="surrogateescape").splitlines()

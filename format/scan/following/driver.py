@@ -1,7 +1,7 @@
-"""The follow driver: the batches that come to logs while they are read, and what happens to these logs meanwhile.
+"""The follow driver: reads batches as they are appended to logs, and reports what else happens to these logs.
 
-It goes over partitions as ``FollowDriver.events`` says: reads what is whole, in log order, at most a step at a time
-from each, and waits for more. A consumer makes parts of each step with its own walk.
+It reads whole batches from all partitions in turn, in log order, one step at a time, and waits for more. The caller
+makes parts of each step with its own walk.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ from format.scan.protocol import LogParts, LogUnit, OpenedRange, PartT, ResultT,
 from format.scan.selection import EVERYTHING, Selection
 from format.value_class import state_class, value_class
 
-#: How long an end that is no whole batch may stay before it is held to be damage, if intact batches follow it.
+#: The time after which an incomplete batch with intact batches after it counts as damage.
 _PATIENCE_S = 3.0
-#: How soon what could not be read is tried again, and what changed under the reader.
+#: The times before a partition is read again: one that could not be read, and one whose file changed during reading.
 _LOOK_AGAIN_S = 2.0
 _SOON_S = 0.02
 
 
 @value_class
 class FollowTerms:
-    """Where following begins, how much is read at once, and how it ends.
+    """Where following starts, how much is read at once, and how it ends.
 
-    Without a selection of offsets or times it begins at the end of each log, or at its start with ``from_start``.
+    Without a selection of offsets or times it starts at the end of each log, or at its start with ``from_start``.
     Partitions that appear later are read from their first record on.
     """
 
@@ -55,7 +55,7 @@ class FollowTerms:
 
 @state_class
 class Grown:
-    """Whole batches that were not read before: a range of one log, to be read before the next event is requested."""
+    """New whole batches: a range of one log, which must be read before the next event is requested."""
 
     partition: FollowedPartition
     log: LogUnit
@@ -67,17 +67,17 @@ class Grown:
 
     @property
     def size_bytes(self) -> int:
-        """How many bytes they are."""
+        """The bytes of the batches."""
         return self.end.position - self._range.start
 
     def parts(self, walk: Walk[PartT]) -> LogParts[PartT]:
-        """The parts that a walk makes of them. What goes away while it is read ends them; ``error`` then says why."""
+        """The parts that a walk makes of the batches. If they cannot be read to their end, ``error`` is set."""
         return LogParts(lambda parts: self._read(walk, parts))
 
     def _read(self, walk: Walk[PartT], parts: LogParts[PartT]) -> Iterator[PartT]:
         parts.state = self._source.state
         try:
-            # The file is open: that it gets another name meanwhile, as when retention deletes it, changes nothing.
+            # The file is open, so it does not matter if it is renamed meanwhile, as when retention deletes it.
             chunks = walk.needs.chunks(self._source, self._range)
             yield from walk.parts(OpenedRange(self.log, self._source, self._range, chunks, self._room))
         except KafkaLogError as error:
@@ -86,7 +86,7 @@ class Grown:
 
 @value_class
 class Broken:
-    """What follows in a partition does not continue what was read of it before, as the finding says."""
+    """The next batches of a partition do not continue those read before, for the reason in the finding."""
 
     partition: FollowedPartition
     finding: Finding
@@ -94,9 +94,9 @@ class Broken:
 
 @value_class
 class CaughtUp:
-    """All that there was is read; the next event may be long in coming.
+    """Everything was read, and the next event may take long.
 
-    ``polled_count`` directories are looked at again and again, as inotify does not watch them.
+    ``polled_count`` directories are polled, since inotify does not watch them.
     """
 
     partition_count: int = 0
@@ -108,11 +108,12 @@ Event = Grown | Broken | CaughtUp | Finding
 
 @state_class
 class _Trouble:
-    """What was reported of a partition that could not be read, so that it is reported once."""
+    """The last errors of paths that could not be read, so that each error is reported once."""
 
     messages: dict[Path, str] = field(default_factory=dict)
 
     def is_news(self, path: Path, message: str | None) -> bool:
+        """Whether the error of a path is new; None means that there is no error any longer."""
         if message is None:
             self.messages.pop(path, None)
             return False
@@ -122,7 +123,7 @@ class _Trouble:
 
 
 class FollowDriver:
-    """Follows the partitions at some targets, directories all; close it, or use it as a context."""
+    """Follows the partitions of some targets, which must be directories; close it, or use it as a context manager."""
 
     def __init__(self, targets: Sequence[Target], terms: FollowTerms) -> None:
         self._targets = targets
@@ -136,7 +137,10 @@ class FollowDriver:
         self.partitions: dict[Path, FollowedPartition] = {}
 
     def begin(self) -> Iterator[Finding]:
-        """Take the places where reading begins; what is appended from now on is read. Raises as ``Target.kind``."""
+        """Find the places where reading starts; batches that are appended later are read.
+
+        Raises like ``Target.kind``.
+        """
         self._begun = True
         selection = self._terms.selection
         at_end = not self._terms.from_start and selection.from_offset is None and selection.from_timestamp is None
@@ -153,7 +157,7 @@ class FollowDriver:
                     yield from self._add(path, at_end, is_named=False)
 
     def events(self) -> Iterator[Event]:
-        """What happens from now on, until following is to end."""
+        """The events from now on, until following is to end."""
         if not self._begun:
             yield from self.begin()
         due = deque(self.partitions.values())
@@ -173,20 +177,20 @@ class FollowDriver:
     # -- partitions that come and go -----------------------------------------------------------------------------
 
     def _add(self, path: Path, at_end: bool, *, is_named: bool = True) -> Iterator[Finding]:
-        """Follow the partition in a directory; those of a log directory that are on their way out are left alone."""
+        """Follow the partition in a directory; marked directories are followed only if they were named."""
         parsed = parse_partition_dir(path.name)
         if path in self.partitions or (not is_named and parsed is not None and parsed[2] is not None):
             return
         try:
             partition = FollowedPartition.at(path, self._terms.selection)
             self.partitions[path] = partition
-            self._changes.add(path, partition.look)  # before it is read, so that nothing can come between
+            self._changes.add(path, partition.look)  # before it is read, so that no change is missed
             partition.begin(at_end=at_end)
         except KafkaLogError as error:
             yield finding_of(error, location_of_directory(path))
 
     def _appeared(self, path: Path, due: deque[FollowedPartition]) -> Iterator[Event]:
-        """The partitions that are new in a log directory."""
+        """Follow the new partitions of a log directory."""
         self._changes.seen(path)
         try:
             log_dir = read_log_dir(path)
@@ -209,11 +213,11 @@ class FollowDriver:
         if path.parent not in self._log_dirs:
             self._absent.add(path)
         where = partition.listed.location().at(offset=partition.next_offset)
-        words = "the directory is not there any more: the topic was deleted, or the partition moved away"
+        words = "the directory no longer exists: the topic was deleted, or the partition was moved away"
         yield Broken(partition, finding("followed-log-gone", where, words))
 
     def _look_for_absent(self, due: deque[FollowedPartition]) -> Iterator[Event]:
-        """Directories that were named and went: they may come back."""
+        """Follow named directories again that were deleted and exist again."""
         for path in [each for each in sorted(self._absent) if directory_inode(each) is not None]:
             self._absent.discard(path)
             yield from self._add(path, at_end=False)
@@ -223,7 +227,7 @@ class FollowDriver:
     # -- reading -----------------------------------------------------------------------------------------------
 
     def _read_all(self, due: deque[FollowedPartition]) -> Iterator[Event]:
-        """Read partitions in turn, a step of each, until none has more."""
+        """Read partitions in turn, one step of each, until all are read."""
         readers = deque((each, self._read(each)) for each in dict.fromkeys(due))
         due.clear()
         while readers and not self._changes.is_over():
@@ -234,7 +238,7 @@ class FollowDriver:
                 readers.append((partition, reader))
 
     def _read(self, partition: FollowedPartition) -> Iterator[Event]:
-        """Read a partition up to its present end. What cannot be read is reported once, and tried again later."""
+        """Read a partition up to its present end. An error is reported once, and reading is tried again later."""
         path = partition.path
         if self.partitions.get(path) is not partition:
             return
@@ -249,7 +253,7 @@ class FollowDriver:
                 yield self._replaced(partition, inode)
             while True:
                 file = partition.place_path
-                self._changes.seen(path)  # before it is read: a change meanwhile counts
+                self._changes.seen(path)  # before it is read, so that a change during reading is reported
                 yield from self._steps(partition)
                 if partition.place_path == file:
                     break
@@ -266,11 +270,11 @@ class FollowDriver:
         partition.directory_inode = inode
         self._changes.forget(partition.path)  # inotify watches the directory that was there before
         self._changes.add(partition.path, partition.look)
-        words = "another directory took its place: the topic was deleted and created again, or the partition came back"
+        words = "replaced by another directory: the topic was deleted and created again, or the partition moved back"
         return Broken(partition, finding("followed-log-replaced", partition.listed.location(), words))
 
     def _steps(self, partition: FollowedPartition) -> Iterator[Event]:
-        """Read on, segment by segment, until the log's end is reached."""
+        """Read on, segment by segment, up to the end of the log."""
         while True:
             source = partition.open()
             if source is None:
@@ -310,7 +314,7 @@ class FollowDriver:
             yield Broken(partition, found)
 
     def _step(self, partition: FollowedPartition, source: FileSource, *, is_final: bool) -> Grown | None:
-        """The next batches of a file, None where no whole one is there. Damage is read once it is clear that it is."""
+        """The next batches of a file, None without a whole one; damage counts once it cannot be an unfinished write."""
         place = partition.place
         if place is None or source.size_bytes <= place.position:
             return None
@@ -335,7 +339,7 @@ class FollowDriver:
         segment = next((each for each in partition.listed.segments if each.base_offset == base_offset), None)
         location = partition.listed.location(path, base_offset)
         next_base_offset = None
-        if is_final:  # without a next segment it was deleted, and nothing of it is missing
+        if is_final:  # without a next segment the file was deleted, and is complete
             following = partition.next_segment()
             next_base_offset = end.next_offset if following is None else following.base_offset
         log = LogUnit(path, location, segment, next_base_offset)
@@ -346,14 +350,14 @@ class FollowDriver:
     # -- when to look again --------------------------------------------------------------------------------------
 
     def _note_waiting(self, partition: FollowedPartition, source: FileSource) -> None:
-        """Note how much of the end is no whole batch; if that stays so, it is looked at once more."""
+        """Record the bytes after the last whole batch; if they stay the same, the file is read again later."""
         left = 0 if partition.place is None else source.size_bytes - partition.place.position
         if left != partition.waiting_bytes:
             partition.waiting_bytes, partition.waiting_since = left, time.monotonic()
             partition.look_again_at = partition.waiting_since + _PATIENCE_S if left else None
 
     def _patience(self) -> float | None:
-        """How long to wait at most; None for no limit."""
+        """The longest time to wait; None for no limit."""
         moments = [each.look_again_at for each in self.partitions.values() if each.look_again_at is not None]
         least = [max(0.0, min(moments) - time.monotonic())] if moments else []
         return min(least + ([_LOOK_AGAIN_S] if self._absent else []), default=None)
@@ -366,7 +370,7 @@ class FollowDriver:
                 due.append(each)
 
     def close(self) -> None:
-        """Close what waits for changes."""
+        """Stop waiting for changes."""
         self._changes.close()
 
     def __enter__(self) -> FollowDriver:
@@ -377,7 +381,7 @@ class FollowDriver:
 
 
 def _names_look(path: Path) -> Hashable:
-    """What changes when a directory appears in a log directory, or goes."""
+    """The state of a log directory, which changes when a directory is created or deleted in it."""
     try:
         status = path.stat()
     except OSError:
@@ -386,7 +390,7 @@ def _names_look(path: Path) -> Hashable:
 
 
 def follow_logs(scan: Scan[PartT, ResultT], driver: FollowDriver) -> Iterator[ResultT | Finding | CaughtUp]:
-    """The results of a scan whose fold keeps nothing from batch to batch: each range is folded by itself."""
+    """The results of a scan that keeps no state between ranges: each range of new batches is folded by itself."""
     for event in driver.events():
         if isinstance(event, Grown):
             yield from scan.fold(event.log, event.parts(scan))

@@ -1,4 +1,4 @@
-"""One partition while it is followed: where reading goes on, and what to do when that place is not there any more."""
+"""One followed partition: the place where reading continues, and finding it again after the files have changed."""
 
 from __future__ import annotations
 
@@ -22,16 +22,17 @@ from format.scan.protocol import LogUnit
 from format.scan.selected_logs import every_log_of
 from format.scan.selection import EVERYTHING, Selection, start_position
 from format.value_class import value_class
+from format.wording import offset_range, offsets_are
 
-#: So many of the last batches that were read are remembered, to find out how far a log was cut.
+#: The number of the last batches that are remembered, to determine how far a log was truncated.
 _MOST_MARKS = 128
 _DELETED = "deleted"
-#: Two changes within this time may leave a directory with the same time.
+#: Two changes within this time may leave a directory with the same modification time.
 _TICK_NS = 50_000_000
 
 
 class Mark(NamedTuple):
-    """A batch that was read: its segment, where it lies and ends there, its offsets, and its CRC."""
+    """A batch that was read: its segment, its start and end position there, its offsets, and its CRC."""
 
     segment_base_offset: int
     position: int
@@ -43,9 +44,9 @@ class Mark(NamedTuple):
 
 @value_class
 class Place:
-    """Where the next batch is read: a file, which one it is, and the position in it.
+    """The place of the next batch: a file, its identity, and a position in it.
 
-    ``is_deleted``: the file is marked as deleted, and is read to its end before it goes.
+    ``is_deleted`` is whether the file is marked as deleted; it is read to its end before it is removed.
     """
 
     path: Path
@@ -57,10 +58,10 @@ class Place:
 
 @dataclass(slots=True, eq=False)
 class FollowedPartition:
-    """The state of one partition directory.
+    """The state of one followed partition directory.
 
-    ``next_offset`` is the offset after the last batch that was read. ``place`` is None while there is no segment, or
-    once the one that was read has gone. ``selection`` is where reading began, and segments before it are passed over.
+    ``next_offset`` is the offset after the last batch that was read. ``place`` is None while there is no segment, and
+    after the file that was read was removed. Segments outside ``selection`` are not read.
     """
 
     path: Path
@@ -71,18 +72,18 @@ class FollowedPartition:
     next_offset: int = 0
     marks: deque[Mark] = field(default_factory=lambda: deque(maxlen=_MOST_MARKS))
     is_to_begin: bool = True
-    waiting_bytes: int = 0  # at the end of the log that are no whole batch, and since when there are so many
-    waiting_since: float = 0.0
+    waiting_bytes: int = 0  # after the last whole batch
+    waiting_since: float = 0.0  # the time from which on waiting_bytes has not changed
     look_again_at: float | None = None
     _listed_look: Hashable = None
 
     @classmethod
     def at(cls, path: Path, selection: Selection = EVERYTHING) -> FollowedPartition:
-        """The partition in a directory, before it has a place. Raises UnreadableFile and FileChanged."""
+        """The partition in a directory, without a place. Raises UnreadableFile and FileChanged."""
         return cls(path, read_partition(path), directory_inode(path) or (0, 0), selection)
 
     def look(self) -> Hashable:
-        """What changes when the partition does: its directory, and the file that is read."""
+        """The state of the directory and of the file that is read, which changes when the partition does."""
         return _look(self.path), None if self.place is None else _look(self.place.path)
 
     @property
@@ -93,7 +94,7 @@ class FollowedPartition:
     # -- where to begin ----------------------------------------------------------------------------------------
 
     def begin(self, *, at_end: bool) -> None:
-        """Take the first place: the end of the log, or where its selection begins. Raises KafkaLogError."""
+        """Set the first place: the end of the log, or the start of the selection. Raises KafkaLogError."""
         if not self.listed.segments:
             return
         self.is_to_begin = False
@@ -113,7 +114,7 @@ class FollowedPartition:
                 return
 
     def enter(self, segment: Segment) -> None:
-        """Go on with a segment, at its start or where the selection begins in it. Raises KafkaLogError."""
+        """Continue with a segment, at its start or at the start of the selection. Raises KafkaLogError."""
         with _opened(segment) as source:
             position = 0
             if not self.selection.is_everything:
@@ -121,7 +122,7 @@ class FollowedPartition:
             self.place = _place(segment, source, position)
 
     def restart(self) -> None:
-        """Read the partition from its first segment on once more."""
+        """Read the partition again from its first segment on."""
         self.marks.clear()
         self.place = None
         self.next_offset = 0
@@ -131,9 +132,9 @@ class FollowedPartition:
     # -- reading on --------------------------------------------------------------------------------------------
 
     def list_again(self, *, if_changed: bool = False) -> None:
-        """Take the present file names. Raises UnreadableFile and FileChanged.
+        """List the directory again. Raises UnreadableFile and FileChanged.
 
-        A directory that has not changed is not listed, unless it changed so recently that its time may not show that.
+        With ``if_changed`` it is not listed if its modification time is the same, and old enough to show all changes.
         """
         look, now_ns = _directory_look(self.path), time.time_ns()
         if not if_changed or look is None or look != self._listed_look:
@@ -141,7 +142,7 @@ class FollowedPartition:
             self._listed_look = look if look is not None and now_ns - look[2] > _TICK_NS else None
 
     def open(self) -> FileSource | None:
-        """The file at the place; None where it is not there any more. Raises UnreadableFile."""
+        """Open the file of the place; None if it no longer exists. Raises UnreadableFile."""
         place = self.place
         if place is None or not os.path.lexists(place.path):
             return None
@@ -152,7 +153,7 @@ class FollowedPartition:
         return source
 
     def has_been_cut(self, source: FileSource) -> bool:
-        """Whether the log ends before the place, or holds something else before it."""
+        """Whether the log ends before the place, or has other bytes before it than those that were read."""
         place = self.place
         if place is None:
             return False
@@ -164,15 +165,15 @@ class FollowedPartition:
         return last.end_position == place.position and not _is_there(last, source)
 
     def took(self, end: LogEnd) -> None:
-        """All batches before this end were read."""
+        """Move the place to the end of batches that were read."""
         if self.place is None:
-            raise ValueError("nothing can have been read: there is no place")
+            raise ValueError("there is no place that could be moved")
         self.place = replace(self.place, position=end.position)
         self.next_offset = max(self.next_offset, end.next_offset)
         self._remember(end.last_batches)
 
     def _remember(self, table: BatchTable | None) -> None:
-        """Mark the last batches of a table, which end at the place."""
+        """Remember the last batches of a table, which end at the place."""
         if table is None or self.place is None:
             return
         last = table.rows(slice(-_MOST_MARKS, None))
@@ -181,19 +182,19 @@ class FollowedPartition:
             self.marks.append(Mark(self.place.segment_base_offset, *row))
 
     def next_segment(self) -> Segment | None:
-        """The segment after the place; None while that is the last one."""
+        """The segment after that of the place; None if there is none yet."""
         if self.place is None:
             return None
         base_offset = self.place.segment_base_offset
         return next((each for each in self.listed.segments if each.base_offset > base_offset), None)
 
-    # -- a place that has gone -----------------------------------------------------------------------------------
+    # -- a place that no longer exists ---------------------------------------------------------------------------
 
     def find_again(self) -> Finding | None:
-        """Take the place of ``next_offset`` in the files as they are listed now, and say what is missing.
+        """Find the place of ``next_offset`` in the files that are listed now; return a finding if offsets are missing.
 
-        For a file that was replaced or has gone: by compaction, retention, or a cut. The place stays None while there
-        is no segment. Raises KafkaLogError.
+        It is called after a file was replaced or removed by compaction, retention or truncation. The place remains None
+        while there is no segment. Raises KafkaLogError.
         """
         place, self.place = self.place, None
         segments = self.listed.segments
@@ -215,7 +216,7 @@ class FollowedPartition:
         return self.cut() if is_cut else None
 
     def _find_deleted(self) -> bool:
-        """Take the place in a segment that is marked as deleted, as long as its file is there."""
+        """Find the place in a segment that is marked as deleted, while its file exists; return whether it was found."""
         deleted = [each for each in self.listed.leftovers if each.leftover == _DELETED and each.log is not None]
         for segment in reversed(deleted):
             if segment.base_offset > self.next_offset:
@@ -228,7 +229,7 @@ class FollowedPartition:
                         self.place = replace(place, is_deleted=True)
                         return True
             except KafkaLogError:
-                continue  # it went meanwhile
+                continue  # the file was removed meanwhile
         return False
 
     def _skip_to(self, segment: Segment) -> Finding:
@@ -239,13 +240,13 @@ class FollowedPartition:
         return finding(
             "followed-offsets-deleted",
             self.listed.location(segment.log, segment.base_offset).at(offset=first),
-            f"offsets {first} to {segment.base_offset - 1} were deleted before they were read: the log starts at "
-            f"{segment.base_offset} now",
+            f"{offset_range(first, segment.base_offset - 1)} deleted before being read: the log now starts at "
+            f"{segment.base_offset}",
             lost_offsets=(first, segment.base_offset - 1),
         )
 
     def cut(self) -> Finding:
-        """Take the place after the last batch that is still there as it was read. Raises KafkaLogError."""
+        """Move the place to the end of the last batch that is still as it was read. Raises KafkaLogError."""
         segments = {each.base_offset: each for each in self.listed.segments}
         while self.marks:
             mark = self.marks[-1]
@@ -272,13 +273,13 @@ class FollowedPartition:
         place = self.place
         path = None if place is None else place.path
         base_offset = None if place is None else place.segment_base_offset
-        gone = f"offsets {next_offset} to {before - 1} are" if next_offset < before else "its end is"
+        gone = offsets_are(next_offset, before - 1) if next_offset < before else "its end is"
         return finding(
             "followed-log-cut",
             self.listed.location(path, base_offset).at(
                 position=None if place is None else place.position, offset=next_offset
             ),
-            f"the log was cut while it was followed: {gone} not in it any more; reading goes on at offset "
+            f"the log was truncated while it was followed: {gone} no longer in it; reading continues at offset "
             f"{next_offset}",
             expected=before,
             actual=next_offset,
@@ -286,7 +287,7 @@ class FollowedPartition:
 
 
 def directory_inode(path: Path) -> tuple[int, int] | None:
-    """Which directory lies at a path; None for none."""
+    """The device and inode of the directory at a path; None if there is none."""
     try:
         status = os.stat(path)
     except OSError:
@@ -329,7 +330,7 @@ def _place(segment: Segment, source: FileSource, position: int) -> Place:
 
 
 def _is_there(mark: Mark, source: FileSource) -> bool:
-    """Whether the batch of a mark still stands where it was read."""
+    """Whether the batch of a mark is still where it was read."""
     try:
         header = headers_in(memoryview(source.read_at(mark.position, HEADER_BYTES)), mark.position)
     except KafkaLogError:

@@ -1,4 +1,4 @@
-"""Where a log that is being written ends: after its last whole batch."""
+"""The ends of logs that are being written: the position and offset after the last whole batch."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _ZEROS_BYTES = 4096
 
 @value_class
 class LogEnd:
-    """The end of the last whole batch of a segment, the offset after it, and some of the batches before it."""
+    """A position between batches of a segment, the offset there, and some batches before it."""
 
     position: int
     next_offset: int
@@ -35,9 +35,9 @@ def end_of_table(table: BatchTable) -> LogEnd:
 
 
 def whole_batches(source: Source, start: int, most_bytes: int) -> BatchTable | None:
-    """The whole batches from a position on, as many as lie within so many bytes, at least one; None for none.
+    """The whole batches from a position on, up to ``most_bytes`` but at least one; None if there is none.
 
-    The last one in the file counts only if its CRC is right: in a preallocated file its header may be there first.
+    The last batch in the file counts only if its CRC is right: in a preallocated file its header may be written first.
     """
     tables: list[BatchTable] = []
     for table in header_tables(source, start, source.size_bytes):
@@ -59,7 +59,7 @@ def _is_settled(source: Source, table: BatchTable) -> bool:
 
 
 def end_of_segment(segment: Segment, source: Source) -> LogEnd:
-    """The end of a segment's log, from the last entry of its index on."""
+    """The end of a segment's log, found from the last entry of its index on."""
     start = start_position(segment, source, Selection(from_offset=_LAST_OFFSET))
     for position in (start, 0) if start else (0,):
         end = LogEnd(position, -1)
@@ -71,7 +71,7 @@ def end_of_segment(segment: Segment, source: Source) -> LogEnd:
 
 
 def place_of_offset(segment: Segment, source: Source, offset: int) -> LogEnd | None:
-    """The first batch that ends at an offset or after it, and its first offset; None where the log ends before it."""
+    """The start of the batch that contains an offset, or of the next one; None if the log ends before the offset."""
     start = start_position(segment, source, Selection(from_offset=offset))
     for table in header_tables(source, start, source.size_bytes):
         row = int(np.searchsorted(table.last_offset, offset))
@@ -81,9 +81,9 @@ def place_of_offset(segment: Segment, source: Source, offset: int) -> LogEnd | N
 
 
 def end_behind_damage(source: Source, start: int, limits: Limits = DEFAULT_LIMITS) -> LogEnd | None:
-    """Where the last batch ends that stands behind damage at ``start``; None where nothing intact follows.
+    """The end of the last intact batch after damage at ``start``; None if there is none.
 
-    What begins with zeros is a file that has its size already and is filled later.
+    Zeros at ``start`` are not damage but a preallocated file, for which the result is None.
     """
     if not any(source.read_at(start, _ZEROS_BYTES)):
         return None

@@ -1,1 +1,1 @@
-"""Work that several processes share: the processes, what they send, and logs cut into ranges for them."""
+"""Worker processes: starting them, their messages and shared memory, and logs cut into ranges for them."""

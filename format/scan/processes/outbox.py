@@ -1,7 +1,7 @@
-"""What a worker process sends: frames in a pipe, and large buffers in shared memory.
+"""Sending of results by a worker process: frames in a pipe, and large buffers in shared memory.
 
-Results are pickled and come through pipes, but for their large buffers (numpy columns, bytes that were written into
-``room``), which come through shared memory.
+Results are pickled and sent through pipes, except for large buffers (numpy columns, bytes that were written into
+``room``), which are in shared memory.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ import numpy as np
 from format.io.freed_memory import keep_freed_memory
 from format.scan.processes.room import SLOT_BYTES
 
-#: Shared memory of one worker: so many results of bytes may wait until they are asked for, of SLOT_BYTES each.
+#: The slots, of SLOT_BYTES each, in the shared memory of one worker: the most results of bytes that may wait.
 SLOTS = 4
-#: A smaller buffer of a result stays in its pickle.
+#: Smaller buffers of a result are part of its pickle.
 _LARGE_BUFFER_BYTES = 32 * 1024
 _FRAME = struct.Struct("<cQ")
 SLOT = struct.Struct("<BI")
-#: A buffer in shared memory: its slot, where it starts and how long it is, and whether it is lent or to be copied.
+#: A buffer in shared memory: its slot, start and length, and whether it is lent, and not to be copied.
 BUFFER = struct.Struct("<BII?")
 TASK, FREE, ITEM, PARTED, LINES, ERROR, DONE = b"T", b"F", b"I", b"P", b"L", b"E", b"D"
 
@@ -43,7 +43,7 @@ class SharedBytes:
 
 
 class Outbox:
-    """What a task sends its results with, in the worker."""
+    """Sends the results of a task; it is used in the worker."""
 
     def __init__(self, tasks_fd: int, results_fd: int, shared: mmap.mmap) -> None:
         self._tasks_fd = tasks_fd
@@ -51,14 +51,14 @@ class Outbox:
         self._shared = memoryview(shared)
         self._address = _address_of(self._shared)
         self._free = list(range(SLOTS))
-        self._streamed = 0  # bytes of the stream that lie in the room
+        self._streamed = 0  # bytes of the stream in the current room
         self._tasks: deque[object] = deque()
 
     def send(self, item: object) -> None:
-        """Any object that can be pickled.
+        """Send an object that can be pickled.
 
-        Its large buffers go through shared memory. Those that lie in what ``room`` gave last are lent to the process
-        that asks until it asks for the next result; all others are copied.
+        Its large buffers are sent in shared memory. Buffers in the last ``room`` are lent to the receiving process
+        until it requests the next result; all others are copied.
         """
         self._flush()
         buffers: list[memoryview] = []
@@ -81,7 +81,7 @@ class Outbox:
             write_frame(self._results_fd, ITEM, pickled)
 
     def _placed(self, buffers: list[memoryview]) -> Iterator[bytes]:
-        """Where each buffer lies in shared memory; those that do not are copied into a slot of their own."""
+        """The place of each buffer in shared memory; buffers that are not in it are copied to another slot."""
         positions = [self._position_in_room(content) for content in buffers]
         lent_slot = self._free.pop() if any(each is not None for each in positions) else 0
         copy_slot, filled = -1, 0
@@ -97,14 +97,14 @@ class Outbox:
             filled += content.nbytes
 
     def _position_in_room(self, content: memoryview) -> int | None:
-        """Where in the room that was given last some bytes lie, None for bytes outside it."""
+        """The index of some bytes in the last room, None for bytes outside it."""
         if not self._free or not content.nbytes:
             return None
         position = _address_of(content) - self._address - self._free[-1] * SLOT_BYTES
         return position if 0 <= position < SLOT_BYTES else None
 
     def room(self) -> memoryview:
-        """A free piece of shared memory, of SLOT_BYTES, to be filled and sent; waits for one."""
+        """Wait for a free slot of shared memory, and return it, to be filled and sent."""
         self._flush()
         return self._free_room()
 
@@ -115,11 +115,11 @@ class Outbox:
         return self._shared[start : start + SLOT_BYTES]
 
     def send_room(self, length: int) -> None:
-        """The first bytes of what ``room`` gave last."""
+        """Send the first ``length`` bytes of the last room."""
         write_frame(self._results_fd, LINES, SLOT.pack(self._free.pop(), length))
 
     def stream(self, content: bytes | bytearray | memoryview) -> None:
-        """Bytes that may be joined with those that follow, and cut; they come as SharedBytes."""
+        """Send bytes of a stream, which may be joined with later ones and split; they are received as SharedBytes."""
         rest = memoryview(content)
         while rest:
             room = self._free_room()
@@ -160,10 +160,10 @@ class Outbox:
 
 
 def serve(do: Callable[[Any, Outbox], None], outbox: Outbox) -> NoReturn:
-    """The life of a worker: tasks until the one who gives them is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all; the one who asks ends the others
+    """The main loop of a worker: do tasks until the parent process closes the pipe, then exit."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is sent to all processes; the parent ends the workers
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    gc.freeze()  # what no collection touches stays shared with the others
+    gc.freeze()  # pages that the garbage collector does not write to remain shared
     keep_freed_memory()
     try:
         while True:
@@ -183,7 +183,7 @@ def serve(do: Callable[[Any, Outbox], None], outbox: Outbox) -> NoReturn:
 
 
 def places_of(content: bytes) -> Iterator[tuple[int, int, int, bool]]:
-    """The buffers of a result that lie in shared memory."""
+    """The buffers of a result in shared memory: slot, start, length, and whether each is lent."""
     return cast("Iterator[tuple[int, int, int, bool]]", BUFFER.iter_unpack(content[1 : 1 + content[0] * BUFFER.size]))
 
 
@@ -192,18 +192,20 @@ def _address_of(content: memoryview) -> int:
 
 
 def write_frame(fd: int, kind: bytes, content: bytes) -> None:
+    """Write a frame to a pipe. Raises BrokenPipeError if the other end is closed."""
     rest = memoryview(_FRAME.pack(kind, len(content)) + content)
     while rest:
         rest = rest[os.write(fd, rest) :]
 
 
 def read_frame(fd: int) -> tuple[bytes, bytes]:
+    """Read a frame from a pipe: its kind and content. Raises EOFError if the other end is closed."""
     kind, length = cast("tuple[bytes, int]", _FRAME.unpack(_read_exactly(fd, _FRAME.size)))
     return kind, _read_exactly(fd, length)
 
 
 def _read_exactly(fd: int, length: int) -> bytes:
-    """Raises EOFError where the other end is closed."""
+    """Read ``length`` bytes. Raises EOFError if the other end is closed."""
     content = os.read(fd, length) if length <= 65536 else b""
     if len(content) == length:
         return content

@@ -1,15 +1,15 @@
-"""Memory for the bytes of parts."""
+"""Rooms: memory for the bytes of parts."""
 
 from __future__ import annotations
 
 from format.limits import MIB
 
-#: How much room there is for the bytes of one part.
+#: The size of the room for the bytes of one part.
 SLOT_BYTES = 4 * MIB
 
 
 class OwnRoom:
-    """One piece of memory in this process, filled again and again, made when it is first needed."""
+    """A room in the memory of this process, which is reused for all parts; it is allocated when it is first needed."""
 
     def __init__(self) -> None:
         self._memory: memoryview | None = None

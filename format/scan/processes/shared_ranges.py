@@ -1,11 +1,10 @@
-"""Ranges of logs that worker processes read: each takes the next one, and all results come back in log order.
+"""Ranges of logs that worker processes read: each process takes the next range, and results are in log order.
 
-A range is what one reader reads at once, so that the results are those of one reader. That holds while all is well:
-where a CRC is wrong or something is damaged, more than the range matters, and the rest of that log is left to the
-process that asks.
+A range is a chunk of a single reader, so the results are the same as with one reader if there is no damage. If a CRC is
+wrong or bytes are damaged, more than the range matters, and the parent process reads the rest of that log.
 
-Every range carries the state of the file as it was when the log was cut into ranges. A worker that finds another
-file, or a shorter one, raises FileChanged, and the results of the log end there.
+All ranges have the state of the file when the log was cut into ranges. A worker that opens another file, or a shorter
+one, raises FileChanged, and the results of the log end there.
 """
 
 from __future__ import annotations
@@ -37,29 +36,29 @@ LogT = TypeVar("LogT", bound=_Log)
 
 @value_class
 class Unsound:
-    """What a worker sends instead of results for a range that is not plainly sound."""
+    """A worker sends this instead of results for a range with damage."""
 
     batch_range: BatchRange
 
 
 @value_class
 class RestOfLog:
-    """What the process that asks has to read itself: from a range on, in the file as it was."""
+    """The part of a log, from a range on, that the parent process must read, with the state of the file."""
 
     batch_range: BatchRange
     state: FileState | None
 
     def open(self, path: Path) -> FileSource:
-        """The file; raises FileChanged where it is another one, or was cut."""
+        """Open the file; raises FileChanged if it was replaced or truncated."""
         return FileSource(path, self.state)
 
 
 @value_class
 class RangeTask(Generic[LogT]):
-    """A range of a log for a worker. ``state`` is None where the log could not be opened.
+    """A range of a log for a worker. ``state`` is None if the log could not be opened.
 
-    ``is_whole_log``: the range is all that is read of the log, so that damage in it is the worker's to describe.
-    ``is_left``: the log could not be cut into ranges from here on, so that no worker is to read it.
+    ``is_whole_log`` means that the range is all that is read of the log, so the worker also handles damage in it.
+    ``is_left`` means that the log could not be cut into ranges from here on, and that workers must not read it.
     """
 
     log_number: int
@@ -76,10 +75,10 @@ class RangeTask(Generic[LogT]):
 
 
 class SharedRanges(Generic[LogT]):
-    """Logs, known beforehand, and the processes that read them; close it, or use it as a context.
+    """Planned logs, and the processes that read them; close it, or use it as a context manager.
 
-    ``do`` reads a task's range and sends its results, or Unsound; ``range_of`` says what of a log is to be read. Each
-    process calls ``begin`` before it works.
+    ``do`` reads the range of a task and sends its results, or Unsound; ``range_of`` returns the range of a log that is
+    read. Each process calls ``begin`` first.
     """
 
     def __init__(
@@ -108,7 +107,7 @@ class SharedRanges(Generic[LogT]):
         """
         number = self._numbers[id(log)]
         if number <= self._asked:
-            raise ValueError("logs are to be asked for once, and in their order")
+            raise ValueError("logs must be requested once, and in their order")
         self._asked = number
         while self._next is not None and self._next[0].log_number < number:
             self._next = next(self._results, None)  # of a log that was not requested
@@ -117,7 +116,7 @@ class SharedRanges(Generic[LogT]):
             self._next = next(self._results, None)
 
     def items(self, log: LogT) -> Iterator[object]:
-        """The results of a log's ranges, in order, and a RestOfLog where they are not all of it. As ``tasks``."""
+        """The results of a log's ranges, in order, and a RestOfLog if they end early. Otherwise like ``tasks``."""
         for task, items in self.tasks(log):
             for item in items:
                 if isinstance(item, Unsound):
@@ -127,7 +126,7 @@ class SharedRanges(Generic[LogT]):
                 yield item
 
     def leave(self, log: LogT) -> None:
-        """No more is wanted of a log: its ranges that no worker has taken yet are dropped."""
+        """Drop the ranges of a log that no worker has taken yet."""
         self._left.add(self._numbers[id(log)])
 
     def _tasks(self) -> Iterator[RangeTask[LogT]]:
@@ -149,7 +148,7 @@ class SharedRanges(Generic[LogT]):
                         position = source.size_bytes if batch_range.end is None else batch_range.end
                         rest = BatchRange(position, read_from=batch_range.read_from)
             except KafkaLogError:
-                # The process that asks meets the error again, after the ranges that were given out.
+                # The parent process gets the error again, after the results of the earlier ranges.
                 yield RangeTask(number, log, rest, state, is_left=True)
 
     def close(self) -> None:
@@ -166,7 +165,7 @@ class SharedRanges(Generic[LogT]):
 def sound_chunks(
     source: FileSource, task: RangeTask[LogT], outbox: Outbox, limits: Limits, chunk_bytes: int
 ) -> list[BatchChunk] | None:
-    """The chunks of a task's range; None, and Unsound is sent, where something is damaged or offsets do not rise."""
+    """The chunks of a task's range. If there is damage, or offsets do not rise, it sends Unsound and returns None."""
     batch_range = task.batch_range
     after_offset = batch_range.after_offset
     chunks = []
@@ -181,7 +180,7 @@ def sound_chunks(
     ):
         is_damaged = chunk.damage is not None or not chunk.table.crc_valid.all()
         if is_damaged or not chunk.table.rises_from(after_offset):
-            outbox.send(Unsound(batch_range))  # what follows damage may be all the rest of the log: no more is read
+            outbox.send(Unsound(batch_range))  # damage may extend to the end of the log, so no more is read
             return None
         after_offset = chunk.table.last_offset_of(len(chunk.table) - 1)
         chunks.append(chunk)

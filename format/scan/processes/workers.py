@@ -1,7 +1,7 @@
-"""Processes that share work: tasks go out as they come, results come back in the tasks' order.
+"""Worker processes: tasks are distributed as they come, and results are received in the order of the tasks.
 
-They are forks of the process that asks, so that they start in milliseconds and know all that it knows; they only
-read, and end with it.
+Workers are forks of this process, so they start in milliseconds and have all its objects. They only read, and end with
+this process.
 """
 
 from __future__ import annotations
@@ -38,13 +38,13 @@ from format.scan.processes.outbox import (
 from format.scan.processes.room import SLOT_BYTES
 from format.value_class import state_class
 
-#: Tasks that a worker is given before it is asked for their results, so that it never waits for one.
+#: The tasks that a worker has at a time, so that it never waits for one.
 _TASKS_AHEAD = 2
 
 
 @state_class
 class _Work:
-    """A task that was given to a worker, and the results that have come so far."""
+    """A task of a worker, and its results that were received and not consumed yet."""
 
     task: Any
     items: deque[tuple[bytes, bytes]] = field(default_factory=deque)
@@ -65,9 +65,9 @@ class _Worker:
 
 
 class Workers:
-    """``count`` forked processes that call ``do(task, outbox)``; close them, or use them as a context.
+    """``count`` forked processes that call ``do(task, outbox)``; close them, or use them as a context manager.
 
-    Each calls ``begin`` first: to let go of what only the one who asks may hold, as a lock.
+    Each calls ``begin`` first, to release resources that only the parent may hold, such as a lock.
     """
 
     def __init__(self, count: int, do: Callable[[Any, Outbox], None], begin: Callable[[], None] = lambda: None) -> None:
@@ -82,7 +82,7 @@ class Workers:
         shared = mmap.mmap(-1, SLOTS * SLOT_BYTES)
         pid = os.fork()
         if pid == 0:
-            # An end of another's pipe that is open here would hide that the one who asks has gone.
+            # A pipe's end that remains open in this worker would hide from others that the parent has exited.
             for other in (tasks_out, results_in, *(fd for each in self._workers for fd in each.fds)):
                 os.close(other)
             begin()
@@ -93,10 +93,10 @@ class Workers:
         self._poll.register(results_in, select.POLLIN)
 
     def results(self, tasks: Iterable[Any]) -> Iterator[tuple[Any, Iterator[Any]]]:
-        """Each task with its results, in order; what is not consumed of them is dropped when the next is asked for.
+        """Each task with its results, in order; results that were not consumed are dropped at the next task.
 
-        Tasks are taken from the iterable no earlier than they can be given out. Raises what a task raised where its
-        results would go on, and WorkerDied.
+        Tasks are taken from the iterable when a worker can get them. The results raise the error of their task, and
+        WorkerDied.
         """
         waiting = iter(tasks)
         given: deque[tuple[_Worker, _Work]] = deque()
@@ -119,7 +119,7 @@ class Workers:
             self._drop(worker, work)
 
     def _drop(self, worker: _Worker, work: _Work) -> None:
-        """Let go of all results of a task that nobody took, an error among them."""
+        """Drop all results of a task that were not consumed, including an error."""
         while True:
             while work.items:
                 kind, content = work.items.popleft()
@@ -155,7 +155,7 @@ class Workers:
                 yield pickle.loads(content)
 
     def _parted(self, worker: _Worker, content: bytes) -> Iterator[Any]:
-        """A result some of whose buffers lie in shared memory, given back once the next result is asked for."""
+        """A result with buffers in shared memory, which are released when the next result is requested."""
         shared = memoryview(worker.shared)
         buffers: list[bytearray | memoryview] = []
         copied, lent = set(), set()
@@ -182,11 +182,11 @@ class Workers:
 
     def _free(self, worker: _Worker, slots: Iterable[int]) -> None:
         for slot in slots:
-            if worker.tasks_fd >= 0:  # not closed meanwhile
+            if worker.tasks_fd >= 0:  # not closed yet
                 self._write(worker, FREE, bytes((slot,)))
 
     def _receive(self) -> None:
-        """Wait for results, of whichever task, and put them where they belong."""
+        """Wait for results of any task, and add them to its work."""
         ready = {fd for fd, _ in self._poll.poll()}
         for worker in self._workers:
             if worker.results_fd not in ready:
@@ -211,10 +211,10 @@ class Workers:
         worker.pid = 0
         code = os.waitstatus_to_exitcode(status)
         how = f"was killed by signal {-code} ({signal.strsignal(-code)})" if code < 0 else f"ended with code {code}"
-        raise WorkerDied(f"a process that did part of the work {how}")
+        raise WorkerDied(f"a worker process {how}")
 
     def close(self) -> None:
-        """End the processes, whatever they do: they write nothing but to this one."""
+        """Kill the processes, which is safe, since they write only to this process."""
         for worker in self._workers:
             os.close(worker.tasks_fd)
             os.close(worker.results_fd)
@@ -222,7 +222,7 @@ class Workers:
             if worker.pid:
                 os.kill(worker.pid, signal.SIGKILL)
                 os.waitpid(worker.pid, 0)
-            with suppress(BufferError):  # an error on its way up still holds a result: the memory goes when that does
+            with suppress(BufferError):  # an error that is being raised may still refer to a result in this memory
                 worker.shared.close()
         self._workers.clear()
 

@@ -233,7 +233,7 @@ def _place_in(current: _Current, found: Finding) -> tuple[int | None, int | None
     is_here = current.log is not None and where.path == str(current.log.path)
     if not is_here or where.position is None or not len(table):
         return where.offset, None
-    row = int(np.searchsorted(table.position, where.position, side="right")) - 1
+    row = table.row_at(where.position)
     if row < 0:
         return where.offset, None
     timestamp = int(table.max_timestamp[row])

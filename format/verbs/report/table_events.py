@@ -49,7 +49,7 @@ class TableEvents:
     def see(self, where: Location, table: BatchTable) -> None:
         """Add batches of one log, in order of position; ``where`` has its path, topic and partition."""
         for placed in self._findings.get(where.path, ()):
-            row = int(np.searchsorted(table.position, placed.position, side="right")) - 1
+            row = table.row_at(placed.position)
             if row >= 0 and int(table.position[row]) > placed.batch_position:
                 placed.batch_position = int(table.position[row])
                 placed.timestamp = int(table.max_timestamp[row])

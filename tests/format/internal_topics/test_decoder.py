@@ -171,7 +171,7 @@ def test_an_unknown_tagged_field_is_kept() -> None:
 
 def test_errors_name_the_field() -> None:
     with pytest.raises(
-        TruncatedData, match=r"^value\.OffsetCommitValue\.metadata: needs 1 bytes at byte 16"
+        TruncatedData, match=r"^value\.OffsetCommitValue\.metadata: needs 1 byte at byte 16"
     ) as reported:
         OFFSETS.decode_value(OFFSETS.decode_key(KEY), VALUE[:16])
     assert reported.value.code == INVALID

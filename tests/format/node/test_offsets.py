@@ -29,7 +29,7 @@ def test_what_checkpoints_and_names_say(tmp_path: Path) -> None:
     assert (offsets.recovery_point, offsets.cleaner_offset, offsets.log_end_offset) == (None, None, None)
     assert offsets.unknown == {
         "recovery_point": "there is no readable recovery-point-offset-checkpoint",
-        "cleaner_offset": "cleaner-offset-checkpoint does not name the partition",
+        "cleaner_offset": "the partition is not in cleaner-offset-checkpoint",
         "log_end_offset": "the log was not read",
         "last_stable_offset": "the log was not read",
     }
@@ -44,4 +44,4 @@ def test_a_deleted_partition_takes_nothing_from_checkpoints(tmp_path: Path) -> N
     write_checkpoint(tmp_path, "replication-offset-checkpoint", 3)
     offsets = offsets_of(read_partition(directory), read_log_dir(tmp_path).checkpoints())
     assert offsets.high_watermark is None
-    assert offsets.unknown["high_watermark"] == "the directory holds no replica"
+    assert offsets.unknown["high_watermark"] == "the directory is not a replica"

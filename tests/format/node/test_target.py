@@ -121,7 +121,7 @@ def test_the_name_of_a_partition_alone_is_none(tmp_path: Path) -> None:
     (tmp_path / "dbus-1" / "session.d").mkdir(parents=True)
     (tmp_path / "polkit-1").mkdir()
     (tmp_path / "polkit-1" / "rules.conf").touch()
-    with pytest.raises(NotALogDir, match="holds no TOPIC-PARTITION directory"):
+    with pytest.raises(NotALogDir, match="contains no TOPIC-PARTITION directory"):
         _ = Target(tmp_path).kind
     (tmp_path / "orders-0").mkdir()
     assert Target(tmp_path).kind is Kind.LOG_DIR
@@ -136,7 +136,7 @@ def test_a_partition_behind_a_link_is_there_and_not_read(broker: Path, tmp_path:
     assert ("ledger", 0) in log_dir.topic_partitions
     assert link not in log_dir.partitions
     (found,) = log_dir.unread_findings()
-    assert found.next_step.startswith("Give the path that it points to as well")
+    assert found.next_step.startswith("Pass the path that it points to as well")
     reported = list(verify(Target(broker), Verification()))
     named = [each for each in reported if getattr(each, "code", "") == "checkpoint-stale-entry"]
     assert not [each for each in named if each.location.topic == "ledger"]

@@ -116,7 +116,7 @@ def test_what_is_not_known_is_said(partition: Path) -> None:
     damaged(partition / f"{18:020d}.log", cut=7)
     (torn,) = [each for each in verify(partition) if each.code == "tail-torn"]
     assert torn.lost_offsets is None
-    assert torn.message.endswith("how far the log went is not known here")
+    assert torn.message.endswith("where the log ended is not known here")
     checkpointed(partition.parent, **{HIGH_WATERMARK: 20})
     (torn,) = [each for each in verify(partition) if each.code == "tail-torn"]
     assert "no offset below 20 is lost" in torn.message
@@ -180,7 +180,7 @@ def test_a_log_whose_name_has_fewer_digits_hides_the_log(tmp_path: Path) -> None
     (tmp_path / "orders-0" / "3.log").write_bytes(b"")
     (found,) = [each for each in verify(tmp_path / "orders-0") if each.code == "entry-unexpected"]
     assert found.severity is Severity.ERROR
-    assert f"opens {3:020d}.log in its place" in found.message
+    assert f"opens {3:020d}.log instead" in found.message
     (tmp_path / "orders-0" / "3.log").rename(tmp_path / "orders-0" / "0.log")  # the log that is opened is there
     (found,) = [each for each in verify(tmp_path / "orders-0") if each.code == "entry-unexpected"]
     assert found.severity is Severity.INFO

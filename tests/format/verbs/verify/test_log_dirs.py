@@ -44,7 +44,7 @@ def test_a_remote_head_is_said_to_be_unread(tiered: Path) -> None:
         assert "log-head-remote" in codes(found)
     (head,) = [each for each in verify(tiered) if each.code == "log-head-remote"]
     assert head.is_incomplete
-    assert head.message == "offsets 3 to 29 lie in remote storage and are not read"
+    assert head.message == "offsets 3 to 29 are in remote storage, and not read"
     (listing,) = [each for each in ls(tiered) if isinstance(each, PartitionListing)]
     assert listing.log_start_offset == 3
 
