@@ -21,7 +21,7 @@ _MAX_I64 = 2**63 - 1
 def check_batch_headers(
     table: BatchTable, location: Location, *, latest_timestamp_ms: int | None = None
 ) -> Iterator[Finding]:
-    """Findings for headers of one table; ``latest_timestamp_ms`` is past what an honest clock wrote, if known."""
+    """Findings for the headers of one table; timestamps above ``latest_timestamp_ms``, if known, are reported."""
     if KERNEL_IS_COMPILED:
         latest = _MAX_I64 if latest_timestamp_ms is None else latest_timestamp_ms
         if find_doubtful_header(memoryview(np.ascontiguousarray(table.columns)), latest) < 0:
@@ -34,7 +34,7 @@ def check_batch_headers(
     )  # fmt: skip
     yield from _each(
         table, location, (base_offset < 0) | (base_offset > _MAX_I64 - np.maximum(delta, 0)), "batch-invalid",
-        lambda row: f"base offset {base_offset[row]} with last offset delta {delta[row]} is no offset",
+        lambda row: f"base offset {base_offset[row]} and last offset delta {delta[row]} give no valid offset",
     )  # fmt: skip
     yield from _each(
         table, location, is_v2 & (delta >= 0) & (count > delta + 1), "last-offset-delta-mismatch",
@@ -64,10 +64,10 @@ def check_batch_headers(
 
 
 def _producer_fields(table: BatchTable, location: Location) -> Iterator[Finding]:
-    """Producer id, epoch and base sequence against each other.
+    """Findings for producer id, epoch and base sequence that contradict each other.
 
-    Without a producer id a broker looks at neither epoch nor sequence, and clients write there what they like: -1, or
-    0 in both (several Node clients), or 0 as the sequence (aiokafka, the group coordinator).
+    Without a producer id, a broker ignores epoch and sequence, and clients differ: -1, or 0 in both (several Node
+    clients), or 0 as the sequence (aiokafka, the group coordinator).
     """
     is_v2 = table.magic == 2
     producer_id, producer_epoch, base_sequence = table.producer_id, table.producer_epoch, table.base_sequence
@@ -86,7 +86,7 @@ def _producer_fields(table: BatchTable, location: Location) -> Iterator[Finding]
             table, location,
             is_v2 & has_producer & (producer_epoch >= 0) & ~table.is_control & (base_sequence == layout.NO_SEQUENCE),
             "batch-invalid",
-            lambda row: f"the batch has producer id {producer_id[row]} and no base sequence; a broker accepts none so",
+            lambda row: f"the batch has producer id {producer_id[row]} and no base sequence; brokers reject that",
             Severity.WARNING,
         )  # fmt: skip
     yield from _each(
@@ -97,17 +97,17 @@ def _producer_fields(table: BatchTable, location: Location) -> Iterator[Finding]
 
 
 def _control_fields(table: BatchTable, location: Location) -> Iterator[Finding]:
-    """Control batches against what brokers and controllers write; consumers skip the records of a control batch."""
+    """Findings for control batches that no broker or controller writes; consumers skip their records."""
     is_control = table.is_control
     yield from _each(
         table, location, is_control & (table.codec > 0), "batch-invalid",
-        lambda row: "a control batch is compressed; no broker writes one so",
+        lambda row: "a control batch is compressed; no broker compresses one",
     )  # fmt: skip
     has_producer = table.producer_id >= 0
     yield from _each(
         table, location, is_control & has_producer & ((table.base_sequence >= 0) | ~table.is_transactional),
         "batch-invalid",
-        lambda row: "the control bit is set on a batch that is no transaction marker: consumers skip its records",
+        lambda row: "the control bit is set on a batch that is not a transaction marker: consumers skip its records",
     )  # fmt: skip
     if location.topic is not None and location.topic != layout.CLUSTER_METADATA_TOPIC:
         yield from _each(
@@ -118,9 +118,9 @@ def _control_fields(table: BatchTable, location: Location) -> Iterator[Finding]:
 
 
 def check_wrapper_offsets(table: BatchTable, stored: Int64Column, location: Location) -> Iterator[Finding]:
-    """Opened v0 messages whose own offset, which no CRC covers, is not that of their last inner message.
+    """Findings for compressed v0 messages whose offset, which no CRC covers, is not that of their last inner message.
 
-    ``stored`` are the base offsets of the headers. In v1 the inner offsets follow from the offset of the wrapper.
+    ``stored`` are the base offsets in the headers. In v1 the inner offsets are relative to the offset of the wrapper.
     """
     last_offset = table.last_offset
     wrong = table.is_wrapper & (table.record_count >= 0) & (table.magic == 0) & (stored != last_offset)

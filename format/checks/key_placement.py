@@ -1,4 +1,4 @@
-"""Whether records lie in the partition that Kafka's default partitioner picks for their keys."""
+"""Whether records are in the partition that Kafka's default partitioner chooses for their keys."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from format.log.record_table import RecordTable
 
 
 def is_placed_by_key(location: Location) -> bool:
-    """Whether a log's records may be held against the default partitioner: its partition is known, and not Kafka's.
+    """Whether the default partitioner applies to a log: its partition is known, and the topic is not internal.
 
-    Kafka's own topics have partitioners of their own: by a group's id, a transactional id, or a user's plug-in.
+    Internal topics are partitioned in other ways: by group id, by transactional id, or by a plug-in.
     """
     return location.partition is not None and not (location.topic or "").startswith(layout.INTERNAL_TOPIC_PREFIX)
 
 
 def check_key_placement(table: RecordTable, location: Location, partition_count: int) -> Iterator[Finding]:
-    """A finding for each batch with keys that a topic of so many partitions keeps elsewhere: the first such record.
+    """A finding for each batch with keys of other partitions, given the partition count: for the first such record.
 
     Source: clients BuiltInPartitioner.partitionForKey, since 0.8 the default of the Java clients.
     """

@@ -10,7 +10,7 @@ from format.log.control_records import ControlRecord
 
 
 class KraftSnapshotCheck:
-    """Fed the control records in order; a snapshot without a footer was not finished."""
+    """Checks the first and the last control record of a snapshot, which are fed in order."""
 
     def __init__(self, location: Location) -> None:
         self._location = location
@@ -21,7 +21,7 @@ class KraftSnapshotCheck:
             self._types = [*self._types[:1], markers[row].type_name]
 
     def findings(self, *, is_bootstrap: bool) -> Iterator[Finding]:
-        """``bootstrap.checkpoint`` is a snapshot too."""
+        """Findings after the last record; ``bootstrap.checkpoint`` has the format of a snapshot."""
         what = "bootstrap.checkpoint" if is_bootstrap else "snapshot"
         if not self._types or self._types[0] != "SNAPSHOT_HEADER":
             yield finding(

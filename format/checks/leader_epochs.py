@@ -1,4 +1,4 @@
-"""The leader-epoch-checkpoint against the leader epochs that the batches carry, fed table by table."""
+"""Checks the leader-epoch-checkpoint against the leader epochs of the batches, which are fed table by table."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LeaderEpochCheck:
     def __init__(
         self, path: Path | None, location: Location, limits: Limits, *, first_offset: int | None = None
     ) -> None:
-        """``first_offset`` is the log start offset where it is known for certain: entries begin there at the latest."""
+        """``first_offset`` is the log start offset if it is certain: the first entry starts there or before."""
         self._starts = np.empty(0, np.int64)
         self._epochs = np.empty(0, np.int64)
         self._opening: list[Finding] = []
@@ -52,13 +52,13 @@ class LeaderEpochCheck:
             self._epochs = np.array([entry.leader_epoch for entry in checkpoint.entries], np.int64)
 
     def opening_findings(self) -> list[Finding]:
-        """What is wrong with the checkpoint itself."""
+        """Findings for the checkpoint itself."""
         return self._opening
 
     def feed(self, table: BatchTable, location: Location) -> Iterator[Finding]:
-        """Findings for one table of batches; what lies before the first entry cannot be judged.
+        """Findings for one table of batches; batches before the first entry cannot be judged.
 
-        Where a batch differs the checkpoint is read again: the leader may have changed since.
+        If a batch differs, the checkpoint is read again: the leader may have changed since.
         """
         if not len(table):
             return
@@ -72,9 +72,9 @@ class LeaderEpochCheck:
         yield from found
 
     def _before_first_entry(self, table: BatchTable, location: Location) -> Iterator[Finding]:
-        """The finding for the first batch with an epoch that lies before all entries; once for a log.
+        """The finding for the first batch with an epoch that is before all entries; once for a log.
 
-        It has to wait: where messages of an old format follow, the broker has emptied the checkpoint with them.
+        It is yielded at the first entry or at the end: messages of an old format would have emptied the checkpoint.
         """
         if self._first_offset is None:
             return
@@ -115,14 +115,14 @@ class LeaderEpochCheck:
             yield finding(
                 "leader-epoch-checkpoint-mismatch",
                 batch_location(location, table, row),
-                f"the batch has leader epoch {table.leader_epoch[row]}, the checkpoint says {expected[row]} "
+                f"the batch has leader epoch {table.leader_epoch[row]}, the checkpoint has {expected[row]} "
                 f"from offset {self._starts[entry[row]]} on",
                 expected=int(expected[row]),
                 actual=int(table.leader_epoch[row]),
             )
 
     def end_findings(self, log_end_offset: int | None, torn_end: Cause | None = None) -> Iterator[Finding]:
-        """Entries that start past the log's end: what they covered is gone, with the damage there, if any."""
+        """Findings for entries that start past the end of the log; the damage at the end, if any, is their cause."""
         yield from self._settled_early()
         if log_end_offset is None:
             return

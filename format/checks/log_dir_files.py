@@ -1,4 +1,4 @@
-"""The files of a log directory itself: identity, checkpoints, shutdown mark, and what does not belong there."""
+"""Checks of a log directory's own files: identity, checkpoints, clean-shutdown mark, and unexpected entries."""
 
 from __future__ import annotations
 
@@ -17,13 +17,14 @@ from format.node.log_dir import LogDir
 from format.node.offsets import CHECKPOINT_WORDS, PartitionOffsets
 from format.node.partition import Partition
 from format.node.partition_surroundings import interrupted_finding, unexpected_finding
+from format.wording import offsets_are
 
-#: What is odd in these files and does not keep a broker from reading them.
+#: Codes of problems in these files that a broker ignores.
 _READ_ALL_THE_SAME = Severity.WARNING
 
 
 def check_log_dir_files(log_dir: LogDir, checkpoints: Checkpoints, limits: Limits) -> Iterator[Finding]:
-    """Findings for the directory's own files; the checkpoints were read before."""
+    """Findings for the directory's own files; the checkpoints have already been read."""
     if log_dir.meta_properties is not None:
         location = Location(str(log_dir.meta_properties))
         try:
@@ -79,10 +80,10 @@ def _stale_entries(log_dir: LogDir, checkpoints: Checkpoints) -> Iterator[Findin
 def check_partition_checkpoints(
     offsets: PartitionOffsets, location: Location, torn_end: Cause | None = None
 ) -> Iterator[Finding]:
-    """Findings where a checkpoint's offset for this partition lies outside its log, ``torn_end`` the damage at its end.
+    """Findings for checkpoints' offsets of this partition that are outside its log; ``torn_end`` is damage at its end.
 
     A broker writes its high watermarks every five seconds, and when it stops (server ReplicaManager). In between,
-    retention may delete segments up to a newer one, so that only after a clean stop the log cannot begin past it.
+    retention may delete segments up to a newer high watermark: only after a clean stop the log cannot start past it.
     """
     log_end_offset, first_base_offset = offsets.log_end_offset, offsets.local_start_offset
     if log_end_offset is None or first_base_offset is None:
@@ -98,7 +99,7 @@ def check_partition_checkpoints(
             "checkpoint-mismatch",
             location.at(offset=head[0]),
             f"the log start offset is {head[0]} ({layout.LOG_START_OFFSET_CHECKPOINT}), the log begins at "
-            f"{first_base_offset}: segments were deleted since the checkpoint was written, or lie in remote storage",
+            f"{first_base_offset}: segments were deleted since the checkpoint was written, or are in remote storage",
             expected=first_base_offset,
             actual=head[0],
             judgement=Judgement(severity=Severity.INFO, certainty=Certainty.POSSIBLE),
@@ -130,8 +131,8 @@ def check_partition_checkpoints(
         yield finding(
             "unflushed-segment",
             location.at(offset=recovery_point),
-            f"offsets {recovery_point} to {log_end_offset - 1} lie past the recovery point: the broker checks them "
-            "batch by batch at start",
+            f"{offsets_are(recovery_point, log_end_offset - 1)} past the recovery point: when it starts, the broker "
+            "checks the log from there on, batch by batch",
         )
 
 
@@ -160,13 +161,13 @@ def _impossible_start(
 
 
 def check_lost_log(offsets: PartitionOffsets, partition: Partition) -> Iterator[Finding]:
-    """The finding for a partition without segments that had records, by the checkpoints and snapshots."""
+    """The finding for a partition without segments that had records according to its checkpoints and snapshots."""
     first, end = max(offsets.log_start_checkpoint or 0, 0), offsets.known_end
     is_swapped = any(each.leftover == "swap" and each.log is not None for each in partition.leftovers)
     if end is None or end <= first or partition.unread_logs:
         return
     if is_swapped or offsets.has_remote_storage:
-        return  # a broker completes the swap of a log; a remote one may be whole
+        return  # a broker completes an interrupted swap; the log may be complete in remote storage
     yield finding(
         "checkpoint-mismatch",
         partition.location().at(offset=end),
@@ -184,9 +185,9 @@ def _past_the_end(
 ) -> Finding:
     """The finding for a checkpoint's offset past the end of the log.
 
-    Only the high watermark proves that consumers could read what is gone; where it is not known, the recovery point
-    shows at least what was written. When a broker stops, its recovery point is the log's end: a high watermark past
-    that is no proof.
+    Only the high watermark proves that consumers could read the lost offsets; if it is unknown, the recovery point
+    shows that they were written. After a clean stop the recovery point is the end of the log: a high watermark past it
+    proves nothing.
     """
     is_watermark = name == layout.REPLICATION_OFFSET_CHECKPOINT
     end = offset

@@ -8,10 +8,11 @@ from format.findings import Cause, Finding, Severity
 from format.layout import CLUSTER_METADATA_TOPIC
 from format.node.offsets import PartitionOffsets
 from format.offset_ranges import Range, merged
+from format.wording import offsets_are
 
-#: What a crash may leave at the end of a log.
+#: Codes of damage that a crash may leave at the end of a log.
 _LOST_ENDS = ("tail-torn", "tail-zeros")
-#: A broker that stopped cleanly recovers no log when it starts again: the torn bytes stay in the middle of the log.
+#: After a clean stop a broker does not recover logs when it starts: the torn bytes stay in the middle of the log.
 _AFTER_CLEAN_STOP = (
     "After a clean stop a broker leaves the torn bytes and appends behind them. With the broker stopped, delete "
     ".kafka_cleanshutdown: the next start then recovers every log."
@@ -19,7 +20,7 @@ _AFTER_CLEAN_STOP = (
 
 
 def after_stop(found: Finding, offsets: PartitionOffsets) -> Finding:
-    """A finding with the next step that fits the way in which the broker stopped."""
+    """The finding with the next step for a clean or an unclean stop of the broker."""
     is_left = found.code == "tail-torn" and bool(offsets.is_clean_shutdown)
     if not is_left or found.location.topic == CLUSTER_METADATA_TOPIC:  # the metadata log is recovered at every start
         return found
@@ -29,9 +30,9 @@ def after_stop(found: Finding, offsets: PartitionOffsets) -> Finding:
 
 
 class LossAccount:
-    """Keeps the lost offsets of a partition's findings within what was served, and counts none of them twice.
+    """Limits the lost offsets of a partition's findings to those that consumers could read, each counted once.
 
-    What lies below the log start offset was deleted on purpose. The high watermark bounds what consumers got; its
+    Offsets below the log start offset were deleted on purpose. Consumers could read up to the high watermark; its
     checkpoint is exact only after a clean stop.
     """
 
@@ -43,10 +44,10 @@ class LossAccount:
         self._counted: list[Range] = []
 
     def counted(self, found: Finding) -> Finding:
-        """The finding with what it adds to the losses, and why that is less than its message says.
+        """The finding with the lost offsets that it adds, and, if they are fewer, the reason in its message.
 
-        An end that a crash cut off is as usual, but not where consumers could read what is lost. A broker that stopped
-        cleanly left a whole log.
+        A torn end is usual after a crash; it is an error if consumers could read the lost offsets, or after a clean
+        stop, which leaves a complete log.
         """
         found = self._bounded(found)
         if found.lost_offsets is None or found.code not in _LOST_ENDS:
@@ -63,10 +64,10 @@ class LossAccount:
         reasons = []
         if first < self._first:
             first = self._first
-            reasons.append(f"what lies below the log start offset {first} was deleted on purpose")
+            reasons.append(f"offsets below the log start offset {first} were deleted on purpose")
         if self._end is not None and last >= self._end:
             last = self._end - 1
-            reasons.append(f"consumers read no further than the high watermark {self._end}")
+            reasons.append(f"consumers could only read up to the high watermark {self._end}")
         is_known = False
         for begin, end in self._counted:
             if begin <= first <= end:
@@ -82,19 +83,19 @@ class LossAccount:
         if first > last:
             return replace(found, message=f"{found.message} (none is counted as lost: {why})", lost_offsets=None)
         self._counted = merged([*self._counted, (first, last)])
-        words = f"offset {first} is" if first == last else f"offsets {first} to {last} are"
-        return replace(found, message=f"{found.message} ({words} counted as lost: {why})", lost_offsets=(first, last))
+        message = f"{found.message} ({offsets_are(first, last)} counted as lost: {why})"
+        return replace(found, message=message, lost_offsets=(first, last))
 
 
 class CauseAccount:
-    """The damage of a partition that was reported so far, by the offsets that it lost, in log order."""
+    """The findings of a partition so far that lost offsets, in log order: the causes of later findings."""
 
     def __init__(self) -> None:
         self._lost: list[tuple[int, int, Cause]] = []
         self._marked: dict[int, int] = {}  # producer id -> offset of its last end marker
 
     def marked(self, producer_id: int, offset: int) -> int:
-        """Remember a producer's end marker; the offset of the one before it, -1 for none."""
+        """Remember a producer's end marker, and return the offset of its previous one, -1 for none."""
         before = self._marked.get(producer_id, -1)
         self._marked[producer_id] = offset
         return before
@@ -105,7 +106,7 @@ class CauseAccount:
             self._lost.append((*found.lost_offsets, Cause.of(found)))
 
     def between(self, after: int, upto: int) -> Cause | None:
-        """The last damage that lost an offset past ``after`` and below ``upto``; None where there is none."""
+        """The last finding that lost an offset after ``after`` and below ``upto``, None for none."""
         for first, last, cause in reversed(self._lost):
             if last > after and first < upto:
                 return cause

@@ -14,50 +14,50 @@ from format.location import Location
 from format.log.batch_chunk import Damage
 from format.log.batch_table import BatchTable, Int64Column, batch_location
 from format.state.epochs import LeaderEpochs
+from format.wording import offsets_are
 
 _NEVER = 2**63
 _NO_GAPS = np.empty(0, np.int64)
 
 
 class OffsetChain:
-    """What came before, as far as the next batch is concerned; fed segment by segment, table by table.
+    """Checks that each batch continues the offsets and leader epochs before it; fed segment by segment, in order.
 
-    ``is_compacted`` is what checkpoints and configs say. From there on, or from the first batch with fewer records
-    than offsets, gaps are what compaction leaves, not a loss. Where neither says so, compaction may have been at work
-    all the same: on the replica that this one was fetched from, on batches of one record each, or before the topic was
-    configured otherwise. But it keeps no record without a key and always goes over a log from its start, so
-    that a gap after such a record is a loss.
+    Gaps in offsets are no loss in a compacted log: if checkpoints and configs show compaction (``is_compacted``), or
+    after the first batch with fewer records than offsets. Otherwise the log may have been compacted too: in the replica
+    from which it was fetched, in batches of one record each, or before the configuration was changed. But compaction
+    removes every record without a key, and starts at the start of a log, so that a gap after such a record is a loss.
     """
 
     def __init__(self, *, is_compacted: bool = False) -> None:
         self._compacted_from = 0 if is_compacted else _NEVER
-        self._unexplained_from = _NEVER  # the offset after the first gap that may be what compaction left
+        self._unexplained_from = _NEVER  # the offset after the first gap that compaction may have left
         self._keyless_offset: int | None = None  # the first offset of a record without a key
         self._last_gap: int | None = None  # the offset after the last gap in the tables before
         self._gaps: Int64Column = _NO_GAPS  # the offsets after the gaps in the last table
         self.first_offset: int | None = None
         self.last_offset: int | None = None
         self._epochs = LeaderEpochs()
-        self._previous: int | None = None  # the last offset of the batch before, which may be below the log's
-        self._least_last_offset = -1  # where the segment before ended, or what lies before damage
+        self._previous: int | None = None  # the last offset of the previous batch, which may be below the log's
+        self._least_last_offset = -1  # the last offset of the previous segment, or before damage
         self._is_first_of_segment = True
         self._is_after_damage = False
         self._base_offset: int | None = None
         self._next_base_offset: int | None = None
 
     def may_be_compacted(self, offset: int | None = None) -> bool:
-        """Whether compaction may have removed something before an offset, or before the end of what was fed."""
+        """Whether compaction may have removed records before an offset, or before the end of the batches so far."""
         return min(self._compacted_from, self._unexplained_from) <= (_NEVER - 1 if offset is None else offset)
 
     @property
     def log_end_offset(self) -> int | None:
-        """The offset after the last batch, None while there is none."""
+        """The offset after the last batch, None before the first."""
         return None if self.last_offset is None else self.last_offset + 1
 
     def start_segment(self, base_offset: int | None, next_base_offset: int | None) -> None:
-        """Go on with the segment of this base offset; its offsets must end before the next one's.
+        """Start the segment of this base offset, whose offsets must end before the next segment's base offset.
 
-        None is for a file whose name has no offset: its first batch then gives it.
+        None for a file whose name has no offset: then the base offset is that of its first batch.
         """
         self._base_offset = base_offset
         self._next_base_offset = next_base_offset
@@ -65,14 +65,14 @@ class OffsetChain:
         self._keep_last_offset()
 
     def resume(self, base_offset: int | None, next_offset: int) -> None:
-        """Begin in the middle: in the segment of that base offset, after batches that end before ``next_offset``."""
+        """Start in the middle of the segment of that base offset, after batches that end before ``next_offset``."""
         self.start_segment(base_offset, None)
         self._is_first_of_segment = base_offset is None or next_offset <= base_offset
         if next_offset > 0:
             self._previous = self.last_offset = next_offset - 1
 
     def note_damage(self, damage: Damage) -> None:
-        """Bytes were lost here: the gap that follows is theirs."""
+        """Note that bytes are damaged here, so that the gap after them is not reported as well."""
         self._is_after_damage = True
         self._keep_last_offset()
 
@@ -81,13 +81,13 @@ class OffsetChain:
             self._least_last_offset = self.last_offset
 
     def has_gap(self, after: int, upto: int) -> bool:
-        """Whether a gap lies between a batch that ends at ``after`` and one of the last table at ``upto``."""
+        """Whether there is a gap between a batch that ends at ``after`` and one of the last table at ``upto``."""
         if self._last_gap is not None and self._last_gap > after:
             return True
         return bool(((self._gaps > after) & (self._gaps <= upto)).any())
 
     def feed(self, table: BatchTable, location: Location, *, keyless_offset: int | None = None) -> Iterator[Finding]:
-        """Findings for one table of batches, which must follow what was fed before.
+        """Findings for one table of batches, which must follow the tables before.
 
         ``keyless_offset`` is the first offset of a record without a key among its batches.
         """
@@ -119,7 +119,7 @@ class OffsetChain:
                 expected=int(previous[row]) + 1,
                 actual=int(base[row]),
             )
-        # The base offset of a compressed v0/v1 message is known only once it was opened.
+        # The base offset of a compressed v0/v1 message is known only after it was decompressed.
         gaps = known & (base > previous) & (base - 1 != previous) & (table.record_count >= 0)
         after_gaps = base[gaps]
         for row in np.flatnonzero(gaps).tolist():
@@ -138,7 +138,7 @@ class OffsetChain:
         self._move_to(int(last[-1]), after_gaps)
 
     def _plain_end(self, table: BatchTable) -> int | None:
-        """The last offset of a table in which the compiled kernel sees at once that nothing is wrong, else None."""
+        """The last offset of a table in which the compiled kernel finds nothing wrong, else None."""
         if not KERNEL_IS_COMPILED or self._previous is None or self._base_offset is None:
             return None
         first, last = int(table.base_offset[0]), table.last_offset_of(len(table) - 1)
@@ -181,11 +181,12 @@ class OffsetChain:
         if self._next_base_offset is not None:
             outside |= last >= self._next_base_offset
         for row in np.flatnonzero(outside).tolist():
-            end = "" if self._next_base_offset is None else f" up to {self._next_base_offset - 1}"
+            end = "" if self._next_base_offset is None else f", up to {self._next_base_offset - 1}"
             yield finding(
                 "offset-out-of-segment",
                 batch_location(location, table, row),
-                f"offsets {base[row]} to {last[row]} lie outside their segment, which holds {self._base_offset}{end}",
+                f"{offsets_are(int(base[row]), int(last[row]))} outside their segment, which has the offsets from "
+                f"{self._base_offset} on{end}",
             )
 
     def end_findings(self, location: Location) -> Iterator[Finding]:
@@ -203,7 +204,7 @@ class OffsetChain:
         yield self._gap_finding(batch_location(location, table, row), previous, base, between_segments)
 
     def _gap_finding(self, place: Location, previous: int, base: int, between_segments: bool) -> Finding:
-        code, message = "offset-gap", f"offsets {previous + 1} to {base - 1} are in no batch"
+        code, message = "offset-gap", f"{offsets_are(previous + 1, base - 1)} in no batch"
         if between_segments:
             code = "segment-missing"
         if self._keyless_offset is None or self._keyless_offset > previous:
@@ -211,8 +212,8 @@ class OffsetChain:
             return finding(
                 code,
                 place,
-                f"{message}: it is not known whether compaction removed them: the checkpoint of the cleaner does not "
-                "cover them, and no record without a key lies before them",
+                f"{message}: it is not known whether compaction removed the records: the checkpoint of the "
+                "cleaner does not cover the gap, and no record without a key is before it",
                 judgement=Judgement(
                     severity=Severity.INFO,
                     certainty=Certainty.POSSIBLE,
@@ -222,7 +223,8 @@ class OffsetChain:
         return finding(
             code,
             place,
-            f"{message}, and the record without a key at offset {self._keyless_offset} shows that no cleaner was here",
+            f"{message}, and the record without a key at offset {self._keyless_offset} shows that the log was not "
+            "compacted",
             lost_offsets=(previous + 1, base - 1),
             judgement=Judgement(severity=None if between_segments else Severity.WARNING, certainty=Certainty.LIKELY),
         )

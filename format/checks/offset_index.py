@@ -1,4 +1,4 @@
-"""An .index against the batches of its segment, fed table by table."""
+"""Checks an .index against the batches of its segment, which are fed table by table."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from format.log.batch_table import BatchTable
 
 
 class OffsetIndexCheck:
-    """Every entry must point to a batch, and look-ups through it must miss none.
+    """Checks that every entry points to a batch, and that look-ups through it skip no batch.
 
-    Brokers wrote the first offset of an append into an entry until 1.1 and its last offset since, so an entry's
-    offset may be any that starts or ends a batch from its position on.
+    Up to 1.1 brokers wrote the first offset of an append into an entry, and since then its last offset: an entry's
+    offset may be the first or the last of any batch from its position on.
     """
 
     def __init__(self, index: OffsetIndex, location: Location) -> None:
@@ -28,12 +28,12 @@ class OffsetIndexCheck:
         self._is_invalid = entries_with_problems(index.problems, OFFSET_INDEX_ENTRY.size_bytes, index.entry_count)
         self._is_seen = np.zeros(index.entry_count, bool)
         self._is_exact = np.zeros(index.entry_count, bool)
-        self._is_inside = np.zeros(index.entry_count, bool)  # whether the position lies in the midst of a batch
+        self._is_inside = np.zeros(index.entry_count, bool)  # whether the position is in the middle of a batch
         self._low = np.full(index.entry_count, -1, np.int64)  # base offset of the batch at the entry's position
         self._last_offset = -1  # the highest one of the segment
 
     def feed(self, table: BatchTable) -> None:
-        """Note what one table of the segment's batches says of the entries."""
+        """Compare the entries with one table of the segment's batches."""
         if not len(table) or not len(self._positions):
             return
         position, base, last = table.position, table.base_offset, table.last_offset
@@ -49,10 +49,10 @@ class OffsetIndexCheck:
     def findings(
         self, damaged_from: int | None, cause: Cause | None = None, *, is_active: bool = False
     ) -> Iterator[Finding]:
-        """The findings once the whole segment was fed; only intact batches were. ``cause`` is the damage, if any.
+        """The findings after all intact batches of the segment; ``cause`` is the damage, if any.
 
-        Past ``damaged_from`` an entry may point to a batch that is damaged, and name the offset of one. It is wrong if
-        it points into the midst of an intact batch, or to one that begins after its offset.
+        After ``damaged_from`` an entry may point to a damaged batch, and have its offset. It is wrong if it points into
+        the middle of an intact batch, or to a batch that starts after its offset.
         """
         first_astray: int | None = None  # of a run of entries that point to no batch
         for number in range(len(self._positions) + 1):
@@ -71,15 +71,15 @@ class OffsetIndexCheck:
             if self._low[number] > offset:
                 yield finding(
                     "offset-index-mismatch", self._place(number),
-                    f"entry {number} says that offset {offset} lies at or after position {self._positions[number]}, "
-                    f"where the batch starts at offset {self._low[number]}: look-ups from {offset} on would miss "
+                    f"by entry {number}, offset {offset} is at or after position {self._positions[number]}, but the "
+                    f"batch there starts at offset {self._low[number]}: look-ups from {offset} on would miss "
                     "records",
                     expected=int(self._low[number]), actual=offset,
                 )  # fmt: skip
             elif is_active and damaged_from is None and number == len(self._offsets) - 1 and offset > self._last_offset:
                 yield finding(
                     "offset-index-mismatch", self._place(number),
-                    f"entry {number}, the last one, names offset {offset}, the segment ends at {self._last_offset}: "
+                    f"entry {number}, the last one, has offset {offset}, but the segment ends at {self._last_offset}: "
                     "after a clean stop a broker looks for the log's end from there on, finds no batch, and serves "
                     "nothing of this segment",
                     expected=self._last_offset, actual=offset,
@@ -87,7 +87,7 @@ class OffsetIndexCheck:
             elif not self._is_exact[number] and damaged_from is None:
                 yield finding(
                     "offset-index-imprecise", self._place(number),
-                    f"entry {number} names offset {offset}, which starts or ends no batch",
+                    f"entry {number} has offset {offset}, which is not the first or last of a batch",
                 )  # fmt: skip
 
     def _place(self, number: int) -> Location:
@@ -95,7 +95,7 @@ class OffsetIndexCheck:
         return self._location.at(number * size_bytes, size_bytes, int(self._offsets[number]))
 
     def _astray(self, first: int, last: int, cause: Cause | None) -> Finding:
-        """The finding for entries, one behind the other, that point to no batch."""
+        """The finding for consecutive entries that point to no batch."""
         positions = self._positions[first], self._positions[last]
         words = f"entry {first} points to position {positions[0]}, where no batch starts"
         if last > first:

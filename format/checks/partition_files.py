@@ -1,4 +1,4 @@
-"""The files of a partition directory: what is missing, left over, orphaned or unexpected there."""
+"""Checks of the files in a partition directory: missing, left over, orphaned and unexpected ones."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _MARKS = {
 
 
 def check_partition_files(partition: Partition, limits: Limits) -> Iterator[Finding]:
-    """Findings for what lies in the directory, its logs aside."""
+    """Findings for the files of the directory except its logs."""
     location = partition.location()
     if partition.mark is not None:
         yield finding("partition-dir-marked", location, _MARKS[partition.mark])
@@ -72,10 +72,10 @@ def check_partition_files(partition: Partition, limits: Limits) -> Iterator[Find
 
 
 def _leader_without_vote(partition: Partition, limits: Limits) -> Iterator[Finding]:
-    """The finding for a quorum-state whose leader is none of its voters: a node starts, and knows no leader then."""
+    """The finding for a quorum-state whose leader is not one of its voters: the node starts without a known leader."""
     if partition.quorum_state is None:
         return
-    with suppress(KafkaLogError):  # reported with the file's other problems
+    with suppress(KafkaLogError):  # reported with the other problems of the file
         state = quorum_state.read(partition.quorum_state, limits)
         if state.leader_id >= 0 and state.current_voters and state.leader_id not in state.current_voters:
             voters = ", ".join(map(str, state.current_voters))
@@ -89,7 +89,7 @@ def _leader_without_vote(partition: Partition, limits: Limits) -> Iterator[Findi
 
 
 def _missing(partition: Partition, segment: Segment, suffix: str) -> Finding:
-    """The finding for a segment without an index: one that is renamed while it is listed may be on its way."""
+    """The finding for a segment without an index, unless a file of it was renamed while the directory was listed."""
     location = partition.location(segment.log, segment.base_offset)
     index = segment.directory / segment_file_name(segment.base_offset, suffix)
     log = segment.log
@@ -99,7 +99,7 @@ def _missing(partition: Partition, segment: Segment, suffix: str) -> Finding:
         return has_come or log is None or not is_there(log)
 
     if comes_true(has_changed, partition.path):
-        return finding("file-changed", location, "the segment's files came or went while they were listed")
+        return finding("file-changed", location, "files of the segment were created or deleted while they were listed")
     return finding("index-missing", location, f"the segment has no {suffix}")
 
 

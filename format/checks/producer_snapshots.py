@@ -1,4 +1,4 @@
-"""Producer snapshots against the state that the log itself gives at their offset."""
+"""Checks producer snapshots against the state of producers at their offset, which is computed from the log."""
 
 from __future__ import annotations
 
@@ -26,10 +26,10 @@ def check_producer_snapshot(
     is_compacted: bool,
     limits: Limits,
 ) -> Iterator[Finding]:
-    """Findings for one snapshot; ``state`` is the log's before ``snapshot_offset``, None where it is not known.
+    """Findings for one snapshot; ``state`` is computed from the log before ``snapshot_offset``, None if unknown.
 
-    A producer whose batches lie before the log's ``first_offset`` cannot be compared; one that the snapshot lacks
-    may have expired (producer.id.expiration.ms), unless its transaction is open.
+    A producer whose batches are before the log's ``first_offset`` cannot be compared; one that is missing from the
+    snapshot may have expired (producer.id.expiration.ms), unless its transaction is open.
     """
     try:
         snapshot = producer_snapshot.read(path, limits)
@@ -54,7 +54,7 @@ def check_producer_snapshot(
             continue
         _read_as_newer(stored, entry)
         wrong = []
-        # Of a producer whose batches went with the head of the log, only the marker is left.
+        # If the batches of a producer were deleted with the head of the log, only the marker is left.
         is_headless = entry.last_offset < 0 and (first_offset is None or stored["last_offset"] < first_offset)
         for name in names:
             known = getattr(entry, name)
@@ -62,7 +62,7 @@ def check_producer_snapshot(
                 continue
             if stored[name] != known:
                 wrong.append((name, known, stored[name]))
-        # A producer that expired and came back has no marker yet, as far as the broker knows.
+        # The broker knows of no marker of a producer that expired and wrote again.
         if entry.coordinator_epoch is not None and stored["coordinator_epoch"] not in (-1, entry.coordinator_epoch):
             wrong.append(("coordinator_epoch", entry.coordinator_epoch, stored["coordinator_epoch"]))
         open_since = -1 if entry.current_txn_first_offset is None else entry.current_txn_first_offset
@@ -73,7 +73,7 @@ def check_producer_snapshot(
         for name, known, actual in wrong:
             yield _mismatch(
                 location, snapshot_offset, producer_id,
-                f"has {name} {actual} in the snapshot, the log says {known}", known, actual,
+                f"has {name} {actual} in the snapshot, but {known} in the log", known, actual,
             )  # fmt: skip
     for producer_id, first_offset in state.open_transactions.items():
         if producer_id not in seen and first_offset < snapshot_offset:
@@ -84,9 +84,9 @@ def check_producer_snapshot(
 
 
 def _read_as_newer(stored: dict[str, int], entry: ProducerEntry) -> None:
-    """Bring an entry of an old release to what newer ones would have written.
+    """Change an entry of an old release into what newer releases would have written.
 
-    0.11 takes a marker for a batch of one record; 1.0 to 2.4 leave the timestamp as the last data batch set it (core
+    0.11 counts a marker as a batch of one record; 1.0 to 2.4 keep the timestamp of the last data batch (core
     ProducerStateManager of these releases).
     """
     if 0 <= entry.marker_offset == stored["last_offset"] and stored["offset_delta"] == 0:

@@ -1,4 +1,4 @@
-"""Producers and transactions: findings for the events of their state."""
+"""Findings for the events of producers and transactions."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ _PAST_THE_END = 2**63
 def check_producer_events(
     events: Iterable[ProducerEvent], location: Location, chain: OffsetChain, causes: CauseAccount
 ) -> Iterator[Finding]:
-    """Findings for the events of one log file, whose batches the chain of offsets has just been fed.
+    """Findings for the events of one log file; the chain of offsets must have been fed the same batches before.
 
-    Compaction removes batches, so a compacted log's sequences may have gaps. Where offsets have one too, that one is
-    reported. A gap of sequences where damage lost offsets since the producer's last batch names that damage. So does an
-    orphaned marker where damage lost offsets since the producer's marker before it.
+    Compaction removes batches, so that sequences of a compacted log may have gaps. If the offsets have a gap too, only
+    that is reported. The cause of a gap in sequences is damage that lost offsets since the producer's last batch, if
+    any; that of a marker without a transaction is damage since the producer's previous marker.
     """
     for event in events:
         if isinstance(event, ProducerEpochFell):
@@ -53,7 +53,7 @@ def check_producer_events(
                 + (
                     f"follows {event.previous_sequence}"
                     if event.previous_sequence >= 0
-                    else "is the first of this epoch, which a broker takes from 0 on only"
+                    else "is the first of this epoch, but a broker accepts only 0"
                 ),
                 expected=event.expected_sequence,
                 actual=event.base_sequence,
@@ -74,14 +74,14 @@ def check_producer_events(
 
 
 def _follows_from(cause: Cause | None, certainty: Certainty = Certainty.PROVEN) -> Judgement:
-    """What follows from damage has no next step of its own."""
+    """The judgement of a finding with a cause, which has no next step of its own."""
     return Judgement(certainty=certainty, next_step=None if cause is None else _SEE_THE_CAUSE, caused_by=cause)
 
 
 def check_open_transactions(state: ProducerState, location: Location, causes: CauseAccount) -> Iterator[Finding]:
     """One finding for each transaction without an end marker at the log's end, the oldest first.
 
-    Where damage lost offsets behind the producer's last batch, the marker may have been among them: it is the cause.
+    If damage lost offsets after the producer's last batch, the marker may have been among them: it is the cause.
     """
     for producer_id, first_offset in sorted(state.open_transactions.items(), key=lambda each: each[1]):
         entry = state.entries.get(producer_id)

@@ -1,8 +1,8 @@
-"""The records inside batches: decoded, counted, in order, and true to their batch's header."""
+"""Checks of the records inside batches: whether they can be decoded, are in order, and match their batch's header."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,16 +30,16 @@ _HEADER_BYTES = layout.RECORD_BATCH.size_bytes
 
 @value_class
 class SoundRecords:
-    """The records of a group in which nothing is wrong: how many, and the first offset of one without a key."""
+    """The records of a group without findings: their number, and the first offset of a record without a key."""
 
     count: int
     keyless_offset: int | None
 
 
 def sound_records(chunk: BatchChunk, group: BatchGroup, limits: Limits) -> SoundRecords | None:
-    """What the kernel finds in a group of batches; None where it needs the closer look of ``RecordCheck``.
+    """The records of a group of batches, checked by the kernel; None if ``RecordCheck`` must check their tables.
 
-    Compressed batches are checked one by one, as soon as they are decompressed, while the bytes are in the cache.
+    Compressed batches are checked one by one as soon as they are decompressed, while the bytes are in the CPU cache.
     """
     if group.kind is not BatchKind.V2:
         return None
@@ -63,7 +63,7 @@ def sound_records(chunk: BatchChunk, group: BatchGroup, limits: Limits) -> Sound
                 try:
                     content = decompress_briefly(codec, content, limits)
                 except KafkaLogError:
-                    return None  # the closer look meets it again, and reports it
+                    return None  # the full check reports it
             span[0, 0], span[0, 1], span[0, 2] = row, 0, len(content)
             if not count_sound_batches(content, span, columns, limits.max_record_bytes, view):
                 return None
@@ -72,20 +72,20 @@ def sound_records(chunk: BatchChunk, group: BatchGroup, limits: Limits) -> Sound
 
 
 class RecordCheck:
-    """Checks the record tables of one log, fed in log order; carries what a batch that spans tables needs."""
+    """Checks the record tables of one log, in log order; a batch may span several tables."""
 
     def __init__(self, location: Location, limits: Limits) -> None:
         self._location = location
         self._limits = limits
         self._is_each_chunk_sound = True  # all groups of the last chunk were sound
-        self._is_sound_so_far = True  # no group of batches needed a closer look, or the last one did not
-        self._last_offset = 0  # of the batch that the last table was cut in, and its largest timestamp so far
+        self._is_sound_so_far = True  # no group of batches needed a full check, or the last one did not
+        self._last_offset = 0  # of the batch that continues after the last table, with its largest timestamp so far
         self._largest_timestamp = 0
 
     def sound_chunk(self, chunk: BatchChunk) -> SoundRecords | None:
-        """The records of a chunk all of whose batches are sound and v2; None where its groups are to be checked.
+        """The records of a chunk of v2 batches without findings; None if its groups must be checked one by one.
 
-        After a chunk with a group that needed its tables the next one is checked by groups at once.
+        After a chunk that needed this, the next one is not tried as a whole.
         """
         if not self._is_each_chunk_sound:
             self._is_each_chunk_sound = True
@@ -98,10 +98,10 @@ class RecordCheck:
         return sound
 
     def sound_records(self, chunk: BatchChunk, group: BatchGroup) -> SoundRecords | None:
-        """The records of a group that needs no table; None where the tables of the group are to be checked.
+        """The records of a group without findings; None if the tables of the group must be checked.
 
-        After a group that needed its tables the next one gets them at once, so that a log in which every group is odd
-        is not decompressed twice.
+        After a group that needed this, the next one is not tried, so that a log with findings in every group is not
+        decompressed twice.
         """
         if not self._is_sound_so_far:
             self._is_sound_so_far = True
@@ -111,15 +111,15 @@ class RecordCheck:
         return sound
 
     def findings(self, table: RecordTable) -> Iterator[Finding]:
-        """Findings for one table of records; what its reader could not decode comes first."""
+        """Findings for one table of records, beginning with those of its reader."""
         for problem in table.problems:
             yield finding_of(problem.error, self._location)
         if len(table) and not self._is_plainly_sound(table):
             self._is_sound_so_far = False
-            yield from self._closer_look(table)
+            yield from self._full_check(table)
 
     def _is_plainly_sound(self, table: RecordTable) -> bool:
-        """Whether the compiled kernel sees at once that there is nothing to find."""
+        """Whether the compiled kernel finds nothing wrong."""
         if not KERNEL_IS_COMPILED or table.problems or table.is_cut or table.is_continued:
             return False
         records, batches = np.ascontiguousarray(table.columns), np.ascontiguousarray(table.batches.columns)
@@ -128,7 +128,7 @@ class RecordCheck:
         )
         return doubtful < 0
 
-    def _closer_look(self, table: RecordTable) -> Iterator[Finding]:
+    def _full_check(self, table: RecordTable) -> Iterator[Finding]:
         location = self._location
         batches = table.batches
         batch, offset = table.batch, table.offset
@@ -176,7 +176,7 @@ class RecordCheck:
 
 
 def _check_fields(table: RecordTable, location: Location, limits: Limits) -> Iterator[Finding]:
-    """What each record shows by itself: attributes, size, header keys, control records, the CRC of an inner message."""
+    """Findings for single records: attributes, size, header keys, control records, the CRC of an inner message."""
     batches = table.batches
     batch, offset = table.batch, table.offset
     yield from _per_batch(
@@ -231,8 +231,14 @@ def _check_control_records(table: RecordTable, location: Location) -> Iterator[F
             yield finding_of(error)
 
 
-def _per_batch(table: RecordTable, location: Location, wrong, code: str, message) -> Iterator[Finding]:  # type: ignore[no-untyped-def]
-    """One finding for the first wrong record of each batch."""
+def _per_batch(
+    table: RecordTable,
+    location: Location,
+    wrong: NDArray[np.bool_],
+    code: str,
+    message: Callable[[int, int], str],
+) -> Iterator[Finding]:
+    """One finding for the first ``wrong`` record of each batch; ``message`` takes the row and the batch of it."""
     rows = np.flatnonzero(wrong)
     if not len(rows):
         return

@@ -1,4 +1,4 @@
-"""A .timeindex against the batches of its segment, fed table by table."""
+"""Checks a .timeindex against the batches of its segment, which are fed table by table."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ BoolArray = NDArray[np.bool_]
 
 
 class TimeIndexCheck:
-    """An entry holds the largest timestamp of the segment so far and an offset of the batch that has it (KIP-33)."""
+    """Checks that an entry has the largest timestamp of the segment so far, and an offset of its batch (KIP-33)."""
 
     def __init__(self, index: TimeIndex, location: Location) -> None:
         self._location = location
@@ -30,13 +30,13 @@ class TimeIndexCheck:
         self._before = np.full(index.entry_count, _NEVER, np.int64)  # largest timestamp before the entry's batch
         self._of_batch = np.full(index.entry_count, _NEVER, np.int64)
         self._is_seen = np.zeros(index.entry_count, bool)
-        self._is_past_v0 = np.zeros(index.entry_count, bool)  # whether messages of format 0 lie at or before it
+        self._is_past_v0 = np.zeros(index.entry_count, bool)  # whether messages of format 0 are at or before it
         self._has_v0 = False
         self._largest = _NEVER
         self.has_padding = index.padding_bytes > 0
 
     def feed(self, table: BatchTable) -> None:
-        """Note what one table of the segment's batches says of the entries."""
+        """Compare the entries with one table of the segment's batches."""
         if not len(table):
             return
         last = np.maximum.accumulate(table.last_offset)
@@ -61,10 +61,10 @@ class TimeIndexCheck:
         return plain
 
     def findings(self, damaged_after_offset: int | None, *, is_closed: bool) -> Iterator[Finding]:
-        """The findings once the whole segment was fed; only intact batches were.
+        """The findings after all intact batches of the segment.
 
-        Past damage an entry may speak of a batch that is damaged. It is wrong if an intact batch up to its offset has
-        a larger timestamp. A broker takes the largest timestamp of a closed segment from the last entry.
+        After damage an entry may be that of a damaged batch. It is wrong if an intact batch up to its offset has a
+        larger timestamp. A broker takes the largest timestamp of a closed segment from the last entry.
         """
         for number in np.flatnonzero(~self._is_plain()).tolist():
             timestamp, offset = int(self._timestamps[number]), int(self._offsets[number])
@@ -78,7 +78,7 @@ class TimeIndexCheck:
                 # A segment without timestamps gets one entry of -1 at its base offset when it is closed.
                 if timestamp >= 0 or self._largest > timestamp:
                     yield finding(
-                        "time-index-mismatch", place, f"entry {number} names offset {offset}, which is in no batch",
+                        "time-index-mismatch", place, f"entry {number} has offset {offset}, which is in no batch",
                     )  # fmt: skip
                 continue
             upto = max(int(self._before[number]), int(self._of_batch[number]))
@@ -93,22 +93,22 @@ class TimeIndexCheck:
             elif timestamp != upto:
                 yield finding(
                     "time-index-mismatch", place,
-                    f"entry {number} says that {iso_time(timestamp)} is the largest timestamp up to offset {offset}; "
-                    f"it is {iso_time(upto)}" + (" or larger" if is_past_damage else ""),
+                    f"by entry {number}, {iso_time(timestamp)} is the largest timestamp up to offset {offset}; it is "
+                    f"{iso_time(upto)}" + (" or larger" if is_past_damage else ""),
                     expected=upto, actual=timestamp,
                 )  # fmt: skip
             elif int(self._before[number]) == int(self._of_batch[number]) == timestamp:
                 yield finding(
                     "time-index-mismatch",
                     place,
-                    f"entry {number} names offset {offset} for timestamp {iso_time(timestamp)}, which an "
-                    "earlier batch has too: look-ups by that time begin too late",
+                    f"entry {number} has offset {offset} for timestamp {iso_time(timestamp)}, which an earlier batch "
+                    "also has: look-ups by that time begin too late",
                     judgement=Judgement(severity=Severity.WARNING, certainty=Certainty.LIKELY),
                 )
             elif int(self._of_batch[number]) != timestamp:
                 yield finding(
                     "time-index-imprecise", place,
-                    f"entry {number}: timestamp {iso_time(timestamp)} lies before the batch of offset {offset}",
+                    f"entry {number}: timestamp {iso_time(timestamp)} is that of a batch before offset {offset}",
                 )  # fmt: skip
         if is_closed and self._largest >= 0 and not self.has_padding:
             known = int(self._timestamps[-1]) if len(self._timestamps) else -1

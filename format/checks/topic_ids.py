@@ -1,4 +1,4 @@
-"""The topic ids in the partition.metadata files of a log directory against each other."""
+"""Checks of the topic ids in the partition.metadata files of a log directory: one id for each topic."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from format.node.partition import parse_partition_dir
 
 
 def check_topic_ids(log_dir: LogDir, limits: Limits) -> Iterator[Finding]:
-    """Findings where two topics have one id, or partitions of one topic have several.
+    """Findings for topics with the same id, and for partitions of one topic with different ids.
 
-    Where the metadata log lies in the same directory, its records decide, and the start of a broker is judged by them.
-    In a store on another file system a request for each partition would be too slow.
+    If the metadata log is in the same directory, its records decide, and the start of a broker is judged by them.
+    Remote stores are not checked: a request for each partition would be too slow.
     """
     if is_remote(log_dir.path) or any(topic == layout.CLUSTER_METADATA_TOPIC for topic, _ in log_dir.topic_partitions):
         return

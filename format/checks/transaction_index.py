@@ -1,4 +1,4 @@
-"""A segment's .txnindex against the aborted transactions whose markers the segment holds."""
+"""Checks a segment's .txnindex against the aborted transactions whose markers are in the segment."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ from format.node.segment import Segment
 from format.offset_ranges import Range
 from format.state.producer_events import MarkerOrphaned, ProducerEvent, TransactionBegan, TransactionEnded
 from format.value_class import state_class
+from format.wording import counted_plainly, offset_range
 
 
 @state_class
 class SegmentTransactions:
-    """The transactions whose marker lies in a segment, and those that began in it, both in log order.
+    """The transactions whose marker is in a segment, and those that began in it, both in log order.
 
     ``aborts`` are the producer id and offset of all ABORT markers, ``intact`` the offsets of intact batches.
     """
@@ -48,7 +49,7 @@ class SegmentTransactions:
                 self.intact.append((first, last))
 
     def is_intact(self, offset: int) -> bool:
-        """Whether an offset lies in an intact batch."""
+        """Whether an offset is in an intact batch."""
         before = bisect_right(self.intact, offset, key=lambda each: each[0])
         return before > 0 and offset <= self.intact[before - 1][1]
 
@@ -63,10 +64,10 @@ class SegmentTransactions:
                 self.aborts.add((event.producer_id, event.place.offset))
 
     def may_be_stable(self, ended: TransactionEnded, offset: int) -> bool:
-        """Whether this may be the last stable offset that a broker noted for a transaction.
+        """Whether a broker may have written this last stable offset for a transaction.
 
-        A follower appends what it fetched at once, and to one segment: where no transaction was open at the marker,
-        it notes the first offset of one that begins after it in the same fetch (storage UnifiedLog.append).
+        A follower appends the batches of one fetch together: if no transaction was open at the marker, it writes the
+        first offset of a transaction that begins after it in the same fetch (storage UnifiedLog.append).
         """
         if offset == ended.last_stable_offset:
             return True
@@ -88,9 +89,9 @@ def check_transaction_index(
 ) -> Iterator[Finding]:
     """Findings for one segment.
 
-    What a transaction wrote before the log's ``first_offset`` is known from the index alone. Compaction removes
-    aborted records and their markers. Where the log has damage (``log_is_whole`` False), what is missing proves
-    nothing, unless an intact batch lies in its place.
+    The records of a transaction before the log's ``first_offset`` are known only from the index. Compaction removes
+    aborted records and their markers. In a damaged log (``log_is_whole`` False), missing records prove nothing, unless
+    an intact batch is in their place.
     """
     ended = transactions.ended
     aborted = {(each.producer_id, each.last_offset): each for each in ended if each.is_aborted}
@@ -101,7 +102,7 @@ def check_transaction_index(
             yield finding(
                 "transaction-index-mismatch",
                 location.at(offset=first.first_offset),
-                f"{len(aborted)} aborted transactions lie in the segment, which has no .txnindex",
+                f"the segment has {counted_plainly(len(aborted), 'aborted transaction')} and no .txnindex",
                 expected=len(aborted),
                 actual=0,
             )
@@ -136,7 +137,7 @@ def check_transaction_index(
                 continue
             yield finding(
                 "transaction-index-mismatch", place,
-                f"entry {number}: no ABORT marker of producer {producer_id} lies at offset {last}",
+                f"entry {number}: there is no ABORT marker of producer {producer_id} at offset {last}",
             )  # fmt: skip
         elif known.first_offset != first and not (
             is_compacted or began_before or (not log_is_whole and first < known.first_offset)
@@ -165,6 +166,6 @@ def check_transaction_index(
         yield finding(
             "transaction-index-mismatch",
             where.at(offset=missing.first_offset),
-            f"the aborted transaction of producer {missing.producer_id}, offsets {missing.first_offset} to "
-            f"{missing.last_offset}, is not in the index",
+            f"the aborted transaction of producer {missing.producer_id}, "
+            f"{offset_range(missing.first_offset, missing.last_offset)}, is not in the index",
         )

@@ -58,7 +58,7 @@ def _words_about_the_end(known_end: int | None, lost: tuple[int, int] | None) ->
     if known_end is None:
         return "; where the log ended is not known here"
     if lost is None:
-        return f"; no offset below {known_end} is lost, the highest known from checkpoints and snapshots"
+        return f"; no offset below {known_end} is lost; checkpoints and snapshots prove none above"
     return ", according to checkpoints or snapshots"
 
 

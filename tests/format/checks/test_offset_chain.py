@@ -92,6 +92,14 @@ def test_the_quick_look_of_the_kernel_changes_nothing(seed: int, monkeypatch: py
     assert quick == all_found()
 
 
+@pytest.mark.parametrize(("last", "words"), [(3, "offset 3 is in no batch"), (4, "offsets 3 to 4 are in no batch")])
+def test_a_gap_is_counted_in_its_message(last: int, words: str) -> None:
+    chain = OffsetChain()
+    chain.start_segment(0, None)
+    [found] = chain.feed(table_of([(0, 2), (last + 1, 8)], 0), Location("t-0/0.log"), keyless_offset=0)
+    assert found.message.startswith(words)
+
+
 @pytest.mark.parametrize(
     ("keyless_offset", "severity"), [(None, Severity.INFO), (0, Severity.WARNING), (7, Severity.INFO)]
 )

@@ -145,7 +145,7 @@ def test_losses_that_are_none_say_why(partition: Path) -> None:
     checkpointed(partition.parent, **{"log-start-offset-checkpoint": 11})
     (broken,) = [each for each in verify(partition) if each.code == "log-framing-broken"]
     assert broken.lost_offsets == (11, 11)
-    assert "below the log start offset 11 was deleted on purpose" in broken.message
+    assert "below the log start offset 11 were deleted on purpose" in broken.message
 
 
 @pytest.mark.parametrize("has_segment", [True, False])
