@@ -189,7 +189,7 @@ def indexed_offset(location: Location, first: int, until: int, limits: Limits) -
                 continue
             index = read(path, location.base_offset, limits)
         except KafkaLogError:
-            continue  # it is no witness
+            continue  # another finding reports it
         named = index.offsets[(index.offsets >= first) & (index.offsets < until)]
         if len(named) and not index.problems:
             return int(named[0])

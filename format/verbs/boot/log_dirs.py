@@ -180,7 +180,7 @@ def _classify(
             Step(
                 Action.OFFLINE, path, *found.key, kafka_class=_MANAGER,
                 reason=f"its topic id {found.topic_id} is that of the topic {owner} in the metadata: the broker loads "
-                "the log, and serves it to nobody",
+                "the log, and no client can read it",
             )
         )  # fmt: skip
     group = state.future if name.mark == "future" else state.live
@@ -196,7 +196,7 @@ def _classify(
                 start,
                 "LogManager.loadLog",
                 path=path,
-                reason=f"the same partition lies in {other.path} too; one of the two must go",
+                reason=f"the same partition is in {other.path} too; remove one of the two",
             )
         )
     state.steps += steps_with_losses(found.files.settled_steps(with_kept=terms.every_file), found)

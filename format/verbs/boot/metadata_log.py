@@ -138,7 +138,8 @@ def _replay_file(replay: MetadataReplay, path: Path, end: int, from_offset: int,
 def _check_topic_id(files: PartitionFiles, limits: Limits) -> None:
     path = files.path / PARTITION_METADATA
     if PARTITION_METADATA in files.folders:
-        raise StopsStart(f"Error while reading partition metadata file {path}", "PartitionMetadataFile", path=path)
+        text = f"Error while reading partition metadata file {path}"
+        raise StopsStart(text, "PartitionMetadataFile", path=path, reason="it is a directory")
     if PARTITION_METADATA not in files.present:
         files.step(Action.CREATE, PARTITION_METADATA, "it is rewritten", kafka_class="PartitionMetadataFile")
         return

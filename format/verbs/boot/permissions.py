@@ -63,10 +63,17 @@ def closed_to_the_owner(log_dirs: list[Path]) -> list[NotKnown]:
 
 
 def _has_writable_log(directory: Path) -> bool:
-    """Whether the owner of some log in a directory may write it: in a copy that is kept as evidence often none."""
+    """Whether the mode of some log in a directory lets its owner write: often of none in a copy kept as evidence."""
     with suppress(OSError), os.scandir(directory) as entries:
-        return any(entry.name.endswith(LOG_SUFFIX) and entry.stat().st_mode & stat.S_IWUSR for entry in entries)
+        return any(entry.name.endswith(LOG_SUFFIX) and _is_writable(entry) for entry in entries)
     return False
+
+
+def _is_writable(entry: os.DirEntry[str]) -> bool:
+    try:
+        return bool(entry.stat().st_mode & stat.S_IWUSR)
+    except OSError:
+        return False  # a link that leads nowhere, or a file that has just been removed
 
 
 def _closed(directory: Path, owner: os.stat_result, *, is_copy: bool) -> list[tuple[str, os.stat_result]]:
@@ -100,8 +107,8 @@ def _is_open(status: os.stat_result, owner: os.stat_result, wanted: int, *, is_c
     """
     mode = stat.S_IMODE(status.st_mode)
     if status.st_uid == owner.st_uid:
-        wanted = wanted & _READ if is_copy else wanted
-        return (mode >> 6) & wanted == wanted
+        needed = wanted & _READ if is_copy else wanted
+        return (mode >> 6) & needed == needed
     bits = mode >> 3 if status.st_gid == owner.st_gid else mode
     return bits & wanted == wanted
 

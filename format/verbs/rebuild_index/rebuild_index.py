@@ -31,7 +31,7 @@ from format.rewriting.written_segments import RewritingResult, SegmentResult, Wr
 from format.rows.finding_json import finding_as_json
 from format.scan.progress import Advance
 from format.verbs.verify.written_output import verify_output
-from format.wording import are, counted_plainly
+from format.wording import are, counted_plainly, offsets_are
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,7 +102,7 @@ class IndexRebuilder(Rewriter):
             result.add(gap, True)
 
     def _indexed_gap(self, look: FirstLook) -> Finding | None:
-        """The finding for the first offsets without a byte that an old index names: the new ones do not show that."""
+        """The finding for the first gap that new indexes hide, though an old index names one of its offsets."""
         scan, location = look.scan, look.log.location
         kept = np.flatnonzero(scan.is_kept)
         if not len(kept):
@@ -116,8 +116,8 @@ class IndexRebuilder(Rewriter):
                 return finding(
                     "offset-gap",
                     location.at(position=int(scan.position[kept][gap + 1]), offset=first),
-                    f"offsets {first} to {until - 1} are in no batch, the old index names offset {named}, and the new "
-                    "one does not show that batches are gone",
+                    f"{offsets_are(first, until - 1)} in no batch, the old index names offset {named}, and the new "
+                    "one does not show that batches are missing",
                     lost_offsets=(first, until - 1),
                     judgement=Judgement(severity=Severity.ERROR, certainty=Certainty.PROVEN),
                 )

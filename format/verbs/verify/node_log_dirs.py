@@ -1,4 +1,4 @@
-"""The log directories of one node together: the same partition twice, and what one has that another lacks."""
+"""Checks of the log directories of one node together: duplicate partitions, and replicas in another directory."""
 
 from __future__ import annotations
 
@@ -18,13 +18,14 @@ from format.value_class import value_class
 
 TopicPartition = tuple[str, int]
 _METADATA = (CLUSTER_METADATA_TOPIC, 0)
-#: Replicas that are being moved lie in two directories for a while, and stray ones are not served.
+#: Marks of directories that are no duplicate: a replica that is being moved is in two directories, and no client
+#: reads a stray or deleted one.
 _BESIDE = ("future", "stray", "delete")
 
 
 @value_class
 class _Owner:
-    """Whose log directory it is, and its own id; ``is_metadata``: the metadata log lies in it."""
+    """The node that a log directory belongs to, and the directory id; ``is_metadata``: the metadata log is in it."""
 
     cluster_id: str | None
     node_id: int
@@ -32,24 +33,24 @@ class _Owner:
     is_metadata: bool
 
     def is_beside(self, other: _Owner) -> bool:
-        """Whether a node may have both: two with one directory id, or two metadata logs, are copies of one."""
+        """Whether one node uses both: two with the same directory id, and two with a metadata log, are copies."""
         is_copy = self.directory_id is not None and self.directory_id == other.directory_id
         is_copy = is_copy or (self.is_metadata and other.is_metadata)
         return (self.cluster_id, self.node_id) == (other.cluster_id, other.node_id) and not is_copy
 
 
 def check_node_log_dirs(log_dirs: Iterable[LogDir], limits: Limits) -> Iterator[Finding]:
-    """Findings for log directories of one node, as meta.properties says whose they are; others are passed over."""
+    """Findings for log directories that belong to one node by meta.properties; those without one are skipped."""
     owned = _owned(log_dirs, limits)
     for number, (log_dir, owner) in enumerate(owned):
         for other_dir, other in owned[:number]:
             if owner.is_beside(other):
-                yield from _twice(log_dir, other_dir, has_metadata=_has_metadata(owner, owned))
+                yield from _duplicates(log_dir, other_dir, has_metadata=_has_metadata(owner, owned))
             elif owner.directory_id is not None and owner.directory_id == other.directory_id:
                 yield finding(
                     "boot-refused",
                     Location(str(log_dir.path)),
-                    f"its directory id {owner.directory_id} is that of {other_dir.path} too, as of a copy: a broker "
+                    f"{other_dir.path} has the same directory id {owner.directory_id}, as if one were a copy: a broker "
                     "does not start with both",
                     judgement=Judgement(
                         severity=Severity.INFO, certainty=Certainty.POSSIBLE, next_step="Nothing, if one is a copy."
@@ -70,8 +71,11 @@ def replicas_elsewhere(log_dirs: Sequence[LogDir], limits: Limits) -> dict[Path,
     return found
 
 
-def _twice(log_dir: LogDir, other_dir: LogDir, *, has_metadata: bool) -> Iterator[Finding]:
-    """Findings for partitions in both directories. Without an id a log is stray where metadata says what is here."""
+def _duplicates(log_dir: LogDir, other_dir: LogDir, *, has_metadata: bool) -> Iterator[Finding]:
+    """Findings for partitions in both directories.
+
+    Where the node has a metadata log, a broker treats a log without a topic id as stray: no duplicate is reported.
+    """
     others = _replicas(other_dir)
     for key, path in sorted(_replicas(log_dir).items()):
         other = others.get(key)
@@ -82,7 +86,7 @@ def _twice(log_dir: LogDir, other_dir: LogDir, *, has_metadata: bool) -> Iterato
         yield finding(
             "boot-refused",
             Location(str(path), *key),
-            f"a broker would not start: the same partition lies in {other} too; one of the two must go: "
+            f"a broker would not start: the same partition is in {other} too; remove one of the two: "
             f"Duplicate log directories for {key[0]}-{key[1]} are found",
         )
 

@@ -72,8 +72,13 @@ def _swapped_range(files: PartitionFiles, swaps: list[str]) -> tuple[int, int] |
             try:
                 end = max(end, log_end(source, source.size_bytes, index, files.path / name).next_offset)
             except CorruptRecords as error:
-                text = error.text
-                raise StopsStart(text, "FileLogInputStream.nextBatch", path=place, position=error.position) from error
+                raise StopsStart(
+                    error.text,
+                    "FileLogInputStream.nextBatch",
+                    path=place,
+                    reason="the broker looks for the end of the .swap log, and no batch can be as short as this",
+                    position=error.position,
+                ) from error
     return None if first is None else (first, end)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from format.verbs.boot.boot import boot
+from format.verbs.boot.permissions import closed_to_the_owner
 from format.verbs.boot.sentence import sentence
 from format.verbs.boot.steps import Action, BootTerms
 from tests.oracle.boot_mutations.node import Node, copied_node
@@ -97,3 +98,22 @@ def test_a_link_that_leads_nowhere_hides_no_other_file(node: Node) -> None:
         (log.parent / f"link-{number}").symlink_to("nowhere")
     [step] = boot(node.log_dirs, TERMS).having(Action.UNKNOWN)[-1:]
     assert "cannot open 00000000000000000000.log" in step.reason
+
+
+def test_a_link_that_leads_nowhere_makes_no_copy_of_a_log_dir(node: Node) -> None:
+    """A log that can be written shows that a log directory is no copy, whatever is listed before it."""
+    if os.geteuid() == 0:
+        for path in (node.first, *node.first.rglob("*")):
+            os.chown(path, 1234, 1234)
+    log = node.first / "orders-0" / "00000000000000000000.log"
+    for each in node.first.rglob("*.log"):
+        each.chmod(0o444)
+    for number in range(20):
+        if number == 10:  # so that links come before it in whatever order the directory is listed
+            written = log.with_name("00000000000000000999.log")
+            written.write_bytes(b"")
+            if os.geteuid() == 0:
+                os.chown(written, 1234, 1234)
+        (log.parent / f"link-{number}.log").symlink_to("nowhere")
+    [closed] = [each for each in closed_to_the_owner([node.first]) if each.path == log.parent]
+    assert "cannot open 00000000000000000000.log" in closed.text
