@@ -38,7 +38,7 @@ from format.rows.column_values import (
 from format.rows.finding_rows import finding_row as finding_row
 from format.rows.record_rows import Row, RowBlock
 
-#: A record batch holds about this many bytes of keys, values and headers, unless one record has more.
+#: A record batch has about this many bytes of keys, values and headers, unless one record has more.
 BATCH_BYTES = 16 * 1024 * 1024
 #: Arrow's plain binary type has 32-bit offsets.
 _MOST_BINARY_BYTES = 2**31 - 1
@@ -81,7 +81,7 @@ def bytes_array(buffer: memoryview | bytes, start: Int64Column, length: Int64Col
     clean = np.maximum(length, 0)
     if int(clean.sum()) > _MOST_BINARY_BYTES:
         raise ValueError("more bytes than one binary array can hold")
-    # Nulls and empty ones lie anywhere: they take the place of what stands before them.
+    # The position of a null or an empty value is not defined: use the end of the value before it.
     filled = np.where(clean > 0, start, -1)
     ends = np.where(clean > 0, start + clean, -1)
     running = np.maximum.accumulate(ends)
@@ -142,12 +142,12 @@ def field_bytes(table: RecordTable) -> Int64Column:
 
 
 def ints(values: NDArray[Any], is_null: BoolColumn | None = None) -> pa.Array:
-    """An int64 array; null where ``is_null`` says so."""
+    """An int64 array, null where ``is_null``."""
     return pa.array(np.ascontiguousarray(values, np.int64), mask=_mask(is_null))
 
 
 def bools(values: NDArray[np.bool_], is_null: BoolColumn | None = None) -> pa.Array:
-    """A boolean array; null where ``is_null`` says so."""
+    """A boolean array, null where ``is_null``."""
     return pa.array(np.ascontiguousarray(values), mask=_mask(is_null))
 
 
@@ -269,7 +269,7 @@ def _cell(value: Any, column_type: str) -> Any:
         return None
     if column_type == "any":
         return json.dumps(value, default=str)
-    if column_type == "string":  # a file's name may hold bytes that are no text
+    if column_type == "string":  # the name of a file may have bytes that are not UTF-8
         return str(value).encode("utf-8", "backslashreplace").decode("utf-8")
     if column_type == "headers":
         return [{"key": key, "value": header_value} for key, header_value in value]

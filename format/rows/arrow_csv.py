@@ -37,7 +37,7 @@ def _byte_kinds() -> NDArray[np.uint8]:
 _KINDS = _byte_kinds()
 _IS_GUARDED = np.isin(np.arange(256), list(_GUARDED))
 _NOTHING, _COMMA, _LINE_END = (pa.scalar(each, pa.large_string()) for each in ("", ",", "\n"))
-#: What stands before a cell, by whether it is quoted (2) and whether it would be a formula (1), and what after it.
+#: The text before a cell and after it, by whether the cell is quoted (2) and whether it would be a formula (1).
 _BEFORE = pa.array(["", "'", '"', "\"'"], pa.large_string())
 _AFTER = pa.array(["", "", '"', '"'], pa.large_string())
 

@@ -1,4 +1,4 @@
-"""A digest of what Arrow columns hold, whatever batches they come in: to compare what was written with what is read.
+"""A digest of the values in Arrow columns, in any division into batches: to compare what was written with what is read.
 
 Equal digests mean equal values, nulls, order and number of rows in every column.
 """
@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 
 class ColumnsDigest:
-    """Fed batch by batch; two of them are equal when their columns hold the same values."""
+    """The digest, fed batch by batch; two digests are equal if their columns have the same values."""
 
     def __init__(self) -> None:
         self._digests: dict[str, Any] = {}

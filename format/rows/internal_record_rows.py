@@ -32,7 +32,7 @@ def decode_internal(items: Iterable[Item]) -> Iterator[Item]:
     """The same rows and findings, keys and values decoded where they are Kafka's own.
 
     A decoded key or value is a dict: ``{"type": "OFFSET_COMMIT", "version": 1, "data": {…}}`` with Kafka's own names.
-    What cannot be decoded, or is newer than this program, stays bytes, and a finding says why.
+    Values that cannot be decoded, or are newer than this program, stay bytes, with a finding.
     """
     for item in items:
         if isinstance(item, Finding) or item.schema.type != RECORD.type or item.location is None:
@@ -47,7 +47,7 @@ def decode_internal(items: Iterable[Item]) -> Iterator[Item]:
 
 
 def decoder_of(location: Location) -> Decoder | None:
-    """The decoder of the topic that a log belongs to; snapshots of the metadata log may lie in no topic's directory."""
+    """The decoder of a log's topic; snapshots of the metadata log may be outside of a topic's directory."""
     if PurePath(location.path).name.endswith(CHECKPOINT_SUFFIX):
         return decoder_for(CLUSTER_METADATA_TOPIC)
     return None if location.topic is None else decoder_for(location.topic)
@@ -113,7 +113,7 @@ def _control(
 
 
 def _shown(decoded: Decoded, raw: bytes | None, place: Location, findings: list[Finding]) -> Any:
-    """The decoded object, or the bytes where there is none; the decoder's problems become findings."""
+    """The decoded object, or the bytes without one; the decoder's problems become findings."""
     findings += [problem.finding(place) for problem in decoded.problems]
     if decoded.data is None:
         return raw

@@ -26,7 +26,7 @@ class LineBlock:
         return _line_block, (self.schema.type, extra, PickleBuffer(self.lines), self.row_count)
 
     def first(self, count: int) -> LineBlock:
-        """The first lines, at most so many."""
+        """The first lines, at most this many."""
         if count >= self.row_count:
             return self
         content = bytes(self.lines)

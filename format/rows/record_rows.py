@@ -1,4 +1,4 @@
-"""From columns to rows: what one line of output holds, for batches and for records."""
+"""From columns to rows: the rows of the output for batches and for records."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Row = tuple[Any, ...]
 
 @value_class
 class RowBlock:
-    """Rows of one schema, in order, to be read once; ``records``, ``batches`` are the columns behind such rows."""
+    """Rows of one schema, in order, to be read once; ``records`` and ``batches`` are the tables they are made from."""
 
     schema: RowSchema
     rows: Iterable[Row]
@@ -35,11 +35,11 @@ class RowBlock:
         return record_block(records, self.location, self.schema, self.log_start_offset)
 
     def __reduce__(self) -> tuple[type[RowBlock], tuple[object, ...]]:
-        """A pickle holds the rows, and no columns. The rows of this block are read by it."""
+        """The state for a pickle: the rows without the tables. This reads the rows of the block."""
         return RowBlock, (self.schema, list(self.rows), self.location)
 
     def first(self, count: int) -> tuple[RowBlock, int]:
-        """The first rows, at most so many, and how many they are."""
+        """The first rows, at most this many, and their number."""
         if self.records is not None:
             records = self.records.rows(slice(0, count))
             return replace(self, rows=islice(self.rows, count), records=records), len(records)

@@ -67,7 +67,7 @@ class _Program:
 
 @value_class
 class _Constants:
-    """What all rows of a log have alike."""
+    """The values that all rows of a log have in common."""
 
     path: str | None
     topic: str | None
@@ -99,7 +99,7 @@ class RowText:
         self._program = lru_cache(16)(self._make_program)
 
     def __reduce__(self) -> tuple[type[RowText], tuple[LineStyle]]:
-        """A pickle holds the style; the rest is made of it."""
+        """The state for a pickle: the style, from which the rest is made."""
         return RowText, (self._style,)
 
     def record_lines(

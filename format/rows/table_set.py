@@ -64,7 +64,7 @@ def files_below(store: Any, root: str) -> list[str]:
 
 
 def is_table_set(place: Path) -> bool:
-    """Whether a report set lies at a path or an address."""
+    """Whether a report set is at a path or an address."""
     try:
         with entries_of(place / table_name(RUN)) as entries:
             return any(each.name.startswith(_BROKER) for each in entries)

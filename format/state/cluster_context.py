@@ -38,7 +38,7 @@ class ContextTerms:
 
 @state_class
 class ClusterContext:
-    """The image of the cluster, None where there is no metadata log, and the configs around it."""
+    """The image of the cluster, None without a metadata log, and the configs around it."""
 
     terms: ContextTerms
     state: MetadataState | None = None
@@ -60,7 +60,7 @@ class ClusterContext:
         return self._node_at(log_dir)[0]
 
     def is_of_another_cluster(self, partition: Partition) -> bool:
-        """Whether a partition lies on a node of another cluster than that of the metadata log."""
+        """Whether a partition is on a node of another cluster than that of the metadata log."""
         cluster_id = self._node_at(directory_around(partition.path))[1]
         return cluster_id is not None and self.cluster_id is not None and cluster_id != self.cluster_id
 
@@ -74,13 +74,13 @@ class ClusterContext:
         return self._nodes[log_dir]
 
     def configs_of(self, partition: Partition) -> TopicConfigs:
-        """The configs of a partition's topic on the node that it lies on."""
+        """The configs of a partition's topic on the partition's node."""
         return configs_of_topic(
             partition.topic, self.node_id_of(partition), self.image, self.properties, self.terms.options
         )
 
     def compacted_topics(self) -> frozenset[str]:
-        """The names of the topics that the cleaner works on, as far as the metadata log says."""
+        """The names of the topics that are compacted according to the metadata log."""
         if self.image is None:
             return frozenset()
         found = {
@@ -90,7 +90,7 @@ class ClusterContext:
         return frozenset(topic for topic, configs in found.items() if configs.is_compacted)
 
     def is_only_replica(self, partition: Partition) -> bool:
-        """Whether the metadata says that a partition has this one replica and no other."""
+        """Whether a partition has only this one replica according to the metadata."""
         if self.image is None or partition.key is None:
             return False
         state = self.image.partition_of(*partition.key)

@@ -29,7 +29,7 @@ QuotaEntity = tuple[tuple[str, str | None], ...]
 
 
 class BrokenImage(Exception):
-    """A record that contradicts what was replayed before it; ``text`` is what the broker says."""
+    """A record that contradicts the records before it; ``text`` is the broker's message."""
 
     def __init__(self, text: str) -> None:
         super().__init__(text)
@@ -99,12 +99,12 @@ class ClusterImage:
         return self.configs.get((TOPIC_RESOURCE, name), {})
 
     def is_known_local(self, topic: str) -> bool:
-        """Whether the metadata has a topic, and its config does not say that it keeps segments in remote storage."""
+        """Whether the metadata has a topic, and its config does not enable remote storage."""
         is_known = self.problem is None and self.topic_id(topic) is not None
         return is_known and self.topic_configs(topic).get("remote.storage.enable") != "true"
 
     def max_index_bytes(self, topic: str) -> int | None:
-        """The config segment.index.bytes of a topic; None where it has none of its own."""
+        """The config segment.index.bytes of a topic; None if the topic does not override it."""
         text = self.topic_configs(topic).get("segment.index.bytes", "")
         return int(text) if text.isascii() and text.isdigit() else None
 
@@ -115,7 +115,7 @@ class ClusterImage:
         return ((topic_id, name, number) for name, number, topic_id in sorted(found))
 
     def directory_of(self, topic_id: str, partition: int, node_id: int) -> str | None:
-        """The id of the log directory that a node's replica is assigned to, where the metadata says."""
+        """The id of the log directory to which a node's replica is assigned, None if unknown."""
         state = self.partitions.get((topic_id, partition))
         if state is None or node_id not in state.replicas or len(state.directories) != len(state.replicas):
             return None

@@ -49,7 +49,7 @@ _MAX_INT64 = np.iinfo(np.int64).max
 
 
 class Outcome(IntEnum):
-    """What became of a commit, as far as the records up to the end of a table say."""
+    """The outcome of a commit, according to the records up to the end of a table."""
 
     PLAIN = 0  # outside of transactions
     COMMITTED = 1
@@ -88,7 +88,7 @@ class UnreadRecords:
 
 @value_class
 class GroupRecords:
-    """What one record table says of groups; small, and made of columns.
+    """The changes of groups in one record table; small, and made of columns.
 
     ``keys`` are rows of a group, a second name (both numbers in ``names``, -1 for none) and the record type times 2^32
     plus the partition. ``latest`` has the last value of each key, ``pending`` the last of each key and transaction that
@@ -109,7 +109,7 @@ class GroupRecords:
 def read_groups(
     table: RecordTable, topic: str, *, until: int | None = None, with_history: bool = False
 ) -> GroupRecords | None:
-    """Reduce the records of a table of one of COORDINATOR_TOPICS; None where there is none.
+    """Reduce the records of a table of one of COORDINATOR_TOPICS; None if it has none.
 
     ``until`` leaves out records with a later timestamp, markers too.
     """
@@ -149,7 +149,7 @@ class _Markers:
         return tuple(zip(self.producer_id[rows].tolist(), self.is_commit[rows].tolist(), strict=True))
 
     def outcomes(self, producer_id: Int64Column, offset: Int64Column) -> Int64Column:
-        """What became of records in transactions: the next marker of the same producer says it."""
+        """The outcomes of records in transactions, from the next marker of the same producer."""
         producers = np.concatenate((producer_id, self.producer_id))
         order = np.lexsort((np.concatenate((offset, self.offset)), producers))
         is_marker = order >= len(offset)

@@ -78,7 +78,7 @@ class GroupStates:
 
     @property
     def totals(self) -> Int64Column:
-        """TOTAL_COLUMNS of each name; no records where it is not the name of a group."""
+        """TOTAL_COLUMNS of each name; zero records for a name that is not of a group."""
         return self._totals[: len(self.names)]
 
     @property

@@ -1,4 +1,4 @@
-"""The headers of logs as a scan: tables of batches, the control records among them, and where there is damage."""
+"""A scan of the headers of logs: tables of batches, the control records among them, and the damage."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Headers:
     markers: dict[int, ControlRecord]
 
     def up_to(self, at_ms: int | None) -> Headers:
-        """The same without batches that hold a later timestamp; None keeps all."""
+        """The same without batches that have a later timestamp; None keeps all."""
         if at_ms is None:
             return self
         is_before = self.table.max_timestamp <= at_ms

@@ -52,7 +52,7 @@ class MetadataRecord:
 
 @value_class
 class MetadataRecords:
-    """The records of a metadata log or snapshot as a walk, from an offset on; findings say what cannot be read."""
+    """The records of a metadata log or snapshot from an offset on, as a walk; with findings for what cannot be read."""
 
     from_offset: int = 0
     limits: Limits = DEFAULT_LIMITS
@@ -90,7 +90,7 @@ class MetadataRecords:
 
 @cache
 def _decoder() -> Decoder | None:
-    from format.internal_topics.decoder import decoder_for  # not imported where no metadata log lies
+    from format.internal_topics.decoder import decoder_for  # imported only if there is a metadata log
 
     return decoder_for(CLUSTER_METADATA_TOPIC)
 
@@ -167,7 +167,7 @@ class MetadataReplay:
     _held: list[MetadataRecord] = field(default_factory=list)
 
     def take(self, record: MetadataRecord, *, is_snapshot: bool = False) -> None:
-        """Apply a record, or hold it back until its transaction ends."""
+        """Apply a record, or keep it until its transaction ends."""
         if not is_snapshot:
             self.last_offset, self.last_timestamp = record.offset, record.timestamp
             self.record_count += 1
@@ -203,7 +203,7 @@ class MetadataReplay:
 
 @state_class
 class MetadataState:
-    """The image as of some offset, where it comes from, and what stood in the way."""
+    """The image as of some offset, its source, and the findings of reading it."""
 
     path: Path
     image: ClusterImage = field(default_factory=ClusterImage)
@@ -266,7 +266,7 @@ def read_metadata(
 
 
 def _read_leader(partition: Partition, state: MetadataState, limits: Limits) -> None:
-    """The leader that quorum-state names, where no record of the log will: snapshots do not hold it."""
+    """The leader in quorum-state, for a log without a record of it: snapshots do not contain the leader."""
     if partition.quorum_state is None:
         return
     try:
@@ -355,7 +355,7 @@ def _snapshot_replay(
 
 
 def _check_start(partition: Partition, first_offset: int | None, state: MetadataState) -> None:
-    """A finding where the log's head is gone and no snapshot has what it held."""
+    """A finding for a log whose head was deleted and is in no snapshot."""
     if state.snapshot is None and first_offset != 0:
         what = "there is no segment" if first_offset is None else f"the log begins at offset {first_offset}"
         message = f"{what}, and no snapshot has what was before: the image holds only what the log says"

@@ -24,7 +24,7 @@ _METADATA_KEY = (CLUSTER_METADATA_TOPIC, 0)
 
 @value_class
 class MetadataSource:
-    """A metadata partition, the node that it lies on, and how far its log reaches: (leader epoch, end offset)."""
+    """A metadata partition, its node, and the end of its log: (leader epoch, end offset)."""
 
     partition: Partition
     node_id: int | None
@@ -33,7 +33,7 @@ class MetadataSource:
 
 
 def metadata_source(targets: Iterable[Target], limits: Limits) -> tuple[MetadataSource, list[MetadataSource]]:
-    """The metadata log that reaches furthest, and the others. Raises InputError where there is none."""
+    """The metadata log with the latest end, and the others. Raises InputError if there is none."""
     targets = list(targets)
     found = [source for target in targets for source in _sources(target, limits)]
     if not found:

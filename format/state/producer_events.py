@@ -1,4 +1,4 @@
-"""Events of producers and transactions: what the batches of a log say about them, in log order.
+"""Events of producers and transactions, from the batches of a log in log order.
 
 ``format.state.producers`` emits them; checks make findings of them, writers indexes and snapshots.
 """
@@ -14,7 +14,7 @@ from format.value_class import state_class, value_class
 
 
 class BatchPlace(NamedTuple):
-    """Where a batch stands in its log file, and its base offset."""
+    """The position of a batch in its log file, and its base offset."""
 
     position: int
     size_bytes: int
@@ -61,7 +61,7 @@ class SequenceBroke:
     """A data batch does not continue the sequence of the producer's batch before it, or begins an epoch above 0.
 
     ``previous_sequence`` is -1 where the epoch is new. ``previous_offset`` is the last offset of the batch before, -1
-    where it is not known. ``is_gap``: the sequence is ahead of the expected one; otherwise it repeats or goes back.
+    where it is not known. ``is_gap``: the sequence is above the expected one; otherwise it repeats or falls.
     """
 
     place: BatchPlace

@@ -16,7 +16,7 @@ from format.errors import KafkaLogError
 from format.files import producer_snapshot
 from format.files.producer_snapshot import ProducerSnapshot
 from format.limits import Limits
-from format.log.batch_table import BatchTable
+from format.log.batch_table import BatchTable, Int64Column
 from format.log.control_records import ControlRecord
 from format.node.partition import Partition
 from format.state.producer_events import (
@@ -31,12 +31,10 @@ from format.value_class import state_class
 
 _SEQUENCE_MASK = 2**31 - 1
 
-Int64Column = NDArray[np.int64]
-
 
 @state_class
 class ProducerEntry:
-    """One producer, as a snapshot would hold it; ``coordinator_epoch`` is None until a marker was seen.
+    """One producer, with the fields of a producer snapshot; ``coordinator_epoch`` is None before the first marker.
 
     The last two are for snapshots of old releases: the offset of the marker after the last data batch, -1 for none, and
     the timestamp of the last data batch.
@@ -78,7 +76,7 @@ class ProducerState:
 
     @classmethod
     def of_snapshot(cls, snapshot: ProducerSnapshot) -> ProducerState:
-        """The state that a producer snapshot holds."""
+        """The state in a producer snapshot."""
         state = cls()
         for producer_id, *values, coordinator_epoch, first_offset in zip(
             *(column.tolist() for column in snapshot.columns), strict=True
@@ -243,7 +241,7 @@ def _place(table: BatchTable, row: int) -> BatchPlace:
 def newest_sound_snapshot(
     partition: Partition, limits: Limits, most_offset: int | None = None
 ) -> tuple[int, ProducerSnapshot] | None:
-    """The offset and the content of the newest producer snapshot without problems; None where there is none.
+    """The offset and the content of the newest producer snapshot without problems; None for none.
 
     Snapshots past ``most_offset`` are passed over, if one is given. A broker goes on to an older one, too, where it
     cannot read the newest (storage ProducerStateManager.loadFromSnapshot).

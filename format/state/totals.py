@@ -32,7 +32,7 @@ _MAX_INT64 = 2**63 - 1
 
 @value_class
 class OffsetsImpossible:
-    """The first batch of a table whose offsets its segment cannot hold, and how many more there are."""
+    """The first batch of a table whose offsets are impossible in its segment, and the number of further ones."""
 
     position: int
     size_bytes: int
@@ -62,7 +62,7 @@ class LogTotals:
     _has_first: bool = False
 
     def add(self, table: BatchTable, segment_base_offset: int | None) -> OffsetsImpossible | None:
-        """Add the next batches of a segment; returns an event where some claim offsets that it cannot hold."""
+        """Add the next batches of a segment; returns an event if some have offsets that are impossible in it."""
         is_sound = _offsets_can_be(table, segment_base_offset)
         self._add(table, is_sound)
         return None if is_sound.all() else _impossible(table, is_sound)
@@ -107,12 +107,12 @@ class LogTotals:
 
     @property
     def magics_text(self) -> str | None:
-        """The formats, such as ``0,1,2``; None where there is no batch."""
+        """The formats, such as ``0,1,2``; None without batches."""
         return ",".join(map(str, sorted(self.magics))) or None
 
     @property
     def codecs_text(self) -> str | None:
-        """The codecs by number with their batches, such as ``none:12,zstd:3``; None where there is no batch."""
+        """The codecs by number with their batches, such as ``none:12,zstd:3``; None without batches."""
         pairs = zip(CODEC_BITS_NAMES, self.codec_counts, strict=True)
         return ",".join(f"{name}:{count}" for name, count in pairs if count) or None
 
@@ -167,7 +167,7 @@ def _timestamp(value: int) -> int | None:
 
 
 def _offsets_can_be(table: BatchTable, base_offset: int | None) -> NDArray[np.bool_]:
-    """Which batches lie at or after the segment's base offset and within what its indexes can address."""
+    """Which batches are at or after the segment's base offset, and within the offsets that its indexes can address."""
     least = base_offset or 0
     most = _most_offset(base_offset)
     # The delta has 32 bits: compared against what is left of the range, so that no sum leaves 64 bits.
@@ -181,7 +181,7 @@ def _offsets_can_be(table: BatchTable, base_offset: int | None) -> NDArray[np.bo
 
 
 def _most_offset(base_offset: int | None) -> int:
-    """The largest offset that a segment can hold."""
+    """The largest offset that is possible in a segment."""
     return _MAX_INT64 - 1 if base_offset is None else min(_MAX_INT64 - 1, base_offset + layout.MAX_RELATIVE_OFFSET)
 
 

@@ -66,7 +66,7 @@ class TransactionalIds:
         return None if seen is None else self._name(seen[2])
 
     def state_of_producer(self, producer_id: int) -> CoordinatorState | None:
-        """The state of the transactional id whose producer id this is now; None where it is no id's any more."""
+        """The state of the transactional id that has this producer id now; None for none."""
         seen = self._key_of_producer.get(producer_id)
         if seen is None:
             return None

@@ -41,7 +41,7 @@ class TransactionState:
     _first_offsets: list[tuple[int, int]] = field(default_factory=list, compare=False)  # a heap, with some that ended
 
     def add_open(self, transaction: Transaction) -> None:
-        """Add a transaction that was open before the first batch, as a producer snapshot says."""
+        """Add a transaction that was open before the first batch according to a producer snapshot."""
         self.open[transaction.producer_id] = transaction
         heappush(self._first_offsets, (transaction.first_offset, transaction.producer_id))
 
@@ -151,7 +151,7 @@ class TransactionState:
 
 @value_class
 class _Pieces:
-    """What the data batches of each piece hold; ``last_offset`` is None for a piece without any."""
+    """Totals of the data batches of each piece; ``last_offset`` is None for a piece without data batches."""
 
     producer_id: list[int]
     last_offset: list[int | None]
@@ -191,7 +191,7 @@ class _Pieces:
         )
 
     def add_to(self, transaction: Transaction, number: int) -> None:
-        """Add what a piece holds to its transaction."""
+        """Add the totals of a piece to its transaction."""
         if transaction.start_timestamp == layout.NO_TIMESTAMP and transaction.position is not None:
             transaction.start_timestamp = self.start_timestamp[number]
         transaction.producer_epoch = self.producer_epoch[number]

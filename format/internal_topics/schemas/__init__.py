@@ -1,5 +1,5 @@
-"""The tables: what each record of an internal topic holds, one module per topic or kind of group.
+"""The schema tables: the fields of each record of an internal topic, one module per topic or kind of group.
 
-To follow a new Kafka release, add a row where it added a field and raise the message's valid versions;
-``tests/oracle/test_internal_topic_schemas.py`` holds every row against the release's own jars.
+For a new Kafka release, add a row for each new field and raise the message's valid versions;
+``tests/oracle/test_internal_topic_schemas.py`` compares every row with the jars of the release.
 """

@@ -43,7 +43,7 @@ OFFSET_COMMIT_VALUE = message(
     flexible="4+",
 )
 
-# A classic group's generation and members. Subscription and assignment are the protocol's own bytes.
+# The generation and members of a classic group. Subscription and assignment are bytes in the format of its protocol.
 GROUP_METADATA_KEY = message("GroupMetadataKey", field("group", "string"), flexible="none")
 GROUP_METADATA_VALUE = message(
     "GroupMetadataValue",

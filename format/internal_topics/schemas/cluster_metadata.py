@@ -169,7 +169,7 @@ DELEGATION_TOKEN_RECORD = message(
 )
 REMOVE_DELEGATION_TOKEN_RECORD = message("RemoveDelegationTokenRecord", field("tokenId", "string"))
 
-# The log's own.
+# Records about the log itself.
 PRODUCER_IDS_RECORD = message(
     "ProducerIdsRecord",
     field("brokerId", "int32"),

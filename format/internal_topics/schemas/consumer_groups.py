@@ -33,7 +33,7 @@ CONSUMER_GROUP_PARTITION_METADATA_VALUE = message(
     ),
 )
 
-# What a member reported of itself; the tagged part is for members that still speak the classic protocol.
+# The metadata that a member reported; the tagged part is for members that use the classic protocol.
 CONSUMER_GROUP_MEMBER_METADATA_KEY = message(
     "ConsumerGroupMemberMetadataKey",
     field("groupId", "string"),
@@ -72,7 +72,7 @@ CONSUMER_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE = message(
     field("assignmentTimestamp", "int64", tag=0),
 )
 
-# The partitions that a member is to have.
+# The target assignment of a member.
 CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY = message(
     "ConsumerGroupTargetAssignmentMemberKey",
     field("groupId", "string"),
@@ -84,7 +84,7 @@ CONSUMER_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = message(
     field("topicPartitions", "[]struct", field("topicId", "uuid"), field("partitions", "[]int32")),
 )
 
-# The partitions that a member has, and those it is giving up.
+# The current assignment of a member, and the partitions that it is about to revoke.
 CONSUMER_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY = message(
     "ConsumerGroupCurrentMemberAssignmentKey",
     field("groupId", "string"),

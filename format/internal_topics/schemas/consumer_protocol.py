@@ -1,13 +1,13 @@
-"""What consumers of the classic protocol put into their group's metadata, for each other.
+"""The messages of the classic consumer protocol in the metadata of a group: subscriptions and assignments.
 
-Source: clients common/message. A version precedes each; newer versions only add fields at the end.
+Source: clients common/message. A version precedes each message; newer versions only add fields at the end.
 """
 
 from __future__ import annotations
 
 from format.internal_topics.schema import field, message
 
-# What a member wants to read.
+# The topics that a member subscribes to.
 CONSUMER_PROTOCOL_SUBSCRIPTION = message(
     "ConsumerProtocolSubscription",
     field("topics", "[]string"),
@@ -25,7 +25,7 @@ CONSUMER_PROTOCOL_SUBSCRIPTION = message(
     flexible="none",
 )
 
-# What the leader gave it.
+# The partitions that the leader assigned to a member.
 CONSUMER_PROTOCOL_ASSIGNMENT = message(
     "ConsumerProtocolAssignment",
     field("assignedPartitions", "[]struct", field("topic", "string"), field("partitions", "[]int32")),

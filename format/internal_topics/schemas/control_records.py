@@ -1,4 +1,4 @@
-"""Values of control records: markers of transactions, and what the raft layer writes into the KRaft log.
+"""Values of control records: transaction markers, and the records of the raft layer in the KRaft log.
 
 Source: clients common/message (EndTxnMarker, KIP-595 LeaderChangeMessage, KIP-630 snapshots, KIP-853 voters).
 Each value starts with its version.
@@ -11,7 +11,7 @@ from format.internal_topics.schema import field, message
 # The value of ABORT and COMMIT; its version precedes it.
 END_TXN_MARKER = message("EndTxnMarker", field("coordinatorEpoch", "int32"), flexible="none")
 
-# A new leader and who voted for it.
+# A new leader and the voters that granted it their vote.
 LEADER_CHANGE_MESSAGE = message(
     "LeaderChangeMessage",
     field("version", "int16"),
@@ -34,7 +34,7 @@ SNAPSHOT_HEADER_RECORD = message(
 )
 SNAPSHOT_FOOTER_RECORD = message("SnapshotFooterRecord", field("version", "int16"))
 
-# The version of the raft protocol, and the voters, where they are kept in the log.
+# The version of the raft protocol, and the voters if they are in the log (KIP-853).
 KRAFT_VERSION_RECORD = message("KRaftVersionRecord", field("version", "int16"), field("kRaftVersion", "int16"))
 VOTERS_RECORD = message(
     "VotersRecord",

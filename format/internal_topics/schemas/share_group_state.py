@@ -1,7 +1,7 @@
-"""Records of __share_group_state: what of a share-partition is acquired, acknowledged or archived (KIP-932).
+"""Records of __share_group_state: which records of a share-partition are acquired, acknowledged or archived (KIP-932).
 
 Source: share-coordinator common/message. Kafka 4.0 (early access) wrote other fields under the same version number;
-those values are not readable by these tables.
+those values cannot be decoded by these tables.
 """
 
 from __future__ import annotations

@@ -1,14 +1,14 @@
 """Records of __consumer_offsets for share groups (KIP-932).
 
 Source: group-coordinator common/message. Kafka 4.0 had share groups as early access, with some other fields under
-the same version numbers; those values are not readable by these tables.
+the same version numbers; those values cannot be decoded by these tables.
 """
 
 from __future__ import annotations
 
 from format.internal_topics.schema import RecordType, field, message
 
-# What a member reported of itself.
+# The metadata that a member reported.
 SHARE_GROUP_MEMBER_METADATA_KEY = message(
     "ShareGroupMemberMetadataKey",
     field("groupId", "string"),
@@ -43,7 +43,7 @@ SHARE_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE = message(
     field("assignmentTimestamp", "int64", tag=0),
 )
 
-# The partitions that a member is to have.
+# The target assignment of a member.
 SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY = message(
     "ShareGroupTargetAssignmentMemberKey",
     field("groupId", "string"),
@@ -55,7 +55,7 @@ SHARE_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = message(
     field("topicPartitions", "[]struct", field("topicId", "uuid"), field("partitions", "[]int32")),
 )
 
-# The partitions that a member has.
+# The current assignment of a member.
 SHARE_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY = message(
     "ShareGroupCurrentMemberAssignmentKey",
     field("groupId", "string"),

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from format.internal_topics.schema import RecordType, field, message
 
-# The group's epoch, the hash of its topics' metadata, and what its last assignment was made with.
+# The group's epoch, the hash of its topics' metadata, and the configuration of its last assignment.
 STREAMS_GROUP_METADATA_KEY = message("StreamsGroupMetadataKey", field("groupId", "string"), flexible="none")
 STREAMS_GROUP_METADATA_VALUE = message(
     "StreamsGroupMetadataValue",
@@ -24,7 +24,7 @@ STREAMS_GROUP_METADATA_VALUE = message(
     ),
 )
 
-# What a member reported of itself.
+# The metadata that a member reported.
 STREAMS_GROUP_MEMBER_METADATA_KEY = message(
     "StreamsGroupMemberMetadataKey",
     field("groupId", "string"),
@@ -56,7 +56,7 @@ STREAMS_GROUP_TARGET_ASSIGNMENT_METADATA_VALUE = message(
     field("assignmentTimestamp", "int64", tag=0),
 )
 
-# The tasks that a member is to have.
+# The target assignment of a member.
 STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_KEY = message(
     "StreamsGroupTargetAssignmentMemberKey",
     field("groupId", "string"),
@@ -70,7 +70,7 @@ STREAMS_GROUP_TARGET_ASSIGNMENT_MEMBER_VALUE = message(
     field("warmupTasks", "[]struct", field("subtopologyId", "string"), field("partitions", "[]int32")),
 )
 
-# The tasks that a member has, and those it is giving up.
+# The current assignment of a member, and the tasks that it is about to revoke.
 STREAMS_GROUP_CURRENT_MEMBER_ASSIGNMENT_KEY = message(
     "StreamsGroupCurrentMemberAssignmentKey",
     field("groupId", "string"),

@@ -1,1 +1,1 @@
-"""Tiered logs: what the metadata of remote storage says, and the objects that are there."""
+"""Tiered logs: the metadata of remote storage, and the objects in it."""

@@ -1,4 +1,4 @@
-"""The remote segments of tiered logs, by what __remote_log_metadata says of their copying and deleting (KIP-405)."""
+"""The remote segments of tiered logs, by the records of __remote_log_metadata (KIP-405)."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ COPIED, DELETED = 1, 3
 
 @value_class
 class RemoteLogSegment:
-    """One remote segment in its latest state. ``file_location`` names the record that began it."""
+    """One remote segment in its latest state: ``state`` is a number (STATES), ``event_timestamp`` its time in ms."""
 
     topic: str
     topic_id: str
@@ -51,13 +51,16 @@ class RemoteLogSegment:
 
 @state_class
 class RemoteSegments:
-    """The remote segments by topic id, partition and segment id; findings are about what could not be read of them."""
+    """The remote segments by topic id, partition and segment id, and findings for records that could not be read."""
 
     by_id: dict[tuple[str, int, str], RemoteLogSegment] = field(default_factory=dict)
     findings: list[Finding] = field(default_factory=list)
 
     def take(self, record_type: str, data: dict[str, Any]) -> None:
-        """Apply one record. An update of a segment that no record began is passed over: retention took the record."""
+        """Apply one record.
+
+        An update without a first record of its segment is ignored: retention deleted that record.
+        """
         if record_type == "REMOTE_LOG_SEGMENT_METADATA_RECORD":
             place, segment_id = _id_of(data)
             self.by_id[place["id"], place["partition"], segment_id] = RemoteLogSegment(
@@ -120,7 +123,7 @@ class _Records:
 
 
 def read_remote_segments(partitions: Iterable[Partition], limits: Limits) -> RemoteSegments:
-    """The remote segments that these partitions of the topic tell of."""
+    """The remote segments in the records of these partitions of the topic."""
     found = RemoteSegments()
     walk = _Records(limits)
     for partition in partitions:

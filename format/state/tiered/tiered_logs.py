@@ -28,7 +28,7 @@ Key = tuple[str, int]
 
 @state_class
 class TieredLogs:
-    """The tier, findings about what of it is not there or not as the metadata says, and what was not checked."""
+    """The tier, findings for objects that are missing or differ from the metadata, and what was not checked."""
 
     tier: RemoteTier
     findings: list[Finding] = field(default_factory=list)
@@ -38,7 +38,7 @@ class TieredLogs:
 def tiered_logs(targets: Iterable[Target], remote: Path, limits: Limits) -> TieredLogs:
     """The remote part of the partitions at some paths. Raises UnreadableFile where the objects cannot be listed.
 
-    Without any record of __remote_log_metadata the names of the objects alone say what belongs together.
+    Without records of __remote_log_metadata, objects belong together by their names.
     """
     log_dirs = list(_log_dirs(targets))
     known = read_remote_segments(_metadata_partitions(log_dirs), limits)
@@ -65,7 +65,7 @@ def tiered_logs(targets: Iterable[Target], remote: Path, limits: Limits) -> Tier
 
 
 def compared_with_local(tier: RemoteTier, targets: Iterable[Target]) -> Iterator[Finding]:
-    """Findings for remote segments whose log also lies on the disk and has other bytes."""
+    """Findings for remote segments whose log is also on the local disk, with other bytes."""
     for log_dir in _log_dirs(targets):
         for key, partition in _partitions(log_dir):
             local = {each.base_offset: each for each in partition.segments if not each.is_remote}
