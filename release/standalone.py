@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+from format.wording import listed
 from release.archives import write_archive
 from release.environment import Workplace, commit_time, run
 
@@ -16,9 +17,11 @@ from release.environment import Workplace, commit_time, run
 _LEFT_OUT = ("pyspark", "tkinter", "pydantic", "setuptools", "pytest", "hypothesis", "IPython", "fsspec", "pandas")
 #: Packages of the environment that only build. The licence of PyInstaller is of its loader, which is inside.
 _ONLY_BUILDS = ("pip", "setuptools", "altgraph", "packaging", "pyinstaller-hooks-contrib")
+#: Libraries of the compiler that numpy and others load.
+_OF_COMPILER = ("libstdc++.so.6", "libgcc_s.so.1")
 _ENTRY = "from kafkalog_cli.__main__ import start\n\nstart()\n"
 _READ_ME = """\
-kafkalog, with a Python of its own. It needs Linux on {machine} with glibc {glibc} or later, and nothing else.
+kafkalog, with a Python of its own. It needs Linux on {machine} with glibc {glibc} or later, and {others}.
 
     tar xf {name}.tar.gz
     {name}/kafkalog verify /var/lib/kafka
@@ -49,20 +52,38 @@ def standalone(place: Workplace) -> None:
         record.unlink()  # it names the scratch folder of this run, by the hashes of scripts that are not inside
     shutil.copytree(programs.parent / "share", folder / "share")
     _copy_licences(programs.parent, folder / "licences")
-    text = _READ_ME.format(machine=platform.machine(), glibc=needed_glibc(folder), name=name)
+    left_out = leave_newer_libraries_out(folder)
+    others = f"its {listed(left_out)}" if left_out else "nothing else"
+    text = _READ_ME.format(machine=platform.machine(), glibc=needed_glibc(folder), others=others, name=name)
     (folder / "README.txt").write_text(text)
     write_archive(folder, place.output / f"{name}.tar.gz", commit_time())
-    print(f"{name}: needs glibc {needed_glibc(folder)}")
+    print(f"{name}: needs glibc {needed_glibc(folder)}, and {others}")
+
+
+def leave_newer_libraries_out(folder: Path) -> list[str]:
+    """Remove the compiler's libraries where they alone need a newer glibc than all else; returns their names.
+
+    They come from the host that builds. A host with an older glibc has its own, which serve as well.
+    """
+    of_compiler = [path for name in _OF_COMPILER for path in sorted(folder.glob(f"_internal/{name}"))]
+    others = max(_glibc_of(path) for path in folder.rglob("*") if path not in of_compiler)
+    newer = [path for path in of_compiler if _glibc_of(path) > others]
+    for path in newer:
+        path.unlink()
+    return [path.name for path in newer]
 
 
 def needed_glibc(folder: Path) -> str:
-    """The newest version of glibc that any program or library in a folder asks for."""
-    versions = {(0, 0)}
-    for path in folder.rglob("*"):
-        if path.is_file() and path.read_bytes()[:4] == b"\x7fELF":
-            said = subprocess.run(["objdump", "-T", str(path)], capture_output=True, text=True).stdout
-            versions |= {(int(major), int(minor)) for major, minor in re.findall(r"GLIBC_(\d+)\.(\d+)", said)}
-    return "{}.{}".format(*max(versions))
+    """The newest version of glibc that any program or library in a folder needs."""
+    return "{}.{}".format(*max(map(_glibc_of, folder.rglob("*")), default=(0, 0)))
+
+
+def _glibc_of(path: Path) -> tuple[int, int]:
+    if not path.is_file() or path.read_bytes()[:4] != b"\x7fELF":
+        return 0, 0
+    symbols = subprocess.run(["objdump", "-T", str(path)], capture_output=True, text=True).stdout
+    versions = re.findall(r"GLIBC_(\d+)\.(\d+)", symbols)
+    return max(((int(major), int(minor)) for major, minor in versions), default=(0, 0))
 
 
 def _copy_licences(environment: Path, output: Path) -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from release import standalone
 from release.__main__ import STEPS
 from release.archives import unpack, write_archive
 from release.environment import Workplace
@@ -73,3 +74,17 @@ def test_the_glibc_that_a_folder_needs_is_the_newest_that_a_file_names(tmp_path:
 def test_the_documentation_names_every_step() -> None:
     text = (REPOSITORY / "docs/packaging.md").read_text(encoding="utf-8")
     assert [name for name in STEPS if f"| `{name}` |" not in text] == []
+
+
+def test_libraries_of_the_compiler_that_alone_need_a_newer_glibc_are_left_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needed = {"libstdc++.so.6": (2, 36), "libgcc_s.so.1": (2, 17), "libpython3.11.so.1.0": (2, 17)}
+    monkeypatch.setattr(standalone, "_glibc_of", lambda path: needed.get(path.name, (0, 0)))
+    inside = tmp_path / "_internal"
+    inside.mkdir()
+    for name in needed:
+        (inside / name).touch()
+    assert standalone.leave_newer_libraries_out(tmp_path) == ["libstdc++.so.6"]
+    assert sorted(each.name for each in inside.iterdir()) == ["libgcc_s.so.1", "libpython3.11.so.1.0"]
+    assert needed_glibc(tmp_path) == "2.17"
