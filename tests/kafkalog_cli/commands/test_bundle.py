@@ -213,7 +213,7 @@ def test_names_are_replaced(run_kafkalog_many: RunMany, data_dir: Path, tmp_path
     assert {"orders", "payments"} < names
     assert metadata.rows("topic")
     assert metadata_there.code != 0
-    assert "holds the headers" in metadata_there.stdout + metadata_there.stderr
+    assert "has only the headers of this log" in metadata_there.stdout + metadata_there.stderr
     for bundle in bundles:
         content = b"".join(name.encode() + b"\0" + each for name, each in members(bundle).items())
         for name in names:

@@ -159,7 +159,7 @@ def test_a_name_that_does_not_exist() -> None:
 
 
 def test_no_address() -> None:
-    with pytest.raises(OSError, match="is no address of a server"):
+    with pytest.raises(OSError, match="is not the address of a server"):
         HttpClient("http", "host:port")
 
 

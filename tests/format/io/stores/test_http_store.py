@@ -97,6 +97,6 @@ def test_a_server_without_ranges_is_refused(address: str, monkeypatch: pytest.Mo
     monkeypatch.setattr(_Handler, "serves_ranges", False)
     with (
         FileSource(f"{address}/top ic-0/{0:020d}.log") as source,
-        pytest.raises(UnreadableFile, match=r"does not serve parts of files \(it ignores Range\)"),
+        pytest.raises(UnreadableFile, match=r"does not support ranges \(it ignores the Range header\)"),
     ):
         source.read_at(70_000, 100)

@@ -74,7 +74,7 @@ def test_an_object_that_was_replaced(opened: S3Store, tree: Path, upload: Upload
     entry = opened.entry("tree/top")
     (tree / "top").write_bytes(b"other content")
     upload(tree, "tree")
-    with pytest.raises(ObjectReplaced, match="another object has taken its place"):
+    with pytest.raises(ObjectReplaced, match="the object was replaced by another one"):
         opened.open("tree/top", entry).read_at(5, 0)
 
 
@@ -87,7 +87,7 @@ def test_a_bucket_that_does_not_exist(store: str) -> None:
     ("status", "words"),
     [
         (403, r"the store denies access with these credentials \(403 AccessDenied\)"),
-        (503, r"the store is not able to answer now \(503 SlowDown\), after several attempts"),
+        (503, r"the store is not available \(503 SlowDown\), after several attempts"),
         (418, "the store answers 418"),
     ],
 )
@@ -134,5 +134,5 @@ def test_names_in_the_host_or_in_the_path(monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_what_is_no_listing() -> None:
     for body in (b"", b"<html>", b"<L><Contents><Key>a</Key></Contents></L>"):
-        with pytest.raises(OSError, match="is no listing"):
+        with pytest.raises(OSError, match="is not a listing of a bucket"):
             _page(body)
