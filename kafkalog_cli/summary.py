@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import field
 from typing import Any
 
+from format.findings import Severity
 from format.value_class import state_class
 from kafkalog_cli.exit_codes import Condition, ExitCode, combined
 
@@ -18,7 +19,7 @@ class Summary:
     """The summary of a run: filled while a command runs, rendered at its end.
 
     ``counts`` has the number of rows of each type and the command's own counters; ``findings`` the number of findings
-    by severity, the mildest first; ``not_checked`` lists in words what was not checked.
+    by severity; ``not_checked`` lists in words what was not checked.
     """
 
     command: str
@@ -82,7 +83,8 @@ class Summary:
         unnamed = {"finding", "match"} if Condition.NOTHING_FOUND in self.conditions else {"finding"}
         counts = _joined(counted(count, name) for name, count in self.counts.items() if name not in unnamed)
         lines = [f"{self.command}: {counts or 'nothing'}."]
-        found = _joined(f"{count:,} {name}" for name, count in reversed(self.findings.items()) if count)
+        labels = (severity.label for severity in sorted(Severity, reverse=True))
+        found = _joined(f"{self.findings[label]:,} {label}" for label in labels if self.findings.get(label))
         if found:
             lines.append(f"Findings: {found}.")
         if self.all_not_checked:

@@ -221,13 +221,15 @@ class Explorer(App[None]):
         if self._question == "position":
             if place.kind not in _IN_LOGS:
                 raise ValueError("choose a log file first")
-            self.go(look_ups.spot_of_position(place.path, int(text, 0)), "no batch lies at this position")
+            position = look_ups.number_of(text, "a position, such as 4711 or 0x1267")
+            self.go(look_ups.spot_of_position(place.path, position), "no batch lies at this position")
             return
         partition = look_ups.partition_of(place)
         if partition is None:
             raise ValueError("choose a partition first")
         if self._question == "offset":
-            self.go(look_ups.spot_of_offset(partition, int(text)), f"there is no record at or after offset {text}")
+            offset = look_ups.number_of(text, "an offset")
+            self.go(look_ups.spot_of_offset(partition, offset), f"there is no record at or after offset {offset}")
         elif self._question == "time":
             from kafkalog_cli.options.times import parse_time
 

@@ -12,7 +12,7 @@ def test_summary_paragraph():
     summary = Summary(
         "verify",
         counts={"batch": 1234, "finding": 3, "offset_index_entry": 1},
-        findings={"info": 1, "warning": 0, "error": 0, "fatal": 2},
+        findings={"fatal": 2, "info": 1, "warning": 0},  # in the order in which they were met
     )
     summary.conditions |= {Condition.INCOMPLETE, Condition.DAMAGE}
     summary.not_checked.append("records")

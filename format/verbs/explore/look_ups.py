@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -36,6 +37,19 @@ class Spot:
     position: int | None = None
     offset: int | None = None
     words: str = ""
+
+
+def number_of(text: str, what: str) -> int:
+    """An offset or position that was typed: a whole number from 0 to 2^63 - 1, decimal or as ``0x…``.
+
+    ``what`` names it in the ValueError that anything else raises.
+    """
+    digits = text.lower()
+    if re.fullmatch(r"[0-9]{1,19}|0x[0-9a-f]{1,16}", digits):
+        number = int(digits, 16 if digits.startswith("0x") else 10)
+        if number < 1 << 63:
+            return number
+    raise ValueError(f"{text!r} is not {what}")
 
 
 def spot_of_offset(partition: Path, offset: int) -> Spot | None:

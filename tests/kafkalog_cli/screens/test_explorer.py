@@ -114,8 +114,16 @@ def test_going_to_offset_time_and_position_and_back(tmp_path: Path) -> None:
         assert (screen.place.path, screen.place.offset) == (second, 6)
         await screen.answer("o", "99")
         assert "there is no record" in screen.said[-1]
-        await screen.answer("o", "x")
-        assert "invalid literal" in screen.said[-1]
+        for key, text, words in (
+            ("o", "x", "'x' is not an offset"),
+            ("o", "-1", "'-1' is not an offset"),
+            ("o", str(2**63), f"'{2**63}' is not an offset"),
+            ("p", "0x", "'0x' is not a position, such as 4711 or 0x1267"),
+            ("p", str(2**63), f"'{2**63}' is not a position"),
+            ("t", "x", "'x' is not a time"),
+        ):
+            await screen.answer(key, text)
+            assert words in screen.said[-1]
 
     explored(tmp_path / "t-0", script)
 
@@ -230,8 +238,8 @@ def test_a_file_that_goes_is_said_and_no_crash(tmp_path: Path) -> None:
     async def script(screen: Screen) -> None:
         log.unlink()
         await screen.open("…0.log")
-        assert any("not there" in each for each in screen.said)
-        assert "not there" in screen.fields["cannot be read"]
+        assert any("does not exist" in each for each in screen.said)
+        assert "does not exist" in screen.fields["cannot be read"]
 
     explored(tmp_path / "t-0", script)
 
