@@ -13,7 +13,7 @@ import typer
 
 from format.columns import MATCH as WHOLE_MATCH
 from format.columns import RowSchema
-from format.errors import InvalidRecord, LimitExceeded, NotALogDir, UnreadableFile
+from format.errors import CorruptDataError, LimitExceeded, NotALogDir, UnreadableFile
 from format.findings import finding
 from format.location import Location
 from kafkalog_cli import main as program
@@ -72,7 +72,7 @@ def finish(run: Run, path: str, end: str) -> None:
     where = Location(path, position=61)
     match end:
         case "crc":
-            raise InvalidRecord("the CRC is wrong", where)
+            raise CorruptDataError("the CRC is wrong", where, code="batch-crc-mismatch")
         case "input":
             raise UnreadableFile("cannot open: Permission denied", where)
         case "not-a-log-dir":

@@ -195,7 +195,7 @@ def test_records_never_come_twice(tmp_path: Path, run_kafkalog_many: RunMany) ->
         ((one, other), "two directories"),
         ((one, one), "twice"),
         ((one, log), "twice"),
-        ((log, one), "a file in it too"),
+        ((log, one), "the directory is given, and also a file in it"),
         ((log, log), "twice"),
     ):
         run = extracted(run_kafkalog_many, *words, "--output", tmp_path / "out").check(2)

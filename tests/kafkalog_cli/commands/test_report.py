@@ -44,7 +44,7 @@ def test_page_and_document(
     assert data["type"] == "report"
     assert data["counts"]["partitions"] == len(data["tables"]["report_partition"]["rows"])
     assert data["findings"]["fatal"] == 0
-    assert data["sentences"][0].endswith("info findings.")
+    assert data["sentences"][0].endswith(" 1 info finding.")
     assert json.loads(mild.check(1).stdout)["tables"]["file_bytes"]["rows"]
     assert mild.stderr == ""
     file.check(2)

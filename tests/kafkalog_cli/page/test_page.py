@@ -116,7 +116,7 @@ def test_page_and_document_of_a_damaged_node(data_dir: Path, tmp_path: Path) -> 
     reader = _read(page)
     words = " ".join(" ".join(reader.texts).split())
     assert "batch-crc-mismatch" in words
-    assert "run salvage to keep what follows" in words
+    assert "run salvage to keep the batches after it" in words
     labels = [attributes.get("aria-label") or "" for tag, attributes in reader.elements if tag == "path"]
     assert any(label.startswith("orders-0: ") and label.endswith("fatal") for label in labels), "the map"
     assert any(label.startswith("batch-crc-mismatch in orders-0") for label in labels), "the damage in time"
