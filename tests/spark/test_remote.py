@@ -159,7 +159,9 @@ def test_options_behind_an_address_reach_the_workers(
     # As s3a the bucket is another one to the connections, so nothing but the query tells where it is.
     address = f"s3a://logs/node-1/users-0?endpoint_override={host}&scheme=http&region=us-east-1"
     remote_files.know([address])
-    assert any(each.startswith("s3a://logs/?endpoint_override=") for each in plan([path_of(address)]).surroundings.addresses)
+    assert any(
+        each.startswith("s3a://logs/?endpoint_override=") for each in plan([path_of(address)]).surroundings.addresses
+    )
     got = scanned(lambda: verify(path_of(address)))
     assert got == _moved(verify(some_damaged / "users-0"), some_damaged, "s3a://logs/node-1")
 

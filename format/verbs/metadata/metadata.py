@@ -105,7 +105,7 @@ class MetadataResult:
         """Notes about what the metadata log of one node cannot show."""
         image = self.state.image
         if self.source.partition.segments and len(image.voters or image.controllers) != 1:
-            yield "whether the quorum had committed the last records: the high watermark of the quorum is not stored on disk"
+            yield "whether the quorum had committed the last records: its high watermark is not stored on disk"
         if self.others:
             names = ", ".join(str(source.partition.path) for source in self.others)
             yield f"metadata logs that reach less far: {names}"

@@ -110,10 +110,10 @@ def headed(**columns: Any) -> Callable[[Members], bytes]:
 
 HUGE = {"name": "files/x", "size_bytes": 10**15, "sha256": ""}
 CASES: dict[str, tuple[str, Callable[[Members], bytes]]] = {
-    "a link": ("that is not a regular file", lambda m: archive(m, infos=[info("x", tarfile.SYMTYPE, "/etc/passwd")])),
-    "a hard link": ("that is not a regular file", lambda m: archive(m, infos=[info("x", tarfile.LNKTYPE, "manifest.json")])),
-    "a device": ("that is not a regular file", lambda m: archive(m, infos=[info("x", tarfile.CHRTYPE)])),
-    "a directory": ("that is not a regular file", lambda m: archive(m, infos=[info("x", tarfile.DIRTYPE)])),
+    "a link": ("not a regular file", lambda m: archive(m, infos=[info("x", tarfile.SYMTYPE, "/etc/passwd")])),
+    "a hard link": ("not a regular file", lambda m: archive(m, infos=[info("x", tarfile.LNKTYPE, "manifest.json")])),
+    "a device": ("not a regular file", lambda m: archive(m, infos=[info("x", tarfile.CHRTYPE)])),
+    "a directory": ("not a regular file", lambda m: archive(m, infos=[info("x", tarfile.DIRTYPE)])),
     "one more": ("not in the manifest", lambda m: archive(m, infos=[info("files/x")])),
     "a name twice": ("not in the manifest", lambda m: archive(m, infos=[info("files.jsonl")])),
     "an absolute path": ("no bundle has", lambda m: archive({**m, "/etc/passwd": b"x"})),
