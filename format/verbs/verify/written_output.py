@@ -11,12 +11,15 @@ from functools import partial
 from pathlib import Path
 
 from format import layout
-from format.findings import Finding, Severity
+from format.findings import Certainty, Finding, Severity
+from format.io.source import FileSource
+from format.log.batch_header import header_tables
 from format.node.checkpoints import Checkpoints
 from format.node.log_dir import Kind
 from format.node.partition import read_partition
 from format.node.target import Target
 from format.offset_ranges import Range, merged
+from format.rewriting.index_builder import indexed_offset
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.rewriter import WriteTerms
 from format.rewriting.sources import WriteSources
@@ -26,6 +29,7 @@ from format.verbs.verify.places import verify_partition_dir
 from format.verbs.verify.terms import Verification
 from format.verbs.verify.verify import logs_to_verify, verify
 from format.verbs.verify.walk import Level
+from format.wording import offsets_are
 
 #: Reported of the source already where that has no segment.
 _NOTHING = "nothing-to-read"
@@ -43,6 +47,8 @@ def verify_output(
     verification = Verification(Level.FULL, terms.limits, jobs=terms.jobs, advance=progress.advance)
     for found in _findings(publication, sources, verification):
         if (found.severity >= Severity.WARNING or found.code in _GAPS) and not known.holds(found):
+            if found.code == "offset-gap" and found.severity < Severity.ERROR:
+                found = _proven_by_the_source(found, sources, terms)
             yield _published(found, publication)
     progress.finish()
 
@@ -61,6 +67,35 @@ def _findings(publication: Publication, sources: WriteSources, terms: Verificati
             yield from verify_partition_dir(
                 path, partial(read_partition, path), checkpoints, replace(terms, driver=driver)
             )
+
+
+def _proven_by_the_source(found: Finding, sources: WriteSources, terms: WriteTerms) -> Finding:
+    """A gap of the output: an error where an index of the source names an offset in it, since no new index does.
+
+    Compaction leaves no such entry. A finding whose gap is not proven is returned as it is.
+    """
+    place = found.location
+    partition = sources.partitions.get(Path(place.path).parent.name)
+    if partition is None or place.position is None or place.offset is None:
+        return found
+    with FileSource(Path(place.path)) as log:
+        first = max((int(table.last_offset[-1]) + 1 for table in header_tables(log, 0, place.position)), default=0)
+    for segment in partition.segments:
+        if segment.log is None or segment.base_offset >= place.offset:
+            continue
+        where = partition.location(segment.log, segment.base_offset)
+        named = indexed_offset(where, first, place.offset, terms.limits)
+        if named is not None:
+            return replace(
+                found,
+                severity=Severity.ERROR,
+                certainty=Certainty.PROVEN,
+                message=f"{offsets_are(first, place.offset - 1)} in no batch, and an index of the source names offset "
+                f"{named}: batches are gone from the source, and the new indexes do not show it",
+                next_step="Look for these offsets in another replica, a backup, or where the records came from.",
+                lost_offsets=(first, place.offset - 1),
+            )
+    return found
 
 
 def _of_cleaner(checkpoints: Checkpoints) -> Checkpoints:

@@ -12,7 +12,9 @@ import pytest
 from format.codecs import compress
 from format.files import offset_checkpoint
 from format.files.offset_checkpoint import TopicPartitionOffset
-from format.findings import Finding
+from format.findings import Certainty, Finding, Severity
+from format.io.source import FileSource
+from format.log.batch_header import header_tables
 from format.log.encode_batches import BatchHeader, reseal, seal_batch
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.sources import read_write_sources
@@ -124,6 +126,25 @@ def test_gaps_that_the_cleaner_of_the_source_explains_are_not_reported(tmp_path:
     entries = [TopicPartitionOffset("t", 0, 10)]
     (source.parent / "cleaner-offset-checkpoint").write_bytes(offset_checkpoint.write(entries))
     assert reported("recompress", source, tmp_path / "b") == []
+
+
+def test_a_gap_that_an_index_of_the_source_proves_is_an_error(tmp_path: Path) -> None:
+    """A batch was cut out: the old index names an offset of it, and the new one does not."""
+    source = shutil.copytree(DATA_DIR / "kafka-4.3-single" / "node-1" / "orders-0", tmp_path / "orders-0")
+    log = source / f"{0:020d}.log"
+    with FileSource(log) as file:
+        table = next(header_tables(file, 0, log.stat().st_size))
+    first, until = int(table.base_offset[4]), int(table.base_offset[5])
+    content = log.read_bytes()
+    log.write_bytes(content[: int(table.position[4])] + content[int(table.position[5]) :])
+    for number, verb in enumerate(("recompress", "salvage", "rebuild-index")):
+        (gap,) = (each for each in reported(verb, source, tmp_path / str(number)) if each.code == "offset-gap")
+        assert (gap.severity, gap.certainty) == (Severity.ERROR, Certainty.PROVEN)
+        assert gap.lost_offsets == (first, until - 1)
+    for index in (*source.glob("*.index"), *source.glob("*.timeindex")):
+        index.unlink()  # nothing proves it now: compaction may have removed the records
+    (gap,) = (each for each in reported("recompress", source, tmp_path / "unproven") if each.code == "offset-gap")
+    assert (gap.severity, gap.lost_offsets) == (Severity.INFO, None)
 
 
 def test_a_source_without_a_segment_is_not_complete(tmp_path: Path) -> None:
