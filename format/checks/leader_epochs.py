@@ -10,7 +10,7 @@ import numpy as np
 from format.errors import KafkaLogError
 from format.files import leader_epoch_checkpoint
 from format.files.side_file import problem_findings
-from format.findings import Cause, Finding, Judgement, finding, finding_of
+from format.findings import Cause, Certainty, Finding, Judgement, Severity, finding, finding_of
 from format.limits import Limits
 from format.location import Location
 from format.log.batch_table import BatchTable, batch_location
@@ -74,6 +74,7 @@ class LeaderEpochCheck:
     def _before_first_entry(self, table: BatchTable, location: Location) -> Iterator[Finding]:
         """The finding for the first batch with an epoch that is before all entries; once for a log.
 
+        Brokers leave such checkpoints on replicas that were reassigned or fetched anew: it is information only.
         It is yielded at the first entry or at the end: messages of an old format would have emptied the checkpoint.
         """
         if self._first_offset is None:
@@ -101,10 +102,15 @@ class LeaderEpochCheck:
         return finding(
             "leader-epoch-checkpoint-mismatch",
             batch_location(location, table, row),
-            f"the batch has leader epoch {table.leader_epoch[row]}, the checkpoint {begins}: a leader gives followers "
-            "that ask for the end of this epoch no right answer, and they may keep records that differ",
+            f"the batch has leader epoch {table.leader_epoch[row]}, the checkpoint {begins}: a leader cannot look up "
+            "the end of this epoch for its followers",
             expected=int(table.base_offset[row]),
             actual=int(self._starts[0]) if len(self._starts) else None,
+            judgement=Judgement(
+                severity=Severity.INFO,
+                certainty=Certainty.POSSIBLE,
+                next_step="Nothing, if this replica was fetched anew; else compare with another replica's checkpoint.",
+            ),
         )
 
     def _differences(self, table: BatchTable, location: Location) -> Iterator[Finding]:
