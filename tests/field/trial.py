@@ -269,6 +269,8 @@ class Trial:
         if happened.failed is not None:
             return [self._failed(scenario, happened.failed)]
         names = list(dict.fromkeys(happened.topics.values()))
+        if not names:
+            return []  # none of its clients was asked for
         notes = happened.notes
         cells = {each: Cell(self._version, self._mode, scenario.name, each, note=notes.get(each, "")) for each in names}
         first = next((cells[each] for each in names if each not in happened.refused), cells[names[0]])
