@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -32,6 +33,8 @@ from format.state.producers import ProducerState
 DEFAULT_INTERVAL_BYTES = 4096
 
 Int64Column = NDArray[np.int64]
+#: What to do next about offsets that no batch of the source has.
+LOOK_ELSEWHERE = "Look for these offsets in another replica, a backup, or where the records came from."
 #: An aborted transaction as the index holds it: producer id, first offset, last offset, last stable offset.
 AbortedEntry = tuple[int, int, int, int]
 
@@ -174,23 +177,43 @@ def transaction_index_bytes(entries: list[AbortedEntry]) -> bytes:
     return transaction_index.write((columns[0], columns[1], columns[2], columns[3]))
 
 
-def indexed_offset(location: Location, first: int, until: int, limits: Limits) -> int | None:
-    """An offset of ``[first, until)`` that an index beside the log names; None where none does or none can be read.
+class IndexedOffsets:
+    """The offsets that the indexes beside a log name. They are read once, when the first question is asked.
 
     Compaction writes new indexes with the new log, so that an entry names no offset that compaction removed.
     """
-    if location.base_offset is None:
+
+    def __init__(self, location: Location, limits: Limits) -> None:
+        """``location`` is that of the log."""
+        self._location = location
+        self._limits = limits
+
+    def within(self, first: int, until: int) -> int | None:
+        """The lowest offset of ``[first, until)`` that an index names; None if none does or none can be read."""
+        for offsets in self._by_index:
+            at = int(np.searchsorted(offsets, first))
+            if at < len(offsets) and offsets[at] < until:
+                return int(offsets[at])
         return None
-    log = Path(location.path)
-    for suffix, read in ((layout.OFFSET_INDEX_SUFFIX, offset_index.read), (layout.TIME_INDEX_SUFFIX, time_index.read)):
-        path = log.with_name(log.name.removesuffix(layout.LOG_SUFFIX) + suffix)
-        try:
-            if not is_there(path):
-                continue
-            index = read(path, location.base_offset, limits)
-        except KafkaLogError:
-            continue  # another finding reports it
-        named = index.offsets[(index.offsets >= first) & (index.offsets < until)]
-        if len(named) and not index.problems:
-            return int(named[0])
-    return None
+
+    @cached_property
+    def _by_index(self) -> list[Int64Column]:
+        """The sorted offsets of the offset index, then of the time index; without those that are invalid."""
+        if self._location.base_offset is None:
+            return []
+        found = []
+        log = Path(self._location.path)
+        for suffix, read in (
+            (layout.OFFSET_INDEX_SUFFIX, offset_index.read),
+            (layout.TIME_INDEX_SUFFIX, time_index.read),
+        ):
+            path = log.with_name(log.name.removesuffix(layout.LOG_SUFFIX) + suffix)
+            try:
+                if not is_there(path):
+                    continue
+                index = read(path, self._location.base_offset, self._limits)
+            except KafkaLogError:
+                continue  # another finding reports it
+            if not index.problems:
+                found.append(np.sort(index.offsets))
+        return found

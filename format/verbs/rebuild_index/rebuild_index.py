@@ -19,7 +19,7 @@ from format.io.source import FileSource
 from format.io.unreadable_ranges import PatchedSource
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
-from format.rewriting.index_builder import indexed_offset
+from format.rewriting.index_builder import IndexedOffsets
 from format.rewriting.intact_batches import KeptBatches
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.read_back import Became, compare_bytes, joined_ranges
@@ -109,9 +109,10 @@ class IndexRebuilder(Rewriter):
             return None
         ends, starts = scan.last_offset[kept][:-1] + 1, scan.base_offset[kept][1:]
         is_joined = (scan.end_position[kept][:-1] == scan.position[kept][1:]) & scan.is_opened[kept][1:]
+        indexed = IndexedOffsets(location, self.terms.limits)
         for gap in np.flatnonzero((starts > ends) & is_joined).tolist():
             first, until = int(ends[gap]), int(starts[gap])
-            named = indexed_offset(location, first, until, self.terms.limits)
+            named = indexed.within(first, until)
             if named is not None:
                 return finding(
                     "offset-gap",

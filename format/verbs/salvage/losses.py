@@ -8,15 +8,12 @@ import numpy as np
 
 from format.findings import Cause, Certainty, Finding, Judgement, Severity, finding
 from format.io.unreadable_ranges import PatchedSource
-from format.limits import Limits
 from format.location import Location
-from format.rewriting.index_builder import indexed_offset
+from format.rewriting.index_builder import LOOK_ELSEWHERE, IndexedOffsets
 from format.rewriting.intact_batches import BadBytes, SegmentScan
 from format.rewriting.written_segments import SegmentResult
 from format.value_class import state_class
 from format.wording import are, counted_plainly, offsets_are
-
-_LOOK_ELSEWHERE = "Look for these offsets in another replica, a backup, or where the records came from."
 
 
 @state_class
@@ -32,7 +29,7 @@ class SegmentLosses:
     next_base_offset: int | None
     is_live: bool
     is_compacted: bool
-    limits: Limits
+    indexed: IndexedOffsets
     lost_bytes: int = 0
     torn_end: Cause | None = None  # the damage after the last kept batch of the last segment
 
@@ -72,11 +69,11 @@ class SegmentLosses:
         Compaction may have removed them: the loss is likely. It is proven where an index of the source names one.
         """
         message = f"{offsets_are(first, until - 1)} in no batch, and the new indexes do not show that either"
-        judgement = Judgement(certainty=Certainty.LIKELY, next_step=_LOOK_ELSEWHERE)
-        named = indexed_offset(self.location, first, until, self.limits)
+        judgement = Judgement(certainty=Certainty.LIKELY, next_step=LOOK_ELSEWHERE)
+        named = self.indexed.within(first, until)
         if named is not None:
             message = f"{offsets_are(first, until - 1)} in no batch, and an index of the source names offset {named}"
-            judgement = Judgement(severity=Severity.ERROR, next_step=_LOOK_ELSEWHERE)
+            judgement = Judgement(severity=Severity.ERROR, next_step=LOOK_ELSEWHERE)
         place = self.location.at(position=position, offset=first)
         return finding("offset-gap", place, message, lost_offsets=(first, until - 1), judgement=judgement)
 
@@ -118,7 +115,7 @@ class SegmentLosses:
         elif until is None and not is_padding:
             message += f"; the records in it, from offset {first_lost} on, are lost"
         place = self.location.at(start, end - start, first_lost)
-        next_step = "Nothing." if is_padding else _LOOK_ELSEWHERE
+        next_step = "Nothing." if is_padding else LOOK_ELSEWHERE
         found = finding(code, place, message, lost_offsets=lost, judgement=Judgement(next_step=next_step))
         if until is None:
             self.torn_end = Cause.of(found)

@@ -29,6 +29,7 @@ from format.node.checkpoints import Checkpoints
 from format.node.log_dir import LogDir, directory_around, log_dir_around
 from format.node.offsets import offsets_of
 from format.node.partition import Partition
+from format.rewriting.index_builder import IndexedOffsets
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.rewriter import FirstLook, Portion, Rewriter, SourceLog, WriteTerms
 from format.rewriting.run import rewrite
@@ -101,7 +102,7 @@ class Salvager(Rewriter):
             look.log.next_base_offset,
             look.is_live,
             self._is_compacted,
-            self.terms.limits,
+            IndexedOffsets(look.log.location, self.terms.limits),
         )
         losses.report(result)
         self._torn_end = losses.torn_end

@@ -8,18 +8,21 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 
 from format import layout
 from format.findings import Certainty, Finding, Severity
 from format.io.source import FileSource
+from format.limits import Limits
+from format.location import Location
 from format.log.batch_header import header_tables
 from format.node.checkpoints import Checkpoints
 from format.node.log_dir import Kind
 from format.node.partition import read_partition
 from format.node.target import Target
 from format.offset_ranges import Range, merged
-from format.rewriting.index_builder import indexed_offset
+from format.rewriting.index_builder import LOOK_ELSEWHERE, IndexedOffsets
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.rewriter import WriteTerms
 from format.rewriting.sources import WriteSources
@@ -43,12 +46,13 @@ def verify_output(
 ) -> Iterator[Finding]:
     """New findings of at least severity warning, and gaps, with the paths that the published files will have."""
     known = _Known(reported)
+    source_indexes = _SourceIndexes(sources, terms.limits)
     progress = SpanProgress(terms.advance, sources.size_bytes)
     verification = Verification(Level.FULL, terms.limits, jobs=terms.jobs, advance=progress.advance)
     for found in _findings(publication, sources, verification):
         if (found.severity >= Severity.WARNING or found.code in _GAPS) and not known.holds(found):
             if found.code == "offset-gap" and found.severity < Severity.ERROR:
-                found = _proven_by_the_source(found, sources, terms)
+                found = source_indexes.judged(found)
             yield _published(found, publication)
     progress.finish()
 
@@ -69,33 +73,58 @@ def _findings(publication: Publication, sources: WriteSources, terms: Verificati
             )
 
 
-def _proven_by_the_source(found: Finding, sources: WriteSources, terms: WriteTerms) -> Finding:
-    """A gap of the output: an error where an index of the source names an offset in it, since no new index does.
+class _SourceIndexes:
+    """What the indexes of the sources prove about gaps of the output, whose new indexes do not show them.
 
-    Compaction leaves no such entry. A finding whose gap is not proven is returned as it is.
+    Gaps come in log order, so that the headers of a log are read once, and so are the indexes of a segment.
     """
-    place = found.location
-    partition = sources.partitions.get(Path(place.path).parent.name)
-    if partition is None or place.position is None or place.offset is None:
+
+    def __init__(self, sources: WriteSources, limits: Limits) -> None:
+        self._partitions = sources.partitions
+        self._limits = limits
+        self._walked = ("", 0, 0)  # path of a log, position up to which it was read, offset after the last batch there
+        self._segment: tuple[Location, IndexedOffsets] | None = None
+
+    def judged(self, found: Finding) -> Finding:
+        """The finding for a gap: an error where an index of the source names an offset in it, else as it is."""
+        place = found.location
+        partition = self._partitions.get(Path(place.path).parent.name)
+        if partition is None or place.position is None or place.offset is None:
+            return found
+        first = self._end_before(place.path, place.position)
+        for segment, next_segment in pairwise((*partition.segments, None)):
+            if segment is None or segment.log is None or segment.base_offset >= place.offset:
+                continue
+            if next_segment is not None and next_segment.base_offset <= first:
+                continue
+            named = self._indexed(partition.location(segment.log, segment.base_offset)).within(first, place.offset)
+            if named is not None:
+                return replace(
+                    found,
+                    severity=Severity.ERROR,
+                    certainty=Certainty.PROVEN,
+                    message=f"{offsets_are(first, place.offset - 1)} in no batch, and an index of the source names "
+                    f"offset {named}: batches are gone from the source, and the new indexes do not show it",
+                    next_step=LOOK_ELSEWHERE,
+                    lost_offsets=(first, place.offset - 1),
+                )
         return found
-    with FileSource(Path(place.path)) as log:
-        first = max((int(table.last_offset[-1]) + 1 for table in header_tables(log, 0, place.position)), default=0)
-    for segment in partition.segments:
-        if segment.log is None or segment.base_offset >= place.offset:
-            continue
-        where = partition.location(segment.log, segment.base_offset)
-        named = indexed_offset(where, first, place.offset, terms.limits)
-        if named is not None:
-            return replace(
-                found,
-                severity=Severity.ERROR,
-                certainty=Certainty.PROVEN,
-                message=f"{offsets_are(first, place.offset - 1)} in no batch, and an index of the source names offset "
-                f"{named}: batches are gone from the source, and the new indexes do not show it",
-                next_step="Look for these offsets in another replica, a backup, or where the records came from.",
-                lost_offsets=(first, place.offset - 1),
-            )
-    return found
+
+    def _end_before(self, path: str, position: int) -> int:
+        """The offset after the batches of a log before a position; 0 if there are none."""
+        walked, start, end = self._walked
+        if walked != path or start > position:
+            start = end = 0
+        with FileSource(Path(path)) as log:
+            for table in header_tables(log, start, position):
+                end = max(end, int(table.last_offset[-1]) + 1)
+        self._walked = (path, position, end)
+        return end
+
+    def _indexed(self, location: Location) -> IndexedOffsets:
+        if self._segment is None or self._segment[0] != location:
+            self._segment = (location, IndexedOffsets(location, self._limits))
+        return self._segment[1]
 
 
 def _of_cleaner(checkpoints: Checkpoints) -> Checkpoints:
