@@ -8,6 +8,7 @@ from typing import Any
 
 from format.findings import Severity
 from format.value_class import state_class
+from format.wording import plural
 from kafkalog_cli.exit_codes import Condition, ExitCode, combined
 
 #: Words that follow the noun in a counter's name, as in ``bytes_read``.
@@ -105,7 +106,8 @@ def counted(count: int, name: str) -> str:
     """
     words = name.split("_")
     noun = -2 if words[-1] in _PARTICIPLES else -1
-    words[noun] = (_singular if count == 1 else _plural)(words[noun])
+    singular = _singular(words[noun])
+    words[noun] = singular if count == 1 else plural(singular)
     return f"{count:,} {' '.join(words)}"
 
 
@@ -115,13 +117,6 @@ def _singular(noun: str) -> str:
     if noun.endswith(("tches", "sses", "xes")):
         return noun[:-2]
     return noun[:-1] if noun.endswith("s") and not noun.endswith("ss") else noun
-
-
-def _plural(noun: str) -> str:
-    noun = _singular(noun)
-    if noun.endswith("y"):
-        return noun[:-1] + "ies"
-    return noun + ("es" if noun.endswith(("tch", "ss", "x")) else "s")
 
 
 def _joined(parts: Iterable[str]) -> str:

@@ -7,10 +7,9 @@ from contextlib import contextmanager
 from dataclasses import field, replace
 from pathlib import Path
 
+from format.node.checkpoints import TopicPartition
 from format.node.segment import Segment
 from format.value_class import state_class
-
-TopicPartition = tuple[str, int]
 
 
 @state_class

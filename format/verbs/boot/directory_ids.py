@@ -13,8 +13,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from format.kafka_uuid import is_reserved
+from format.node.checkpoints import TopicPartition
 from format.state.cluster_image import ClusterImage
-from format.verbs.boot.log_dir_state import LogDirState, TopicPartition
+from format.verbs.boot.log_dir_state import LogDirState
 from format.verbs.boot.log_dirs import LogsState
 from format.verbs.boot.steps import Action, Step
 

@@ -17,6 +17,7 @@ from format.layout import (
     REMOTE_INDEX_CACHE,
     REPLICATION_OFFSET_CHECKPOINT,
 )
+from format.node.checkpoints import TopicPartition
 from format.value_class import state_class
 from format.verbs.boot.directory_names import LogName
 from format.verbs.boot.one_log.kafka_text import BadText, read_offsets
@@ -25,7 +26,6 @@ from format.verbs.boot.one_log.partition_files import PartitionFiles
 from format.verbs.boot.steps import Action, BootTerms, FailsLogDir, Step, StopsStart
 
 _MANAGER = "LogManager"
-TopicPartition = tuple[str, int]
 
 
 @state_class

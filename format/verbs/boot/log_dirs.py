@@ -11,10 +11,11 @@ from pathlib import Path
 from format.errors import KafkaLogError
 from format.io.remote_path import entries_of
 from format.layout import CLEAN_SHUTDOWN, PARTITION_METADATA
+from format.node.checkpoints import TopicPartition
 from format.state.cluster_image import ClusterImage
 from format.value_class import state_class
 from format.verbs.boot.directory_names import LogName, log_name
-from format.verbs.boot.log_dir_state import FoundLog, LogDirState, TopicPartition
+from format.verbs.boot.log_dir_state import FoundLog, LogDirState
 from format.verbs.boot.losses import steps_with_losses
 from format.verbs.boot.one_log.kafka_text import BadText, read_topic_id
 from format.verbs.boot.one_log.leader_epochs import EpochCache

@@ -12,11 +12,11 @@ from format.io.remote_path import is_there
 from format.layout import CLUSTER_METADATA_TOPIC, PARTITION_METADATA
 from format.limits import Limits
 from format.location import Location
+from format.node.checkpoints import TopicPartition
 from format.node.log_dir import LogDir
 from format.node.partition import parse_partition_dir
 from format.value_class import value_class
 
-TopicPartition = tuple[str, int]
 _METADATA = (CLUSTER_METADATA_TOPIC, 0)
 #: Marks of directories that are no duplicate: a replica that is being moved is in two directories, and no client
 #: reads a stray or deleted one.
