@@ -4,6 +4,7 @@
     python -m tests.faults.fuzz --cases 10000000 --seconds 0 ten million cases, however long it takes
     python -m tests.faults.fuzz --seed 7                     other cases than those of the fixed seed
     python -m tests.faults.fuzz --first 12345 --cases 1 -v   one case again
+    python -m tests.faults.fuzz --units 200 --cases 1000     logs of 200 batches, most of them wrong under a right CRC
 
 KAFKALOG_FUZZ_CASES and KAFKALOG_FUZZ_SECONDS set what the test run does. One case in TWINS_ONE_IN also goes through
 the other twin of the kernel, in a process of its own, and must give the same. A run that the clock ended before nine
@@ -62,6 +63,7 @@ class Outcome:
     """The result of a run of cases; ``failures`` are the numbers of cases, each with what went wrong."""
 
     cases: int = 0
+    mutations: int = 0
     results: int = 0
     slowest_seconds: float = 0.0
     slowest_case: int = -1
@@ -71,6 +73,7 @@ class Outcome:
 
     def merge(self, other: Outcome) -> None:
         self.cases += other.cases
+        self.mutations += other.mutations
         self.results += other.results
         if other.slowest_seconds > self.slowest_seconds:
             self.slowest_seconds, self.slowest_case = other.slowest_seconds, other.slowest_case
@@ -134,13 +137,39 @@ def _error_text(error: KafkaLogError) -> str:
     return f"{type(error).__name__} {error.message}"
 
 
-def run_case(number: int, folder: Path, seed: int = SEED, *, is_compared: bool = True) -> tuple[str, int, float]:
-    """One case: a digest of all its results, their number, and the seconds of processor time that they took.
+@dataclass(frozen=True)
+class Cases:
+    """The cases of a seed: small logs, or with ``units`` logs of so many batches."""
+
+    seed: int = SEED
+    units: int | None = None
+
+    def case(self, number: int) -> Case:
+        return case(self.seed, number, self.units)
+
+    @property
+    def in_a_job(self) -> int:
+        """The number of cases that a worker takes at a time."""
+        return CHUNK if self.units is None else max(1, CHUNK // self.units)
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """One case: a digest of all its results, their number, that of its mutations, and its seconds of processor time."""
+
+    digest: str
+    results: int
+    mutations: int
+    seconds: float
+
+
+def run_case(number: int, folder: Path, which: Cases, *, is_compared: bool = True) -> CaseResult:
+    """Run one case.
 
     Only a case that another kernel runs too needs the digest; without it a case takes less time.
     Raises whatever is not a KafkaLogError.
     """
-    made = case(seed, number)
+    made = which.case(number)
     partition = lay_out(made, folder)
     texts: list[str] = []
     results = 0
@@ -153,12 +182,12 @@ def run_case(number: int, folder: Path, seed: int = SEED, *, is_compared: bool =
     except KafkaLogError as error:
         texts.append(_error_text(error))
     digest = hashlib.sha256("".join(texts).encode("utf-8", "surrogatepass"))
-    return digest.hexdigest(), results, time.process_time() - started
+    return CaseResult(digest.hexdigest(), results, len(made.steps), time.process_time() - started)
 
 
-def run_range(job: tuple[int, int, int]) -> Outcome:
+def run_range(job: tuple[int, int, Cases]) -> Outcome:
     """Some cases in a row, in this process."""
-    first, count, seed = job
+    first, count, which = job
     outcome = Outcome()
     gc.collect()  # between the cases it only takes time: what it would find is a few kilobytes each
     gc.disable()
@@ -167,17 +196,18 @@ def run_range(job: tuple[int, int, int]) -> Outcome:
             outcome.cases += 1
             try:
                 is_compared = number % TWINS_ONE_IN == 0
-                digest, results, seconds = run_case(number, Path(folder), seed, is_compared=is_compared)
+                result = run_case(number, Path(folder), which, is_compared=is_compared)
             except Exception:
                 outcome.failures.append((number, traceback.format_exc(limit=-3)))
                 continue
-            outcome.results += results
+            outcome.mutations += result.mutations
+            outcome.results += result.results
             if is_compared:
-                outcome.twins[number] = digest
-            if seconds > outcome.slowest_seconds:
-                outcome.slowest_seconds, outcome.slowest_case = seconds, number
-            if seconds > MOST_SECONDS_A_CASE:
-                outcome.failures.append((number, f"took {seconds:.2f} s"))
+                outcome.twins[number] = result.digest
+            if result.seconds > outcome.slowest_seconds:
+                outcome.slowest_seconds, outcome.slowest_case = result.seconds, number
+            if result.seconds > MOST_SECONDS_A_CASE:
+                outcome.failures.append((number, f"took {result.seconds:.2f} s"))
     gc.enable()
     outcome.peak_bytes = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
     return outcome
@@ -186,15 +216,19 @@ def run_range(job: tuple[int, int, int]) -> Outcome:
 def baseline_bytes() -> int:
     """What a worker takes before its first damaged case."""
     with multiprocessing.get_context("spawn").Pool(1) as pool:
-        return pool.map(run_range, [(0, 1, SEED)])[0].peak_bytes
+        return pool.map(run_range, [(0, 1, Cases())])[0].peak_bytes
 
 
-def run(cases: int, seconds: float, *, first: int = 0, seed: int = SEED, processes: int | None = None) -> Outcome:
+def run(
+    cases: int, seconds: float, *, first: int = 0, which: Cases | None = None, processes: int | None = None
+) -> Outcome:
     """Cases from ``first`` on, in a process for each core, until they or the seconds (0: no limit) are over."""
+    which = which or Cases()
     total = Outcome()
     deadline = time.monotonic() + seconds if seconds else float("inf")
     before = baseline_bytes()
-    jobs = ((start, min(CHUNK, first + cases - start), seed) for start in range(first, first + cases, CHUNK))
+    step = which.in_a_job
+    jobs = ((start, min(step, first + cases - start), which) for start in range(first, first + cases, step))
     workers = processes or os.cpu_count() or 1
     with multiprocessing.get_context("spawn").Pool(workers) as pool:
         pending: list[multiprocessing.pool.AsyncResult[Outcome]] = []
@@ -206,7 +240,7 @@ def run(cases: int, seconds: float, *, first: int = 0, seed: int = SEED, process
                 break
         for each in pending:
             total.merge(each.get())
-    others = plain_digests(sorted(total.twins), seed, workers) if KERNEL_IS_COMPILED else {}
+    others = plain_digests(sorted(total.twins), which, workers) if KERNEL_IS_COMPILED else {}
     for number, digest in others.items():
         if digest != total.twins[number]:
             total.failures.append((number, f"the plain kernel says something else: {digest[:200]}"))
@@ -221,22 +255,22 @@ def run(cases: int, seconds: float, *, first: int = 0, seed: int = SEED, process
 # -- the kernel's twins --------------------------------------------------------------------------------------
 
 
-def digests(numbers: list[int], seed: int = SEED) -> list[str]:
+def digests(numbers: list[int], which: Cases) -> list[str]:
     """The digest of each case, or the exception it ended with, by this process's kernel."""
     found = []
     with np.errstate(all="ignore"), tempfile.TemporaryDirectory(dir=scratch_root()) as folder:
         for number in numbers:
             try:
-                found.append(run_case(number, Path(folder), seed)[0])
+                found.append(run_case(number, Path(folder), which).digest)
             except Exception as error:
                 found.append(repr(error))
     return found
 
 
-def plain_digests(numbers: list[int], seed: int = SEED, processes: int = 1) -> dict[int, str]:
+def plain_digests(numbers: list[int], which: Cases, processes: int = 1) -> dict[int, str]:
     """The digest of each case by the plain Python kernel, in so many processes of their own."""
     shares = [numbers[start::processes] for start in range(processes)]
-    command = [sys.executable, "-m", "tests.faults.plain_kernel", str(seed)]
+    command = [sys.executable, "-m", "tests.faults.plain_kernel", str(which.seed), str(which.units or 0)]
     found: dict[int, str] = {}
     with ThreadPoolExecutor(processes) as threads:
         for share, done in zip(shares, threads.map(partial(_json_through, command), shares), strict=True):
@@ -250,10 +284,11 @@ def _json_through(command: list[str], numbers: list[int]) -> list[str]:
     return answers
 
 
-def different_twins(numbers: list[int], seed: int = SEED) -> list[int]:
+def different_twins(numbers: list[int], which: Cases | None = None) -> list[int]:
     """The cases that the plain Python kernel and this process's kernel make different things of."""
-    others = plain_digests(numbers, seed)
-    return [each for each, ours in zip(numbers, digests(numbers, seed), strict=True) if ours != others[each]]
+    which = which or Cases()
+    others = plain_digests(numbers, which)
+    return [each for each, ours in zip(numbers, digests(numbers, which), strict=True) if ours != others[each]]
 
 
 # -- the command ---------------------------------------------------------------------------------------------
@@ -265,15 +300,17 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=150.0, help="stop after so many; 0 for never")
     parser.add_argument("--first", type=int, default=0, help="number of the first case")
     parser.add_argument("--seed", type=int, default=SEED)
+    parser.add_argument("--units", type=int, default=None, help="batches in each log; small logs without it")
     parser.add_argument("--processes", type=int, default=None)
     parser.add_argument("--verbose", "-v", action="store_true", help="show the cases and what is said of them")
     options = parser.parse_args()
+    which = Cases(options.seed, options.units)
     if options.verbose:
         for number in range(options.first, options.first + options.cases):
-            show(number, options.seed)
+            show(number, which)
         return
     started = time.monotonic()
-    outcome = run(options.cases, options.seconds, first=options.first, seed=options.seed, processes=options.processes)
+    outcome = run(options.cases, options.seconds, first=options.first, which=which, processes=options.processes)
     elapsed = time.monotonic() - started
     print(describe(outcome, elapsed, options.cases))
     sys.exit(1 if outcome.failures else 0)
@@ -283,7 +320,7 @@ def describe(outcome: Outcome, elapsed: float, asked_for: int = 0) -> str:
     """The figures of a run, its failures, and whether it got through the cases asked for."""
     slowest = f"{outcome.slowest_seconds * 1000:.0f} ms (case {outcome.slowest_case})"
     lines = [
-        f"{outcome.cases} cases in {elapsed:.0f} s, {outcome.results} findings, rows and steps",
+        f"{outcome.cases} cases, {outcome.mutations} mutations in {elapsed:.0f} s, {outcome.results} findings, rows and steps",
         f"slowest {slowest}; memory grew by {outcome.peak_bytes >> 20} MiB; {len(outcome.failures)} failures",
         f"{len(outcome.twins)} of them also through the plain kernel",
     ]
@@ -297,8 +334,8 @@ def describe(outcome: Outcome, elapsed: float, asked_for: int = 0) -> str:
     return "\n".join(lines)
 
 
-def show(number: int, seed: int) -> None:
-    made = case(seed, number)
+def show(number: int, which: Cases) -> None:
+    made = which.case(number)
     print(f"case {number}: {', '.join(made.steps)}")
     folder = Path(tempfile.mkdtemp())
     try:

@@ -317,20 +317,24 @@ def broken_framing(random: Random, base_offset: int) -> tuple[bytes, str]:
 BREAKERS: tuple[Callable[[Random, int], tuple[bytes, str]], ...] = (
     broken_header, broken_header, broken_records, broken_records, broken_payload, broken_inner, broken_framing,
 )  # fmt: skip
+#: Of a log of many batches: most are wrong inside only, so that long runs of batches are read together.
+BREAKERS_OF_MANY = (
+    *(broken_records,) * 10, *(broken_payload,) * 4, *(broken_inner,) * 4, broken_header, broken_framing,
+)  # fmt: skip
 
 
 # -- whole cases ---------------------------------------------------------------------------------------------
 
 
-def log_case(random: Random) -> Case:
-    """A log of a few batches, one or two of them wrong, with side files around it now and then."""
-    base_offset = random.choice((0, 0, 0, 1000, 2**31 - 3, 2**62, 2**63 - 40))
+def log_case(random: Random, units: int | None = None) -> Case:
+    """A log of ``units`` batches, or else of 1 to 4; about six in ten are wrong. Some cases have side files."""
+    base_offset = random.choice((0, 0, 0, 1000, 2**31 - 3, 2**62, 2**63 - (40 if units is None else 8 * units)))
     offset = base_offset
     parts: list[bytes] = []
     steps: list[str] = []
-    for _ in range(random.randrange(1, 5)):
+    for _ in range(units or random.randrange(1, 5)):
         if random.random() < 0.6:
-            part, what = random.choice(BREAKERS)(random, offset)
+            part, what = random.choice(BREAKERS if units is None else BREAKERS_OF_MANY)(random, offset)
             steps.append(what)
         else:
             part, offset = sound_unit(random, offset)
@@ -412,7 +416,9 @@ def internal_case(random: Random) -> Case:
     return Case({}, ["internal topics"], messages)
 
 
-def case(seed: int, number: int) -> Case:
-    """The case of that number."""
+def case(seed: int, number: int, units: int | None = None) -> Case:
+    """The case of that number; ``units`` is the number of batches of a log of many, and gives other cases."""
+    if units is not None:
+        return log_case(Random(f"{seed}-{number}-{units}"), units)
     random = Random(f"{seed}-{number}")
     return internal_case(random) if number % 20 == 19 else log_case(random)

@@ -1,6 +1,7 @@
 """Runs fuzz cases with the plain Python kernel, even where it is compiled: the other twin, for comparison.
 
-python -m tests.faults.plain_kernel SEED   takes a JSON list of case numbers from standard input, prints one of digests
+python -m tests.faults.plain_kernel SEED UNITS   reads a JSON list of case numbers from standard input, and prints a
+list of digests; UNITS is 0 for small cases
 """
 
 from __future__ import annotations
@@ -41,9 +42,10 @@ def use_plain_kernel() -> None:
 
 def main() -> None:
     use_plain_kernel()
-    from tests.faults.fuzz import digests
+    from tests.faults.fuzz import Cases, digests
 
-    print(json.dumps(digests(json.load(sys.stdin), int(sys.argv[1]))))
+    which = Cases(int(sys.argv[1]), int(sys.argv[2]) or None)
+    print(json.dumps(digests(json.load(sys.stdin), which)))
 
 
 if __name__ == "__main__":
