@@ -320,7 +320,7 @@ def describe(outcome: Outcome, elapsed: float, asked_for: int = 0) -> str:
     """The figures of a run, its failures, and whether it got through the cases asked for."""
     slowest = f"{outcome.slowest_seconds * 1000:.0f} ms (case {outcome.slowest_case})"
     lines = [
-        f"{outcome.cases} cases with {outcome.mutations} mutations in {elapsed:.0f} s; "
+        f"{outcome.cases} cases with {outcome.mutations} mutations in {elapsed:.0f} s",
         f"{outcome.results} findings, rows and steps",
         f"slowest {slowest}; memory grew by {outcome.peak_bytes >> 20} MiB; {len(outcome.failures)} failures",
         f"{len(outcome.twins)} of them also through the plain kernel",
