@@ -361,7 +361,7 @@ public class Workbench {
             lookups.addArray().add(time).add(found == null ? -1 : found.offset()).add(found == null ? -1 : found.timestamp());
         }
         try {
-            var found = admin.listOffsets(Map.of(place, OffsetSpec.maxTimestamp())).all().get(20, TimeUnit.SECONDS).get(place);
+            var found = admin.listOffsets(Map.of(place, OffsetSpec.maxTimestamp())).all().get(90, TimeUnit.SECONDS).get(place);
             seen.putArray("max_timestamp").add(found.offset()).add(found.timestamp());
         } catch (java.util.concurrent.ExecutionException unsupported) {
             seen.put("max_timestamp_error", String.valueOf(unsupported.getCause()));
