@@ -319,7 +319,7 @@ BREAKERS: tuple[Callable[[Random, int], tuple[bytes, str]], ...] = (
 )  # fmt: skip
 #: Of a log of many batches: most are wrong inside only, so that long runs of batches are read together.
 BREAKERS_OF_MANY = (
-    *(broken_records,) * 10, *(broken_payload,) * 4, *(broken_inner,) * 4, broken_header, broken_framing,
+    *(broken_records,) * 100, *(broken_payload,) * 40, *(broken_inner,) * 40, broken_header, broken_framing,
 )  # fmt: skip
 
 
