@@ -117,9 +117,7 @@ def _check_pyarrow() -> None:
 def _renderer() -> tuple[Callable[[Report], str] | None, str]:
     """The function that makes the page of the report; None and why where a library is not installed."""
     try:
-        import vl_convert  # noqa: F401
-
         from kafkalog_cli.page.page import page_of
     except ImportError as error:
-        return None, f"it needs Jinja2 and vl-convert ({error}): pip install 'kafkalog[report]'"
+        return None, f"it needs Jinja2 ({error}): pip install 'kafkalog[report]'"
     return page_of, ""

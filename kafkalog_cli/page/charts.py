@@ -9,19 +9,16 @@ from markupsafe import Markup
 
 from format.timestamps import iso_time
 from kafkalog_cli.page.chart_data import OTHERS, Span, Values, largest, shown, span_of, stacked, stacked_times
-from kafkalog_cli.page.svg import FONT, chart, vega_chart
+from kafkalog_cli.page.vega import WIDTH, chart
 from kafkalog_cli.render.table import human_size
 
 Rows = list[dict[str, Any]]
 
-_WIDTH = 940
 _BYTES = "format(datum.value, '.3~s') + 'B'"
 _SERIES = [f"var(--s{number})" for number in range(8)]
 SEVERITIES = ("warning", "error", "fatal")
 _SEVERITY_COLOURS = [f"var(--{name})" for name in SEVERITIES]
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd", "unknown-5", "unknown-6", "unknown-7")
-#: States of partitions as the map colours them.
-STATES = ("sound", "empty", "marked", "warning", "error", "fatal")
 _MOST_BARS = 20
 _SKEW_TITLE = "records of a partition by the mean of its topic: 1 is even"
 _MOST_LOGS = 12
@@ -40,7 +37,8 @@ def _colour(domain: Sequence[str], colours: Sequence[str], *, legend: bool = Tru
 def _time_axis(span: Span | None = None) -> dict[str, Any]:
     scale: dict[str, Any] = {"type": "utc"}
     if span is not None:
-        scale["domain"] = [span.start, span.end]
+        # As expressions: Vega-Lite makes datetime(number) of a number, which the interpreter of expressions lacks.
+        scale |= {"domainMin": {"expr": str(span.start)}, "domainMax": {"expr": str(span.end)}}
     return {"type": "temporal", "scale": scale, "axis": {"title": "time (UTC)", "grid": False}}
 
 
@@ -64,7 +62,7 @@ def bytes_by_time(rows: Rows, places: Rows) -> tuple[Markup | None, str]:
         for row in places if row["timestamp"] is not None and span.holds(row["timestamp"])
     ]  # fmt: skip
     spec = {
-        "width": _WIDTH,
+        "width": WIDTH,
         "height": 190,
         "resolve": {"scale": {"color": "independent"}},
         "layer": [
@@ -80,19 +78,19 @@ def bytes_by_time(rows: Rows, places: Rows) -> tuple[Markup | None, str]:
                     "description": _TIP,
                 },
             },
-            *_damage_rules(marks, "start", _time_axis(span)),
+            *_damage_rules(marks, "start", "temporal"),
         ],
     }
     words = f"{human_size(outside)} with timestamps outside this range are left out." if outside else ""
     return chart(spec, "bytes by time and topic"), words
 
 
-def _damage_rules(marks: Values, field: str, axis: dict[str, Any]) -> list[dict[str, Any]]:
-    """Vertical lines at the places of damage, each with a triangle to point at."""
+def _damage_rules(marks: Values, field: str, kind: str) -> list[dict[str, Any]]:
+    """Vertical lines at the places of damage, each with a triangle to point at; the axis is that of the first layer."""
     if not marks:
         return []
     encoding = {
-        "x": {"field": field, **axis},
+        "x": {"field": field, "type": kind},
         "color": _colour(SEVERITIES, _SEVERITY_COLOURS, legend=False),
         "description": _TIP,
     }
@@ -136,7 +134,7 @@ def _offsets(rows: Rows, places: Rows) -> Markup:
         "axis": {"title": "offset", "grid": False, "format": ",d"},
     }
     spec = {
-        "width": _WIDTH,
+        "width": WIDTH,
         "height": 80,
         "resolve": {"scale": {"color": "independent"}},
         "layer": [
@@ -151,20 +149,20 @@ def _offsets(rows: Rows, places: Rows) -> Markup:
                     "description": _TIP,
                 },
             },
-            *_lost_ranges(marks, axis),
-            *_damage_rules(marks, "start", axis),
+            *_lost_ranges(marks),
+            *_damage_rules(marks, "start", "quantitative"),
         ],
     }
     return chart(spec, "bytes by offset")
 
 
-def _lost_ranges(marks: Values, axis: dict[str, Any]) -> list[dict[str, Any]]:
+def _lost_ranges(marks: Values) -> list[dict[str, Any]]:
     """Shaded ranges of lost offsets."""
     ranges = [mark for mark in marks if mark["end"] > mark["start"] + 1]
     if not ranges:
         return []
     encoding = {
-        "x": {"field": "start", **axis},
+        "x": {"field": "start", "type": "quantitative"},
         "x2": {"field": "end"},
         "color": _colour(SEVERITIES, _SEVERITY_COLOURS, legend=False),
         "description": _TIP,
@@ -190,7 +188,7 @@ def batch_sizes(rows: Rows) -> Markup | None:
     ]
     order = [names[size] for size in sizes]
     spec = {
-        "width": _WIDTH,
+        "width": WIDTH,
         "height": 150,
         "data": {"values": stacked(cells)},
         "mark": {"type": "bar"},
@@ -232,7 +230,7 @@ def _horizontal(cells: list[tuple[str, str, int, str]], series: list[str], title
         "type": "quantitative", "axis": {"title": title, "format": ",d", "tickCount": 5, "tickMinStep": 1}
     }  # fmt: skip
     spec = {
-        "width": _WIDTH - 180,
+        "width": WIDTH - 180,
         "height": {"step": 17},
         "data": {"values": stacked(cells)},
         "mark": {"type": "bar"},
@@ -293,7 +291,7 @@ def skew(partitions: Rows, topic_rows: Rows) -> Markup | None:
             tip = f"{shown(name)}-{number}: {count:,} records, {times:.2f} times the mean"
             values.append({"name": shown(name), "times": times, "tip": tip})
     spec = {
-        "width": _WIDTH - 180,
+        "width": WIDTH - 180,
         "height": {"step": 17},
         "layer": [
             {
@@ -331,7 +329,7 @@ def timeline(events: Rows, rows: Rows) -> Markup | None:
              "tip": f"{iso_time(first['timestamp'])}: {shown(first['detail'])}{place}{more}"}
         )  # fmt: skip
     spec = {
-        "width": _WIDTH,
+        "width": WIDTH,
         "height": {"step": 26},
         "data": {"values": values},
         "mark": {"type": "circle", "opacity": 0.85},
@@ -345,56 +343,3 @@ def timeline(events: Rows, rows: Rows) -> Markup | None:
         },
     }  # fmt: skip
     return chart(spec, "events by kind and time") if values else None
-
-
-def map_of(partitions: Rows, log_dir: str) -> Markup | None:
-    """A rectangle for each partition of a log directory: its area by size, its colour by state."""
-    values: Values = [{"id": "all", "parent": None}]
-    for number, row in enumerate(partitions):
-        name = f"{shown(row['topic'])}-{row['partition']}" if row["topic"] else shown(row["path"].rpartition("/")[2])
-        words = row["state"] if not row["notes"] else f"{row['state']}; {shown(row['notes'])}"
-        if row["record_count"] is not None:
-            words = f"{row['record_count']:,} records, {words}"
-        values.append(
-            {"id": str(number), "parent": "all", "size": max(row["size_bytes"] or 0, 1), "name": name,
-             "fill": f"var(--{row['state']})", "ink": "#fff" if row["state"] in ("error", "fatal") else "var(--label)",
-             "tip": f"{name}: {human_size(row['size_bytes'] or 0)}, {words}"}
-        )  # fmt: skip
-    if len(values) == 1:
-        return None
-    height = 120 if len(values) < 12 else 240 if len(values) < 2_000 else 420
-    width, depth = "datum.x1 - datum.x0", "datum.y1 - datum.y0"
-    box = {"x": {"field": "x0"}, "y": {"field": "y0"}, "x2": {"field": "x1"}, "y2": {"field": "y1"}}
-    spec: dict[str, Any] = {
-        "width": _WIDTH + 60,
-        "height": height,
-        "padding": 2,
-        "data": [
-            {
-                "name": "tree",
-                "values": values,
-                "transform": [
-                    {"type": "stratify", "key": "id", "parentKey": "parent"},
-                    {"type": "treemap", "field": "size", "method": "squarify", "round": False,
-                     "paddingInner": 1 if len(values) < 2_000 else 0.3, "size": [_WIDTH + 60, height]},
-                    {"type": "filter", "expr": "datum.parent !== null"},
-                ],
-            },
-            {
-                "name": "labels",
-                "source": "tree",
-                "transform": [{"type": "filter", "expr": f"{width} > 44 && {depth} > 12"}],
-            },
-        ],
-        "marks": [
-            {"type": "rect", "from": {"data": "tree"},
-             "encode": {"enter": {**box, "fill": {"field": "fill"}, "description": {"field": "tip"}}}},
-            {"type": "text", "from": {"data": "labels"}, "interactive": False, "aria": False,
-             "encode": {"enter": {
-                 "x": {"field": "x0", "offset": 4}, "y": {"field": "y0", "offset": 11},
-                 "text": {"field": "name"}, "fontSize": {"value": 10}, "fill": {"field": "ink"},
-                 "font": {"value": FONT}, "limit": {"signal": f"{width} - 6"},
-             }}},
-        ],
-    }  # fmt: skip
-    return vega_chart(spec, f"partitions of {shown(log_dir)} by size and state")

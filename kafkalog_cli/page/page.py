@@ -1,4 +1,4 @@
-"""A report as one HTML page, which loads nothing, runs only its own script, and escapes every name and value."""
+"""A report as one HTML page, which loads nothing, runs only its own scripts, and escapes every name and value."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from format.timestamps import iso_time
 from format.verbs.report.terms import Report
 from format.version import VERSION
 from kafkalog_cli.page import charts
+from kafkalog_cli.page.partition_map import STATES, map_of
 from kafkalog_cli.page.view import table_views
 from kafkalog_cli.render.escape import escape_text
 from kafkalog_cli.render.table import human_size
@@ -23,7 +24,7 @@ _PACKAGE = "kafkalog_cli.page"
 
 
 def page_of(report: Report) -> str:
-    """The page. Raises ImportError where Jinja2 or vl-convert is not installed."""
+    """The page. Raises ImportError where Jinja2 is not installed."""
     environment = Environment(
         loader=PackageLoader(_PACKAGE),
         autoescape=select_autoescape(enabled_extensions=("j2",), default=True),
@@ -33,19 +34,17 @@ def page_of(report: Report) -> str:
         lstrip_blocks=True,
     )
     environment.filters.update(bytes=human_size, time=iso_time, number=lambda each: f"{each:,}")
-    script, style = _resource("page.js"), _resource("page.css")
-    digest = b64encode(hashlib.sha256(script.encode()).digest()).decode()
+    library, script = _resource("vega.js"), _resource("page.js")
     page = environment.get_template("page.html.j2").render(
-        script=Markup(script),
-        style=Markup(style),
-        script_digest=digest,
+        scripts=[(Markup(each), _digest(each)) for each in (library, script)],
+        style=Markup(_resource("page.css")),
         version=VERSION,
         title=_title(report),
         report=report,
         tables=table_views(report),
         findings=_rows(report, "finding_summary"),
         maps=_maps(report),
-        states=charts.STATES,
+        states=STATES,
         **_charts(report),
     )
     return page.encode("utf-8", "backslashreplace").decode()
@@ -58,6 +57,10 @@ def _safe(value: Any) -> Any:
 
 def _resource(name: str) -> str:
     return files(_PACKAGE).joinpath("templates", name).read_text(encoding="utf-8")
+
+
+def _digest(script: str) -> str:
+    return b64encode(hashlib.sha256(script.encode()).digest()).decode()
 
 
 def _title(report: Report) -> str:
@@ -90,4 +93,4 @@ def _maps(report: Report) -> list[tuple[str, Markup]]:
     found: dict[str, list[dict[str, Any]]] = {}
     for row in _rows(report, "report_partition"):
         found.setdefault(str(PurePath(row["path"]).parent), []).append(row)
-    return [(path, drawn) for path, rows in found.items() if (drawn := charts.map_of(rows, path)) is not None]
+    return [(path, drawn) for path, rows in found.items() if (drawn := map_of(rows, path)) is not None]

@@ -14,6 +14,8 @@ from markupsafe import Markup
 from kafkalog_cli.page.script_json import script_json
 
 _INK, _FAINT = "var(--ink)", "var(--line)"
+#: The width of a chart, without its axes.
+WIDTH = 940
 FONT = "Arial, Liberation Sans, Helvetica, sans-serif"
 _CONFIG = {
     "background": None,

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -11,6 +10,7 @@ from markupsafe import Markup
 from format.columns import RowSchema
 from format.value_class import value_class
 from format.verbs.report.terms import Report, ReportTable
+from kafkalog_cli.page.script_json import script_json
 from kafkalog_cli.render.escape import escape_text
 from kafkalog_cli.render.values import json_value
 
@@ -151,11 +151,3 @@ def _without_repeats(rows: Iterable[list[Any]], columns: Sequence[dict[str, Any]
             if isinstance(row[number], str):
                 row[number] = numbers[row[number]]
     return kept
-
-
-def script_json(value: Any) -> Markup:
-    """JSON for a script element, without characters that could end the element or begin another."""
-    text = json.dumps(value, separators=(",", ":"), ensure_ascii=True)
-    for character in "<>&":
-        text = text.replace(character, f"\\u{ord(character):04x}")
-    return Markup(text)

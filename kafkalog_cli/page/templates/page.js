@@ -170,6 +170,24 @@
     tip.style.top = `${below + tip.offsetHeight > innerHeight ? event.clientY - tip.offsetHeight - 10 : below}px`;
   });
 
+  const draw = async () => {
+    const options = {
+      ast: true, renderer: "svg", actions: false, tooltip: false, hover: false, defaultStyle: false,
+      loader: { load: () => Promise.reject(new Error("a page loads nothing")) },
+    };
+    for (const holder of document.querySelectorAll(".chart")) {
+      const spec = JSON.parse(holder.firstChild.textContent);
+      try {
+        await vegaEmbed(holder, spec, { ...options, mode: holder.dataset.mode });
+      } catch (error) {
+        console.error(error);
+        holder.textContent = "This chart could not be drawn.";
+      }
+    }
+    document.documentElement.dataset.drawnMs = performance.now();
+  };
+  draw();
+
   addEventListener("beforeprint", () => {
     for (const table of tables.values()) { table.kept = table.limit; table.limit = Math.max(table.limit, 200); table.draw(); }
   });

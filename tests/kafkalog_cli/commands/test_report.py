@@ -52,7 +52,7 @@ def test_page_and_document(
 
 
 def test_a_missing_library_is_named(run_kafkalog: Callable[..., Run], data_dir: Path, tmp_path: Path) -> None:
-    (tmp_path / "vl_convert.py").write_text("raise ImportError('none here')\n")
+    (tmp_path / "jinja2.py").write_text("raise ImportError('none here')\n")
     node = data_dir / "kafka-4.3-single" / "node-1"
     run = run_kafkalog("report", node, env={"PYTHONPATH": os.pathsep.join((str(tmp_path), str(REPOSITORY)))}).check(2)
     assert "pip install 'kafkalog[report]'" in run.stderr

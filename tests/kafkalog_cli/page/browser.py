@@ -15,7 +15,7 @@ MISSING = next(
     None,
 )
 _ARGUMENTS = ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--window-size=1280,1000")
-_LOAD_MS = "const t = performance.timing; return t.loadEventEnd - t.navigationStart"
+_DRAWN_MS = "return document.documentElement.dataset.drawnMs"
 
 
 class Browser:
@@ -25,9 +25,11 @@ class Browser:
         self.driver = driver
 
     def open(self, page: Path) -> float:
-        """Open a file; the seconds from there to the load event, after which the page's script has run."""
+        """Open the page of a report; the seconds from there until all tables and charts are drawn."""
+        from selenium.webdriver.support.wait import WebDriverWait
+
         self.driver.get(page.as_uri())
-        return self.run(_LOAD_MS) / 1000
+        return float(WebDriverWait(self.driver, 60).until(lambda _: self.run(_DRAWN_MS))) / 1000
 
     def run(self, script: str, *arguments: object) -> Any:
         """The value that a script returns."""

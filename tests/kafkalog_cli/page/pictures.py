@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from contextlib import chdir
 from pathlib import Path
 
 from kafkalog_cli.page.page import page_of
@@ -15,7 +16,9 @@ def main() -> None:
     images = REPOSITORY / "docs" / "images"
     with tempfile.TemporaryDirectory() as folder, open_browser() as browser:
         page = Path(folder) / "report.html"
-        page.write_text(page_of(report_of(damaged_node(DATA_DIR / "kafka-4.3-single" / "node-1", Path(folder)))))
+        damaged_node(DATA_DIR / "kafka-4.3-single" / "node-1", Path(folder))
+        with chdir(folder):  # so that the page names node-1, and no temporary folder
+            page.write_text(page_of(report_of(Path("node-1"))))
         for scheme, section in (("light", "short"), ("dark", "nodes")):
             browser.emulate(prefers_color_scheme=scheme)
             browser.open(page)

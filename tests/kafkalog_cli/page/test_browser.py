@@ -100,6 +100,21 @@ def test_hover(opened: Browser, mark: str, words: str) -> None:
     assert shown.startswith(words)
 
 
+def test_charts_are_drawn_in_place(opened: Browser) -> None:
+    script = """
+    const charts = [...document.querySelectorAll(".chart")];
+    const chart = document.querySelector("#time .chart"), width = chart.querySelector("svg").getBoundingClientRect();
+    const damage = chart.querySelector('path[aria-label^="batch-crc-mismatch"]').getBoundingClientRect();
+    return [charts.length, charts.filter(each => each.querySelector("svg path[aria-label]")).length,
+            [...chart.querySelectorAll("text")].map(each => each.textContent),
+            (damage.x - width.x) / width.width];
+    """
+    count, drawn, words, place = opened.run(script)
+    assert count == drawn > 8
+    assert {"Mon 02", "time (UTC)", "100kB"} <= set(words)
+    assert 0.1 < place < 0.3, "the damage is of 4 November, and the axis goes from 1 to 21 November"
+
+
 def test_light_dark_and_print(opened: Browser) -> None:
     ground = "return getComputedStyle(document.body).backgroundColor"
     fill = "return getComputedStyle(document.querySelector('.map path[aria-label^=\"orders-0\"]')).fill"
