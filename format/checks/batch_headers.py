@@ -78,7 +78,7 @@ def _producer_fields(table: BatchTable, location: Location) -> Iterator[Finding]
                  | (has_producer & ((producer_epoch < 0) | (base_sequence < layout.NO_SEQUENCE)))),
         "batch-invalid",
         lambda row: f"producer id {producer_id[row]}, epoch {producer_epoch[row]} and base sequence "
-                    f"{base_sequence[row]} do not fit together",
+                    f"{base_sequence[row]} contradict each other",
     )  # fmt: skip
     # A broker refuses this from a client (LogValidator.validateBatch); coordinators write it into their own topics.
     if location.topic is not None and not location.topic.startswith(layout.INTERNAL_TOPIC_PREFIX):
@@ -112,7 +112,7 @@ def _control_fields(table: BatchTable, location: Location) -> Iterator[Finding]:
     if location.topic is not None and location.topic != layout.CLUSTER_METADATA_TOPIC:
         yield from _each(
             table, location, is_control & ~has_producer, "batch-invalid",
-            lambda row: "the control bit is set on a batch without a producer id, which only the metadata log has: "
+            lambda row: "the control bit is set on a batch without a producer id, as only metadata logs have them: "
                         "consumers skip its records",
         )  # fmt: skip
 
@@ -128,7 +128,7 @@ def check_wrapper_offsets(table: BatchTable, stored: Int64Column, location: Loca
         yield finding(
             "record-offset-invalid",
             batch_location(location, table, row),
-            f"the compressed message has offset {stored[row]}, the last message in it {last_offset[row]}",
+            f"the compressed message has offset {stored[row]}, but the last message in it has {last_offset[row]}",
             expected=int(last_offset[row]),
             actual=int(stored[row]),
         )

@@ -102,8 +102,8 @@ class LeaderEpochCheck:
         return finding(
             "leader-epoch-checkpoint-mismatch",
             batch_location(location, table, row),
-            f"the batch has leader epoch {table.leader_epoch[row]}, the checkpoint {begins}: a leader cannot look up "
-            "the end of this epoch for its followers",
+            f"the batch has leader epoch {table.leader_epoch[row]}, but the checkpoint {begins}: a leader cannot look "
+            "up the end of this epoch for its followers",
             expected=int(table.base_offset[row]),
             actual=int(self._starts[0]) if len(self._starts) else None,
             judgement=Judgement(
@@ -121,7 +121,7 @@ class LeaderEpochCheck:
             yield finding(
                 "leader-epoch-checkpoint-mismatch",
                 batch_location(location, table, row),
-                f"the batch has leader epoch {table.leader_epoch[row]}, the checkpoint has {expected[row]} "
+                f"the batch has leader epoch {table.leader_epoch[row]}, but the checkpoint has {expected[row]} "
                 f"from offset {self._starts[entry[row]]} on",
                 expected=int(expected[row]),
                 actual=int(table.leader_epoch[row]),
@@ -136,7 +136,7 @@ class LeaderEpochCheck:
             yield finding(
                 "leader-epoch-checkpoint-mismatch",
                 self._location.at(offset=int(self._starts[number])),
-                f"epoch {self._epochs[number]} starts at offset {self._starts[number]}, the log ends at "
+                f"epoch {self._epochs[number]} starts at offset {self._starts[number]}, but the log ends at "
                 f"{log_end_offset}",
                 expected=log_end_offset,
                 actual=int(self._starts[number]),

@@ -54,14 +54,17 @@ def _unclean(log_dir: LogDir, checkpoints: Checkpoints) -> Finding:
         return finding(
             "unclean-shutdown",
             location,
-            "a broker runs on this directory (.lock is held): what is read may be changing",
-            judgement=Judgement(next_step="Read the findings with that in mind, or look at a copy."),
+            "a broker is running on this directory (.lock is held): files may change while they are read",
+            judgement=Judgement(
+                next_step="Doubt findings about files that the broker writes; check a snapshot to be sure."
+            ),
         )
     return finding(
         "unclean-shutdown",
         location,
-        "there is no clean-shutdown mark: the broker was killed (or runs elsewhere and this is a copy); at its next "
-        "start it checks every segment past the recovery points, trims preallocated indexes and cuts torn tails off",
+        "there is no .kafka_cleanshutdown: the broker was killed, or this is a copy of a running one; at its next "
+        "start a broker checks every segment past the recovery points, trims preallocated indexes and cuts off torn "
+        "tails",
     )
 
 
@@ -98,7 +101,7 @@ def check_partition_checkpoints(
         yield finding(
             "checkpoint-mismatch",
             location.at(offset=head[0]),
-            f"the log start offset is {head[0]} ({layout.LOG_START_OFFSET_CHECKPOINT}), the log begins at "
+            f"the log start offset is {head[0]} ({layout.LOG_START_OFFSET_CHECKPOINT}), but the log begins at "
             f"{first_base_offset}: segments were deleted since the checkpoint was written, or are in remote storage",
             expected=first_base_offset,
             actual=head[0],
@@ -109,7 +112,7 @@ def check_partition_checkpoints(
         yield finding(
             "checkpoint-mismatch",
             location.at(offset=high_watermark),
-            f"the high watermark is {high_watermark} ({layout.REPLICATION_OFFSET_CHECKPOINT}), the log begins at "
+            f"the high watermark is {high_watermark} ({layout.REPLICATION_OFFSET_CHECKPOINT}), but the log begins at "
             f"{first_base_offset}",
             expected=first_base_offset,
             actual=high_watermark,
@@ -131,7 +134,7 @@ def check_partition_checkpoints(
         yield finding(
             "unflushed-segment",
             location.at(offset=recovery_point),
-            f"{offsets_are(recovery_point, log_end_offset - 1)} past the recovery point: when it starts, the broker "
+            f"{offsets_are(recovery_point, log_end_offset - 1)} past the recovery point: at its next start the broker "
             "checks the log from there on, batch by batch",
         )
 
@@ -149,7 +152,7 @@ def _impossible_start(
     return finding(
         "checkpoint-mismatch",
         location.at(offset=offset),
-        f"the log start offset is {offset} ({layout.LOG_START_OFFSET_CHECKPOINT}), the high watermark "
+        f"the log start offset is {offset} ({layout.LOG_START_OFFSET_CHECKPOINT}), past the high watermark "
         f"{offsets.high_watermark}: a broker deletes the whole log when it starts",
         expected=log_end_offset,
         actual=offset,
@@ -171,8 +174,8 @@ def check_lost_log(offsets: PartitionOffsets, partition: Partition) -> Iterator[
     yield finding(
         "checkpoint-mismatch",
         partition.location().at(offset=end),
-        f"the partition has no segment, but the log reached offset {end}, as the checkpoints or snapshots show: all of "
-        "it is lost",
+        f"the partition has no segment, but by its checkpoints or snapshots the log reached offset {end}: all of it "
+        "is lost",
         expected=first,
         actual=end,
         lost_offsets=(first, end - 1),
@@ -193,7 +196,7 @@ def _past_the_end(
     end = offset
     if is_watermark and offsets.committed_end is not None:
         end = offsets.committed_end
-    message = f"the {_WORDS[name]} is {offset} ({name}), the log ends at {log_end_offset}: the log lost its end"
+    message = f"the {_WORDS[name]} is {offset} ({name}), but the log ends at {log_end_offset}: the log lost its end"
     if is_watermark and end < offset:
         message += f", or the checkpoint is wrong: the recovery point after the clean stop is {end}"
     is_next_best = offsets.high_watermark is None and name == layout.RECOVERY_POINT_CHECKPOINT

@@ -115,7 +115,7 @@ class OffsetChain:
             yield finding(
                 "offset-not-increasing",
                 batch_location(location, table, row),
-                f"the batch starts at offset {base[row]}, the one before it ends at {previous[row]}",
+                f"the batch starts at offset {base[row]}, but the one before it ends at {previous[row]}",
                 expected=int(previous[row]) + 1,
                 actual=int(base[row]),
             )
@@ -172,7 +172,7 @@ class OffsetChain:
             yield finding(
                 "file-name-mismatch",
                 batch_location(location, table, 0),
-                f"the first batch starts at offset {base[0]}, the file's name says {self._base_offset}",
+                f"the first batch starts at offset {base[0]}, but the file's name says {self._base_offset}",
                 expected=self._base_offset,
                 actual=int(base[0]),
                 judgement=Judgement(severity=Severity.INFO, certainty=Certainty.POSSIBLE),
@@ -181,12 +181,12 @@ class OffsetChain:
         if self._next_base_offset is not None:
             outside |= last >= self._next_base_offset
         for row in np.flatnonzero(outside).tolist():
-            end = "" if self._next_base_offset is None else f", up to {self._next_base_offset - 1}"
+            end = " on" if self._next_base_offset is None else f" to {self._next_base_offset - 1}"
             yield finding(
                 "offset-out-of-segment",
                 batch_location(location, table, row),
-                f"{offsets_are(int(base[row]), int(last[row]))} outside their segment, which has the offsets from "
-                f"{self._base_offset} on{end}",
+                f"{offsets_are(int(base[row]), int(last[row]))} outside the segment, which may have the offsets from "
+                f"{self._base_offset}{end}",
             )
 
     def end_findings(self, location: Location) -> Iterator[Finding]:

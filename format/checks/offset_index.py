@@ -71,8 +71,8 @@ class OffsetIndexCheck:
             if self._low[number] > offset:
                 yield finding(
                     "offset-index-mismatch", self._place(number),
-                    f"by entry {number}, offset {offset} is at or after position {self._positions[number]}, but the "
-                    f"batch there starts at offset {self._low[number]}: look-ups from {offset} on would miss "
+                    f"entry {number} says that offset {offset} is at or after position {self._positions[number]}, but "
+                    f"the batch there starts at offset {self._low[number]}: look-ups from {offset} on would miss "
                     "records",
                     expected=int(self._low[number]), actual=offset,
                 )  # fmt: skip
@@ -80,8 +80,8 @@ class OffsetIndexCheck:
                 yield finding(
                     "offset-index-mismatch", self._place(number),
                     f"entry {number}, the last one, has offset {offset}, but the segment ends at {self._last_offset}: "
-                    "after a clean stop a broker looks for the log's end from there on, finds no batch, and serves "
-                    "nothing of this segment",
+                    "after a clean stop a broker looks for the end of the log from there on, finds no batch, and "
+                    "serves nothing of this segment",
                     expected=self._last_offset, actual=offset,
                 )  # fmt: skip
             elif not self._is_exact[number] and damaged_from is None:

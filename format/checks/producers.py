@@ -18,7 +18,7 @@ from format.state.producer_events import (
 from format.state.producers import ProducerState
 from format.timestamps import iso_time
 
-_SEE_THE_CAUSE = "None of its own: see the damage that it follows from."
+_SEE_THE_CAUSE = "Nothing for this finding: see the damage that caused it."
 _PAST_THE_END = 2**63
 
 

@@ -169,7 +169,8 @@ class RecordCheck:
             yield finding(
                 "max-timestamp-mismatch",
                 batch_location(self._location, batches, row),
-                f"the header's max timestamp is {iso_time(stated)}, the records' largest {iso_time(proven)}",
+                f"the header's max timestamp is {iso_time(stated)}, but the largest of the records is "
+                f"{iso_time(proven)}",
                 expected=proven,
                 actual=stated,
             )

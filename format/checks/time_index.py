@@ -93,8 +93,8 @@ class TimeIndexCheck:
             elif timestamp != upto:
                 yield finding(
                     "time-index-mismatch", place,
-                    f"by entry {number}, {iso_time(timestamp)} is the largest timestamp up to offset {offset}; it is "
-                    f"{iso_time(upto)}" + (" or larger" if is_past_damage else ""),
+                    f"entry {number} says that {iso_time(timestamp)} is the largest timestamp up to offset {offset}, "
+                    f"but it is {iso_time(upto)}" + (" or larger" if is_past_damage else ""),
                     expected=upto, actual=timestamp,
                 )  # fmt: skip
             elif int(self._before[number]) == int(self._of_batch[number]) == timestamp:
@@ -108,7 +108,8 @@ class TimeIndexCheck:
             elif int(self._of_batch[number]) != timestamp:
                 yield finding(
                     "time-index-imprecise", place,
-                    f"entry {number}: timestamp {iso_time(timestamp)} is that of a batch before offset {offset}",
+                    f"entry {number} has timestamp {iso_time(timestamp)}, which belongs to a batch before offset "
+                    f"{offset}",
                 )  # fmt: skip
         if is_closed and self._largest >= 0 and not self.has_padding:
             known = int(self._timestamps[-1]) if len(self._timestamps) else -1
@@ -116,7 +117,7 @@ class TimeIndexCheck:
                 yield finding(
                     "time-index-mismatch",
                     self._location,
-                    f"the last entry's timestamp is {iso_time(known)}, the segment's largest "
+                    f"the last entry has timestamp {iso_time(known)}, but the largest timestamp of the segment is "
                     f"{iso_time(self._largest)}: look-ups by time skip the segment",
                     expected=self._largest,
                     actual=known,

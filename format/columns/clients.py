@@ -25,7 +25,7 @@ TRANSACTION = RowSchema(
         Column("abort_command", "string", "Kafka's command that aborts an open transaction on this partition"),
         Column("duration_ms", "int", "from its first batch to its end, or to --at or now"),
         Column("holds_last_stable_offset", "bool", "the oldest open transaction of the partition"),
-        Column("last_stable_offset", "int", "last stable offset of the partition, where consumers of committed records stop"),
+        Column("last_stable_offset", "int", "last stable offset of the partition, where read_committed consumers stop"),
         Column("waiting_record_count", "int", "records from its first record on, of all producers; null for an ended transaction"),
         Column("waiting_bytes", "int", "bytes of the batches with these records"),
         Column("coordinator_epoch", "int", "of its end marker; for an open transaction, of the producer's previous marker"),

@@ -116,7 +116,7 @@ TRANSACTION_TOTAL = RowSchema(
         Column("hanging_count", "int", "open transactions that no coordinator will end"),
         Column("committed_count", "int", "transactions that committed"),
         Column("aborted_count", "int", "transactions that aborted"),
-        Column("last_stable_offset", "int", "last stable offset, where consumers of committed records stop"),
+        Column("last_stable_offset", "int", "last stable offset, where read_committed consumers stop"),
         Column("log_end_offset", "int", "the offset after the last batch"),
     ),
 )

@@ -209,7 +209,7 @@ def carry_log_dir_files(
                     yield finding(
                         "checkpoint-mismatch",
                         Location(str(path), topic, partition, offset=offset),
-                        f"offset {offset} of {topic}-{partition} lies outside the log that is left, offsets "
+                        f"offset {offset} of {topic}-{partition} is outside the log that is left, offsets "
                         f"{log_range.start_offset} to {log_range.end_offset}; {log_range.nearest(offset)} is written "
                         "instead",
                     )
@@ -231,8 +231,8 @@ def _carried_identity(carrying: _Carrying, path: Path) -> Iterator[Finding]:
         content = meta_properties.mended(path, terms.known_ids, terms.limits)
         if content is None:
             words = (
-                "the file is left out, since its ids are known from nowhere else: write one with version, cluster.id "
-                "and node.id as in the backup or on the other nodes, before a broker is started"
+                "the file is left out: nothing else here has its ids. Before a broker starts, write one with version, "
+                "cluster.id and node.id, from a backup or another node"
             )
         else:
             words = "it is rebuilt with what is sound in it"

@@ -90,7 +90,7 @@ def scan_segment(
         for row in np.flatnonzero(table.crc_valid != 1).tolist():
             position, size_bytes = int(table.position[row]), int(table.size_bytes[row])
             bad.append(
-                BadBytes(position, size_bytes, "batch-crc-mismatch", "the CRC does not match the bytes of the batch")
+                BadBytes(position, size_bytes, "batch-crc-mismatch", "the CRC of the batch does not match its bytes")
             )
         if chunk.damage is not None:
             damage = chunk.damage

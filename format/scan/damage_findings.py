@@ -56,10 +56,10 @@ def _lost_at_end(damage: Damage, log: LogUnit) -> tuple[int, int] | None:
 def _words_about_the_end(known_end: int | None, lost: tuple[int, int] | None) -> str:
     """The end of the message about damage at the end of the log: how it is known which offsets are lost."""
     if known_end is None:
-        return "; where the log ended is not known here"
+        return "; it is not known where the log ended"
     if lost is None:
-        return f"; no offset below {known_end} is lost; checkpoints and snapshots prove none above"
-    return ", according to checkpoints or snapshots"
+        return f"; no offset below {known_end} is lost, and no checkpoint or snapshot shows a later one"
+    return ", as checkpoints or snapshots show"
 
 
 class RepeatFindings:

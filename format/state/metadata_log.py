@@ -358,5 +358,5 @@ def _check_start(partition: Partition, first_offset: int | None, state: Metadata
     """A finding for a log whose head was deleted and is in no snapshot."""
     if state.snapshot is None and first_offset != 0:
         what = "there is no segment" if first_offset is None else f"the log begins at offset {first_offset}"
-        message = f"{what}, and no snapshot has what was before: the image holds only what the log says"
+        message = f"{what}, and no snapshot has the earlier records: the image has only what is left of the log"
         state.findings.append(finding("metadata-incomplete", partition.location(), message))

@@ -47,7 +47,7 @@ def _sources(target: Target, limits: Limits) -> Iterator[MetadataSource]:
     if target.kind in (Kind.LOG, Kind.KRAFT_SNAPSHOT):
         topic = proven_topic_of_file(target.path)
         if topic not in (None, CLUSTER_METADATA_TOPIC):
-            raise InputError(f"no metadata lies in a log of the topic {topic}", Location(str(target.path)))
+            raise InputError(f"a log of the topic {topic} holds no metadata", Location(str(target.path)))
         yield _source(_lone_file(target), None, limits)
         return
     if target.kind is Kind.PARTITION:

@@ -56,7 +56,7 @@ class Supposed:
             "--min-cleanable-dirty-ratio",
             metavar="R",
             parser=parse_ratio,
-            help="As if min.cleanable.dirty.ratio were this.",
+            help="Assume this min.cleanable.dirty.ratio for every topic.",
         ),
     ] = None
     min_compaction_lag_ms: Annotated[
@@ -65,17 +65,20 @@ class Supposed:
             "--min-compaction-lag-ms",
             metavar="MS",
             parser=parse_count,
-            help="As if min.compaction.lag.ms were this.",
+            help="Assume this min.compaction.lag.ms for every topic.",
         ),
     ] = None
     delete_retention_ms: Annotated[
         int | None,
         typer.Option(
-            "--delete-retention-ms", metavar="MS", parser=parse_count, help="As if delete.retention.ms were this."
+            "--delete-retention-ms",
+            metavar="MS",
+            parser=parse_count,
+            help="Assume this delete.retention.ms for every topic.",
         ),
     ] = None
     every_log: Annotated[
-        bool, typer.Option("--every-log", help="Also show logs that are not compacted, as if they were.")
+        bool, typer.Option("--every-log", help="Also show logs that are not compacted, as if they were compacted.")
     ] = False
     sources: ConfigSources = field(default_factory=ConfigSources)
 

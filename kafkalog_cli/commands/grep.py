@@ -158,7 +158,7 @@ def grep(
 ) -> None:
     """Find records by text, bytes or a regular expression in keys, values and headers, by producer, time and offset.
 
-    All conditions must hold. A match lies within one key, one value, or one header's name or value. Batches whose
+    All conditions must hold. A match is within one key, one value, or the name or value of one header. Batches whose
     CRC is wrong are not searched; each is a finding.
     """
     from format.columns import FILE_MATCH, record_schema
@@ -289,7 +289,7 @@ def _check_searchable(target: Target) -> None:
     if not is_searchable(found):
         raise typer.BadParameter(
             printable(
-                f"{target.path}: no records lie in a file of the kind {found.value}; name a .log file or a directory"
+                f"{target.path}: a file of the kind {found.value} holds no records; give a .log file or a directory"
             )
         )
 

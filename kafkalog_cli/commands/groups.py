@@ -93,7 +93,7 @@ class Listed:
         ),
     ] = None
     history: Annotated[
-        bool, typer.Option("--history", help="Show every commit in the log, in place of the last offsets.")
+        bool, typer.Option("--history", help="Show every commit in the log, not only the last offsets.")
     ] = False
     reset_csv: Annotated[
         str | None,
@@ -125,8 +125,8 @@ def groups(
 
     Groups of all protocols (classic, consumer, share, streams) are read from __consumer_offsets and
     __share_group_state. Of a partition that several nodes hold, the replica with the highest log end offset is read.
-    Lags are given for partitions that are at the paths too, up to their log end offset. The exit status is 1 where
-    there is no group, and 3 where the partition of __consumer_offsets that would hold it is not at the paths.
+    The lag is known where the log of the partition is at the paths too. The exit status is 1 if there is no such group,
+    and 3 if the partition of __consumer_offsets that would hold it is not at the paths.
     """
     from format.columns import GROUP_COMMIT, GROUP_OFFSET
     from format.node.target import targets_at

@@ -45,15 +45,19 @@ class Supposed:
     judged_at: JudgedAt = field(default_factory=JudgedAt)
     retention_ms: Annotated[
         int | None,
-        typer.Option("--retention-ms", metavar="MS", parser=parse_limit, help="As if retention.ms were this."),
+        typer.Option(
+            "--retention-ms", metavar="MS", parser=parse_limit, help="Assume this retention.ms for every topic."
+        ),
     ] = None
     retention_bytes: Annotated[
         int | None,
-        typer.Option("--retention-bytes", metavar="N", parser=parse_limit, help="As if retention.bytes were this."),
+        typer.Option(
+            "--retention-bytes", metavar="N", parser=parse_limit, help="Assume this retention.bytes for every topic."
+        ),
     ] = None
     cleanup_policy: Annotated[
         str | None,
-        typer.Option("--cleanup-policy", help="As if cleanup.policy were this.", **one_of(*POLICIES)),
+        typer.Option("--cleanup-policy", help="Assume this cleanup.policy for every topic.", **one_of(*POLICIES)),
     ] = None
     sources: ConfigSources = field(default_factory=ConfigSources)
     totals: Annotated[bool, typer.Option("--totals", help="Show only the totals by topic.")] = False

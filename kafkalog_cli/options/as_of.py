@@ -28,7 +28,7 @@ class AsOf:
             "--at",
             metavar="T",
             parser=parse_moment,
-            help="Show the state as of this time, reading no further: epoch milliseconds, ISO-8601 (UTC unless it "
+            help="Show the state as of this time: epoch milliseconds, ISO-8601 (UTC unless it "
             "names an offset), or relative (-2h).",
             show_default="the end of the logs",
         ),
@@ -76,7 +76,7 @@ class JudgedAt:
             "--now",
             metavar="T",
             parser=parse_moment,
-            help="Judge, and measure ages, as of this time: epoch milliseconds, ISO-8601, or relative such as +2d.",
+            help="Assume that it is this time: epoch milliseconds, ISO-8601, or relative such as +2d.",
             show_default="now",
         ),
     ] = None

@@ -228,7 +228,7 @@ def _missing_logs(
             continue  # it may lie in a directory that failed, or that was not given
         high_watermark, log_start, home = _checkpointed(opened, (topic, partition))
         lost = lost_range(log_start, 2**63, log_start, high_watermark)
-        reason = "the metadata assigns it to this node and there is no such log: an empty one is made"
+        reason = "the metadata assigns it to this node, and its log is missing: an empty one is made"
         if lost is not None:
             reason += f"; its checkpointed high watermark is {high_watermark}"
         result.steps.append(
@@ -265,7 +265,7 @@ def _not_checked(
     """Note what the log directories cannot show."""
     notes = result.not_checked
     notes.append("the broker's configuration: listeners, log.dirs, segment.index.bytes, remote storage")
-    notes += [f"{path} is no regular file: a broker passes over it" for path in result.unread]
+    notes += [f"{path} is not a regular file: a broker ignores it" for path in result.unread]
     if identity is None:
         notes.append("strays and missing partitions: the node's identity cannot be read")
         return
@@ -274,4 +274,4 @@ def _not_checked(
     elif metadata.image is None:
         notes.append("strays and missing partitions: the metadata log cannot be loaded")
     elif metadata.voters is not None and (len(metadata.voters) > 1 or node_id not in metadata.voters):
-        notes.append("metadata that other controllers have and this node has not")
+        notes.append("metadata that other controllers have and this node does not")

@@ -34,7 +34,7 @@ def steps_with_losses(steps: list[Step], found: FoundLog) -> list[Step]:
             end_is_reported |= not later
             reason = step.reason
             if high_watermark is None:
-                reason += "; no high watermark is known, so it cannot be said whether this was committed"
+                reason += "; no high watermark is known, so it is not known whether this was committed"
             elif lost is None:
                 reason += f"; nothing below the high watermark {high_watermark} is lost"
             step = replace(step, lost_offsets=lost, reason=reason)

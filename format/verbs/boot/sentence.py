@@ -6,7 +6,7 @@ from collections import Counter
 
 from format.layout import LOG_SUFFIX
 from format.verbs.boot.steps import Action, BootResult, BootTerms, Step
-from format.wording import counted, listed
+from format.wording import counted
 
 _MOST_NAMED = 3
 
@@ -23,11 +23,13 @@ def sentence(result: BootResult, terms: BootTerms) -> str:
         return f"{broker} would refuse to start, at {first.path}: {first.broker_message}{reason}.{more}"
     if result.is_unknown:
         first = result.having(Action.UNKNOWN)[0]
-        return f"Whether a {broker[2:]} would start cannot be said: {first.path}: {first.reason}."
+        return f"It cannot be predicted whether {broker.lower()} would start: {first.path}: {first.reason}."
     clauses = _clauses(result)
     if not clauses:
         return f"{broker} would start and change nothing that matters."
-    return f"{broker} would start: it {listed(clauses)}."
+    if len(clauses) == 1:
+        return f"{broker} would start: it {clauses[0]}."
+    return f"{broker} would start: it {', '.join(clauses[:-1])}, and {clauses[-1]}."
 
 
 def _clauses(result: BootResult) -> list[str]:
@@ -52,7 +54,7 @@ def _clauses(result: BootResult) -> list[str]:
         clauses.append(f"renames {_names(strays)} to stray")
     created = [step for step in result.having(Action.CREATE) if step.log_end_offset is not None]
     if created:
-        clauses.append(f"creates {_names(created)} again, empty")
+        clauses.append(f"makes empty logs for {_names(created)}")
     lost = [step for step in result.steps if step.lost_offsets is not None]
     if lost:
         count = sum(last - first + 1 for first, last in (step.lost_offsets for step in lost if step.lost_offsets))

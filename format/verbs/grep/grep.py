@@ -133,7 +133,7 @@ def logs_to_search(path: Path | Target, criteria: Criteria, kind: Kind | None = 
     """
     target = target_at(path, kind)
     if not is_searchable(target.kind):
-        raise NotALogDir(f"no records lie in a file of the kind {target.kind.value}", Location(str(target.path)))
+        raise NotALogDir(f"a file of the kind {target.kind.value} holds no records", Location(str(target.path)))
     return logs_below(target, criteria.selection)
 
 

@@ -87,12 +87,12 @@ def find_replicas(targets: Iterable[Target], limits: Limits = DEFAULT_LIMITS) ->
     for target in targets:
         if target.kind not in LOG_KINDS:
             raise NotALogDir(
-                f"no records of groups lie in a file of the kind {target.kind.value}", Location(str(target.path))
+                f"a file of the kind {target.kind.value} holds no records of groups", Location(str(target.path))
             )
         if target.kind not in (Kind.LOG_DIR, Kind.PARTITION):
             topic = proven_topic_of_file(target.path)
             if topic is not None and topic not in COORDINATOR_TOPICS:
-                message = f"no records of groups lie in a log of the topic {topic}"
+                message = f"a log of the topic {topic} holds no records of groups"
                 raise NotALogDir(message, Location(str(target.path)))
             found.logs.extend(selected_logs(target, EVERYTHING))
             continue

@@ -18,7 +18,7 @@ def none_of(wanted: Iterable[str], found: list[str], coordinators: Coordinators)
     """The sentence that the wanted groups do not exist, with groups that do; or that their partitions were not read."""
     unread = coordinators.unread(wanted)
     sentences = [
-        f"Whether there is a group {group} cannot be said: it would be in {OFFSETS_TOPIC}-{partition}, which is not at "
+        f"It is not known whether group {group} exists: it would be in {OFFSETS_TOPIC}-{partition}, which is not at "
         "the paths."
         for group, partition in unread.items()
     ]

@@ -39,7 +39,7 @@ def test_a_gap_behind_a_damaged_batch_names_it(tmp_path: Path) -> None:
         "position": len(content[0]),
         "offset": 3,
     }
-    assert effect.next_step == "None of its own: see the damage that it follows from."
+    assert effect.next_step == "Nothing for this finding: see the damage that caused it."
     assert finding_from_json(finding_as_json(effect)) == effect
     assert (own.location.offset, own.caused_by) == (12, None)
     assert "Look for lost" in own.next_step
@@ -107,4 +107,4 @@ def test_what_a_torn_end_took_names_it(tmp_path: Path, is_torn: bool) -> None:
     assert {each.code for each in effects} == codes
     causes = {None if each.caused_by is None else (each.caused_by.code, each.caused_by.offset) for each in effects}
     assert causes == ({("tail-torn", 3)} if is_torn else {None})
-    assert all("None of its own" not in each.next_step for each in effects)
+    assert all("Nothing for this finding" not in each.next_step for each in effects)

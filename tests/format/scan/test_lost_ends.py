@@ -116,7 +116,7 @@ def test_what_is_not_known_is_said(partition: Path) -> None:
     damaged(partition / f"{18:020d}.log", cut=7)
     (torn,) = [each for each in verify(partition) if each.code == "tail-torn"]
     assert torn.lost_offsets is None
-    assert torn.message.endswith("where the log ended is not known here")
+    assert torn.message.endswith("it is not known where the log ended")
     checkpointed(partition.parent, **{HIGH_WATERMARK: 20})
     (torn,) = [each for each in verify(partition) if each.code == "tail-torn"]
     assert "no offset below 20 is lost" in torn.message

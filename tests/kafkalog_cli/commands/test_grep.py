@@ -198,7 +198,7 @@ def test_usage(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
         (("--header", "h", "--in", "header", "x", partition), "give one"),
         (("--count", "--files-with-matches", "x", partition), "one of --count"),
         (("--limit", "0", "x", partition), "at least 1"),
-        (("x", index), "no records lie in a file of the kind index"),
+        (("x", index), "a file of the kind index holds no records"),
         (("x", tmp_path / "other.txt"), "other.txt"),
     ]
     for (_, words), run in zip(cases, run_kafkalog_many(("grep", *each) for each, _ in cases), strict=True):

@@ -80,7 +80,7 @@ def test_a_group_of_a_partition_that_is_not_there_is_not_said_to_be_absent(
     shutil.copytree(NODE, node)
     shutil.rmtree(node / "__consumer_offsets-2")
     run = run_kafkalog("groups", "--group", "group-0", "--format", "jsonl", node).check(3)
-    assert run.stderr.startswith("Whether there is a group group-0 cannot be said: it would be in __consumer_offsets-2")
+    assert run.stderr.startswith("It is not known whether group group-0 exists: it would be in __consumer_offsets-2")
     assert run.summary["not_checked"] == ["groups in 1 partition of __consumer_offsets: not at the paths"]
     run = run_kafkalog("groups", node).check(1)
     assert run.stderr.startswith("There is no group in partitions 0, 1 and 3 of the 4 of __consumer_offsets; ")

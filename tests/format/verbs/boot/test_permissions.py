@@ -35,7 +35,7 @@ def test_an_unreadable_identity_is_no_refusal(node: Node, monkeypatch: pytest.Mo
     result = boot(node.log_dirs, TERMS)
     assert not result.is_refused
     assert [step.path.name for step in result.having(Action.UNKNOWN)] == ["meta.properties"]
-    assert "cannot be said" in sentence(result, TERMS)
+    assert "cannot be predicted" in sentence(result, TERMS)
     assert "Permission denied" in sentence(result, TERMS)
 
 

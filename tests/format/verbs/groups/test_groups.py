@@ -375,7 +375,7 @@ def test_nothing_to_read(tmp_path: Path) -> None:
     assert answer.sentences == "There is no group."
     assert answer.not_checked == ["there is no log of __consumer_offsets or __share_group_state at the paths"]
     (tmp_path / "orders-0" / "partition.metadata").write_text("version: 0\ntopic_id: AAAAAAAAAAAAAAAAAAAAAA\n")
-    with pytest.raises(NotALogDir, match="no records of groups lie in a log of the topic orders"):
+    with pytest.raises(NotALogDir, match="a log of the topic orders holds no records of groups"):
         Answer(next((tmp_path / "orders-0").glob("*.log")))
     (tmp_path / "meta.properties").write_text("version=1\n")
     with pytest.raises(NotALogDir):
@@ -392,7 +392,7 @@ def test_groups_in_partitions_that_were_not_read() -> None:
     some = Coordinators(frozenset({0, 3}), 4)
     assert some.missing == [1, 2]
     assert some.words() == "partitions 0 and 3 of the 4 of __consumer_offsets"
-    words = "Whether there is a group group-0 cannot be said: it would be in __consumer_offsets-2, which is not at "
+    words = "It is not known whether group group-0 exists: it would be in __consumer_offsets-2, which is not at "
     assert none_of(["group-0"], [], some) == f"{words}the paths."
     assert none_of(["group-0"], ["a"], Coordinators(frozenset({2}), 4)) == "There is no group group-0; there is a."
     unknown = Coordinators(frozenset({0}))
