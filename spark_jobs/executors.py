@@ -1,4 +1,4 @@
-"""A check of the executors of a cluster before the first job: their packages and versions are those of this process.
+"""A check of the executors of a cluster before the first job: version, Python and kernel are those of this process.
 
 The function that runs on executors is pickled by value, so that it also runs where this package is missing.
 """
@@ -6,6 +6,8 @@ The function that runs on executors is pickled by value, so that it also runs wh
 from __future__ import annotations
 
 import json
+import platform
+import re
 import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -20,6 +22,11 @@ if TYPE_CHECKING:
 
 _REMEDY = "give executors this environment with --archive FILE, which kafkalog scan --pack FILE makes"
 _MOST_TASKS = 32
+#: Spark refuses tasks for another minor version of Python before it runs anything of them.
+_OTHER_PYTHON = re.compile(r"PYTHON_VERSION_MISMATCH\]?\D*(?P<there>[0-9.]+\d)\D+(?P<here>[0-9.]+\d)")
+
+
+_PYTHON = f"{platform.python_implementation()} {'.'.join(platform.python_version_tuple()[:2])}"
 
 
 class WrongExecutor(ClusterFailed):
@@ -27,7 +34,10 @@ class WrongExecutor(ClusterFailed):
 
 
 def check_executors(session: SparkSession) -> None:
-    """Raise WrongExecutor where executors lack packages or have another version; warn once of a missing kernel."""
+    """Raise WrongExecutor where executors lack packages, or have another version of kafkalog or Python.
+
+    Executors without the compiled kernel are only slow: one warning names them.
+    """
     from pyspark import cloudpickle
 
     cloudpickle.register_pickle_by_value(sys.modules[__name__])
@@ -35,6 +45,11 @@ def check_executors(session: SparkSession) -> None:
     try:
         rows = session.range(0, count, 1, count).mapInArrow(_seen, "seen STRING").distinct().collect()
     except Exception as error:
+        other = _OTHER_PYTHON.search(str(error))
+        if other is not None:
+            raise WrongExecutor(
+                f"the executors have Python {other['there']}, and this is {other['here']}: {_REMEDY}"
+            ) from error
         raise WrongExecutor(f"the executors cannot run Python as here: {one_line_reason(error)}; {_REMEDY}") from error
     finally:
         cloudpickle.unregister_pickle_by_value(sys.modules[__name__])
@@ -50,6 +65,10 @@ def check_seen(executors: list[dict[str, Any]]) -> None:
             raise WrongExecutor(
                 f"the executor on {each['host']} has kafkalog {each['version']}, and this is {VERSION}: {_REMEDY}"
             )
+        if each["python"] != _PYTHON:
+            raise WrongExecutor(
+                f"the executor on {each['host']} has {each['python']}, and this is {_PYTHON}: {_REMEDY}"
+            )
     plain = sorted({each["host"] for each in executors if not each["has_kernel"]})
     if plain and KERNEL_IS_COMPILED:
         sys.stderr.write(
@@ -61,6 +80,7 @@ def _seen(batches: Iterator[Any]) -> Iterator[Any]:
     """One row with the packages and versions of this executor. The function uses only its own imports."""
     import importlib.util
     import json
+    import platform
     import socket
 
     import pyarrow as pa
@@ -68,7 +88,8 @@ def _seen(batches: Iterator[Any]) -> Iterator[Any]:
     for _ in batches:
         pass
     missing = [name for name in ("numpy", "format", "spark_jobs") if importlib.util.find_spec(name) is None]
-    seen: dict[str, Any] = {"host": socket.gethostname(), "missing": missing}
+    python = f"{platform.python_implementation()} {'.'.join(platform.python_version_tuple()[:2])}"
+    seen: dict[str, Any] = {"host": socket.gethostname(), "missing": missing, "python": python}
     if not missing:
         from format.kernel.compiled import KERNEL_IS_COMPILED
         from format.version import VERSION

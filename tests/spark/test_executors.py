@@ -1,7 +1,8 @@
-"""What is said of executors that have another version, lack packages, or run without the compiled kernel."""
+"""The messages about executors with another version or Python, without packages, or without the compiled kernel."""
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import pytest
@@ -12,7 +13,8 @@ from format.version import VERSION
 from spark_jobs import executors
 from spark_jobs.executors import WrongExecutor, check_executors, check_seen
 
-_GOOD: dict[str, Any] = {"host": "h1", "missing": [], "version": VERSION, "has_kernel": True}
+_PYTHON = f"CPython {sys.version_info[0]}.{sys.version_info[1]}"
+_GOOD: dict[str, Any] = {"host": "h1", "missing": [], "version": VERSION, "python": _PYTHON, "has_kernel": True}
 
 
 def test_good_ones_are_not_mentioned(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
@@ -25,12 +27,23 @@ def test_good_ones_are_not_mentioned(spark: Any, capsys: pytest.CaptureFixture[s
     ("other", "words"),
     [
         ({"missing": ["numpy", "format"]}, "the executor on h2 lacks numpy, format"),
-        ({"version": "0.0.1"}, "the executor on h2 has kafkalog 0.0.1"),
+        ({"version": "0.0.1"}, f"the executor on h2 has kafkalog 0.0.1, and this is {VERSION}"),
+        ({"python": "CPython 3.9"}, f"the executor on h2 has CPython 3.9, and this is {_PYTHON}"),
     ],
 )
 def test_others_are_refused_with_a_remedy(other: dict[str, Any], words: str) -> None:
     with pytest.raises(WrongExecutor, match=words) as caught:
         check_seen([_GOOD, _GOOD | {"host": "h2"} | other])
+    assert "--archive FILE" in caught.value.message
+
+
+def test_spark_refuses_another_python_and_the_remedy_is_named(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A worker compares its Python with the version that the driver sends with each task."""
+    monkeypatch.setattr(spark.sparkContext, "pythonVer", "3.7")
+    here = ".".join(map(str, sys.version_info[:2]))
+    with pytest.raises(WrongExecutor) as caught:
+        check_executors(spark)
+    assert caught.value.message.startswith(f"the executors have Python {here}, and this is 3.7: give executors")
     assert "--archive FILE" in caught.value.message
 
 
