@@ -39,6 +39,7 @@ _LOG_NAME = "kafkalog-spark-%d.log"
 _FOR_RESULTS = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.execution.arrow.maxRecordsPerBatch": "16",  # a row may hold the tables of a 4 MiB chunk
+    "spark.sql.adaptive.enabled": "false",  # it plans each stage anew and runs it as a job, without a gain here
 }
 _EVERYWHERE = _FOR_RESULTS | {
     "spark.app.name": "kafkalog",

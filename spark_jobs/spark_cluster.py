@@ -21,19 +21,22 @@ from spark_jobs.session import close_session, is_elsewhere, is_session_running, 
 from spark_jobs.watching import watched
 from spark_jobs.work.log_parts import FINISHED, ReplayedParts, results_of_part, settled
 from spark_jobs.work.planning import LogPart
-from spark_jobs.work.tasks import LEFT_OUT, ORDER, Result, merged_frame, results_frame, shared_with_tasks
+from spark_jobs.work.tasks import LATE, LEFT_OUT, ORDER, Bound, Result, merged_frame, results_frame, shared_with_tasks
 from spark_jobs.work.units import Item, UnitPlan, WholeUnit, plan_units
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: The driver fetches results of at most this many bytes at once, and larger ones partition by partition.
+#: The driver fetches results of at most this many bytes at once, the same share of each task. If a task has more, the
+#: driver fetches all results again, partition by partition, from the disks of the executors.
 _MOST_BYTES_AT_ONCE = 16 * MIB
-#: The results of a scan of at most so many bytes, in few tasks, are fetched in one job, without being counted first. If
-#: a task has more results than _MOST_BYTES_OF_A_TASK, as for a decompression bomb, the scan runs again and counts.
+#: The results of a scan of at most so many bytes, in few tasks, are not kept on disk. If a task has more than
+#: _MOST_BYTES_OF_A_TASK, as for a decompression bomb, the scan runs again.
 _SMALL_SCAN_BYTES = 4 * MIB
 _FEW_TASKS = 4
 _MOST_BYTES_OF_A_TASK = 4 * MIB
+#: Tasks that bring units together, for each core.
+_MERGERS_FOR_EACH_CORE = 2
 #: The number of findings that are put into one result.
 _FINDINGS_IN_A_RESULT = 500
 
@@ -71,23 +74,28 @@ class SparkCluster:
             for unit in units:
                 yield from scan.results(unit, _NO_DRIVER)
             return
-        session = self.session
-        made = plan_units(
+        plans = plan_units(
             scan,
             units,
-            parallelism=parallelism_of(session),
+            parallelism=parallelism_of(self.session),
             range_bytes=self.range_bytes,
             is_elsewhere=is_elsewhere(self._where.master),
         )
+        for made in plans:
+            yield from self._results_of(scan, made, advance)
+
+    def _results_of(self, scan: UnitScan[Any, Any], made: UnitPlan, advance: Advance) -> Iterator[Any]:
+        session = self.session
         description = f"kafkalog {self._where.name}: {made.total_bytes} bytes in {len(made.tasks)} tasks"
         share = _share_of(made.total_bytes, advance)
         if made.total_bytes <= _SMALL_SCAN_BYTES and len(made.tasks) <= _FEW_TASKS:
-            frame = _frame(session, scan, made, _MOST_BYTES_OF_A_TASK)
+            frame = _frame(session, scan, made, Bound(_MOST_BYTES_OF_A_TASK, is_rest_kept=False))
             rows = watched(session, description, frame.collect, share)
             if all(row[0] != LEFT_OUT for row in rows):
                 yield from _values(_sorted(rows))
                 return
-        yield from _fetched(session, _frame(session, scan, made), description, share)
+        bound = Bound(_MOST_BYTES_AT_ONCE // (_merger_count(made) or len(made.tasks)), is_rest_kept=True)
+        yield from _fetched(session, _frame(session, scan, made, bound), description, share)
 
     def close(self, *, is_good: bool = True) -> None:
         """Close a session that was started here. With ``is_good`` its archive of classes is kept for the next one."""
@@ -121,11 +129,13 @@ def _share_of(total_bytes: int, advance: Advance) -> Callable[[float], None]:
 # -- on executors --------------------------------------------------------------------------------------------
 
 
-def _frame(session: SparkSession, scan: UnitScan[Any, Any], made: UnitPlan, most_bytes: int | None = None) -> DataFrame:
-    """The results of the scan as rows. Split units are folded in a second stage, which brings their parts together.
+def _merger_count(made: UnitPlan) -> int:
+    """The number of tasks that bring the parts of split units together."""
+    return min(len(made.split), _MERGERS_FOR_EACH_CORE * made.parallelism)
 
-    A task with results of more than ``most_bytes`` returns LEFT_OUT in place of the rest.
-    """
+
+def _frame(session: SparkSession, scan: UnitScan[Any, Any], made: UnitPlan, bound: Bound) -> DataFrame:
+    """The results of the scan as rows. Split units are folded in a second stage, which brings their parts together."""
     split = frozenset(made.split)
     shared = shared_with_tasks(session, made.split) if split else None
 
@@ -142,8 +152,10 @@ def _frame(session: SparkSession, scan: UnitScan[Any, Any], made: UnitPlan, most
             driver = ReplayedParts(_walk_of(scan), unit, rows)
             yield from _finished(number, chain(driver.changes(), scan.results(unit.unit, driver)))
 
-    results = results_frame(session, made.tasks, made.surroundings, work, None if split else most_bytes)
-    return merged_frame(session, results, split, made.surroundings, merge, most_bytes)
+    if not split:
+        return results_frame(session, made.tasks, made.surroundings, work, bound)
+    results = results_frame(session, made.tasks, made.surroundings, work)
+    return merged_frame(session, results, split, made.surroundings, merge, _merger_count(made), bound)
 
 
 def _results_of_unit(scan: UnitScan[Any, Any], item: WholeUnit) -> Iterator[Any]:
@@ -208,12 +220,10 @@ def _fetched(
 
     results = frame.persist(StorageLevel.DISK_ONLY)
     try:
-        result_bytes = watched(session, description, lambda: _bytes_of(results), report_share)
-        rows: Iterable[Any]
-        if result_bytes <= _MOST_BYTES_AT_ONCE:
-            rows = _sorted(results.collect())
-        else:
-            rows = results.orderBy(*ORDER).toLocalIterator()
+        at_once = results.where(f"phase < {LATE}")
+        rows: Iterable[Any] = _sorted(watched(session, description, at_once.collect, report_share))
+        if any(row[0] == LEFT_OUT for row in rows):
+            rows = results.where(f"unit != {LEFT_OUT}").orderBy(*ORDER).toLocalIterator()
         yield from _values(rows)
     finally:
         results.unpersist()
@@ -233,14 +243,6 @@ def _values(rows: Iterable[Any]) -> Iterator[Any]:
             yield from value.found
         else:
             yield value
-
-
-def _bytes_of(results: DataFrame) -> int:
-    """Compute all results, and return the bytes of their payloads."""
-    from pyspark.sql.functions import length, sum
-
-    first = results.select(sum(length("payload"))).first()
-    return 0 if first is None or first[0] is None else int(first[0])
 
 
 class _NoDriver:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _Result = TypeVar("_Result")
-_INTERVAL_S = 0.1
+_INTERVAL_S = 0.3  # each look asks the JVM about all stages
 
 
 class JobFailed(ClusterFailed):

@@ -175,6 +175,15 @@ def bytes_of_range(total_bytes: int, given: int | None) -> int:
     return given or min(max(total_bytes // _WANTED_RANGES, SMALLEST_RANGE_BYTES), LARGEST_RANGE_BYTES)
 
 
+def bytes_of_local_range(total_bytes: int, parallelism: int) -> int:
+    """The same on one machine, whose cores are known: a task for each range, and several for each core.
+
+    A task takes the JVM and its worker some 20 ms besides its work, as long as reading 64 MiB.
+    """
+    share = total_bytes // (_TASKS_FOR_EACH_CORE * parallelism)
+    return min(max(share, SMALLEST_RANGE_BYTES), LARGEST_RANGE_BYTES)
+
+
 def bytes_of_task(total_bytes: int, range_bytes: int, parallelism: int) -> int:
     """The bytes up to which small items are put into one task."""
     share = max(total_bytes // (_TASKS_FOR_EACH_CORE * parallelism), SMALLEST_TASK_BYTES)

@@ -18,7 +18,7 @@ import pyarrow as pa
 
 from format.limits import MIB
 from format.value_class import value_class
-from spark_jobs.session import is_remote_session, parallelism_of
+from spark_jobs.session import is_remote_session
 from spark_jobs.work.workers import Surroundings, begin_task
 
 if TYPE_CHECKING:
@@ -34,10 +34,10 @@ _SCHEMA = pa.schema(
         pa.field("payload", pa.binary()),
     ]
 )
-#: Tasks that bring units together, for each core.
-_MERGERS_FOR_EACH_CORE = 2
-#: The unit number of the result that replaces all further results of a task that has more than it may return.
+#: The unit number of the result of a task that has more results than it may return at once.
 LEFT_OUT = -1
+#: The phase of these further results, after all others.
+LATE = 3
 #: Results are put together until they have this many bytes.
 _BATCH_BYTES = 4 * MIB
 ORDER = ("unit", "phase", "segment", "part", "step")
@@ -72,6 +72,17 @@ def _known_to_tasks(session: SparkSession, surroundings: Surroundings) -> Any:
     return _InClosure(surroundings) if surroundings.tier is None else shared_with_tasks(session, surroundings)
 
 
+@value_class
+class Bound:
+    """The bytes of results that a task returns at once.
+
+    The result LEFT_OUT follows them, and then, with ``is_rest_kept``, the others in the phase LATE.
+    """
+
+    most_bytes: int
+    is_rest_kept: bool
+
+
 RowsOf = Callable[[ItemT], Iterator[pa.RecordBatch]]
 Work = Callable[[ItemT], Iterator[Result]]
 #: Folds the results of a unit whose parts other tasks read.
@@ -84,12 +95,11 @@ def rows_frame(
     surroundings: Surroundings,
     rows_of: RowsOf[ItemT],
     ddl: str,
-    most_bytes: int | None = None,
+    bound: Bound | None = None,
 ) -> DataFrame:
     """A frame of the rows of all items: one Spark task for each of ``tasks``, which reach the executors as a broadcast.
 
-    A worker unpacks only its own tasks, as a plan of many units is large. ``most_bytes`` is the limit of what one task
-    returns, for rows of RESULT_DDL.
+    A worker unpacks only its own tasks, as a plan of many units is large. ``bound`` is for rows of RESULT_DDL.
     """
     known = _known_to_tasks(session, surroundings)
     shared = shared_with_tasks(session, [zlib.compress(pickle.dumps(each, protocol=5), 1) for each in tasks])
@@ -100,7 +110,7 @@ def rows_frame(
             for number in batch.column(0).to_pylist():
                 items = pickle.loads(zlib.decompress(shared.value[number]))
                 _log_items(items)
-                yield from _bounded((rows for item in items for rows in rows_of(item)), most_bytes)
+                yield from _bounded((rows for item in items for rows in rows_of(item)), bound)
 
     return session.range(0, len(tasks), 1, max(len(tasks), 1)).mapInArrow(run, ddl)
 
@@ -117,10 +127,10 @@ def results_frame(
     tasks: list[list[ItemT]],
     surroundings: Surroundings,
     work: Work[ItemT],
-    most_bytes: int | None = None,
+    bound: Bound | None = None,
 ) -> DataFrame:
-    """A frame of results, with one Spark task for each of ``tasks``, which returns at most ``most_bytes``."""
-    return rows_frame(session, tasks, surroundings, lambda item: as_batches(work(item)), RESULT_DDL, most_bytes)
+    """A frame of results, with one Spark task for each of ``tasks``."""
+    return rows_frame(session, tasks, surroundings, lambda item: as_batches(work(item)), RESULT_DDL, bound)
 
 
 def merged_frame(
@@ -129,26 +139,21 @@ def merged_frame(
     split: frozenset[int],
     surroundings: Surroundings,
     merge: Merge,
-    most_bytes: int | None = None,
+    merger_count: int,
+    bound: Bound | None = None,
 ) -> DataFrame:
-    """The results, with those of each unit in ``split`` brought together, in order, and merged.
-
-    A task that merges returns at most ``most_bytes``.
-    """
-    if not split:
-        return results
+    """The results, with those of each unit in ``split`` brought together, in order, and merged, by so many tasks."""
     known = _known_to_tasks(session, surroundings)
 
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         begin_task(known.value)
-        yield from _bounded(merged(batches), most_bytes)
+        yield from _bounded(merged(batches), bound)
 
     def merged(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         for number, of_unit in groupby(results_in(batches), key=lambda each: each.unit):
             yield from as_batches(merge(number, of_unit) if number in split else of_unit)  # noqa: B031
 
-    mergers = min(len(split), _MERGERS_FOR_EACH_CORE * parallelism_of(session))
-    return results.repartition(mergers, "unit").sortWithinPartitions(*ORDER).mapInArrow(run, RESULT_DDL)
+    return results.repartition(merger_count, "unit").sortWithinPartitions(*ORDER).mapInArrow(run, RESULT_DDL)
 
 
 def as_batches(results: Iterable[Result]) -> Iterator[pa.RecordBatch]:
@@ -167,15 +172,25 @@ def as_batches(results: Iterable[Result]) -> Iterator[pa.RecordBatch]:
         yield _batch(held, payloads)
 
 
-def _bounded(batches: Iterator[pa.RecordBatch], most_bytes: int | None) -> Iterator[pa.RecordBatch]:
-    """The batches up to ``most_bytes``, and the result LEFT_OUT in place of the rest."""
+def _bounded(batches: Iterator[pa.RecordBatch], bound: Bound | None) -> Iterator[pa.RecordBatch]:
+    """The batches up to the bound, and then what it says of the rest."""
     given_bytes = 0
+    is_late = False
     for batch in batches:
         given_bytes += batch.nbytes
-        if most_bytes is not None and given_bytes > most_bytes:
+        if bound is not None and not is_late and given_bytes > bound.most_bytes:
+            is_late = True
             yield from as_batches([Result(LEFT_OUT, 0, 0, 0, 0, None)])
-            return
-        yield batch
+            if not bound.is_rest_kept:
+                return
+        yield _late(batch) if is_late else batch
+
+
+def _late(batch: pa.RecordBatch) -> pa.RecordBatch:
+    """The results of a batch in the phase LATE."""
+    phases = pa.py_buffer(np.full(batch.num_rows, LATE, np.int32))
+    columns = [batch.column(0), pa.Array.from_buffers(pa.int32(), batch.num_rows, [None, phases]), *batch.columns[2:]]
+    return pa.RecordBatch.from_arrays(columns, schema=_SCHEMA)
 
 
 def _batch(results: list[Result], payloads: list[bytes]) -> pa.RecordBatch:

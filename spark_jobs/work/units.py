@@ -23,6 +23,7 @@ from spark_jobs.work.planning import (
     LogPart,
     PlannedSegment,
     bundled,
+    bytes_of_local_range,
     bytes_of_range,
     bytes_of_task,
     planned_segment,
@@ -70,10 +71,20 @@ class SplitUnit:
 Item = WholeUnit | LogPart
 
 
+#: A job reads about so many parts of logs, or so many for each core: its plan is kept in memory, and its last tasks
+#: leave cores idle.
+_PARTS_OF_A_JOB = 4096
+_PARTS_FOR_EACH_CORE = 8
+
+
 @dataclass(slots=True)
 class UnitPlan:
-    """The tasks of a scan, and by number the units that several tasks read."""
+    """The tasks of one job of a scan, and by number the units that several tasks read.
 
+    ``parallelism`` is the number of tasks that run at once.
+    """
+
+    parallelism: int
     tasks: list[list[Item]] = field(default_factory=list)
     split: dict[int, SplitUnit] = field(default_factory=dict)
     total_bytes: int = 0
@@ -87,21 +98,29 @@ def plan_units(
     parallelism: int,
     range_bytes: int | None = None,
     is_elsewhere: bool = False,
-) -> UnitPlan:
-    """The plan of a scan. A unit that is larger than two ranges is read in parts, if the scan can be shared.
+) -> Iterator[UnitPlan]:
+    """The plans of a scan, one for each job. A unit that is larger than two ranges is read in parts, if the scan can be
+    shared.
 
-    ``is_elsewhere``: the tasks run on hosts with another working directory.
+    The plan of a job is made when it is requested, so that plans need the same memory for a thousand segments and for a
+    hundred thousand. ``is_elsewhere``: the tasks run on hosts with another working directory.
     """
-    made = UnitPlan()
     if is_elsewhere:
         units = [replace(each, path=each.path.absolute()) if isinstance(each, LogUnit) else each for each in units]
     whole = [_whole(scan, number, unit) for number, unit in enumerate(units)]
-    made.total_bytes = sum(each.size_bytes for each in whole)
-    wanted = bytes_of_range(made.total_bytes, range_bytes)
+    total_bytes = sum(each.size_bytes for each in whole)
+    if range_bytes is None and not is_elsewhere:
+        range_bytes = bytes_of_local_range(total_bytes, parallelism)
+    wanted = bytes_of_range(total_bytes, range_bytes)
+    task_bytes = bytes_of_task(total_bytes, wanted, parallelism)
+    most_parts = max(_PARTS_OF_A_JOB, _PARTS_FOR_EACH_CORE * parallelism)
     walk = scan.walk
     is_shared = walk is not None and may_be_shared(walk)
+    made = UnitPlan(parallelism)
     items: list[Item] = []
+    part_count = 0
     for each in whole:
+        made.total_bytes += each.size_bytes
         logs = scan.logs(each.unit) if is_shared and each.size_bytes > 2 * wanted else ()
         if not logs:
             items.append(each)
@@ -110,8 +129,14 @@ def plan_units(
         made.split[each.number] = SplitUnit(each.number, each.unit, segments)
         for segment, log in zip(segments, logs, strict=True):
             items.extend(LogPart(segment, log, part) for part in range(segment.part_count))
-    made.tasks = list(bundled(items, bytes_of_task(made.total_bytes, wanted, parallelism)))
-    return made
+            part_count += segment.part_count
+        if part_count >= most_parts:
+            made.tasks = list(bundled(items, task_bytes))
+            yield made
+            made, items, part_count = UnitPlan(parallelism), [], 0
+    if items:
+        made.tasks = list(bundled(items, task_bytes))
+        yield made
 
 
 def _whole(scan: UnitScan[Any, Any], number: int, unit: Any) -> WholeUnit:

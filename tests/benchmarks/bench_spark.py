@@ -32,6 +32,7 @@ from spark_jobs.session import close_session, open_session
 from spark_jobs.spark_cluster import SparkCluster
 from spark_jobs.work.planning import plan
 from spark_jobs.work.units import plan_units
+from tests.benchmarks.measure import run
 from tests.building import batches, write_segment
 from tests.corpora import DATA_DIR
 
@@ -97,31 +98,41 @@ def _plan_synthetic(count: int) -> None:
 
 
 def _tasks_of_verify(root: Path) -> int:
-    return len(plan_units(VerifyScan(), list(units_of(Target(root), DEFAULT_LIMITS)), parallelism=1000).tasks)
+    plans = plan_units(VerifyScan(), list(units_of(Target(root), DEFAULT_LIMITS)), parallelism=1000)
+    return sum(len(each.tasks) for each in plans)
 
 
 def _tasks_of_source(root: Path) -> int:
     return len(plan([root], parallelism=1000).tasks)
 
 
-def _cpu_s() -> float:
-    """Processor time of this process and of all its descendants that live."""
+def _cpu_s_by_kind() -> dict[str, float]:
+    """Processor time of this process, the driver, of the JVM, and of the workers that live."""
     children: dict[int, list[int]] = {}
-    times: dict[int, float] = {}
+    times: dict[int, tuple[str, float]] = {}
     for each in Path("/proc").iterdir():
         if each.name.isdigit():
             try:
                 fields = (each / "stat").read_text().rsplit(") ", 1)[1].split()
+                name = (each / "comm").read_text().strip()
             except OSError:
                 continue
             children.setdefault(int(fields[1]), []).append(int(each.name))
-            times[int(each.name)] = sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
-    total, waiting = 0.0, [os.getpid()]
+            times[int(each.name)] = name, sum(map(int, fields[11:13])) / os.sysconf("SC_CLK_TCK")
+    found = {"driver": 0.0, "JVM": 0.0, "workers": 0.0}
+    waiting = [os.getpid()]
     while waiting:
         pid = waiting.pop()
-        total += times.get(pid, 0.0)
+        name, cpu_s = times.get(pid, ("", 0.0))
+        kind = "driver" if pid == os.getpid() else "JVM" if name == "java" else "workers"
+        found[kind] += cpu_s
         waiting += children.get(pid, ())
-    return total
+    return found
+
+
+def _cpu_s() -> float:
+    """Processor time of this process and of all its descendants that live."""
+    return sum(_cpu_s_by_kind().values())
 
 
 def _small_partitions(root: Path, count: int, segments: int) -> None:
@@ -222,19 +233,28 @@ def main() -> None:
     print(f"session started in {time.perf_counter() - started:.1f} s")
     peaks = _Peaks()
     peaks.start()
-    ratios = []
+    ratios, cpu_ratios = [], []
     for _ in range(given.rounds + 1):
-        started = time.perf_counter()
-        subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
-        by_command = time.perf_counter() - started
-        started = time.perf_counter()
+        plain = run(command, (0, 1))
+        before, started = _cpu_s_by_kind(), time.perf_counter()
         with SparkCluster(Where("verify")) as cluster, scanned_by(cluster):
             count = sum(1 for _ in verify(given.path))
         by_spark = time.perf_counter() - started
-        ratios.append(by_command / by_spark)
-        print(f"verify {by_command:.2f} s, scan verify {by_spark:.2f} s ({count} results), rate ratio {ratios[-1]:.2f}")
+        cpu_s = {kind: after - before[kind] for kind, after in _cpu_s_by_kind().items()}
+        ratios.append(plain.wall_s / by_spark)
+        cpu_ratios.append(plain.cpu_s / sum(cpu_s.values()))
+        print(
+            f"verify {plain.wall_s:.2f} s, {plain.cpu_s:.2f} s of processor time; scan verify {by_spark:.2f} s "
+            f"({count} results), {sum(cpu_s.values()):.2f} s: "
+            + ", ".join(f"{kind} {seconds:.2f}" for kind, seconds in cpu_s.items())
+            + f"; rate ratio {ratios[-1]:.2f}, by processor time {cpu_ratios[-1]:.2f}",
+            flush=True,
+        )
     peaks.is_done = True
-    print(f"median ratio without the first round: {statistics.median(ratios[1:]):.2f}")
+    print(
+        f"medians without the first round: rate ratio {statistics.median(ratios[1:]):.2f} "
+        f"({min(ratios[1:]):.2f}-{max(ratios[1:]):.2f}), by processor time {statistics.median(cpu_ratios[1:]):.2f}"
+    )
     print(f"driver {resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024:.0f} MiB")
     for name, rss in sorted(peaks.peaks.items()):
         print(f"largest {name}: {rss / 1048576:.0f} MiB")

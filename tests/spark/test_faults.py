@@ -75,7 +75,7 @@ def test_what_changed_since_the_plan_is_reported_by_every_verb(
     spark: Any, log_dir: Path, monkeypatch: pytest.MonkeyPatch, verb: str
 ) -> None:
     def plan_and_change(*args: Any, **kwargs: Any) -> Any:
-        made = plan_units(*args, **kwargs)
+        made = list(plan_units(*args, **kwargs))
         large = log_dir / "large-0" / f"{0:020d}.log"
         large.write_bytes(large.read_bytes()[:-700])
         shutil.rmtree(log_dir / "small-0", ignore_errors=True)
@@ -145,7 +145,7 @@ def test_one_large_segment_is_many_tasks(tmp_path: Path) -> None:
     log = write_segment(tmp_path / "t-0", 0, batches(1))
     os.truncate(log, 1 << 30)  # a hole
     scan: LogByLog[Any, Any] = LogByLog(DumpScan(DumpTerms(records=True)))
-    made = plan_units(scan, list(selected_logs(Target(tmp_path / "t-0"), EVERYTHING)), parallelism=2)
+    (made,) = plan_units(scan, list(selected_logs(Target(tmp_path / "t-0"), EVERYTHING)), parallelism=2)
     assert len(made.tasks) == 16
     assert all(isinstance(item, LogPart) for task in made.tasks for item in task)
 

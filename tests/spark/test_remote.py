@@ -178,7 +178,7 @@ def test_files_written_anew_and_gone_since_they_were_planned(
     address = upload(tmp_path, "anew")
 
     def plan_and_change(*args: Any, **kwargs: Any) -> Any:
-        made = plan_units(*args, **kwargs)
+        made = list(plan_units(*args, **kwargs))
         time.sleep(1.1)  # a store tells times in seconds
         upload(tmp_path / "t-0", "anew/t-0")
         system, root = remote_files.writable_store(f"{address}/v-0")

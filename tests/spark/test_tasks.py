@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from format.node.target import Target
 from format.verbs.verify.units import VerifyScan, units_of
 from format.verbs.verify.verify import verify
 from spark_jobs.session import spark_log_path
-from spark_jobs.work.planning import plan
+from spark_jobs.work.planning import LogPart, plan
 from spark_jobs.work.tasks import RESULT_DDL, Result, as_batches, results_in
 from spark_jobs.work.units import plan_units
 from tests.building import batches, write_segment
@@ -73,10 +74,33 @@ def test_no_task_reads_twice_as_much_as_the_middle_one(tmp_path: Path) -> None:
         with (tmp_path / "t-7" / f"{number * 1000:020d}.log").open("wb") as log:
             log.truncate(1 << 30)
     units = list(units_of(Target(tmp_path), DEFAULT_LIMITS))
-    for made in (plan([tmp_path], parallelism=8), plan_units(VerifyScan(), units, parallelism=8)):
+    for made in (plan([tmp_path], parallelism=8), *plan_units(VerifyScan(), units, parallelism=8)):
         sizes = sorted(sum(item.size_bytes for item in task) for task in made.tasks)
-        assert len(sizes) > 100
+        assert len(sizes) > 8 * 8
         assert sizes[-1] <= 2 * sizes[len(sizes) // 2]
+
+
+def test_the_plan_of_a_job_is_made_when_it_is_requested(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A large scan is several jobs, so that the driver holds a part of its plan; the results are the same."""
+    (tmp_path / "meta.properties").write_text("version=1\nnode.id=1\n")
+    for number in range(5):
+        write_segment(tmp_path / f"t-{number}", 0, [*batches(40)[:-1], batches(1, 500)[0][:-3]])
+    write_segment(tmp_path / "small-0", 0, batches(1))
+    monkeypatch.setattr("spark_jobs.work.units._PARTS_OF_A_JOB", 10)
+    monkeypatch.setattr("spark_jobs.work.units._PARTS_FOR_EACH_CORE", 1)
+    size_bytes = (tmp_path / "t-0" / f"{0:020d}.log").stat().st_size
+    units = list(units_of(Target(tmp_path), DEFAULT_LIMITS))
+    plans = plan_units(VerifyScan(), units, parallelism=2, range_bytes=size_bytes // 6)
+    numbers = [sorted({each for task in made.tasks for each in _units_in(task)}) for made in plans]
+    assert len(numbers) == 3
+    assert list(chain.from_iterable(numbers)) == list(range(len(units)))
+    assert scanned(lambda: verify(tmp_path), size_bytes // 6) == list(verify(tmp_path))
+
+
+def _units_in(task: list[Any]) -> list[int]:
+    return [item.segment.unit if isinstance(item, LogPart) else item.number for item in task]
 
 
 def test_jobs_and_tasks_say_what_they_do(spark: Any, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from format.verbs.verify.verify import Coverage, Verification
 from format.verbs.verify.verify import verify as verify_path
 from format.verbs.verify.walk import Level
 from spark_jobs import spark_cluster
-from spark_jobs.spark_cluster import _bytes_of
+from spark_jobs.spark_cluster import _fetched
 from spark_jobs.work.planning import LogPart
 from spark_jobs.work.units import plan_units
 from tests.building import batches, write_segment
@@ -57,8 +57,8 @@ def test_every_corpus(spark: Any, corpus: Corpus, range_bytes: int | None) -> No
 @pytest.mark.parametrize(
     "sizes",
     [
-        {"_SMALL_SCAN_BYTES": -1},  # counted, and then fetched at once
-        {"_SMALL_SCAN_BYTES": -1, "_MOST_BYTES_AT_ONCE": 0},  # counted, and then fetched partition by partition
+        {"_SMALL_SCAN_BYTES": -1},  # kept on disk, and fetched at once
+        {"_SMALL_SCAN_BYTES": -1, "_MOST_BYTES_AT_ONCE": 0},  # kept on disk, and fetched partition by partition
         {"_MOST_BYTES_OF_A_TASK": 3000},  # more than a task may give back at once
     ],
 )
@@ -68,10 +68,10 @@ def test_however_results_are_fetched_they_are_the_same(
 ) -> None:
     for name, size_bytes in sizes.items():
         monkeypatch.setattr(spark_cluster, name, size_bytes)
-    counted: list[str] = []
-    monkeypatch.setattr(spark_cluster, "_bytes_of", lambda results: counted.append("") or _bytes_of(results))
+    kept: list[str] = []
+    monkeypatch.setattr(spark_cluster, "_fetched", lambda *args: kept.append("") or _fetched(*args))
     _check(damaged_copy, range_bytes=range_bytes)
-    assert counted
+    assert kept
 
 
 @pytest.mark.parametrize("range_bytes", [None, 700, 5000])
@@ -99,7 +99,7 @@ def test_a_segment_with_and_without_its_index_is_many_tasks(
     write_segment(partition, 9000, batches(50, 9000))
     size_bytes = (partition / f"{0:020d}.log").stat().st_size
     units = [PartitionDirectory(partition, Checkpoints())]
-    made = plan_units(VerifyScan(), units, parallelism=2, range_bytes=size_bytes // 8)
+    (made,) = plan_units(VerifyScan(), units, parallelism=2, range_bytes=size_bytes // 8)
     assert len(made.split[0].segments) == 2
     assert made.split[0].segments[0].part_count == 8
     assert len(made.tasks) >= 8
@@ -130,7 +130,7 @@ def test_a_file_that_changed_since_it_was_planned(spark: Any, tmp_path: Path, mo
     write_segment(vanished, 0, batches(20))
 
     def plan_and_change(*args: Any, **kwargs: Any) -> Any:
-        made = plan_units(*args, **kwargs)
+        made = list(plan_units(*args, **kwargs))
         content = path.read_bytes()
         path.write_bytes(content[: len(content) // 2 + 5])
         gone.write_bytes(b"".join(batches(10)))
