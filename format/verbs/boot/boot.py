@@ -30,6 +30,7 @@ from format.verbs.boot.steps import (
     Step,
     StopsStart,
 )
+from format.wording import counted
 
 _ORDER = {action: number for number, action in enumerate(Action)}
 
@@ -74,6 +75,11 @@ def boot(log_dirs: list[Path], terms: BootTerms, node_id: int | None = None) -> 
         if metadata.image.problem is not None:
             result.steps.append(_unknown(NotKnown(metadata.image.problem, metadata_dir / METADATA_PARTITION)))
     _not_checked(result, identity, metadata, node_id)
+    if logs.links:
+        result.not_checked.append(
+            f"whether symbolic links lead to the same files on the broker's host: {counted(len(logs.links), 'link')} "
+            f"followed, as a broker does; the first is {logs.links[0]}"
+        )
     if metadata_dir != log_dirs[0]:
         result.not_checked.append(
             f"metadata.log.dir: the metadata log lies in {metadata_dir}; unless that property names the directory, a "

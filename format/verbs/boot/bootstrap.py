@@ -5,12 +5,13 @@ Source: metadata BootstrapDirectory, BootstrapMetadata, BatchFileReader.
 
 from __future__ import annotations
 
+import errno
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 from format.errors import KafkaLogError
 from format.internal_topics.decoder import decoder_for
-from format.io.remote_path import is_there
 from format.io.source import FileSource
 from format.layout import BOOTSTRAP_CHECKPOINT, CLUSTER_METADATA_TOPIC
 from format.limits import Limits
@@ -18,6 +19,7 @@ from format.log.batch_chunk import BatchChunk
 from format.log.batch_ranges import BatchRange
 from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
+from format.verbs.boot.followed import exists, opened
 from format.verbs.boot.one_log.file_batches import CorruptRecords, batches_from
 from format.verbs.boot.steps import StopsStart
 
@@ -28,9 +30,11 @@ _REASON = "a node reads its bootstrap metadata at every start, though only a new
 def check_bootstrap(metadata_dir: Path, limits: Limits) -> None:
     """Read the file as a node does. Raises StopsStart where a node fails, UnreadableFile and FileChanged."""
     path = metadata_dir / BOOTSTRAP_CHECKPOINT
-    if not is_there(path):
+    if not exists(path):
         return
-    with FileSource(path) as source:
+    if path.is_dir():
+        raise StopsStart(os.strerror(errno.EISDIR), _CLASS, path=path, reason=_REASON)
+    with opened(path) as source:
         if _has_metadata_version(source, path, limits):
             return
     raise StopsStart(

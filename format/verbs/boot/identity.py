@@ -12,11 +12,11 @@ from format.errors import KafkaLogError
 from format.files.java_properties import decode_properties
 from format.files.side_file import INT32_RANGE, decode_integer
 from format.io.remote_path import is_there
-from format.io.source import FileSource
 from format.kafka_uuid import canonical_uuid, is_reserved, is_uuid
 from format.layout import CLUSTER_METADATA_TOPIC, META_PROPERTIES
 from format.limits import Limits
 from format.value_class import state_class, value_class
+from format.verbs.boot.followed import exists, opened
 from format.verbs.boot.steps import FailsLogDir, NotKnown, StopsStart
 
 METADATA_PARTITION = f"{CLUSTER_METADATA_TOPIC}-0"
@@ -65,7 +65,7 @@ def read_identity(
         if is_there(log_dir) and not log_dir.is_dir():
             failed[log_dir] = "it is not a directory"
             continue
-        if not is_there(path):
+        if not exists(path):
             missing.append(log_dir)
             continue
         try:
@@ -123,7 +123,7 @@ def _has_metadata_log(log_dirs: list[Path]) -> bool:
 
 def _read(path: Path, limits: Limits) -> DirIdentity:
     try:
-        with FileSource(path) as source:
+        with opened(path) as source:
             properties = decode_properties(source, limits)
     except KafkaLogError as error:
         if isinstance(error.__cause__, PermissionError):

@@ -8,10 +8,12 @@ from __future__ import annotations
 from dataclasses import field
 from pathlib import Path
 
+from format.errors import KafkaLogError
 from format.io.remote_path import is_there
 from format.layout import (
     CLEAN_SHUTDOWN,
     CLEANER_OFFSET_CHECKPOINT,
+    LOCK,
     LOG_START_OFFSET_CHECKPOINT,
     RECOVERY_POINT_CHECKPOINT,
     REMOTE_INDEX_CACHE,
@@ -20,6 +22,7 @@ from format.layout import (
 from format.node.checkpoints import TopicPartition
 from format.value_class import state_class
 from format.verbs.boot.directory_names import LogName
+from format.verbs.boot.followed import exists, why_closed
 from format.verbs.boot.one_log.kafka_text import BadText, read_offsets
 from format.verbs.boot.one_log.log_load import LoadedLog
 from format.verbs.boot.one_log.partition_files import PartitionFiles
@@ -83,11 +86,16 @@ def open_log_dir(path: Path, directory_id: str | None, terms: BootTerms) -> LogD
     """The state of a log directory before any log is loaded: its clean-shutdown file and checkpoints are read."""
     state = LogDirState(path, directory_id)
     mark = path / CLEAN_SHUTDOWN
-    state.clean = is_there(mark)
+    state.clean = exists(mark)
     state.has_remote_indexes = is_there(path / REMOTE_INDEX_CACHE)
     if state.clean:
         reason = "a clean shutdown: no log is recovered; the file is removed before the logs are loaded"
         state.steps.append(Step(Action.DELETE, mark, reason=reason, kafka_class=_MANAGER))
+    closed = why_closed(path / LOCK)
+    if closed is not None:
+        reason = f"{LOCK} cannot be opened: {closed}"
+        message = f"Disk error while locking directory {path}"
+        state.failures.append(FailsLogDir(message, "LogManager.lockLogDirs", path=path / LOCK, reason=reason))
     for name, target, words in (
         (RECOVERY_POINT_CHECKPOINT, state.recovery_points, "every recovery point is taken as 0"),
         (LOG_START_OFFSET_CHECKPOINT, state.log_starts, "every log starts at its first segment"),
@@ -101,4 +109,6 @@ def open_log_dir(path: Path, directory_id: str | None, terms: BootTerms) -> LogD
             target.update(read_offsets(checkpoint, terms.limits))
         except BadText as error:
             state.note_problem(error, checkpoint, words)
+        except KafkaLogError as error:
+            state.steps.append(Step(Action.UNKNOWN, checkpoint, reason=error.message))
     return state

@@ -15,6 +15,7 @@ from format.node.checkpoints import TopicPartition
 from format.state.cluster_image import ClusterImage
 from format.value_class import state_class
 from format.verbs.boot.directory_names import LogName, log_name
+from format.verbs.boot.followed import is_directory, is_seen
 from format.verbs.boot.log_dir_state import FoundLog, LogDirState
 from format.verbs.boot.losses import steps_with_losses
 from format.verbs.boot.one_log.kafka_text import BadText, read_topic_id
@@ -37,6 +38,7 @@ class LogsState:
     stops: list[StopsStart] = field(default_factory=list)
     unknown: list[NotKnown] = field(default_factory=list)
     unread: list[Path] = field(default_factory=list)  # directories, pipes and the like under the names of logs
+    links: list[Path] = field(default_factory=list)  # symbolic links to files, which were followed
     steps: list[Step] = field(default_factory=list)
 
 
@@ -64,7 +66,7 @@ def _subdirectories(log_dir: LogDirState, state: LogsState) -> list[Path]:
             return sorted(
                 log_dir.path / entry.name
                 for entry in entries
-                if entry.is_dir(follow_symlinks=True) and entry.name != CLEAN_SHUTDOWN
+                if is_seen(entry.name) and is_directory(entry) and entry.name != CLEAN_SHUTDOWN
             )
     except OSError as error:
         state.unknown.append(NotKnown(f"the log directory cannot be listed: {error.strerror}", log_dir.path))
@@ -95,6 +97,7 @@ def _load_one(
     try:
         files = read_partition_files(path, *key)
         state.unread += files.unread_logs
+        state.links += [path / each for each in files.links]
         epochs = EpochCache(files, terms.limits)
         log = load_log(files, load)
         if not load.is_deleted:

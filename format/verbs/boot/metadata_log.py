@@ -10,14 +10,12 @@ import json
 from dataclasses import field
 from pathlib import Path
 
-from format.files.side_file import INT32_RANGE, INT64_RANGE
+from format.files.side_file import INT32_RANGE, INT64_RANGE, decode_integer
 from format.findings import Finding
 from format.io.remote_path import is_there
-from format.io.source import FileSource
 from format.kafka_uuid import is_uuid
 from format.layout import (
     CLUSTER_METADATA_TOPIC,
-    KRAFT_SNAPSHOT_FILE,
     PARTITION_METADATA,
     QUORUM_STATE,
 )
@@ -27,17 +25,19 @@ from format.scan.protocol import LogUnit
 from format.state.cluster_image import ClusterImage
 from format.state.metadata_log import MetadataReplay, metadata_records
 from format.value_class import state_class
+from format.verbs.boot.followed import exists, followed, opened
 from format.verbs.boot.identity import METADATA_PARTITION
 from format.verbs.boot.one_log.file_batches import CorruptRecords, batches_from, invalid_batch
 from format.verbs.boot.one_log.kafka_text import BadText, read_lines, read_topic_id
 from format.verbs.boot.one_log.leader_epochs import EpochCache
 from format.verbs.boot.one_log.log_load import LoadTerms, load_log
 from format.verbs.boot.one_log.partition_files import PartitionFiles, read_partition_files
-from format.verbs.boot.steps import Action, BootTerms, NotKnown, Step, StopsStart
+from format.verbs.boot.steps import Action, BootTerms, Step, StopsStart
 
 #: The topic id of __cluster_metadata, which no metadata record gives.
 _METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 _RAFT_LOG = "KafkaRaftLog"
+_SNAPSHOT_ENDS = (".checkpoint", ".checkpoint.part", ".checkpoint.deleted")
 _QUORUM = "FileQuorumStateStore"
 _FIELDS = {
     0: ("clusterId", "leaderId", "leaderEpoch", "votedId", "appliedOffset", "currentVoters"),
@@ -51,25 +51,28 @@ class MetadataState:
 
     image: ClusterImage | None = None
     voters: tuple[int, ...] | None = None
+    epoch: int = 0  # that of quorum-state
     steps: list[Step] = field(default_factory=list)
 
 
 def _check_records(path: Path, kafka_class: str, reason: str) -> int:
-    """The number of batches of a snapshot, which is read as a node does: whole, with CRCs. Raises StopsStart."""
-    count = 0
-    with FileSource(path) as source:
+    """The end of the last whole batch of a snapshot, which is read as a node does, with CRCs. Raises StopsStart."""
+    end = 0
+    if path.is_dir():
+        raise StopsStart("Is a directory", kafka_class, path=path, reason=reason)
+    with opened(path) as source:
         try:
             for batch in batches_from(source, 0, source.size_bytes, path):
                 wrong = invalid_batch(source, batch)
                 if wrong is not None:
                     raise CorruptRecords(wrong, batch.position)
-                count += 1
+                end = batch.position + batch.size_bytes
         except CorruptRecords as error:
             text = error.text
             if text.startswith("Found record size"):
                 text = f"Record size {text.split()[3]} is less than the minimum record overhead (14)"
             raise StopsStart(text, kafka_class, path=path, reason=reason, position=error.position) from error
-    return count
+    return end
 
 
 def load_metadata(metadata_dir: Path, terms: BootTerms) -> MetadataState:
@@ -107,12 +110,14 @@ def load_metadata(metadata_dir: Path, terms: BootTerms) -> MetadataState:
                     offset=newest[1], kafka_class=_RAFT_LOG,
                 )  # fmt: skip
     _check_quorum_state(path / QUORUM_STATE, state, terms.limits)
+    _check_next_epoch(state, max(epoch, 0 if newest is None else newest[0]), path)
     replay = MetadataReplay(ClusterImage())
     if newest is not None:
         reason = "a node reads its newest metadata snapshot at every start, and tries no older one"
-        if not _check_records(snapshots[newest], "RecordsSnapshotReader", reason):
+        end = _check_records(snapshots[newest], "RecordsSnapshotReader", reason)
+        if not end:
             raise StopsStart("No value present", "RecordsSnapshotReader", path=snapshots[newest], reason=reason)
-        _replay_file(replay, snapshots[newest], snapshots[newest].stat().st_size, 0, terms.limits)
+        _replay_file(replay, snapshots[newest], end, 0, terms.limits)
     if not is_replaced:
         for segment in log.segments:
             if segment.place is not None:
@@ -128,11 +133,18 @@ def load_metadata(metadata_dir: Path, terms: BootTerms) -> MetadataState:
 
 def _replay_file(replay: MetadataReplay, path: Path, end: int, from_offset: int, limits: Limits) -> None:
     """Replay a log or snapshot file up to position ``end``; a record that cannot be read becomes ``image.problem``."""
-    for item in metadata_records(LogUnit(path, Location(str(path)), end=end), from_offset, limits):
+    for item in metadata_records(LogUnit(followed(path), Location(str(path)), end=end), from_offset, limits):
         if isinstance(item, Finding):
             replay.image.problem = replay.image.problem or f"a metadata record cannot be read: {item.message}"
         else:
             replay.take(item)
+
+
+def _check_next_epoch(state: MetadataState, log_epoch: int, path: Path) -> None:
+    """Raises StopsStart where the only voter, which votes for itself at its start, has no higher epoch to go to."""
+    if max(state.epoch, log_epoch) == INT32_RANGE[1] and state.voters is not None and len(state.voters) == 1:
+        message = f"Received invalid partition leader epoch entry EpochEntry[epoch={INT32_RANGE[0]}"
+        raise StopsStart(message, "EpochEntry", path=path, reason="its epoch is the largest that there is")
 
 
 def _check_topic_id(files: PartitionFiles, limits: Limits) -> None:
@@ -160,16 +172,16 @@ def _snapshots(files: PartitionFiles, log_start: int) -> dict[tuple[int, int], P
     """The snapshots that a node keeps, by (epoch, end offset). Raises StopsStart where the log's head has none."""
     kept: dict[tuple[int, int], Path] = {}
     removed: list[tuple[str, str]] = []
-    for name in files.present:
-        match = KRAFT_SNAPSHOT_FILE.match(name)
-        if match is None:
+    for name in (*files.present, *files.folders, *files.dangling):
+        if not name.endswith(_SNAPSHOT_ENDS):
             continue
-        if match["leftover"] is not None:
+        end_offset, epoch = _snapshot_id(files.path / name)
+        if not name.endswith(_SNAPSHOT_ENDS[0]):
             removed.append((name, "a snapshot that was not finished, or was to be deleted"))
-        elif int(match["end_offset"]) < log_start:
+        elif end_offset < log_start:
             removed.append((name, f"a snapshot below the log start offset {log_start}"))
-        else:
-            kept[int(match["epoch"]), int(match["end_offset"])] = files.path / name
+        elif name not in files.dangling:
+            kept[epoch, end_offset] = files.path / name
     newest = max(kept, default=None)
     if log_start > 0 and newest is None:
         raise StopsStart(
@@ -184,8 +196,20 @@ def _snapshots(files: PartitionFiles, log_start: int) -> dict[tuple[int, int], P
     return kept
 
 
+def _snapshot_id(path: Path) -> tuple[int, int]:
+    """The end offset and the epoch in the name of a snapshot. Raises StopsStart where the broker cannot parse it."""
+    name = path.name
+    for text, (low, high) in ((name[:20], INT64_RANGE), (name[21:31], INT32_RANGE)):
+        number = decode_integer(text, low, high)
+        if number is None:
+            broker_text = f'For input string: "{text}"' if len(name) >= 31 else "begin "
+            reason = f"the name of a file that ends in {_SNAPSHOT_ENDS[0]} has to begin with an offset and an epoch"
+            raise StopsStart(broker_text, "Snapshots.parse", path=path, reason=reason)
+    return int(name[:20]), int(name[21:31])
+
+
 def _check_quorum_state(path: Path, state: MetadataState, limits: Limits) -> None:
-    if not is_there(path):
+    if not exists(path):
         return
     general = f"Error while reading the Quorum status from the file {path}"
 
@@ -206,9 +230,7 @@ def _check_quorum_state(path: Path, state: MetadataState, limits: Limits) -> Non
         raise stops(general, "its first line is not a JSON object")
     if "data_version" not in fields:
         raise stops(general, "it has no data_version")
-    version = fields["data_version"]
-    if not isinstance(version, int):
-        raise NotKnown("quorum-state has a data_version that is not a number", path)
+    version = _as_short(fields["data_version"])
     if version not in _FIELDS:
         raise stops(
             f"data_version ({version}) is not within the min (0) and max (1) supported version",
@@ -220,10 +242,19 @@ def _check_quorum_state(path: Path, state: MetadataState, limits: Limits) -> Non
                 f"unable to locate field '{name}', which is mandatory in version {version}", f"it has no {name}"
             )
         if not _has_type(name, fields[name]):
-            raise stops("QuorumStateData: ", f"its {name} has the wrong type")
-    voters = fields.get("currentVoters") if version == 0 else None
-    if isinstance(voters, list):
+            is_text = name == "votedDirectoryId" and isinstance(fields[name], str)
+            raise stops("base64" if is_text else "QuorumStateData: ", f"its {name} has the wrong type")
+    state.epoch = fields["leaderEpoch"]
+    voters = fields["currentVoters"] if version == 0 else []
+    if voters is None:
+        raise stops('currentVoters()" is null', "its currentVoters are null")
+    if version == 0:
         state.voters = tuple(each["voterId"] for each in voters if isinstance(each, dict) and "voterId" in each)
+
+
+def _as_short(value: object) -> int:
+    """The number that the broker's JSON library makes of a value: 0 of anything but a number."""
+    return int(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else 0
 
 
 def _has_type(name: str, value: object) -> bool:

@@ -78,9 +78,9 @@ def test_a_pipe_in_place_of_a_log_is_passed_over_and_the_answer_not_complete(kaf
 
 
 def test_what_cannot_be_said(kafkalog: Kafkalog, node: Node) -> None:
-    log = node.segments("orders-1")[-1]
-    log.rename(node.work / "moved.log")
-    log.symlink_to(node.work / "moved.log")
+    checkpoint = node.first / "recovery-point-offset-checkpoint"
+    checkpoint.unlink()
+    os.mkfifo(checkpoint)
     run = kafkalog("--format", "jsonl", node.first).check(3)
     assert run.summary["complete"] is False
     assert "cannot be predicted" in run.stderr

@@ -2,7 +2,16 @@
 
 from __future__ import annotations
 
-from tests.oracle.boot_mutations import checkpoints, combinations, directories, logs, metadata, side_files
+from tests.oracle.boot_mutations import (
+    checkpoints,
+    combinations,
+    directories,
+    logs,
+    metadata,
+    odd_files,
+    odd_nodes,
+    side_files,
+)
 from tests.oracle.boot_mutations.node import Mutation
 
 FAMILIES = (
@@ -32,6 +41,16 @@ FAMILIES = (
     combinations.twins,
     combinations.remote_heads,
     combinations.half_done,
+    odd_files.file_kinds,
+    odd_files.node_file_kinds,
+    odd_files.odd_segments,
+    odd_files.odd_side_files,
+    odd_files.swaps,
+    odd_nodes.odd_names,
+    odd_nodes.half_moves,
+    odd_nodes.odd_properties,
+    odd_nodes.odd_offsets,
+    odd_nodes.odd_kraft,
     combinations.pairs,
 )
 

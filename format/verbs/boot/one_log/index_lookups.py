@@ -9,9 +9,10 @@ from __future__ import annotations
 from pathlib import Path
 
 from format.files.index_file import broker_slot
-from format.io.source import FileSource, Source
+from format.io.source import Source
 from format.layout import OFFSET_INDEX_ENTRY
 from format.value_class import value_class
+from format.verbs.boot.followed import opened
 from format.verbs.boot.one_log.file_batches import first_batch_reaching, last_batch
 
 _ENTRY_BYTES = OFFSET_INDEX_ENTRY.size_bytes
@@ -50,7 +51,7 @@ def read_index(path: Path | None, base_offset: int) -> OffsetIndexView:
     """The index at a path; an empty one where the path is None."""
     if path is None:
         return OffsetIndexView(base_offset)
-    with FileSource(path) as source:
+    with opened(path) as source:
         return OffsetIndexView(base_offset, source.read_at(0, source.size_bytes))
 
 

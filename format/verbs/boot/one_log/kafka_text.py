@@ -13,9 +13,9 @@ from pathlib import Path
 
 from format.errors import UnreadableFile
 from format.files.side_file import INT32_RANGE, INT64_RANGE, decode_integer
-from format.io.source import FileSource
 from format.kafka_uuid import ZERO_UUID
 from format.limits import Limits
+from format.verbs.boot.followed import leads_nowhere, opened
 
 _BLANKS = re.compile(r"[ \t\n\x0b\f\r]+")
 _LINE_ENDS = re.compile(r"\r\n|\r|\n")
@@ -39,8 +39,12 @@ class BadText(Exception):
 
 
 def read_lines(path: Path, limits: Limits) -> list[str]:
-    """The lines of a text file. Raises BadText if it is not UTF-8, UnreadableFile if it cannot be read."""
-    with FileSource(path) as source:
+    """The lines of a text file. Raises BadText if it is not UTF-8 or no file, UnreadableFile if it cannot be read."""
+    if path.is_dir():
+        raise BadText("Is a directory")
+    if leads_nowhere(path):
+        raise BadText("NoSuchFileException")
+    with opened(path) as source:
         if source.size_bytes > limits.max_side_file_bytes:
             raise UnreadableFile(f"the file has {source.size_bytes} bytes, too many to read")
         data = source.read_at(0, source.size_bytes)

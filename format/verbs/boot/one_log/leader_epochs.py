@@ -24,10 +24,10 @@ class EpochCache:
         self._files = files
         self.entries: list[tuple[int, int]] = []
         path = files.path / LEADER_EPOCH_CHECKPOINT
-        if LEADER_EPOCH_CHECKPOINT in files.folders:
+        if LEADER_EPOCH_CHECKPOINT in (*files.folders, *files.dangling):
             raise FailsLogDir(
                 f"Error while reading checkpoint file {path}", "LeaderEpochCheckpointFile", path=path,
-                reason="it is a directory",
+                reason="it is no regular file",
             )  # fmt: skip
         if LEADER_EPOCH_CHECKPOINT not in files.present:
             files.create(LEADER_EPOCH_CHECKPOINT)

@@ -5,8 +5,8 @@ Source: storage LogLoader.removeTempFilesAndCollectSwapFiles, LogLoader.load.
 
 from __future__ import annotations
 
-from format.io.source import FileSource
 from format.layout import LOG_SUFFIX, OFFSET_INDEX_SUFFIX
+from format.verbs.boot.followed import opened
 from format.verbs.boot.one_log.file_batches import CorruptRecords
 from format.verbs.boot.one_log.index_lookups import log_end, read_index
 from format.verbs.boot.one_log.partition_files import PartitionFiles, file_name
@@ -68,7 +68,7 @@ def _swapped_range(files: PartitionFiles, swaps: list[str]) -> tuple[int, int] |
         first = base_offset if first is None else min(first, base_offset)
         if place is None:
             continue
-        with FileSource(place) as source:
+        with opened(place) as source:
             try:
                 end = max(end, log_end(source, source.size_bytes, index, files.path / name).next_offset)
             except CorruptRecords as error:
@@ -84,4 +84,4 @@ def _swapped_range(files: PartitionFiles, swaps: list[str]) -> tuple[int, int] |
 
 def _is_java_long(text: str) -> bool:
     digits = text[1:] if text[:1] in "+-" else text
-    return digits.isascii() and digits.isdigit() and -(2**63) <= int(text) < 2**63
+    return digits.isdecimal() and -(2**63) <= int(text) < 2**63

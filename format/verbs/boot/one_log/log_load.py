@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from format.io.source import FileSource
 from format.layout import (
     ABORTED_TXN,
     LOG_SUFFIX,
@@ -19,6 +18,7 @@ from format.layout import (
     TRANSACTION_INDEX_SUFFIX,
 )
 from format.value_class import state_class, value_class
+from format.verbs.boot.followed import opened
 from format.verbs.boot.one_log.file_batches import CorruptRecords, batches_from, first_batch_reaching
 from format.verbs.boot.one_log.index_lookups import LogEnd, OffsetIndexView, log_end, read_index
 from format.verbs.boot.one_log.leftovers import settle_leftovers
@@ -74,7 +74,7 @@ class LoadedSegment:
             return LogEnd(self.base_offset, 0, False)
         if self.recovered is not None:
             return self.recovered.end
-        with FileSource(self.place) as source:
+        with opened(self.place) as source:
             try:
                 return log_end(source, self.size_bytes, self.index, self.shown_path)
             except CorruptRecords as error:
@@ -122,6 +122,7 @@ class _LogLoad:
         active = self._segments[max(self._segments)]
         for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             self._files.present.setdefault(file_name(active.base_offset, suffix), None)
+            self._files.check_opens(file_name(active.base_offset, suffix), "AbstractIndex.resize")
         self._check_index_sizes(active)
         log_start = self._terms.log_start
         if not self._terms.may_be_remote:
@@ -152,7 +153,8 @@ class _LogLoad:
         for name in sorted(self._files.present):
             if name.endswith(_INDEX_SUFFIXES):
                 base_offset = offset_of_name(self._files, name)
-                if file_name(base_offset, LOG_SUFFIX) not in self._files.present:
+                log_name = file_name(base_offset, LOG_SUFFIX)
+                if log_name not in self._files.present and log_name not in self._files.folders:
                     message = f"Found an orphaned index file {self._files.path / name}, with no corresponding log file."
                     reason = "an index without its log"
                     self._files.delete(name, reason, broker_message=message, kafka_class=_CLASS)
@@ -172,7 +174,10 @@ class _LogLoad:
         index_name = file_name(base_offset, OFFSET_INDEX_SUFFIX)
         index_place = files.present.get(index_name)
         segment = LoadedSegment(base_offset, place, files.path / name, size_bytes, index_place)
-        if index_name not in files.present:
+        txn_name = file_name(base_offset, TRANSACTION_INDEX_SUFFIX)
+        if txn_name in files.folders:
+            files.check_opens(txn_name, "TransactionIndex")
+        if index_name not in files.present and index_name not in files.folders:
             message = (
                 f"Could not find offset index file corresponding to log file {files.path / name}, recovering segment "
                 "and rebuilding index files..."
@@ -188,7 +193,8 @@ class _LogLoad:
             self._recover(segment, "its transaction index is corrupt")
         else:
             time_name = file_name(base_offset, TIME_INDEX_SUFFIX)
-            if time_name not in files.present:
+            if time_name not in files.present and time_name not in files.folders:
+                files.check_opens(time_name, "LogSegment.sanityCheck")
                 files.step(
                     Action.REBUILD_INDEX,
                     time_name,
@@ -203,7 +209,7 @@ class _LogLoad:
         place = self._files.present.get(name)
         if place is None:
             return None
-        with FileSource(place) as source:
+        with opened(place) as source:
             content = source.read_at(0, source.size_bytes - source.size_bytes % ABORTED_TXN.size_bytes)
         for _, producer_id, first, last, _ in ABORTED_TXN.struct.iter_unpack(content):
             if last < base_offset:
@@ -216,6 +222,8 @@ class _LogLoad:
     def _recover(self, segment: LoadedSegment, why: str, *, empties: bool = False) -> Recovered:
         """Recover a segment. Offsets that decrease empty it where ``empties`` is set, else they stop the broker."""
         files, base_offset = self._files, segment.base_offset
+        for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
+            files.check_opens(file_name(base_offset, suffix), "LogSegment.recover")
         producers = ProducerFiles(files, self._limits)
         self._replay(producers, self._terms.log_start, base_offset)
         if segment.place is None:
@@ -353,8 +361,9 @@ class _LogLoad:
         """Read a segment's batches as the state is rebuilt; returns the offset after the last. Raises StopsStart."""
         if segment.place is None:
             return start
+        self._files.check_opens(file_name(segment.base_offset, OFFSET_INDEX_SUFFIX), "LogSegment.read")
         path, size_bytes, index = segment.shown_path, segment.size_bytes, segment.index
-        with FileSource(segment.place) as source:
+        with opened(segment.place) as source:
             try:
                 if until is not None:
                     last = first_batch_reaching(source, until, index.position_for(until), size_bytes, path)

@@ -13,7 +13,8 @@ from format.layout import LOG_SUFFIX, SEGMENT_FILE
 from format.location import Location
 from format.node.segment import segment_file_name
 from format.value_class import state_class
-from format.verbs.boot.steps import Action, Step
+from format.verbs.boot.followed import is_file, is_link, is_seen, leads_nowhere, why_closed
+from format.verbs.boot.steps import Action, FailsLogDir, Step
 
 _STAYS = "the file stays as it is"
 _WRITTEN = (Action.REBUILD_SNAPSHOT, Action.REBUILD_INDEX, Action.CREATE)
@@ -24,6 +25,8 @@ class PartitionFiles:
     """The names in a partition directory, and the steps of the start on them. Nothing is written to disk.
 
     ``present`` maps each name to the file that holds its bytes on disk, None for a file that the start makes.
+    ``folders`` are names of what is no regular file, ``dangling`` those of links that lead nowhere,
+    ``links`` those of links to files.
     """
 
     path: Path
@@ -31,6 +34,8 @@ class PartitionFiles:
     partition: int
     present: dict[str, Path | None]
     folders: tuple[str, ...] = ()
+    dangling: tuple[str, ...] = ()
+    links: tuple[str, ...] = ()
     steps: list[Step] = field(default_factory=list)
     _on_disk: dict[str, Path] = field(default_factory=dict)
 
@@ -41,6 +46,15 @@ class PartitionFiles:
         """Add a step for a file, under the name that it has on disk; empty for the directory."""
         step = Step(action, self.path / name if name else self.path, self.topic, self.partition, reason=reason)
         self.steps.append(replace(step, **values))  # type: ignore[arg-type]
+
+    def check_opens(self, name: str, kafka_class: str) -> None:
+        """Raises FailsLogDir where a name is taken by something that the broker cannot open or write as a file."""
+        if name not in self.folders and name not in self.dangling:
+            return
+        words = why_closed(self.path / name)
+        if words is not None:
+            reason = "it is no file, and the broker cannot open or make one of this name"
+            raise FailsLogDir(words, kafka_class, path=self.path / name, reason=reason)
 
     @property
     def unread_logs(self) -> list[Path]:
@@ -99,16 +113,21 @@ def read_partition_files(path: Path, topic: str, partition: int) -> PartitionFil
     Raises UnreadableFile where it cannot be listed.
     """
     present: dict[str, Path | None] = {}
-    folders = []
+    folders: list[str] = []
+    dangling: list[str] = []
+    links: list[str] = []
     try:
         with entries_of(path) as entries:
-            for name, is_file in sorted((entry.name, entry.is_file(follow_symlinks=True)) for entry in entries):
-                if is_file:
+            seen = sorted((each.name, is_file(each), is_link(each)) for each in entries if is_seen(each.name))
+            for name, is_regular, is_linked in seen:
+                if is_regular:
                     present[name] = path / name
+                    if is_linked:
+                        links.append(name)
                 else:
-                    folders.append(name)
+                    (dangling if leads_nowhere(path / name) else folders).append(name)
     except FileNotFoundError as error:
         raise FileChanged("cannot list: the directory is not there any more", Location(os.fspath(path))) from error
     except OSError as error:
         raise UnreadableFile(f"cannot list: {os_reason(error)}", Location(os.fspath(path))) from error
-    return PartitionFiles(path, topic, partition, present, tuple(folders))
+    return PartitionFiles(path, topic, partition, present, tuple(folders), tuple(dangling), tuple(links))

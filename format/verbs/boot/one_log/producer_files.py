@@ -21,9 +21,7 @@ def offset_of_name(files: PartitionFiles, name: str) -> int:
     """The offset at the start of a file name. Raises StopsStart where the broker cannot parse it."""
     head, point, _ = name.partition(".")
     try:
-        if not point or not head.removeprefix("-").removeprefix("+").isdigit() or not head.isascii():
-            raise ValueError
-        offset = int(head)
+        offset = int(head) if point and head.removeprefix("-").removeprefix("+").isdecimal() else 2**63
         if not -(2**63) <= offset < 2**63:
             raise ValueError
     except ValueError:
@@ -90,6 +88,7 @@ class ProducerFiles:
         if self.map_end <= self.last_snapshot:
             return
         name = file_name(self.map_end, PRODUCER_SNAPSHOT_SUFFIX)
+        self._files.check_opens(name, _CLASS)
         self._files.step(
             Action.REBUILD_SNAPSHOT,
             name,

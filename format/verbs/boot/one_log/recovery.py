@@ -13,6 +13,7 @@ from format.io.source import FileSource
 from format.layout import MAX_RELATIVE_OFFSET, OFFSET_INDEX_ENTRY
 from format.log.batch_ranges import BatchRange
 from format.scan.read_log import chunks_with_crcs
+from format.verbs.boot.followed import opened
 from format.verbs.boot.one_log.file_batches import CorruptRecords, batches_from, invalid_batch
 from format.verbs.boot.one_log.index_lookups import LogEnd, OffsetIndexView, log_end
 from format.verbs.boot.one_log.recovered_log import ReadLog, Recovered
@@ -23,7 +24,7 @@ _INDEX_ENTRY = struct.Struct(">iI")
 
 def recovered_segment(path: Path, shown_path: Path, base_offset: int, terms: BootTerms) -> Recovered:
     """Simulate the recovery of a segment's log. Raises StopsStart where the broker exits, NotKnown, CorruptRecords."""
-    with FileSource(path) as source:
+    with opened(path) as source:
         known = terms.read_logs.get(path)
         found = known.recovered(source.size_bytes) if known is not None and known.base_offset == base_offset else None
         found = found or _summary(source, base_offset, terms).recovered(source.size_bytes)

@@ -1,0 +1,214 @@
+"""boot on files that are no plain files, or that have odd names: each verdict is one of a broker of 4.3.1."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from format.verbs.boot.boot import boot
+from format.verbs.boot.steps import Action, BootResult, BootTerms
+from tests.oracle.boot_mutations.node import (
+    CLEAN_MARK,
+    METADATA,
+    RECOVERY_POINT,
+    Node,
+    batch_positions,
+    copied_node,
+    cut,
+    flip,
+)
+
+LOOP = "Too many levels of symbolic links"
+FOLDER = "Is a directory"
+
+
+@pytest.fixture
+def node(data_dir: Path, tmp_path: Path) -> Node:
+    """A writable copy of the single node that ships with the tests, cleanly stopped."""
+    copy = copied_node(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "work")
+    (copy.first / CLEAN_MARK).touch()
+    return copy
+
+
+def booted(node: Node) -> BootResult:
+    return boot(node.log_dirs, BootTerms(every_file=True), node_id=1)
+
+
+def refusals(node: Node) -> list[str]:
+    return [step.broker_message or "" for step in booted(node).having(Action.REFUSE)]
+
+
+def linked(node: Node, path: Path) -> Path:
+    """Move a file out of the log directory, and leave a link in its place. Returns the file."""
+    target = node.work / f"moved-{path.name}"
+    path.rename(target)
+    path.symlink_to(target)
+    return target
+
+
+FILES = (
+    "orders-1/00000000000000000000.log",
+    "orders-1/00000000000000000000.index",
+    "orders-1/leader-epoch-checkpoint",
+    "orders-1/partition.metadata",
+    f"{METADATA}/quorum-state",
+    "recovery-point-offset-checkpoint",
+    "replication-offset-checkpoint",
+    "meta.properties",
+    "bootstrap.checkpoint",
+    CLEAN_MARK,
+)
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_a_link_to_a_file_is_followed(node: Node, name: str) -> None:
+    sound = booted(node)
+    linked(node, node.first / name)
+    result = booted(node)
+    assert not result.is_refused
+    assert not result.is_unknown
+    assert [each.row() for each in result.steps] == [each.row() for each in sound.steps]
+    assert ("symbolic links" in " ".join(result.not_checked)) == name.startswith("orders-1/")
+
+
+def test_a_damaged_log_behind_a_link_is_cut(node: Node) -> None:
+    log = linked(node, node.segments("orders-1")[0])
+    position = batch_positions(log)[3][0]
+    flip(log, position + 70)
+    (node.first / CLEAN_MARK).unlink()
+    node.set_offset(RECOVERY_POINT, "orders-1", 0)
+    (step,) = [each for each in booted(node).having(Action.TRUNCATE) if each.topic == "orders"]
+    assert (step.path, step.position) == (node.segments("orders-1")[0], position)
+
+
+@pytest.mark.parametrize(
+    ("name", "messages"),
+    [
+        ("orders-1/00000000000000000000.index", [LOOP]),
+        ("orders-1/00000000000000000000.timeindex", [LOOP]),
+        ("orders-1/00000000000000000000.txnindex", []),
+        ("orders-1/partition.metadata", []),
+        ("orders-1/leader-epoch-checkpoint", ["Error while reading checkpoint file"]),
+        ("orders-7", []),
+        ("recovery-point-offset-checkpoint", ["NoSuchFileException"]),
+    ],
+)
+def test_a_link_to_itself_is_no_file(node: Node, name: str, messages: list[str]) -> None:
+    path = node.first / name
+    path.unlink(missing_ok=True)
+    path.symlink_to(path)
+    found = refusals(node)
+    assert [each in one for each, one in zip(messages, found, strict=True)] == [True] * len(messages)
+    assert not booted(node).is_unknown
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("orders-1/00000000000000000000.index", FOLDER),
+        ("orders-1/00000000000000000000.timeindex", FOLDER),
+        ("orders-1/00000000000000000000.txnindex", FOLDER),
+        ("replication-offset-checkpoint", FOLDER),
+        ("bootstrap.checkpoint", FOLDER),
+        (".lock", "Disk error while locking directory"),
+        (f"{METADATA}/quorum-state", "Error while reading the Quorum status"),
+        (f"{METADATA}/00000000000000009999-0000000009.checkpoint", FOLDER),
+    ],
+)
+def test_a_folder_in_place_of_a_file_stops_the_broker(node: Node, name: str, message: str) -> None:
+    path = node.first / name
+    path.unlink(missing_ok=True)
+    path.mkdir()
+    assert any(message in each for each in refusals(node))
+
+
+def test_a_folder_in_place_of_an_index_that_is_not_opened_stops_nothing(node: Node) -> None:
+    path = node.segments("orders-0")[0].with_suffix(".index")
+    path.unlink()
+    path.mkdir()
+    result = booted(node)
+    assert not result.is_refused
+    assert not [each for each in result.having(Action.RECOVER) if each.topic == "orders"]
+
+
+def test_an_index_whose_log_is_a_folder_is_no_orphan(node: Node) -> None:
+    log = node.segments("orders-1")[0]
+    log.unlink()
+    log.mkdir()
+    assert not [each for each in booted(node).having(Action.DELETE) if each.path.suffix == ".index"]
+
+
+def test_a_link_to_a_missing_file_makes_the_file_unless_its_folder_is_missing_too(node: Node) -> None:
+    index = node.segments("orders-1")[0].with_suffix(".index")
+    index.unlink()
+    index.symlink_to(node.work / "moved.index")
+    assert not booted(node).is_refused
+    index.unlink()
+    index.symlink_to(node.work / "gone" / "moved.index")
+    assert refusals(node) == ["No such file or directory"]
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("x.checkpoint", "begin "),
+        ("real-00000000000000000009-0000000001.checkpoint", 'For input string: "real-000000000000000"'),
+        ("00000000000000000009-000000000x.checkpoint", 'For input string: "000000000x"'),
+        ("00000000000000000001-0000000000-more.checkpoint.part", None),
+        ("notes.checkpoint.bak", None),
+    ],
+)
+def test_the_name_of_a_metadata_snapshot_has_to_begin_with_an_offset_and_an_epoch(
+    node: Node, name: str, message: str | None
+) -> None:
+    (node.partition(METADATA) / name).write_bytes(b"x")
+    assert [message in each for each in refusals(node) if message] == ([True] if message else [])
+    assert booted(node).is_refused == (message is not None)
+
+
+def test_the_newest_metadata_snapshot_behind_a_link_to_nothing_is_passed_over(node: Node) -> None:
+    newest = sorted(node.partition(METADATA).glob("*.checkpoint"))[-1]
+    newest.unlink()
+    newest.symlink_to("nowhere")
+    result = booted(node)
+    assert not result.is_refused
+    assert not result.is_unknown
+    assert not result.having(Action.RENAME)
+
+
+def test_the_torn_end_of_a_metadata_snapshot_is_passed_over(node: Node) -> None:
+    newest = sorted(node.partition(METADATA).glob("*.checkpoint"))[-1]
+    cut(newest, newest.stat().st_size - 20)
+    assert not booted(node).is_unknown
+    assert not booted(node).is_refused
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (('"leaderEpoch":1', '"leaderEpoch":2147483647'), "Received invalid partition leader epoch entry"),
+        (('[{"voterId":1}]', "null"), 'currentVoters()" is null'),
+        (('[{"voterId":1}]', '[{"voterId":1},{"voterId":2}]'), None),
+    ],
+)
+def test_a_quorum_state_that_no_node_writes(node: Node, change: tuple[str, str], message: str | None) -> None:
+    path = node.partition(METADATA) / "quorum-state"
+    path.write_text(path.read_text().replace(*change))
+    assert [message in each for each in refusals(node) if message] == ([True] if message else [])
+    assert booted(node).is_refused == (message is not None)
+
+
+def test_digits_of_any_script_are_an_offset(node: Node) -> None:
+    """Long.parseLong takes them: the name is that of an index whose log is there."""
+    (node.partition("orders-1") / "\u0660\u0660.index").write_bytes(b"")
+    assert not refusals(node)
+
+
+def test_names_that_are_not_utf_8_are_not_seen_by_a_broker(node: Node) -> None:
+    os.mkdir(os.fsencode(node.first) + b"/\xff\xfe")
+    (node.partition("orders-1") / os.fsdecode(b"\xff.log")).write_bytes(b"x")
+    result = booted(node)
+    assert not result.is_refused
+    assert not result.having(Action.RENAME)
