@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import sys
+from functools import partial
 from operator import attrgetter
 from threading import RLock
 from typing import Any, TypeVar, dataclass_transform
@@ -17,6 +18,8 @@ if sys.version_info >= (3, 13):
 #: The methods that are made in this module for most classes.
 _QUICK = ("__init__", "__eq__", "__hash__")
 _NOT_COPIED = ("__dict__", "__weakref__")
+#: The objects of a class that are made without a compiled ``__init__``; compiling it costs as much as making thirty.
+_FIRST_OBJECTS = 16
 
 _completing = RLock()
 
@@ -27,8 +30,8 @@ def value_class(cls: _Class) -> _Class:
 
     Only the type checker rejects assignments to fields. ``dataclasses.dataclass(frozen=True, slots=True)`` compiles six
     methods of each class when its module is imported, and sets each field by a call. Here ``__init__`` is compiled when
-    the first object is made, and the other attributes are computed when they are first used. A command imports more
-    than a hundred such classes, makes objects of half of them, and compares objects or lists fields of a few.
+    some objects were made without it, and the other attributes are computed when they are first used. A command imports
+    more than a hundred such classes, makes objects of half of them, mostly one or two, and compares objects of a few.
     """
     made: _Class = _slotted(cls, is_hashed=True)
     return made
@@ -69,27 +72,49 @@ class _Completion:
     of the time. The standard library computes all others.
     """
 
-    __slots__ = ("is_done", "made", "names", "written")
+    __slots__ = ("_is_planned", "_object_count", "_plain", "made", "names", "written")
 
     made: Any
     names: list[str]
 
     def __init__(self, written: Any) -> None:
         self.written = written
-        self.is_done = False
+        self._is_planned = False
+        self._plain: list[_PlainField] | None = None
+        self._object_count = 0
+
+    @property
+    def plain(self) -> list[_PlainField] | None:
+        """The fields, see ``_plain_fields``; computed before the standard library changes the written class."""
+        if not self._is_planned:
+            self._plain, self._is_planned = _plain_fields(self.written), True
+        return self._plain
+
+    def of_first_object(self, instance: Any) -> Any:
+        """The ``__init__`` of one of the first objects; None where it must be compiled."""
+        if self._object_count == _FIRST_OBJECTS or self.plain is None:
+            return None
+        self._object_count += 1
+        return partial(_set_fields, self, instance)
 
     def complete(self, name: str) -> None:
         """Set a deferred attribute of the class, and the others that are computed with it."""
         with _completing:
-            if self.is_done or not isinstance(self.made.__dict__[name], _Deferred):
+            if not isinstance(self.made.__dict__[name], _Deferred):
                 return
-            if name in _QUICK and (plain := _plain_fields(self.written)) is not None:
-                self._set(_init_method(self.written, plain) if name == "__init__" else _comparison(plain))
+            plain = self.plain
+            if plain is None:
+                model: Any = dataclasses.dataclass(slots=True, eq=False, repr=False)(self.written)
+                self._set(_comparison([(each.name, each.compare) for each in dataclasses.fields(model)]))
+            elif name == "__init__":
+                self._set(_init_method(self.written, plain))
                 return
-            model: Any = dataclasses.dataclass(slots=True, eq=False, repr=False)(self.written)
-            self._set({name: model.__dict__[name] for name in _COMPUTED if name in self.names})
-            self._set(_comparison([(each.name, each) for each in dataclasses.fields(model)]))
-            self.is_done = True
+            elif name in _QUICK:
+                self._set(_comparison([(each.name, each.is_compared) for each in plain]))
+                return
+            else:
+                model = dataclasses.dataclass(init=False, eq=False, repr=False)(self.written)
+            self._set({name: model.__dict__[name] for name in _COMPUTED if name in model.__dict__})
 
     def _set(self, computed: dict[str, Any]) -> None:
         for name, value in computed.items():
@@ -107,14 +132,38 @@ class _Deferred:
         self.completion = completion
 
     def __get__(self, instance: object, owner: type | None = None) -> Any:
+        if instance is not None and self.name == "__init__":
+            quick = self.completion.of_first_object(instance)
+            if quick is not None:
+                return quick
         self.completion.complete(self.name)
         return getattr(owner if instance is None else instance, self.name)
 
 
-def _plain_fields(written: Any) -> list[tuple[str, Any]] | None:
-    """The fields of a class with their defaults, each a value, a ``field()`` or MISSING.
+class _PlainField:
+    """A field as ``__init__`` needs it: its default is a value, made by a factory, or MISSING."""
 
-    None if the standard library is needed: for fields of bases, for KW_ONLY and InitVar, and for invalid defaults.
+    __slots__ = ("default", "factory", "is_compared", "is_parameter", "name")
+
+    factory: Any
+
+    def __init__(self, name: str, default: Any) -> None:
+        self.name = name
+        self.default, self.factory = default, dataclasses.MISSING
+        self.is_parameter = self.is_compared = True
+        if isinstance(default, dataclasses.Field):
+            self.default, self.factory = default.default, default.default_factory
+            self.is_parameter, self.is_compared = default.init, default.compare
+
+    @property
+    def is_required(self) -> bool:
+        return self.is_parameter and self.default is self.factory  # both MISSING
+
+
+def _plain_fields(written: Any) -> list[_PlainField] | None:
+    """The fields of a class; None if the standard library is needed.
+
+    It is for fields of bases, for KW_ONLY and InitVar, and for invalid defaults.
     """
     if any("__dataclass_fields__" in base.__dict__ for base in written.__mro__[1:]):
         return None
@@ -127,17 +176,42 @@ def _plain_fields(written: Any) -> list[tuple[str, Any]] | None:
         default = written.__dict__.get(name, dataclasses.MISSING)
         if "KW_ONLY" in hint or "InitVar" in hint or getattr(default, "__hash__", None) is None:
             return None
-        is_init, is_required = True, default is dataclasses.MISSING
-        if isinstance(default, dataclasses.Field):
-            if default.kw_only is True:
-                return None
-            is_init = default.init
-            is_required = default.default is default.default_factory  # both MISSING
-        if is_init and is_required and has_default:
+        if isinstance(default, dataclasses.Field) and default.kw_only is True:
             return None
-        has_default = has_default or (is_init and not is_required)
-        plain.append((name, default))
+        field = _PlainField(name, default)
+        if field.is_required and has_default:
+            return None
+        has_default = has_default or (field.is_parameter and not field.is_required)
+        plain.append(field)
     return plain
+
+
+def _set_fields(completion: _Completion, made: Any, /, *values: Any, **named: Any) -> None:
+    """What the compiled ``__init__`` does. Arguments that do not fit are passed to it, which raises the error."""
+    fields: list[_PlainField] = completion.plain or []
+    names = (field.name for field in fields if field.is_parameter)
+    given = dict(zip(names, values, strict=False))
+    left = len(values) + len(named)
+    given.update(named)
+    for field in fields:
+        if field.is_parameter and field.name in given:
+            value = given[field.name]
+            left -= 1
+        elif field.is_required:
+            left = -1
+            break
+        elif field.factory is not dataclasses.MISSING:
+            value = field.factory()
+        elif field.default is not dataclasses.MISSING:
+            value = field.default
+        else:
+            continue
+        setattr(made, field.name, value)
+    if left:
+        completion.complete("__init__")
+        completion.made.__init__(made, *values, **named)
+    elif hasattr(completion.written, "__post_init__"):
+        made.__post_init__()
 
 
 class _Factory:
@@ -150,19 +224,16 @@ class _Factory:
 _FACTORY = _Factory()
 
 
-def _init_method(written: Any, fields: list[tuple[str, Any]]) -> dict[str, Any]:
+def _init_method(written: Any, fields: list[_PlainField]) -> dict[str, Any]:
     """``__init__`` for plain fields: parameters in the order of the fields, then ``__post_init__`` if there is one."""
     known: dict[str, Any] = {"_FACTORY": _FACTORY}
     parameters, lines = ["self"], []
     annotations = {}
-    for name, default in fields:
-        value = default
-        factory: Any = dataclasses.MISSING
-        if isinstance(default, dataclasses.Field):
-            value, factory = default.default, default.default_factory
-        if factory is not dataclasses.MISSING:
-            known[f"_factory_{name}"], value = factory, _FACTORY
-        if not isinstance(default, dataclasses.Field) or default.init:
+    for field in fields:
+        name, value = field.name, field.default
+        if field.factory is not dataclasses.MISSING:
+            known[f"_factory_{name}"], value = field.factory, _FACTORY
+        if field.is_parameter:
             annotations[name] = written.__annotations__[name]
             if value is dataclasses.MISSING:
                 parameters.append(name)
@@ -184,9 +255,9 @@ def _init_method(written: Any, fields: list[tuple[str, Any]]) -> dict[str, Any]:
     return {"__init__": method}
 
 
-def _comparison(fields: list[tuple[str, Any]]) -> dict[str, Any]:
+def _comparison(fields: list[tuple[str, bool]]) -> dict[str, Any]:
     """``__eq__`` and ``__hash__`` over the fields that are compared."""
-    names = [name for name, default in fields if not isinstance(default, dataclasses.Field) or default.compare]
+    names = [name for name, is_compared in fields if is_compared]
     if not names:
         return {"__eq__": object.__eq__, "__hash__": object.__hash__}
     values_of = attrgetter(*names)

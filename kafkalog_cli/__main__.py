@@ -22,18 +22,25 @@ _DEFERRED = frozenset(
     {
         "bz2",
         "ctypes",
+        "difflib",
+        "gettext",
         "ipaddress",
         "linecache",
         "lzma",
         "numpy._core._add_newdocs",  # docstrings of numpy's compiled functions
         "numpy._core._add_newdocs_scalars",
         "numpy._typing",
+        "numpy.linalg",
         "numpy.typing",
         "pickle",
+        "platform",
         "shellingham",
+        "shutil",
         "subprocess",
         "textwrap",
         "tokenize",
+        "traceback",
+        "uuid",
     }
 )
 
@@ -45,10 +52,38 @@ class Annotation:
         return cls
 
 
-#: Names that other libraries take from deferred modules with ``from … import``, and the objects that replace them until
-#: the module is loaded. numpy's types take longer to import than all of typer.
+class LateFunction:
+    """A stand-in for a function of a deferred module, or for a class that is only called; a call loads the module."""
+
+    def __init__(self, module: str, name: str) -> None:
+        self._module, self._name = module, name
+
+    def __call__(self, *values: Any, **named: Any) -> Any:
+        module = sys.modules[self._module]
+        if isinstance(module, DeferredModule):
+            module.load()
+        return getattr(module, self._name)(*values, **named)
+
+
+#: Functions that other libraries take from deferred modules with ``from … import``.
+_FUNCTIONS = {
+    "difflib": ("get_close_matches",),
+    "gettext": ("gettext", "ngettext"),
+    "numpy.linalg": ("eigvals", "inv", "lstsq", "matrix_power"),
+    "shutil": ("get_terminal_size",),
+}
+#: Names that other libraries take from deferred modules, and the objects that replace them until the module is loaded:
+#: types that are not used at run time, and functions. numpy's types take longer to import than all of typer. typer uses
+#: classes of traceback for its own error pages, which are off, and UUID to recognize options of that type, of which
+#: there are none.
 _STAND_INS: dict[str, dict[str, object]] = {
-    name: dict.fromkeys(("ArrayLike", "DTypeLike", "NDArray"), Annotation) for name in ("numpy._typing", "numpy.typing")
+    **{
+        name: dict.fromkeys(("ArrayLike", "DTypeLike", "NDArray"), Annotation)
+        for name in ("numpy._typing", "numpy.typing")
+    },
+    **{module: {name: LateFunction(module, name) for name in names} for module, names in _FUNCTIONS.items()},
+    "traceback": dict.fromkeys(("FrameSummary", "StackSummary"), Annotation),
+    "uuid": {"UUID": Annotation},
 }
 
 #: The start makes tens of thousands of lasting objects; with Python's default of 700 they are searched many times.
@@ -63,15 +98,20 @@ class DeferredModule(ModuleType):
     def __getattr__(self, name: str) -> Any:
         if "_deferred_loader" in self.__dict__ and name in _STAND_INS.get(self.__name__, ()):
             return _STAND_INS[self.__name__][name]
+        if name != "__path__":  # ``from … import`` asks for it, and packages have it from the beginning
+            self.load()
+        try:
+            return self.__dict__[name]
+        except KeyError:
+            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}") from None
+
+    def load(self) -> None:
+        """Load the module, unless that has happened."""
         with _loading:
             loader = self.__dict__.pop("_deferred_loader", None)
             if loader is not None:
                 loader.exec_module(self)
                 self.__class__ = ModuleType  # type: ignore[assignment]
-        try:
-            return self.__dict__[name]
-        except KeyError:
-            raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}") from None
 
 
 class _DeferringLoader:

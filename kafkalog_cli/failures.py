@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from difflib import SequenceMatcher
 from typing import Any
 
 import typer
@@ -176,6 +175,8 @@ def words_and_hint(error: Any) -> tuple[str | None, str | None]:
 
 
 def _for_option(error: Any, name: str) -> tuple[str, str | None]:
+    from difflib import SequenceMatcher
+
     is_before_command = error.ctx is not None and error.ctx.parent is None and hasattr(error.ctx.command, "entries")
     close = [each for each in error.possibilities or () if SequenceMatcher(None, name, each).ratio() >= _LEAST_CLOSE]
     hint = (_BEFORE_COMMAND if is_before_command else _OF_OPTION).get(name)

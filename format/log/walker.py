@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from format import layout
 from format.errors import CorruptDataError
 from format.io.bundles.opened import BundledFile
+from format.io.freed_memory import before_read
 from format.io.source import FileSource, Source
 from format.kernel.headers import HOP_STOPS, find_candidate, hop
 from format.limits import DEFAULT_LIMITS, Limits
@@ -68,6 +69,7 @@ def batch_chunks(
     if read_from == 0 and after_offset is None:
         walker.before_first = offset_before(source.path)
     if with_bodies:
+        before_read(end - start)
         return walker.bodies(start, chunk_bytes or BODY_CHUNK_BYTES, check_crc)
     return walker.headers(start, chunk_bytes or HEADER_CHUNK_BYTES)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
@@ -55,6 +54,8 @@ def refuse_foreign_file(path: Path) -> None:
 
 
 def _foreign_words(path: Path, start: bytes) -> str:
+    import shlex  # only for a message
+
     if start[_TAR_MARK[0] :].startswith(_TAR_MARK[1]):
         return f"a tar archive: unpack it first, with: tar xf {shlex.quote(str(path))}"
     for mark, name, program in _PACKED:

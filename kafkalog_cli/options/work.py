@@ -62,10 +62,10 @@ class Pacing:
 
     def reading(self) -> AbstractContextManager[None]:
         """The context in which files are read this way."""
-        from format.io.freed_memory import keep_freed_memory
+        from format.io.freed_memory import keep_after_large_reads
         from format.io.read_policy import ReadPolicy, reading_by
 
-        keep_freed_memory()
+        keep_after_large_reads()
         is_plain = self.max_rate is None and not self.cache_friendly
         return reading_by(None if is_plain else ReadPolicy(self.max_rate, spares_cache=self.cache_friendly))
 

@@ -165,6 +165,53 @@ def test_a_class_is_completed_by_whatever_asks_for_it_first() -> None:
     assert fresh(1) == fresh(1)
 
 
+@value_class
+class Checked:
+    """A class that changes its fields after they are set, and has one that is no parameter."""
+
+    low: int
+    high: int = 9
+    seen: list[int] = field(default_factory=list)
+    span: int = field(init=False, default=0)
+
+    def __post_init__(self) -> None:
+        self.span = self.high - self.low
+
+
+def test_the_first_objects_are_made_like_later_ones() -> None:
+    shown = []
+    for number in range(40):
+        made = Checked(1, seen=[number])
+        shown.append((made.low, made.high, made.seen, made.span))
+        assert Checked(low=1).seen is not Checked(low=1).seen
+    assert shown == [(1, 9, [number], 8) for number in range(40)]
+
+
+@pytest.mark.parametrize(
+    ("values", "named", "words"),
+    [
+        ((), {}, "missing 1 required positional argument: 'low'"),
+        ((1, 2, [], 4), {}, "takes from 2 to 4 positional arguments but 5 were given"),
+        ((1,), {"low": 1}, "multiple values for argument 'low'"),
+        ((1,), {"other": 1}, "unexpected keyword argument 'other'"),
+        ((1,), {"span": 1}, "unexpected keyword argument 'span'"),
+    ],
+)
+def test_arguments_that_do_not_fit_are_refused_by_the_first_object_too(
+    values: tuple[Any, ...], named: dict[str, Any], words: str
+) -> None:
+    @value_class
+    class Fresh:
+        low: int
+        high: int = 9
+        seen: list[int] = field(default_factory=list)
+        span: int = field(init=False, default=0)
+
+    made: Any = Fresh
+    with pytest.raises(TypeError, match=words):
+        made(*values, **named)
+
+
 def test_threads_may_use_a_class_for_the_first_time_together() -> None:
     for _ in range(20):
 

@@ -32,12 +32,16 @@ VERBS = {
 #: What a sound partition on a local disk needs none of, whatever the verb.
 NEEDLESS = {
     "concurrent",
+    "ctypes",
+    "difflib",
+    "gettext",
     "http",
     "multiprocessing",
     "numpy._core._add_newdocs",
     "numpy._typing",
     "numpy._typing._array_like",
     "numpy.fft",
+    "numpy.linalg",
     "numpy.ma",
     "numpy.polynomial",
     "numpy.random",
@@ -45,7 +49,11 @@ NEEDLESS = {
     "pyarrow",
     "pydantic",
     "rich",
+    "shlex",
+    "shutil",
     "subprocess",
+    "traceback",
+    "uuid",
     "format.internal_topics.schemas.consumer_groups",
     "format.log.after_damage.survey",
     "format.scan.following.driver",
@@ -112,6 +120,32 @@ def test_types_of_arrays_are_not_loaded_for_annotations() -> None:
     assert done.stdout.splitlines() == [
         "True kafkalog_cli.__main__.Annotation | None False",
         "numpy.ndarray[tuple[typing.Any, ...], numpy.dtype[numpy.int64]] True",
+    ], done.stderr
+
+
+LATE_FUNCTIONS = """
+import sys
+from kafkalog_cli import __main__ as process
+sys.meta_path.insert(0, process._DeferringFinder)
+for name in ("difflib", "shutil"):
+    sys.modules.pop(name, None)
+from difflib import get_close_matches
+import numpy as np
+print(*(type(each).__name__ for each in (get_close_matches, sys.modules["difflib"], sys.modules["numpy.linalg"])))
+print(get_close_matches("grap", ["grep", "find"]), type(sys.modules["difflib"]).__name__)
+from difflib import get_close_matches, SequenceMatcher
+print(type(get_close_matches).__name__, get_close_matches.__module__)
+print(np.linalg.norm([3.0, 4.0]), np.polyfit([0.0, 1.0], [0.0, 2.0], 1).round(6).tolist())
+"""
+
+
+def test_functions_of_a_deferred_module_load_it_when_they_are_called() -> None:
+    done = run(LATE_FUNCTIONS)
+    assert done.stdout.splitlines() == [
+        "LateFunction DeferredModule DeferredModule",
+        "['grep'] module",
+        "function difflib",
+        "5.0 [2.0, 0.0]",
     ], done.stderr
 
 
