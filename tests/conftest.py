@@ -8,11 +8,13 @@ tests that need Spark are the ones marked ``spark``; KAFKALOG_REQUIRE_SPARK=1 ma
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import logging
 import os
 import re
 import subprocess
+import sys
 from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 
@@ -24,6 +26,13 @@ from kafkalog_cli.version import kernel_kind
 from tests.corpora import DATA_DIR, REPOSITORY, SHARED_CORPUS, Corpus, corpora
 from tests.oracle.kafka_lab import KafkaLab
 from tests.running import Run, Word, run_in_process_of_its_own, run_many
+
+# Hundreds of processes load the same modules: all of them, pytest's workers too, keep what they compile.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+# pytest holds hundreds of thousands of lasting objects; with Python's default of 700 they are searched many times.
+gc.set_threshold(50_000)
 
 # No test asserts a time: a busy machine would fail it.
 settings.register_profile("kafkalog", deadline=None)
@@ -66,6 +75,7 @@ def pytest_sessionstart() -> None:
                 )
 
 
+TESTS = REPOSITORY / "tests"
 #: Tests that are slow as a whole: they walk all corpora, change thousands of bytes, or start other programs.
 SLOW = (
     *("faults", "faults_writing", "oracle", "properties", "recording", "spark", "truth"),
@@ -106,18 +116,36 @@ def must_not_skip(is_spark: bool, reason: str) -> bool:
     return os.environ.get(variable) == "1" and not _DOES_NOT_APPLY.search(reason)
 
 
+#: The marks that all tests of a file or folder get.
+_MARKED_PLACES = {"slow": {TESTS / each for each in SLOW}, "spark": {TESTS / "spark"}}
+#: The only places with tests that need Spark.
+_SPARK_PLACES = {TESTS / "spark", TESTS / "kafkalog_cli" / "commands" / "scan"}
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Import no files of which ``-m`` wants no test: ``-m "not slow"`` or ``-m spark``, also joined by ``and``."""
+    expression = str(config.option.markexpr)
+    if re.search(r"\bor\b|\(", expression):
+        return None
+    wanted = expression.split(" and ")
+    around = {collection_path, *collection_path.parents}
+    unwanted = any(f"not {mark}" in wanted and places & around for mark, places in _MARKED_PLACES.items())
+    if "spark" in wanted and collection_path.suffix == ".py":
+        unwanted = unwanted or not _SPARK_PLACES & around
+    return unwanted or None
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark tests as slow, and as those that need Spark, by the folders that they lie in."""
-    tests = REPOSITORY / "tests"
-    slow = {tests / each for each in SLOW}
     around: dict[Path, set[Path]] = {}  # each file with the folders that it lies in; computed once, not for each test
     for item in items:
         if item.path not in around:
             around[item.path] = {item.path, *item.path.parents}
-        if not slow.isdisjoint(around[item.path]):
-            item.add_marker(pytest.mark.slow)
-        if tests / "spark" in around[item.path]:
-            item.add_marker(pytest.mark.spark)
+        for mark, places in _MARKED_PLACES.items():
+            if places & around[item.path]:
+                item.add_marker(mark)
+        if item.get_closest_marker("spark") and not _SPARK_PLACES & around[item.path]:
+            raise pytest.UsageError(f"{item.nodeid} needs Spark, but does not lie in a folder of _SPARK_PLACES")
 
 
 @pytest.hookimpl(trylast=True)

@@ -17,6 +17,7 @@ import sys
 import tempfile
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -36,7 +37,8 @@ class Run:
 
     def rows(self, row_type: str | None = None) -> list[dict[str, Any]]:
         """The rows of JSON lines output without its summary; only those of one type where it is given."""
-        return [row for row in self._lines() if row["type"] != "summary" and row_type in (None, row["type"])]
+        rows = self._lines() if row_type is None else self._lines(f'"{row_type}"')
+        return [row for row in rows if row["type"] != "summary" and row_type in (None, row["type"])]
 
     @property
     def summary(self) -> dict[str, Any]:
@@ -54,8 +56,9 @@ class Run:
         assert "Traceback" not in self.stderr, self.stderr
         return self
 
-    def _lines(self) -> list[dict[str, Any]]:
-        return [json.loads(line) for line in self.stdout.split("\n") if line]
+    def _lines(self, word: str = "") -> list[dict[str, Any]]:
+        """The lines in which a word stands."""
+        return [json.loads(line) for line in self.stdout.split("\n") if line and word in line]
 
 
 def run_in_process_of_its_own(
@@ -148,9 +151,13 @@ def _text(content: bytes) -> str:
     return content.decode("utf-8")
 
 
+@cache
 def _import_everything() -> None:
+    """Import the program, and make what its value classes make when they are first used: children inherit both."""
     for name in ("format", "kafkalog_cli"):
         package = importlib.import_module(name)
-        for module in pkgutil.walk_packages(package.__path__, name + "."):
-            if not module.name.endswith("__main__"):
-                importlib.import_module(module.name)
+        for each in pkgutil.walk_packages(package.__path__, name + "."):
+            if not each.name.endswith("__main__"):
+                for content in list(vars(importlib.import_module(each.name)).values()):
+                    if isinstance(content, type) and content.__module__ == each.name:
+                        content.__init__  # noqa: B018

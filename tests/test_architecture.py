@@ -124,6 +124,21 @@ def syntax_of(path: Path) -> ast.Module:
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
+def _statements_in(node: ast.AST) -> Iterator[ast.AST]:
+    """The statements, handlers and cases directly in a node. Expressions, most of every tree, hold no statements."""
+    return (each for each in ast.iter_child_nodes(node) if isinstance(each, _STATEMENTS))
+
+
+_STATEMENTS = (ast.stmt, ast.excepthandler, ast.match_case)
+
+
+def _all_statements_in(node: ast.AST) -> Iterator[ast.AST]:
+    """All statements in a node, those in statements too."""
+    for each in _statements_in(node):
+        yield each
+        yield from _all_statements_in(each)
+
+
 def imports_in(tree: ast.Module, importer: str, is_package: bool, known: frozenset[str]) -> list[Import]:
     """The imports of a module; for ``from package import module`` the module itself."""
     found: list[Import] = []
@@ -142,8 +157,8 @@ def imports_in(tree: ast.Module, importer: str, is_package: bool, known: frozens
             for child in node.orelse:
                 walk(child, at_load)
         else:
-            inside = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda))
-            for child in ast.iter_child_nodes(node):
+            inside = isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))
+            for child in _statements_in(node):
                 walk(child, at_load and not inside)
 
     walk(tree, True)
@@ -276,7 +291,7 @@ def test_no_function_has_many_parameters() -> None:
     found = {
         f"{name}.{node.name}"
         for name, path in modules().items()
-        for node in ast.walk(syntax_of(path))
+        for node in _all_statements_in(syntax_of(path))
         if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)) and _parameter_count(node) > MOST_PARAMETERS
     }
     assert not found - MANY_PARAMETERS, "make a dataclass of what belongs together"
@@ -285,7 +300,7 @@ def test_no_function_has_many_parameters() -> None:
 
 #: Lines that may import something as ``format``: of words, commas and brackets alone, or with an import.
 _MAY_BIND_FORMAT = re.compile(
-    r"(?m)^[\s\w,()]*\bformat\b(?!\.)[\s\w,()]*$|^\s*(?:from|import)\b.*\bformat\b(?!\.\w)|import format"
+    r"(?m)^[ \w,()]*\bformat\b(?!\.)[ \w,()]*$|^ *(?:from|import)\b.*\bformat\b(?!\.\w)|import format"
 )
 
 
@@ -295,7 +310,7 @@ def test_nobody_hides_the_builtin_format() -> None:
     for path in (each for folder in folders for each in sorted(folder.rglob("*.py"))):
         if not _MAY_BIND_FORMAT.search(path.read_text(encoding="utf-8")):
             continue  # parsing all tests would take seconds
-        for node in ast.walk(syntax_of(path)):
+        for node in _all_statements_in(syntax_of(path)):
             if not isinstance(node, (ast.Import, ast.ImportFrom)):
                 continue
             is_import = isinstance(node, ast.Import)

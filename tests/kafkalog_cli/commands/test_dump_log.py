@@ -39,15 +39,14 @@ def dump_log(run_kafkalog_many: RunMany, monkeypatch: pytest.MonkeyPatch) -> Cal
 
 
 @pytest.mark.parametrize("golden", GOLDENS, ids=lambda golden: f"{golden.release}-{golden.name}")
-def test_captured_output(golden: Golden, dump_log: Callable[..., Run]) -> None:
+def test_captured_output(golden: Golden, run_kafkalog_many: RunMany, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(REPOSITORY)
     expected = golden.path.read_bytes()
-    emulated = dump_log("--emulate", golden.release, *golden.arguments)
-    assert emulated.code == 0
-    assert emulated.stdout.encode() == expected
+    commands = [("dump-log", "--emulate", golden.release, *golden.arguments)]
     if golden.by_default:
-        ours = dump_log(*golden.arguments)
-        assert ours.code == 0
-        assert ours.stdout.encode() == expected
+        commands.append(("dump-log", *golden.arguments))
+    for run in run_kafkalog_many(commands):
+        assert run.check(0).stdout.encode() == expected
 
 
 def test_every_captured_file_is_asked_for() -> None:
@@ -57,9 +56,9 @@ def test_every_captured_file_is_asked_for() -> None:
 # -- flags ---------------------------------------------------------------------------------------------------
 
 
-def test_usage_errors_come_before_any_output(dump_log: Callable[..., Run], data_dir: Path) -> None:
+def test_usage_errors_come_before_any_output(run_kafkalog_many: RunMany, data_dir: Path) -> None:
     log = data_dir / "kafka-4.3-single/node-1/orders-0" / f"{FIRST}.log"
-    for arguments in (
+    wrong = (
         (),
         ("--files", log, "--bogus"),
         ("--files", f"{log},no-such-file.log"),
@@ -69,9 +68,9 @@ def test_usage_errors_come_before_any_output(dump_log: Callable[..., Run], data_
         ("--files", log, "--max-bytes", "9" * 5000),
         ("--files", log, "--key-decoder-class", "my.Decoder"),
         ("--files", log, "--emulate", "2.0"),
-    ):
-        done = dump_log(*arguments)
-        assert (done.code, done.stdout) == (2, ""), arguments
+    )
+    for done in run_kafkalog_many(("dump-log", *each) for each in wrong):
+        assert (done.check(2).code, done.stdout) == (2, ""), done.arguments
         assert "See 'kafkalog dump-log --help'" in done.stderr
 
 

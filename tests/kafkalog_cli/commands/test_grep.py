@@ -42,41 +42,50 @@ def offsets(run: Run) -> list[int]:
     return [row["offset"] for row in run.rows("record")]
 
 
-@pytest.mark.parametrize(
-    ("words", "expected"),
-    [
-        (("apple",), [0, 2, 4]),
-        (("apple", "--in", "value"), [0, 4]),
-        (("apple", "--in", "header"), [2]),
-        (("user", "--in", "key", "--in", "header"), [0, 1, 2]),
-        (("trace", "--in", "any"), [2]),
-        (("-i", "BANANA"), [1]),
-        (("--regex", "^.pple$"), [0, 2]),
-        (("--regex", "-i", "^BAN"), [1]),
-        (("--header", "trace", "apple"), [2]),
-        (("--header", "other", "apple"), []),
-        (("--header", "trace", "--header", "other", "x"), [2]),
-        (("--header", "other", "--in", "value", "pine"), [4]),
-        (("--all", "--header", "trace"), [2]),
-        (("--all", "--header", "trace", "--invert"), [0, 1, 3, 4, 5]),
-        (("--bytes", "ff 00"), [3]),
-        (("--bytes", "0xFF00"), [3]),
-        (("apple", "--invert"), [1, 3, 5]),
-        (("--all", "--tombstones"), [2]),
-        (("user", "--tombstones"), [2]),
-        (("--all", "--producer-id", "7"), [0, 1, 5]),
-        (("--all", "--producer-id", "7", "--producer-epoch", "2"), [5]),
-        (("apple", "--from-offset", "1", "--to-offset", "4"), [2, 4]),
-        (("apple", "--from-time", str(BASE_TIMESTAMP + 1), "--to-time", str(BASE_TIMESTAMP + 2)), [2]),
-        (("apple", "--limit", "2"), [0, 2]),
-        (("",), [0, 1, 2, 3, 4, 5]),
-        (("--all",), [0, 1, 2, 3, 4, 5]),
-        (("nothing of it",), []),
-    ],
+#: The words of a search, and the offsets that it finds.
+SEARCHES = (
+    (("apple",), [0, 2, 4]),
+    (("apple", "--in", "value"), [0, 4]),
+    (("apple", "--in", "header"), [2]),
+    (("user", "--in", "key", "--in", "header"), [0, 1, 2]),
+    (("trace", "--in", "any"), [2]),
+    (("-i", "BANANA"), [1]),
+    (("--regex", "^.pple$"), [0, 2]),
+    (("--regex", "-i", "^BAN"), [1]),
+    (("--header", "trace", "apple"), [2]),
+    (("--header", "other", "apple"), []),
+    (("--header", "trace", "--header", "other", "x"), [2]),
+    (("--header", "other", "--in", "value", "pine"), [4]),
+    (("--all", "--header", "trace"), [2]),
+    (("--all", "--header", "trace", "--invert"), [0, 1, 3, 4, 5]),
+    (("--bytes", "ff 00"), [3]),
+    (("--bytes", "0xFF00"), [3]),
+    (("apple", "--invert"), [1, 3, 5]),
+    (("--all", "--tombstones"), [2]),
+    (("user", "--tombstones"), [2]),
+    (("--all", "--producer-id", "7"), [0, 1, 5]),
+    (("--all", "--producer-id", "7", "--producer-epoch", "2"), [5]),
+    (("apple", "--from-offset", "1", "--to-offset", "4"), [2, 4]),
+    (("apple", "--from-time", str(BASE_TIMESTAMP + 1), "--to-time", str(BASE_TIMESTAMP + 2)), [2]),
+    (("apple", "--limit", "2"), [0, 2]),
+    (("",), [0, 1, 2, 3, 4, 5]),
+    (("--all",), [0, 1, 2, 3, 4, 5]),
+    (("nothing of it",), []),
 )
-def test_what_is_found(tmp_path: Path, run_kafkalog_many: RunMany, words: tuple[str, ...], expected: list[int]) -> None:
+
+
+@pytest.fixture(scope="module")
+def searches(tmp_path_factory: pytest.TempPathFactory, run_kafkalog_many: RunMany) -> dict[tuple[str, ...], Run]:
+    """The run of each search."""
+    partition = partition_of(tmp_path_factory.mktemp("searches"))
+    runs = run_kafkalog_many(("grep", *JSON, *words, partition) for words, _ in SEARCHES)
+    return {words: run for (words, _), run in zip(SEARCHES, runs, strict=True)}
+
+
+@pytest.mark.parametrize(("words", "expected"), SEARCHES)
+def test_what_is_found(searches: dict[tuple[str, ...], Run], words: tuple[str, ...], expected: list[int]) -> None:
     """The offsets, 0 or 1 for found or not, and a summary that counts them."""
-    (run,) = run_kafkalog_many([("grep", *JSON, *words, partition_of(tmp_path))])
+    run = searches[words]
     assert offsets(run.check(0 if expected else 1)) == expected
     assert run.summary["counts"].get("record", 0) == len(expected)
     assert run.summary["conditions"] == ([] if expected else ["nothing-found"])

@@ -75,11 +75,13 @@ def test_progress_through_several_processes(data_dir: Path, monkeypatch: pytest.
 
 # -- one change, one finding ----------------------------------------------------------------------------------
 
+NODE = "kafka-4.3-single/node-1"
+
 
 @pytest.fixture
 def node(data_dir: Path, tmp_path: Path) -> Path:
     """A copy of a real log directory to damage."""
-    return copy_of(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "node")
+    return copy_of(data_dir / NODE, tmp_path / "node")
 
 
 def copy_of(source: Path, copy: Path) -> Path:
@@ -141,10 +143,16 @@ CHANGES: dict[str, tuple[Callable[[Path], None], str]] = {
 }  # fmt: skip
 
 
+@pytest.fixture(scope="module")
+def sound_codes(data_dir: Path, tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """The codes of the log directory before anything is changed."""
+    return codes(run(copy_of(data_dir / NODE, tmp_path_factory.mktemp("sound") / "node")), Severity.INFO)
+
+
 @pytest.mark.parametrize("name", CHANGES)
-def test_each_change_is_told(node: Path, name: str) -> None:
+def test_each_change_is_reported(node: Path, sound_codes: list[str], name: str) -> None:
     change, code = CHANGES[name]
-    assert code not in codes(run(node), Severity.INFO)
+    assert code not in sound_codes
     change(node)
     assert code in codes(run(node), Severity.INFO)
 
