@@ -23,11 +23,6 @@ class Where:
     range_bytes: int | None = None
     archive: str | None = None
 
-    @property
-    def is_local(self) -> bool:
-        """Whether the tasks run on this machine, by the name of the master."""
-        return self.master is not None and self.master.startswith("local")
-
 
 @value_class
 class Ending:

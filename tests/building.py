@@ -9,14 +9,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from random import Random
 
-from format.log.encode_batches import (
-    BatchHeader,
-    NewRecord,
-    encode_batch,
-    encode_message,
-    encode_record,
-    encode_wrapper,
-)
+from format.log.encode_batches import BatchHeader, encode_batch, encode_message, encode_wrapper
+from tests.record_encoder import NewRecord, encode_record
 
 BASE_TIMESTAMP = 1_700_000_000_000
 

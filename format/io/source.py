@@ -206,53 +206,13 @@ class FileSource:
             self.close()
 
 
-def _open_to_read(path: str, directory_fd: int | None = None) -> int:
+def _open_to_read(path: str) -> int:
     """Open a file, without updates of its access time if this process is its owner or root; raises OSError."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     try:
-        return os.open(path, flags | _O_NOATIME, dir_fd=directory_fd)
+        return os.open(path, flags | _O_NOATIME)
     except PermissionError:
-        return os.open(path, flags, dir_fd=directory_fd)
-
-
-def read_listed(directory_fd: int, name: str, size_bytes: int) -> bytes | None:
-    """The content of a small local file that had this size when its directory was listed, without a ``stat``.
-
-    None if it cannot be read or has another size now; a FileSource then raises the error.
-    """
-    try:
-        fd = _open_to_read(name, directory_fd)
-    except OSError:
-        return None
-    try:
-        content = os.pread(fd, size_bytes + 1, 0)
-    except OSError:
-        return None
-    finally:
-        os.close(fd)
-    return content if len(content) == size_bytes else None
-
-
-class BytesSource:
-    """A Source of bytes in memory."""
-
-    def __init__(self, data: bytes, path: str = "<memory>") -> None:
-        self.path = path
-        self._data = data
-        self.size_bytes = len(data)
-        self.bytes_read = 0
-
-    def read_at(self, position: int, length: int) -> bytes:
-        got = self._data[position : position + length] if length > 0 else b""
-        self.bytes_read += len(got)
-        return got
-
-    def data_range(self, position: int) -> tuple[int, int]:
-        """All bytes up to the end."""
-        return position, self.size_bytes
-
-    def close(self) -> None:
-        pass
+        return os.open(path, flags)
 
 
 def check_unchanged(path: str | os.PathLike[str], state: FileState, location: Location) -> None:

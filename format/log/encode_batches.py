@@ -20,18 +20,6 @@ from format.value_class import value_class
 
 
 @value_class
-class NewRecord:
-    """One v2 record to write; deltas are relative to the base offset and base timestamp (ms) of the batch."""
-
-    offset_delta: int
-    timestamp_delta: int
-    key: bytes | None
-    value: bytes | None
-    headers: tuple[tuple[bytes, bytes | None], ...] = ()
-    attributes: int = 0
-
-
-@value_class
 class BatchHeader:
     """The fields of a v2 batch header that its records do not determine."""
 
@@ -45,33 +33,6 @@ class BatchHeader:
     producer_id: int = layout.NO_PRODUCER_ID
     producer_epoch: int = layout.NO_PRODUCER_EPOCH
     base_sequence: int = layout.NO_SEQUENCE
-
-
-def encode_varint(value: int) -> bytes:
-    """Encode a number of 32 or 64 bits as a zigzag varint (clients ByteUtils.writeVarlong)."""
-    rest = (value << 1) ^ (value >> 63)
-    encoded = bytearray()
-    while rest > 0x7F:
-        encoded.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    encoded.append(rest)
-    return bytes(encoded)
-
-
-def encode_record(record: NewRecord) -> bytes:
-    """Encode one v2 record, with its length."""
-    parts = [
-        record.attributes.to_bytes(1, "big"),
-        encode_varint(record.timestamp_delta),
-        encode_varint(record.offset_delta),
-        _sized(record.key),
-        _sized(record.value),
-        encode_varint(len(record.headers)),
-    ]
-    for key, value in record.headers:
-        parts += (_sized(key), _sized(value))
-    body = b"".join(parts)
-    return encode_varint(len(body)) + body
 
 
 def encode_records(records: RecordTable, base_offset: int, base_timestamp: int) -> memoryview:
@@ -93,10 +54,6 @@ def encode_records(records: RecordTable, base_offset: int, base_timestamp: int) 
     out = memoryview(np.empty(room_bytes, np.uint8))
     columns = memoryview(np.ascontiguousarray(records.columns))
     return out[: put_v2_records(out, records.buffer, columns, base_offset, base_timestamp)]
-
-
-def _sized(field: bytes | None) -> bytes:
-    return encode_varint(-1) if field is None else encode_varint(len(field)) + field
 
 
 def encode_batch(

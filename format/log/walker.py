@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from format import layout
-from format.errors import CorruptDataError
 from format.io.bundles.opened import BundledFile
 from format.io.freed_memory import before_read
 from format.io.source import FileSource, Source
@@ -378,13 +377,3 @@ class _RecordedWalker(_Walker):
             return found or super()._damage(position, reason)
         end = min(self.bundled.next_header(position), self.end)
         return Damage("log-framing-broken", position, end - position, reason, self.last_offset, None, end == self.end)
-
-
-def read_batch_table(source: Source, *, check_crc: bool = False, limits: Limits = DEFAULT_LIMITS) -> BatchTable:
-    """All batches of a small source as one table. Raises CorruptDataError at the first damage."""
-    tables = []
-    for chunk in batch_chunks(source, with_bodies=check_crc, check_crc=check_crc, limits=limits):
-        if chunk.damage is not None:
-            raise CorruptDataError(chunk.damage.reason)
-        tables.append(chunk.table)
-    return BatchTable.concatenated(tables)

@@ -35,7 +35,7 @@ from format.rows.column_values import (
     filled,
     length_column,
 )
-from format.rows.finding_rows import finding_row as finding_row
+from format.rows.finding_rows import finding_row
 from format.rows.record_rows import Row, RowBlock
 
 #: A record batch has about this many bytes of keys, values and headers, unless one record has more.

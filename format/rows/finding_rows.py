@@ -1,7 +1,8 @@
-"""A finding as a row of the schema FINDING, and back."""
+"""A finding as a row of the schema FINDING or as a JSON object with the same names, and back."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from format.columns import FINDING
@@ -32,28 +33,39 @@ def finding_row(finding: Finding) -> tuple[Any, ...]:
     )
 
 
+def finding_as_json(finding: Finding) -> dict[str, Any]:
+    """The columns of FINDING by name; None values are left out."""
+    named = zip(FINDING.names, finding_row(finding), strict=True)
+    return {name: value for name, value in named if value is not None}
+
+
 def finding_of_row(row: tuple[Any, ...]) -> Finding:
-    """The finding of a row of the schema FINDING. Raises ValueError for a row that is none, or of a later version."""
-    values = dict(zip(FINDING.names, row, strict=True))
-    lost, cause, severity = values["lost_offsets"], values["caused_by"], str(values["severity"]).upper()
-    if (
-        values["code"] not in FINDING_CODES
-        or severity not in Severity.__members__
-        or None in (values["path"], values["message"])
-    ):
-        raise ValueError(f"no finding that this version knows: {values['code']}")
+    """The finding of a row of the schema FINDING. Raises ValueError as ``finding_from_json``."""
+    return finding_from_json(dict(zip(FINDING.names, row, strict=True)))
+
+
+def finding_from_json(values: Mapping[str, Any]) -> Finding:
+    """The finding of these columns. Raises ValueError for a code or severity that this version does not know."""
+    code, severity = values.get("code"), str(values.get("severity")).upper()
+    if code not in FINDING_CODES or severity not in Severity.__members__:
+        raise ValueError(f"no finding that this version knows: {code}")
+    path, message = values.get("path"), values.get("message")
+    if path is None or message is None:
+        raise ValueError("a finding without a path or a message")
+    lost, cause = values.get("lost_offsets"), values.get("caused_by")
     return Finding(
-        values["code"],
+        code,
         Severity[severity],
         Location(
-            *(values[name] for name in ("path", "topic", "partition", "segment_base_offset")),
-            *(values[name] for name in ("position", "length", "offset")),
+            path,
+            *(values.get(name) for name in ("topic", "partition", "segment_base_offset")),
+            *(values.get(name) for name in ("position", "length", "offset")),
         ),
-        values["message"],
-        Certainty(values["certainty"]),
-        values["expected"],
-        values["actual"],
-        values["next_step"],
+        message,
+        Certainty(values.get("certainty")),
+        values.get("expected"),
+        values.get("actual"),
+        values.get("next_step") or "",
         None if lost is None else (int(lost[0]), int(lost[1])),
         None if cause is None else Cause(**cause),
     )

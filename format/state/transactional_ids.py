@@ -31,7 +31,6 @@ class CoordinatorState:
     state: str
     timeout_ms: int
     start_timestamp: int
-    last_update_timestamp: int
     partitions: frozenset[tuple[str, int]]
 
 
@@ -131,7 +130,6 @@ def _decoded(key: bytes, value: bytes | None) -> CoordinatorState | None:
         TRANSACTION_STATUSES[status] if 0 <= status < len(TRANSACTION_STATUSES) else str(status),
         data["transactionTimeoutMs"],
         data["transactionStartTimestampMs"],
-        data["transactionLastUpdateTimestampMs"],
         frozenset(
             (each["topic"], number) for each in data["transactionPartitions"] or () for number in each["partitionIds"]
         ),

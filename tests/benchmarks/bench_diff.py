@@ -18,8 +18,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from format.limits import MIB
-from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
+from format.log.encode_batches import BatchHeader, encode_batch
 from tests.benchmarks.measure import peak_bytes, run
+from tests.record_encoder import NewRecord, encode_record
 
 
 def _records(base_offset: int, size_bytes: int) -> bytes:

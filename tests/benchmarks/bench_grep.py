@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from format import layout
-from format.log.encode_batches import NewRecord, encode_record
 from tests.benchmarks import make_data
 from tests.benchmarks.__main__ import kafka_dump_log, median_of, options_parser, print_table
 from tests.benchmarks.measure import in_turn, kafkalog, ratio
 from tests.oracle.kafka_lab import KafkaLab
+from tests.record_encoder import NewRecord, encode_record
 
 HEADINGS = ("what", "on", "kafkalog s", "CPU s", "peer s", "peer CPU s", "times as fast", "by CPU")
 PEER = ("--print-data-log", "--files")

@@ -16,11 +16,12 @@ from functools import partial
 from pathlib import Path
 
 from format import layout
-from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
+from format.log.encode_batches import BatchHeader, encode_batch
 from tests.benchmarks import make_data
 from tests.benchmarks.__main__ import cells_of, kafka_dump_log, options_parser, print_table, sized
 from tests.benchmarks.measure import MIB, in_turn, kafkalog, peak_bytes
 from tests.oracle.kafka_lab import KafkaLab
+from tests.record_encoder import NewRecord, encode_record
 
 HEADINGS = ("what", "on", "kafkalog s", "CPU s", "peer s", "peer CPU s", "times as fast", "by CPU", "peak MiB")
 _RECORD_BYTES = 160

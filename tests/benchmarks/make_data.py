@@ -16,7 +16,8 @@ from functools import partial
 from pathlib import Path
 
 from format import layout
-from format.log.encode_batches import BatchHeader, encode_batch, encode_message, encode_varint, encode_wrapper
+from format.log.encode_batches import BatchHeader, encode_batch, encode_message, encode_wrapper
+from tests.record_encoder import encode_varint
 
 RECORD_COUNT = 1_500_000
 TINY_BATCH_COUNT = 1_400_000  # of one record of 100 bytes each: 240 MB

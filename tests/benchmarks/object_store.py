@@ -18,7 +18,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
+from format.log.encode_batches import BatchHeader, encode_batch
+from tests.record_encoder import NewRecord, encode_record
 
 _SIZE_BYTES = 1 << 30
 _START_MS = 1_700_000_000_000

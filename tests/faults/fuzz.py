@@ -41,9 +41,9 @@ from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.limits import MIB, Limits
 from format.node.partition import Partition, read_partition
 from format.rows.record_rows import RowBlock
-from format.verbs.dump.dump import dump
 from format.verbs.find.find import find_max_timestamp, find_offset, find_timestamp
 from format.verbs.verify.verify import Verification, verify
+from tests.dumping import dump
 from tests.faults.mutations import TIMESTAMP, Case, case
 from tests.faults.workbench import scratch_root
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from format.findings import Finding, Severity
 from format.limits import DEFAULT_LIMITS, Limits
 from format.rows.record_rows import RowBlock
-from format.verbs.dump.dump import dump
 from format.verbs.verify.verify import Level, Verification, verify
+from tests.dumping import dump
 
 #: These logs have no indexes, and no broker looks for one here.
 NOT_MEANT = frozenset({"index-missing"})

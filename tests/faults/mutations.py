@@ -18,20 +18,11 @@ from format.codecs import compress
 from format.files import offset_index, time_index, transaction_index
 from format.internal_topics.decoder import INTERNAL_TOPICS
 from format.io.source import FileSource
-from format.log.encode_batches import (
-    BatchHeader,
-    NewRecord,
-    encode_batch,
-    encode_message,
-    encode_record,
-    encode_varint,
-    encode_wrapper,
-    reseal,
-    seal_batch,
-)
+from format.log.encode_batches import BatchHeader, encode_batch, encode_message, encode_wrapper, reseal, seal_batch
 from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
 from tests.corpora import DATA_DIR
+from tests.record_encoder import NewRecord, encode_record, encode_varint
 
 TIMESTAMP = 1_700_000_000_000
 INTERESTING_32 = (

@@ -28,11 +28,11 @@ from format.findings import Severity
 from format.io.source import FileSource
 from format.log.batch_checksums import compute_crc_valid
 from format.log.batch_table import BatchTable
-from format.log.walker import read_batch_table
 from format.node.partition import read_partition
 from format.verbs.find.find import find_offset, find_timestamp
 from format.verbs.find.trace import Match, NotFound
 from tests.faults.workbench import Workbench, names, scratch_root, workbench
+from tests.sources import read_batch_table
 
 #: The partition whose log directory's own files, alike around all of them, are changed.
 ONE_OF_ALL = "payments-1"

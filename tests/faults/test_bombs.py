@@ -14,15 +14,7 @@ import pytest
 from format.errors import LimitExceeded
 from format.io.source import FileSource
 from format.log import read_records
-from format.log.encode_batches import (
-    BatchHeader,
-    NewRecord,
-    encode_batch,
-    encode_message,
-    encode_record,
-    encode_varint,
-    seal_batch,
-)
+from format.log.encode_batches import BatchHeader, encode_batch, encode_message, seal_batch
 from format.log.walker import batch_chunks
 from tests.building import BASE_TIMESTAMP, batch, write_segment
 from tests.corpora import REPOSITORY
@@ -37,6 +29,7 @@ from tests.format.payloads import (
     snappy_zeros,
     zstd_zeros,
 )
+from tests.record_encoder import NewRecord, encode_record, encode_varint
 
 MOST_BYTES = 400 * 1024 * 1024
 GIB_IN_MIB = 1024

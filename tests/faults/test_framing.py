@@ -11,11 +11,12 @@ import pytest
 from format import layout
 from format.files import offset_index, time_index
 from format.findings import Finding, Severity
-from format.io.source import BytesSource, FileSource
+from format.io.source import FileSource
 from format.log.walker import batch_chunks
 from format.verbs.verify.verify import Level
 from tests.building import BASE_TIMESTAMP, batch, batches
 from tests.faults.judging import codes_of, findings_of, offsets_read, partition_of, verdict
+from tests.sources import BytesSource
 
 THREE = batches(3)
 FIRST, SECOND, THIRD = THREE

@@ -11,11 +11,12 @@ from pathlib import Path
 
 import pytest
 
-from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
+from format.log.encode_batches import BatchHeader, encode_batch
 from tests.building import BASE_TIMESTAMP
 from tests.json_rows import to_bytes, to_headers
 from tests.kafkalog_cli.hostile import HOSTILE_BYTES
 from tests.kafkalog_cli.reading import assert_screen_safe
+from tests.record_encoder import NewRecord, encode_record
 from tests.running import Run
 
 FORMATS = ("table", "text", "jsonl", "csv")

@@ -12,7 +12,7 @@ import snappy
 from format.codecs import compress
 from format.layout import CODEC_NAMES
 from format.limits import MIB, Limits
-from format.log.encode_batches import BatchHeader, NewRecord, encode_message, encode_record, seal_batch
+from format.log.encode_batches import BatchHeader, encode_message, seal_batch
 from tests.building import BASE_TIMESTAMP, batch
 from tests.faults.judging import codes_of, offsets_read, verdict
 from tests.format.payloads import (
@@ -25,6 +25,7 @@ from tests.format.payloads import (
     zstd_header,
     zstd_skippable,
 )
+from tests.record_encoder import NewRecord, encode_record
 
 CODECS = (GZIP, SNAPPY, LZ4, ZSTD)
 RECORDS = b"".join(encode_record(NewRecord(each, each, b"key", b"value %d" % each * 20)) for each in range(3))

@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from format.limits import Limits
-from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record, encode_varint
+from format.log.encode_batches import BatchHeader, encode_batch
 from tests.building import BASE_TIMESTAMP, batch
 from tests.faults.judging import codes_of, offsets_read, verdict
+from tests.record_encoder import NewRecord, encode_record, encode_varint
 
 SOUND = encode_record(NewRecord(0, 0, b"k", b"v"))
 

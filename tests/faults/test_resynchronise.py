@@ -7,12 +7,12 @@ from random import Random
 
 import pytest
 
-from format.io.source import BytesSource
 from format.log.batch_chunk import Damage
 from format.log.encode_batches import encode_message
 from format.log.walker import batch_chunks
 from tests.building import batch, batches, wrapper
 from tests.faults.judging import codes_of, offsets_read, verdict
+from tests.sources import BytesSource
 
 
 def walk(log: bytes, **more: object) -> tuple[list[tuple[int, int]], list[Damage]]:

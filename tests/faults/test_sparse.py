@@ -11,10 +11,10 @@ import pytest
 from format.findings import Finding
 from format.io.source import FileSource
 from format.node.partition import read_partition
-from format.verbs.dump.dump import dump
 from format.verbs.find.find import find_offset
 from format.verbs.verify.verify import Verification, verify
 from tests.building import batch, batches, write_segment
+from tests.dumping import dump
 
 TIB = 1 << 40
 #: A batch that seems to start in random bytes may claim a part of a hole, up to the limit of a batch.

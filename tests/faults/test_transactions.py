@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 
 from format import layout
-from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
+from format.log.encode_batches import BatchHeader, encode_batch
 from tests.building import BASE_TIMESTAMP, batch
 from tests.faults.judging import codes_of, verdict
+from tests.record_encoder import NewRecord, encode_record
 
 TRANSACTIONAL, CONTROL = layout.TRANSACTIONAL_BIT, layout.CONTROL_BIT
 ABORT, COMMIT = 0, 1

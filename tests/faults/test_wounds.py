@@ -15,7 +15,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from format.findings import Finding
-from format.io.source import BytesSource
 from format.log.batch_header import has_right_crc
 from format.log.encode_batches import encode_message
 from format.rewriting.publishing.publication import Publication
@@ -24,6 +23,7 @@ from format.verbs.salvage.salvage import salvage
 from tests.building import batch, batches, wrapper
 from tests.faults.judging import codes_of, findings_of, offsets_read, partition_of
 from tests.faults.wounds import LOG, wounded_log, wrong_with
+from tests.sources import BytesSource
 
 
 def wrong_of(seed: int, most_batches: int) -> str:

@@ -20,9 +20,10 @@ from format.io.source import FileSource
 from format.log.batch_ranges import BatchRange
 from format.log.batch_table import BatchTable
 from format.log.legacy_messages import open_wrappers
-from format.log.walker import batch_chunks, read_batch_table
+from format.log.walker import batch_chunks
 from format.verbs.verify.verify import Verification, verify
 from tests.corpora import DATA_DIR
+from tests.sources import read_batch_table
 
 SINGLE = DATA_DIR / "kafka-4.3-single" / "node-1"
 LEGACY = DATA_DIR / "kafka-0.8-to-2.8" / "data"

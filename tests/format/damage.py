@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from format.errors import KafkaLogError
-from format.io.source import BytesSource
+from tests.sources import BytesSource
 
 #: Each bit flipped, all flipped, and through ``_VALUES`` the bytes that mean something in text.
 _MASKS = (0x01, 0x02, 0x04, 0x08, 0x10, 0x20, 0x40, 0x80, 0xFF)

@@ -13,11 +13,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from format.columns import EXTRA_RECORD_COLUMNS, RowSchema, record_schema
-from format.io.source import BytesSource
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.location import Location
 from format.log.batch_table import BatchTable
-from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_message, encode_record
+from format.log.encode_batches import BatchHeader, encode_batch, encode_message
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
@@ -27,14 +26,17 @@ from format.rows.record_rows import RowBlock, batch_block, record_block
 from format.rows.row_text import RowText, have_last_offsets
 from format.scan.selection import Selection
 from format.verbs.dump import dump_lines as dumping
-from format.verbs.dump.dump import DumpTerms, dump
+from format.verbs.dump.dump import DumpTerms
 from format.verbs.dump.dump_lines import dump_lines
 from kafkalog_cli.line_style import line_style
 from kafkalog_cli.output import OutputStream
 from kafkalog_cli.render import open_renderer
 from tests.building import batch, wrapper
 from tests.corpora import Corpus
+from tests.dumping import dump
 from tests.kafkalog_cli.hostile import HOSTILE_BYTES, byte_strings, texts
+from tests.record_encoder import NewRecord, encode_record
+from tests.sources import BytesSource
 
 STYLES = ("jsonl", "text")
 PLACES = (Location("x.log", "topic", 0, 0), Location("x.log", 'to"pic\n', None, None), Location("x.log"))

@@ -16,6 +16,7 @@ import shutil
 import sys
 import tempfile
 import time
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,7 @@ from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
 from format.node.target import Target
 from format.state.cluster_context import ContextTerms, read_context
-from format.verbs.compaction.compaction import Compaction, CompactionTerms, LogCompaction, kept_offsets
+from format.verbs.compaction.compaction import Compaction, CompactionTerms, LogCompaction
 from tests.oracle.kafka_lab import KafkaLab
 from tests.oracle.log_scenario import ScenarioNode
 
@@ -149,7 +150,8 @@ def compared(log_dir: Path, said: dict[str, LogCompaction], before: dict[str, tu
         counts["records"] += len(old_offsets)
         if judged.blocked_by is None and cleaned is not None:
             edge = judged.range.first_uncleanable_offset
-            expected = sorted([*kept_offsets(judged), *(each for each in old_offsets if each >= edge)])
+            kept = chain.from_iterable(each.tolist() for each in cleaned.kept_offsets)
+            expected = sorted([*kept, *(each for each in old_offsets if each >= edge)])
             expected_bytes = old_bytes - cleaned.read_bytes + cleaned.kept_bytes
             counts["cleaned"] += 1
             counts["removed"] += len(old_offsets) - len(expected)

@@ -22,7 +22,6 @@ from format.errors import InputError
 from format.findings import Finding, Severity
 from format.io.source import FileSource
 from format.layout import META_PROPERTIES
-from format.log.walker import read_batch_table
 from format.node.partition import parse_partition_dir
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.sources import read_write_sources
@@ -34,6 +33,7 @@ from tests.oracle.boot_trials import Observed, Trials, files_of, last_words
 from tests.oracle.kafka_lab import KafkaLab
 from tests.oracle.random_damage import damage
 from tests.oracle.record_reader import Kept, ReadingFailed, RecordReader, Served, differences, kept_records
+from tests.sources import read_batch_table
 
 #: Nothing is to change while the consumer reads: no cleaner, and no end of a transaction that was open too long.
 _SETTINGS = """\

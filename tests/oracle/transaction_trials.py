@@ -26,11 +26,12 @@ from pathlib import Path
 from typing import Any
 
 from format.layout import TRANSACTIONAL_BIT
-from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
+from format.log.encode_batches import BatchHeader, encode_batch
 from tests.corpora import REPOSITORY
 from tests.oracle.broker import Broker
 from tests.oracle.kafka_lab import KafkaLab
 from tests.oracle.transaction_truth import TransactionTruth, compared
+from tests.record_encoder import NewRecord, encode_record
 
 _LAB = Path(__file__).with_name("TransactionLab.java")
 _TOOL = "org.apache.kafka.tools.TransactionsCommand"

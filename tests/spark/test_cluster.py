@@ -16,7 +16,7 @@ import pytest
 
 pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'kafkalog[spark]'")
 
-from format.rows.arrow_columns import finding_row
+from format.rows.finding_rows import finding_row
 from format.verbs.verify.verify import verify
 from tests.building import batches, write_segment
 from tests.corpora import REPOSITORY

@@ -21,7 +21,6 @@ from format.log.batch_ranges import BatchRange
 from format.log.walker import batch_chunks
 from format.node.target import Target
 from format.rows.record_rows import RowBlock
-from format.verbs.dump.dump import dump
 from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.ls.segment_listing import SegmentListing
@@ -34,6 +33,7 @@ from spark_jobs.views import log_views
 from spark_jobs.views.read_options import OPTIONS, BadOption, parse_options
 from tests.building import batch, batches, wrapper, write_segment
 from tests.corpora import Corpus
+from tests.dumping import dump
 from tests.spark.scanning import Printed
 
 

@@ -24,7 +24,6 @@ from format.findings import Finding
 from format.io import remote_files
 from format.io.remote_path import path_of
 from format.rows.record_rows import RowBlock
-from format.verbs.dump.dump import dump
 from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.verify.verify import verify
 from spark_jobs import class_archive, spark_cluster
@@ -35,6 +34,7 @@ from spark_jobs.work.planning import plan
 from spark_jobs.work.units import plan_units
 from tests.building import batches, write_segment
 from tests.corpora import REPOSITORY
+from tests.dumping import dump
 from tests.spark.scanning import Printed, scanned, store_of_four
 
 Upload = Callable[[Path, str], str]

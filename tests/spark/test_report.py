@@ -17,11 +17,11 @@ import pyarrow.parquet as pq
 from format.columns import BATCH, FINDING, SEGMENT
 from format.errors import OutputError
 from format.rows.record_rows import RowBlock
-from format.verbs.dump.dump import dump
 from spark_jobs import spark_cluster
 from spark_jobs.report import UNFINISHED, open_report
 from spark_jobs.requests import Ending
 from tests.building import batches, write_segment
+from tests.dumping import dump
 from tests.spark.scanning import Printed, broker_at, store_of_four
 
 

@@ -15,11 +15,11 @@ pytest.importorskip("pyspark", reason="pyspark is not installed: pip install 'ka
 from format.columns import BATCH
 from format.findings import Finding
 from format.rows.record_rows import RowBlock
-from format.verbs.dump.dump import dump
 from spark_jobs.schemas import records_view
 from spark_jobs.views import log_views
 from spark_jobs.views.read_options import ReadOptions
 from spark_jobs.work.planning import plan
+from tests.dumping import dump
 
 _DDL, _RECORDS = records_view(value=True, headers=True, details=True)
 

@@ -17,7 +17,6 @@ from format.value_class import state_class
 
 #: The zstd level. It is fixed, so that the same content gives the same bytes.
 _LEVEL = 9
-_PIECE_BYTES = 1024 * 1024
 Write = Callable[[bytes], object]
 
 

@@ -35,7 +35,7 @@ from format.io.source import FileSource
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.node.file_location import location_of_file
 from format.node.target import Target
-from format.rows.finding_json import finding_as_json
+from format.rows.finding_rows import finding_as_json
 from format.value_class import state_class
 from format.verbs.bundle.archive import NewArchive, NewMember, Write
 from format.verbs.bundle.file_list import InnerPaths, SourceFile, kept_without_names, source_files

@@ -11,7 +11,7 @@ from format.findings import Finding
 from format.io.bundles.bundle import Bundle
 from format.location import Location
 from format.node.target import Target
-from format.rows.finding_json import finding_from_json
+from format.rows.finding_rows import finding_from_json
 from format.verbs.verify.terms import Coverage, Verification
 from format.verbs.verify.verify import verify
 from format.verbs.verify.walk import Level

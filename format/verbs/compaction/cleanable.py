@@ -57,7 +57,6 @@ class Cleanable:
     uncleanable_bytes: int
     bound_by: str
     blocked_by: str | None
-    must_compact: bool
 
     @property
     def dirty_ratio(self) -> float:
@@ -86,19 +85,18 @@ def cleanable(segments: Sequence[CleanerSegment], log: CleanerLog, limits: Clean
     )
     clean = _bytes_between(segments, -1, first_dirty)
     dirty = _bytes_between(segments, min(first_dirty, edge), edge)
-    must_compact = _delay_ms(segments, first_dirty, limits, now_ms) > 0
     total = clean + dirty
     ratio = dirty / total if total else 0.0
     if not log.is_compacted:
         blocked = "cleanup_policy"
     elif not dirty:
         blocked = bound_by
-    elif must_compact or ratio > limits.min_dirty_ratio:
+    elif _delay_ms(segments, first_dirty, limits, now_ms) > 0 or ratio > limits.min_dirty_ratio:
         blocked = None
     else:
         blocked = "dirty_ratio"
     everything = sum(segment.size_bytes for segment in segments)
-    return Cleanable(first_dirty, edge, clean, dirty, everything - total, bound_by, blocked, must_compact)
+    return Cleanable(first_dirty, edge, clean, dirty, everything - total, bound_by, blocked)
 
 
 def _first_dirty_offset(log: CleanerLog) -> int:

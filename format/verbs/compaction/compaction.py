@@ -6,8 +6,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field, replace
 from pathlib import Path
 
-import numpy as np
-
 from format.errors import KafkaLogError
 from format.files import transaction_index
 from format.findings import Finding, finding_of
@@ -310,11 +308,3 @@ def _number(text: str, otherwise: float) -> float:
         return float(text) if "." in text else int(text)
     except ValueError:
         return otherwise
-
-
-def kept_offsets(judged: LogCompaction) -> list[int]:
-    """The offsets of the records that a run keeps, if the terms had ``with_offsets``."""
-    if judged.cleaned is None:
-        return []
-    columns = judged.cleaned.kept_offsets
-    return np.concatenate(columns).tolist() if columns else []

@@ -84,22 +84,6 @@ class DumpScan:
         return parts
 
 
-def dump(
-    path: Path | Target,
-    *,
-    kind: Kind | None = None,
-    records: bool = False,
-    selection: Selection = EVERYTHING,
-    limits: Limits = DEFAULT_LIMITS,
-) -> Iterator[RowBlock | Finding]:
-    """Rows of the file or directory at ``path`` (batches or records of logs, entries of side files), and findings.
-
-    Records of a batch with a wrong CRC are not shown; a finding reports them. Raises InputError for a path that does
-    not belong to Kafka.
-    """
-    return dumped_rows(path, DumpTerms(records, selection, limits), kind=kind)
-
-
 def dumped_rows(
     path: Path | Target,
     terms: DumpTerms,
@@ -108,7 +92,11 @@ def dumped_rows(
     advance: Advance = no_progress,
     may_stop: bool = False,
 ) -> Iterator[RowBlock | Finding]:
-    """The rows of ``dump`` with the options of ``terms``; ``may_stop`` as in ``scan_logs``."""
+    """Rows of the file or directory at ``path`` (batches or records of logs, entries of side files), and findings.
+
+    Records of a batch with a wrong CRC are not shown; a finding reports them. ``may_stop`` as in ``scan_logs``. Raises
+    InputError for a path that does not belong to Kafka.
+    """
     target = target_at(path, kind)
     if target.kind not in LOG_KINDS:
         yield from side_file_blocks(target.path, target.kind, limits=terms.limits)

@@ -75,13 +75,6 @@ class ByteView:
                     return f"{known.kafka_name}, {known.type}: {known.meaning}. {each.source}"
         return _VARIABLE_FIELDS.get(field, "")
 
-    def region_at(self, index: int) -> int | None:
-        """The number of the region of a byte of the content; None for none."""
-        for number, region in enumerate(self.regions):
-            if region.position <= index < region.end_position:
-                return number
-        return None
-
 
 def view_of(place: Place) -> ByteView:
     """The bytes of a place and their meaning. Raises KafkaLogError where they cannot be read."""

@@ -21,7 +21,6 @@ from format.errors import CorruptDataError
 from format.io.source import FileSource
 from format.layout import Layout
 from format.limits import MIB
-from format.location import Location
 from format.log.batch_header import header_tables
 from format.log.batch_ranges import BatchRange
 from format.log.batch_table import BatchTable
@@ -242,12 +241,6 @@ def _records_at(path: Path, position: int, size_bytes: int, inode: int) -> Recor
     raise CorruptDataError("no batch can be read here", location_of_file(path).at(position, size_bytes))
 
 
-def batch_at(path: Path, position: int) -> Place | None:
-    """The batch that starts at a position of a log; None where none does."""
-    found = _batches(path, position)
-    return found[0] if found and found[0].kind is PlaceKind.BATCH and found[0].position == position else None
-
-
 def _entries(place: Place, structure: Layout, start: int) -> list[Place]:
     size = structure.size_bytes
     found = []
@@ -273,8 +266,3 @@ def entry_label(structure: Layout, values: tuple[int, ...], base_offset: int) ->
     if structure is layout.TIME_INDEX_ENTRY:
         return f"{iso_time(named['timestamp'])} → offset {base_offset + named['relative_offset']}"
     return f"producer {named['producer_id']}: {named['first_offset']}–{named['last_offset']}"
-
-
-def location_of(place: Place) -> Location:
-    """The location of a place."""
-    return location_of_file(place.path).at(place.position, place.size_bytes, place.offset)

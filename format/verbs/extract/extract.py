@@ -24,7 +24,7 @@ from format.node.partition import parse_partition_dir, read_partition
 from format.node.target import Target
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.sources import job_of
-from format.rows.finding_json import finding_as_json, finding_from_json
+from format.rows.finding_rows import finding_as_json, finding_from_json
 from format.scan.cluster import Cluster, current_cluster
 from format.verbs.extract.files import ExtractedFile
 from format.verbs.extract.terms import Extraction, ExtractSource, Key

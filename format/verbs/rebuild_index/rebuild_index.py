@@ -28,7 +28,7 @@ from format.rewriting.run import rewrite
 from format.rewriting.sources import WriteSources
 from format.rewriting.written_batches import copied
 from format.rewriting.written_segments import RewritingResult, SegmentResult, WrittenSegment
-from format.rows.finding_json import finding_as_json
+from format.rows.finding_rows import finding_as_json
 from format.scan.progress import Advance
 from format.verbs.verify.written_output import verify_output
 from format.wording import are, counted_plainly, offsets_are

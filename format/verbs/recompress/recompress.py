@@ -28,7 +28,7 @@ from format.rewriting.rewriter import CHUNK_BYTES, HARMLESS_DAMAGE, FirstLook, P
 from format.rewriting.run import rewrite
 from format.rewriting.sources import WriteSources, is_cluster_metadata
 from format.rewriting.written_segments import RewritingResult, SegmentResult, WrittenSegment
-from format.rows.finding_json import finding_as_json
+from format.rows.finding_rows import finding_as_json
 from format.scan.protocol import Cost, LogUnit
 from format.scan.read_log import crc_findings, tail_finding
 from format.verbs.recompress.portions import portions

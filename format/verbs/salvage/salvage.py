@@ -36,7 +36,7 @@ from format.rewriting.run import rewrite
 from format.rewriting.sources import WriteSources
 from format.rewriting.written_batches import copied
 from format.rewriting.written_segments import RewritingResult, SegmentResult, WrittenSegment
-from format.rows.finding_json import finding_as_json
+from format.rows.finding_rows import finding_as_json
 from format.state.cluster_image import ClusterImage
 from format.state.metadata_log import read_metadata
 from format.verbs.boot.refusals import refusal_findings

@@ -8,11 +8,10 @@ import pytest
 
 from format.checks.leader_epochs import LeaderEpochCheck
 from format.findings import Finding, Severity
-from format.io.source import BytesSource
 from format.limits import DEFAULT_LIMITS
 from format.location import Location
-from format.log.walker import read_batch_table
 from tests.building import batch, wrapper
+from tests.sources import BytesSource, read_batch_table
 
 
 def test_a_leader_that_changed_since_the_checkpoint_was_read(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from format.files import producer_snapshot
 from format.findings import Finding
-from format.rows.finding_json import finding_as_json, finding_from_json
+from format.rows.finding_rows import finding_as_json, finding_from_json
 from format.state.producers import ProducerState
 from format.verbs.verify.verify import verify
 from tests.building import batch, write_segment

@@ -7,8 +7,9 @@ import pytest
 from format.errors import InvalidCheckpoint, LimitExceeded, UnknownVersion
 from format.files import leader_epoch_checkpoint
 from format.files.side_file import MAX_PROBLEMS
-from format.io.source import BytesSource, FileSource
+from format.io.source import FileSource
 from format.limits import Limits
+from tests.sources import BytesSource
 
 
 def read(content, limits=None):

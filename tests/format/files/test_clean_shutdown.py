@@ -5,9 +5,9 @@ import pytest
 from format.errors import LimitExceeded, UnreadableFile
 from format.files import clean_shutdown
 from format.files.clean_shutdown import CleanShutdown
-from format.io.source import BytesSource
 from format.limits import Limits
 from tests.format.damage import single_byte_changes, truncations
+from tests.sources import BytesSource
 
 
 def read(content):

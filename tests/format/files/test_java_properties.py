@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from format.errors import InvalidCheckpoint, LimitExceeded
 from format.files.java_properties import decode_properties, encode_property
-from format.io.source import BytesSource
 from format.limits import DEFAULT_LIMITS, Limits
+from tests.sources import BytesSource
 
 
 def decoded(content, limits=DEFAULT_LIMITS):

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from format.errors import InvalidCheckpoint, UnreadableFile
 from format.files import leader_epoch_checkpoint
 from format.files.leader_epoch_checkpoint import EpochEntry, LeaderEpochCheckpoint
-from format.io.source import BytesSource
 from tests.format.damage import outcomes, single_byte_changes, truncations
+from tests.sources import BytesSource
 
 
 def read(content):

@@ -5,8 +5,8 @@ import pytest
 from format.errors import InvalidCheckpoint, UnknownVersion, UnreadableFile
 from format.files import meta_properties
 from format.files.meta_properties import MetaProperties
-from format.io.source import BytesSource
 from tests.format.damage import outcomes, single_byte_changes, truncations
+from tests.sources import BytesSource
 
 DIRECTORY_ID = "qdjf3iRK0hQ-aXAzdHP3xg"
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from format.errors import InvalidCheckpoint, UnreadableFile
 from format.files import offset_checkpoint
 from format.files.offset_checkpoint import OffsetCheckpoint, TopicPartitionOffset
-from format.io.source import BytesSource
 from format.layout import OFFSET_CHECKPOINTS
 from tests.format.damage import outcomes, single_byte_changes, truncations
+from tests.sources import BytesSource
 
 TOPICS = st.text(st.sampled_from("abcXYZ019._-"), min_size=1, max_size=20)
 

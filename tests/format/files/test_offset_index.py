@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from format.errors import InvalidIndex, LimitExceeded, UnreadableFile
 from format.files import offset_index
 from format.files.index_file import MAX_PROBLEMS
-from format.io.source import BytesSource, FileSource
+from format.io.source import FileSource
 from format.limits import Limits
 from tests.format.damage import outcomes, single_byte_changes, truncations
+from tests.sources import BytesSource
 
 INT32_MAX = 2**31 - 1
 

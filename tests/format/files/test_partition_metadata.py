@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 from format.errors import InvalidCheckpoint, UnreadableFile
 from format.files import partition_metadata
 from format.files.partition_metadata import PartitionMetadata
-from format.io.source import BytesSource
 from tests.format.damage import outcomes, single_byte_changes, truncations
+from tests.sources import BytesSource
 
 TOPIC_ID = "7jUNgAJLTqSkOyjMSfdIhA"
 SOUND = f"version: 0\ntopic_id: {TOPIC_ID}".encode()

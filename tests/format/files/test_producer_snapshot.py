@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from format.errors import InvalidSnapshot, LimitExceeded, UnreadableFile
 from format.files import producer_snapshot
-from format.io.source import BytesSource
 from format.limits import Limits
 from tests.format.damage import outcomes, single_byte_changes, truncations
+from tests.sources import BytesSource
 
 ENTRY = ">qhiqiqiq"
 SOUND = [(7, 0, 19, 79, 19, 1795250494397, -1, -1), (9, 3, -1, -1, 0, 1795250494397, 2, -1)]

@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 from format.errors import InvalidCheckpoint, LimitExceeded, UnknownVersion, UnreadableFile
 from format.files import quorum_state
 from format.files.quorum_state import QuorumState
-from format.io.source import BytesSource
 from format.limits import Limits
 from tests.format.damage import outcomes, single_byte_changes, truncations
+from tests.sources import BytesSource
 
 VERSION_0 = (
     b'{"clusterId":"","leaderId":2,"leaderEpoch":1,"votedId":-1,"appliedOffset":0,'

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from format.errors import InvalidCheckpoint, LimitExceeded, UnreadableFile
 from format.files import side_file
 from format.files.side_file import Line, decode_integer, decode_text, lines, opened, shown
-from format.io.source import BytesSource, FileSource
+from format.io.source import FileSource
 from format.limits import Limits
+from tests.sources import BytesSource
 
 
 @given(st.lists(st.sampled_from([b"a", b"bc", b"\n", b"\r", b"\r\n", b"\x0b", b"\xc2\x85"])), st.integers(1, 5))

@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from format.errors import InvalidIndex, LimitExceeded, UnreadableFile
 from format.files import time_index
-from format.io.source import BytesSource, FileSource
+from format.io.source import FileSource
 from format.limits import Limits
 from tests.format.damage import outcomes, single_byte_changes, truncations
+from tests.sources import BytesSource
 
 #: What kafka-dump-log of 4.3.1 prints for the first time index of orders-2: timestamp, offset.
 EXPECTED_ORDERS_2 = [

@@ -8,9 +8,9 @@ from hypothesis import strategies as st
 
 from format.errors import InvalidIndex, LimitExceeded, UnreadableFile
 from format.files import transaction_index
-from format.io.source import BytesSource
 from format.limits import Limits
 from tests.format.damage import outcomes, single_byte_changes, truncations
+from tests.sources import BytesSource
 
 INT64 = st.integers(-(2**63), 2**63 - 1)
 

@@ -26,7 +26,6 @@ from format.checks.record_contents import RecordCheck, sound_records
 from format.codecs.checksums import crc_tables
 from format.columns import RECORD, record_schema
 from format.errors import UnsupportedError
-from format.io.source import BytesSource
 from format.kernel.compiled import COMPILED_MODULES, KERNEL_IS_COMPILED
 from format.kernel.tables import GROUP_COLUMNS, HEADER_SUMS, OTHER_COLUMNS, SEGMENT_COLUMNS
 from format.log.batch_chunk import BatchChunk
@@ -44,6 +43,7 @@ from tests.building import batch, batches, wrapper
 from tests.corpora import DATA_DIR, SHARED_CORPUS
 from tests.faults.mutations import case
 from tests.format.kernel.twins import INSTALLED, LIMITS, PLAIN, WHERE, Twin, shown
+from tests.sources import BytesSource
 
 Functions = dict[str, Any]  # what they offer to other packages, by name
 

@@ -14,19 +14,20 @@ from format.checks.batch_headers import check_batch_headers
 from format.checks.record_contents import RecordCheck, SoundRecords, sound_records
 from format.codecs.checksums import crc32_of, crc32c_of, crc_tables
 from format.errors import KafkaLogError
-from format.io.source import BytesSource
 from format.kernel.checks import check_crcs
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.kernel.tables import BATCH_COLUMNS
 from format.limits import DEFAULT_LIMITS, Limits
 from format.log.batch_groups import batch_groups
-from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
+from format.log.encode_batches import BatchHeader, encode_batch
 from format.log.legacy_messages import open_wrappers
 from format.log.read_records import group_tables, record_tables
 from format.log.walker import batch_chunks
 from tests.building import batch, wrapper
 from tests.faults.mutations import case
 from tests.format.kernel.twins import INSTALLED, LIMITS, PLAIN, WHERE, shown
+from tests.record_encoder import NewRecord, encode_record
+from tests.sources import BytesSource
 
 
 def test_checksums_of_the_kernel_are_those_of_the_libraries() -> None:

@@ -8,8 +8,8 @@ import zlib
 import pytest
 
 from format import layout
-from format.io.source import BytesSource
 from format.log.batch_header import headers_in, read_header
+from tests.sources import BytesSource
 
 
 def message(magic: int, length: int) -> bytes:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from format.io.source import BytesSource
 from format.log.batch_ranges import batch_ranges
 from format.log.walker import batch_chunks
 from tests.building import batch
+from tests.sources import BytesSource
 
 
 def test_ranges_are_what_one_reader_reads_at_once() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from format.io.source import BytesSource
 from format.log.batch_chunk import BatchChunk, Damage
 from format.log.batch_ranges import BatchRange
 from format.log.batch_table import BatchTable
 from format.log.encode_batches import encode_message
 from format.log.walker import batch_chunks
 from tests.building import batch, batches
+from tests.sources import BytesSource
 
 
 def walk(log: bytes, **keywords: object) -> tuple[list[int], list[Damage], list[BatchChunk]]:

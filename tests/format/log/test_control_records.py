@@ -6,13 +6,14 @@ import random
 
 import pytest
 
-from format.io.source import BytesSource
 from format.layout import CONTROL_BIT, TRANSACTIONAL_BIT
 from format.limits import DEFAULT_LIMITS
 from format.log.control_records import ControlRecord, read_control_records
-from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
+from format.log.encode_batches import BatchHeader, encode_batch
 from format.log.walker import batch_chunks
 from tests.building import batch
+from tests.record_encoder import NewRecord, encode_record
+from tests.sources import BytesSource
 
 
 def marker(offset: int, number: int, epoch: int, *, codec: int = 0, headers: bool = False) -> bytes:

@@ -8,13 +8,14 @@ from dataclasses import replace
 import pytest
 
 from format.errors import UnsupportedError
-from format.io.source import BytesSource
-from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record, encode_records
+from format.log.encode_batches import BatchHeader, encode_batch, encode_records
 from format.log.legacy_messages import open_wrappers
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
 from tests.building import BASE_TIMESTAMP, batch, wrapper
+from tests.record_encoder import NewRecord, encode_record
+from tests.sources import BytesSource
 
 
 def tables_of(*batches: bytes) -> list[RecordTable]:

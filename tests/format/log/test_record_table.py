@@ -6,24 +6,15 @@ import numpy as np
 import pytest
 
 from format import layout
-from format.io.source import BytesSource
 from format.limits import Limits
-from format.log.encode_batches import (
-    BatchHeader,
-    NewRecord,
-    encode_batch,
-    encode_message,
-    encode_record,
-    encode_varint,
-    encode_wrapper,
-    reseal,
-    seal_batch,
-)
+from format.log.encode_batches import BatchHeader, encode_batch, encode_message, encode_wrapper, reseal, seal_batch
 from format.log.legacy_messages import open_wrappers
 from format.log.read_records import record_tables
 from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
 from tests.building import BASE_TIMESTAMP, batch, batches, wrapper
+from tests.record_encoder import NewRecord, encode_record, encode_varint
+from tests.sources import BytesSource
 
 CODECS = range(5)
 

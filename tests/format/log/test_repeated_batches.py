@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from format.io.source import BytesSource
 from format.log.batch_ranges import BatchRange
 from format.log.walker import batch_chunks
 from tests.building import batch, batches
+from tests.sources import BytesSource
 
 PARTS = batches(60)
 SIZE = len(PARTS[0])

@@ -12,7 +12,7 @@ pa = pytest.importorskip("pyarrow", reason="pyarrow is not installed: pip instal
 
 from format.columns import BATCH, FINDING, RECORD, SCHEMAS, record_schema  # noqa: E402
 from format.findings import finding  # noqa: E402
-from format.io.source import BytesSource, FileSource  # noqa: E402
+from format.io.source import FileSource  # noqa: E402
 from format.location import Location  # noqa: E402
 from format.log.read_records import record_tables  # noqa: E402
 from format.log.record_table import RecordTable  # noqa: E402
@@ -22,19 +22,16 @@ from format.rows import arrow_columns  # noqa: E402
 from format.rows.record_rows import batch_rows, record_block, record_rows  # noqa: E402
 from tests.building import batch, wrapper  # noqa: E402
 from tests.corpora import Corpus  # noqa: E402
+from tests.sources import BytesSource  # noqa: E402
 
 
 def _rows(batch_of_rows: Any) -> list[tuple[Any, ...]]:
-    def plain(name: str, value: Any) -> Any:
-        if name == "headers" and value is not None:
-            return [(each["key"], each["value"]) for each in value]
-        return value
-
-    names = batch_of_rows.schema.names
-    columns = [batch_of_rows.column(name).to_pylist() for name in names]
-    return [
-        tuple(plain(name, value) for name, value in zip(names, row, strict=True)) for row in zip(*columns, strict=True)
-    ]
+    columns = {name: batch_of_rows.column(name).to_pylist() for name in batch_of_rows.schema.names}
+    if "headers" in columns:
+        columns["headers"] = [
+            value and [(each["key"], each["value"]) for each in value] for value in columns["headers"]
+        ]
+    return list(zip(*columns.values(), strict=True))
 
 
 def _tables(content: bytes) -> list[RecordTable]:

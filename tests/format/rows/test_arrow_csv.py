@@ -9,14 +9,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from format.columns import RECORD
-from format.io.source import BytesSource
 from format.location import Location
-from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
+from format.log.encode_batches import BatchHeader, encode_batch
 from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
 from format.rows.record_rows import record_block
 from kafkalog_cli.render.csv import CsvRenderer, cell_writers
 from tests.building import wrapper
+from tests.record_encoder import NewRecord, encode_record
+from tests.sources import BytesSource
 
 arrow_csv = pytest.importorskip(
     "format.rows.arrow_csv", reason="pyarrow is not installed: pip install 'kafkalog[arrow]'"

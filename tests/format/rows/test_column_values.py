@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from format.columns import BATCH, RECORD, Column, Fill, RowSchema
-from format.io.source import BytesSource
 from format.kernel.text import FIELDS
 from format.location import Location
 from format.log.batch_table import BATCH_COLUMN, BatchTable
@@ -17,6 +16,7 @@ from format.log.record_table import RecordTable
 from format.log.walker import batch_chunks
 from format.rows.column_values import BYTES, CONSTANT, HEADERS, NUMBERS, TRUTHS, WORDS, RowValues, filled, rows_of
 from tests.building import batch, wrapper
+from tests.sources import BytesSource
 
 WHERE = Location("x.log", "topic", 7, 0)
 

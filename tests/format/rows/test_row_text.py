@@ -11,7 +11,6 @@ import random
 
 import numpy as np
 
-from format.io.source import BytesSource
 from format.kernel.tables import RECORD_COLUMNS
 from format.location import Location
 from format.log.batch_chunk import BatchChunk
@@ -24,6 +23,7 @@ from format.verbs.dump_log.options import DumpLogOptions
 from kafkalog_cli.line_style import line_style
 from kafkalog_cli.render.values import text_string
 from tests.building import batch
+from tests.sources import BytesSource
 
 #: What is put between plain letters: all that is escaped, and characters of two, three and four bytes.
 _ODD = ('"', "\\", "\n", "\0", "\x1f", "\x7f", "é", "…", "𝄞", "\u202e", '""', '\\"')

@@ -10,10 +10,10 @@ import pytest
 from format.files import offset_checkpoint
 from format.files.offset_checkpoint import TopicPartitionOffset
 from format.findings import Finding, Severity
-from format.verbs.dump.dump import dump
 from format.verbs.grep.grep import Criteria, grep
 from format.verbs.verify.verify import Level, Verification, verify
 from tests.building import batch, batches, write_segment
+from tests.dumping import dump
 
 HIGH_WATERMARK = "replication-offset-checkpoint"
 RECOVERY_POINT = "recovery-point-offset-checkpoint"

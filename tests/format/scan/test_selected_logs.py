@@ -17,7 +17,6 @@ from format.scan.selection import EVERYTHING
 from format.state.cluster_context import ClusterContext, ContextTerms
 from format.verbs.compaction.compaction import Compaction, CompactionTerms
 from format.verbs.diff.diff import diff
-from format.verbs.dump.dump import dump
 from format.verbs.extract.extract import Extraction, extract, extract_sources
 from format.verbs.extract.files import ParquetFormat
 from format.verbs.grep.grep import Criteria, grep
@@ -27,6 +26,7 @@ from format.verbs.txns.terms import TransactionTerms
 from format.verbs.txns.txns import Transactions
 from format.verbs.verify.verify import Level, Verification, verify
 from tests.building import batches, write_segment
+from tests.dumping import dump
 
 
 @pytest.fixture

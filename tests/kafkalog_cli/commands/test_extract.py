@@ -13,9 +13,9 @@ import pytest
 
 from format.columns import RECORD
 from format.findings import Finding
-from format.verbs.dump.dump import dump
 from tests.building import batch, batches, write_segment
 from tests.corpora import Corpus
+from tests.dumping import dump
 from tests.running import Run, Word
 
 RunMany = Callable[[Iterable[Iterable[Word]]], list[Run]]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from format.io.source import BytesSource
 from format.limits import DEFAULT_LIMITS
 from format.log.after_damage import survey as survey_module
 from format.log.after_damage.candidates import CandidateSearch
 from format.log.after_damage.offset_range import OffsetRange, possible_offsets
 from format.log.after_damage.survey import Survey
 from tests.building import batch, batches
+from tests.sources import BytesSource
 
 PARTS = batches(40)
 SIZE = len(PARTS[0])

@@ -8,10 +8,11 @@ from pathlib import Path
 import pytest
 
 from format.location import Location
-from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
+from format.log.encode_batches import BatchHeader, encode_batch
 from format.scan.protocol import LogUnit
 from format.verbs.compaction.cleaning import Cleaned, CleanedSegment, CleaningTerms, clean
 from tests.building import write_segment
+from tests.record_encoder import NewRecord, encode_record
 
 BATCHES_OF_A_SEGMENT = 6
 NOW = 1_800_000_000_000

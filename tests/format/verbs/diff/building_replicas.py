@@ -11,8 +11,9 @@ from pathlib import Path
 from format import layout
 from format.files import leader_epoch_checkpoint
 from format.files.leader_epoch_checkpoint import EpochEntry
-from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
+from format.log.encode_batches import BatchHeader, encode_batch
 from tests.building import BASE_TIMESTAMP, write_segment
+from tests.record_encoder import NewRecord, encode_record
 
 Record = tuple[bytes | None, bytes | None]
 

@@ -10,7 +10,7 @@ import pytest
 
 from format.io import source as source_module
 from format.verbs.explore.byte_views import view_of
-from format.verbs.explore.places import PAGE, Place, PlaceKind, batch_at, children, root_place
+from format.verbs.explore.places import PAGE, Place, PlaceKind, children, root_place
 from tests.building import batch, batches, wrapper, write_segment
 
 
@@ -80,8 +80,6 @@ def test_damage_is_a_place_and_reading_goes_on(tmp_path: Path) -> None:
     found = children(root_place(log))
     assert [each.kind for each in found] == [PlaceKind.BATCH, PlaceKind.DAMAGE, PlaceKind.BATCH]
     assert view_of(found[1]).content == b"\xff" * 50
-    assert batch_at(log, found[2].position) == found[2]
-    assert batch_at(log, 3) is None
 
 
 def test_large_damage_holds_nothing_up(tmp_path: Path) -> None:

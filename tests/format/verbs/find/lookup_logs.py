@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
+from format.log.encode_batches import BatchHeader, encode_batch
 from tests.building import batch
+from tests.record_encoder import NewRecord, encode_record
 
 #: offset i64, length i32 of every batch and message; then of a v2 batch what a look-up needs.
 _ENTRY = struct.Struct(">qi")

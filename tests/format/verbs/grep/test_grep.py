@@ -11,7 +11,7 @@ import pytest
 
 from format.errors import InputError, NotALogDir
 from format.findings import Finding
-from format.log.encode_batches import NewRecord, encode_message, encode_record, encode_wrapper
+from format.log.encode_batches import encode_message, encode_wrapper
 from format.log.record_table import RecordTable
 from format.node.log_dir import Kind
 from format.scan.selection import Selection
@@ -32,6 +32,7 @@ from tests.format.verbs.grep.searches import (
     offsets_of,
     tables_of,
 )
+from tests.record_encoder import NewRecord, encode_record
 
 #: The broker went on compacting this topic after the clients had read it.
 COMPACTED = "users-0"

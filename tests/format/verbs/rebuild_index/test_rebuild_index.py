@@ -11,9 +11,7 @@ import pytest
 from format import layout
 from format.files import offset_index, time_index
 from format.findings import Finding
-from format.io.source import BytesSource
 from format.layout import MANIFEST
-from format.log.walker import read_batch_table
 from format.rewriting.index_builder import SegmentIndexBuilder
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.sources import read_write_sources
@@ -21,6 +19,7 @@ from format.rewriting.written_segments import WrittenSegment
 from format.verbs.rebuild_index.rebuild_index import IndexRebuilding, rebuild_index
 from tests.building import batch, batches, write_segment
 from tests.corpora import Corpus
+from tests.sources import BytesSource, read_batch_table
 
 SUFFIXES = (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX, layout.TRANSACTION_INDEX_SUFFIX)
 

@@ -15,18 +15,17 @@ from format import layout
 from format.codecs import compress
 from format.errors import OutputError, Refused
 from format.findings import Finding
-from format.io.source import BytesSource, FileSource
+from format.io.source import FileSource
 from format.layout import MANIFEST
 from format.limits import DEFAULT_LIMITS
 from format.location import Location
 from format.log.encode_batches import BatchHeader, encode_message, seal_batch
-from format.log.walker import batch_chunks, read_batch_table
+from format.log.walker import batch_chunks
 from format.rewriting.compare_records import ReadBackMismatch
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.sources import read_write_sources
 from format.rewriting.written_segments import WrittenSegment
 from format.rows.record_rows import RowBlock
-from format.verbs.dump.dump import dump
 from format.verbs.recompress.explain import explain_recompress
 from format.verbs.recompress.new_batches import Target
 from format.verbs.recompress.plan import PlanTerms
@@ -35,6 +34,8 @@ from format.verbs.recompress.terms import Recompression
 from format.verbs.verify.verify import verify
 from tests.building import batch, batches, wrapper, write_segment
 from tests.corpora import Corpus
+from tests.dumping import dump
+from tests.sources import BytesSource, read_batch_table
 
 CODECS = layout.CODEC_NAMES
 #: Columns of RECORD that another batch, codec or place changes.
@@ -395,8 +396,9 @@ def test_a_wrong_merged_batch_is_noticed(tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_headers_that_say_the_same_in_other_bytes_are_no_difference() -> None:
-    from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
+    from format.log.encode_batches import BatchHeader, encode_batch
     from format.rewriting.compare_records import Pair, Rows, compare
+    from tests.record_encoder import NewRecord, encode_record
 
     record = encode_record(NewRecord(0, 0, b"k", b"v", ((b"name", b"x"),)))
     at = record.index(b"name") - 1

@@ -25,7 +25,6 @@ from format.rewriting.publishing.publication import Publication
 from format.rewriting.read_back import Became, OutputRange
 from format.rewriting.sources import read_write_sources
 from format.rewriting.written_segments import RewritingResult, WrittenSegment
-from format.verbs.dump.dump import dump
 from format.verbs.redact.batches import payload_of, redact_chunk
 from format.verbs.redact.read_back import ContentDigest, read_back
 from format.verbs.redact.redact import LEFT_OUT_TOPICS, Redaction, redact
@@ -33,6 +32,7 @@ from format.verbs.redact.replacements import Mode, Redactor
 from format.verbs.verify.verify import Coverage, Level, Verification, verify
 from tests.building import BASE_TIMESTAMP, batch, wrapper
 from tests.corpora import Corpus
+from tests.dumping import dump
 
 KEY = b"a key that only this test knows."
 Row = tuple[Any, ...]

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from format.scan.selection import Selection
-from format.verbs.dump.dump import dump
 from tests.building import batch, write_segment
+from tests.dumping import dump
 from tests.format.verbs.txns.transaction_logs import data, marker
 from tests.running import Run
 

@@ -9,12 +9,13 @@ from typing import Any
 from format.columns import TRANSACTION
 from format.findings import Finding
 from format.layout import CONTROL_BIT, CONTROL_KEY, END_TRANSACTION_MARKER, TRANSACTIONAL_BIT
-from format.log.encode_batches import BatchHeader, NewRecord, encode_batch, encode_record
+from format.log.encode_batches import BatchHeader, encode_batch
 from format.node.target import Target
 from format.verbs.txns.terms import TransactionTerms
 from format.verbs.txns.transaction_rows import ended_rows, open_row, open_transactions
 from format.verbs.txns.txns import Transactions
 from tests.building import batch
+from tests.record_encoder import NewRecord, encode_record
 
 NOW = 2_000_000_000_000
 MINUTE = 60_000

@@ -11,13 +11,13 @@ from format.files import offset_checkpoint, partition_metadata
 from format.files.offset_checkpoint import TopicPartitionOffset
 from format.findings import Cause, Finding, Severity
 from format.node.partition import read_partition
-from format.verbs.dump.dump import dump
 from format.verbs.find.find import find_offset, find_timestamp
 from format.verbs.find.trace import NotFound
 from format.verbs.ls.ls import ls
 from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.verify.verify import verify
 from tests.building import BASE_TIMESTAMP, batches, write_segment
+from tests.dumping import dump
 
 
 def codes(items: object) -> list[str]:
