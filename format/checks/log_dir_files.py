@@ -81,10 +81,11 @@ def _stale_entries(log_dir: LogDir, checkpoints: Checkpoints) -> Iterator[Findin
 
 
 def check_partition_checkpoints(
-    offsets: PartitionOffsets, location: Location, torn_end: Cause | None = None
+    offsets: PartitionOffsets, location: Location, torn_end: Cause | None = None, *, last_gap_count: int = 0
 ) -> Iterator[Finding]:
     """Findings for checkpoints' offsets of this partition that are outside its log; ``torn_end`` is damage at its end.
 
+    ``last_gap_count`` is the number of offsets that are missing in the last gap of the log.
     A broker writes its high watermarks every five seconds, and when it stops (server ReplicaManager). In between,
     retention may delete segments up to a newer high watermark: only after a clean stop the log cannot start past it.
     """
@@ -121,14 +122,21 @@ def check_partition_checkpoints(
     if recovery_point is None or recovery_point >= log_end_offset:
         return
     if offsets.is_clean_shutdown:
+        # A broker that stops puts the recovery point at the end of each log (core LogManager.shutdown).
+        past = log_end_offset - recovery_point
+        message = f"the log goes on to {log_end_offset}, past the recovery point {recovery_point}, where it ended when "
+        message += "the broker stopped"
+        severity = None
+        if past == last_gap_count:
+            message += f", by as many as its last gap has: the base offsets after that gap are {past} too high"
+            severity = Severity.ERROR
         yield finding(
             "checkpoint-mismatch",
             location.at(offset=recovery_point),
-            f"the log goes on to {log_end_offset}, past the recovery point {recovery_point}, where it ended when the "
-            "broker stopped",
+            message,
             expected=recovery_point,
             actual=log_end_offset,
-            judgement=Judgement(certainty=Certainty.LIKELY),
+            judgement=Judgement(severity=severity, certainty=Certainty.LIKELY),
         )
     else:
         yield finding(

@@ -35,9 +35,11 @@ class OffsetChain:
         self._keyless_offset: int | None = None  # the first offset of a record without a key
         self._last_gap: int | None = None  # the offset after the last gap in the tables before
         self._gaps: Int64Column = _NO_GAPS  # the offsets after the gaps in the last table
+        self.last_gap_count = 0  # the offsets that are missing before the batch after the last gap
         self.first_offset: int | None = None
         self.last_offset: int | None = None
         self._epochs = LeaderEpochs()
+        self._greatest_offset = -1
         self._previous: int | None = None  # the last offset of the previous batch, which may be below the log's
         self._least_last_offset = -1  # the last offset of the previous segment, or before damage
         self._is_first_of_segment = True
@@ -121,7 +123,14 @@ class OffsetChain:
             )
         # The base offset of a compressed v0/v1 message is known only after it was decompressed.
         gaps = known & (base > previous) & (base - 1 != previous) & (table.record_count >= 0)
+        # After a batch that is repeated, the next one goes on where the log was before.
+        gaps &= base - 1 != np.maximum(np.maximum.accumulate(previous), self._greatest_offset)
         after_gaps = base[gaps]
+        if len(after_gaps):
+            self.last_gap_count = int(after_gaps[-1] - previous[gaps][-1]) - 1
+        elif self._previous is None and self._base_offset is not None:
+            self.last_gap_count = max(0, int(base[0]) - self._base_offset)
+        self._greatest_offset = max(self._greatest_offset, int(last.max()))
         for row in np.flatnonzero(gaps).tolist():
             yield from self._gap(table, location, row, int(previous[row]), int(base[row]))
         for event in self._epochs.feed(table):
@@ -155,6 +164,7 @@ class OffsetChain:
 
     def _move_to(self, last_offset: int, gaps: Int64Column) -> None:
         """Note the end of a table, and the offsets after the gaps in it."""
+        self._greatest_offset = max(self._greatest_offset, last_offset)
         if len(self._gaps):
             self._last_gap = int(self._gaps[-1])
         self._gaps = gaps

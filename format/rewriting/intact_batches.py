@@ -25,13 +25,17 @@ _MAX_INT64 = 2**63 - 1
 
 @value_class
 class BadBytes:
-    """Bytes of a segment that are not kept; ``code`` is a finding code, ``reaches_end`` marks a torn end."""
+    """Bytes of a segment that are not kept; ``code`` is a finding code, ``reaches_end`` marks a torn end.
+
+    ``is_repeat``: they are a batch that the segment has before, byte for byte, and that is kept there.
+    """
 
     position: int
     length: int
     code: str
     reason: str
     reaches_end: bool = False
+    is_repeat: bool = False
 
 
 @state_class
@@ -74,6 +78,7 @@ def scan_segment(
     intact: list[NDArray[np.bool_]] = []
     agree: list[NDArray[np.bool_]] = []
     opened: list[NDArray[np.bool_]] = []
+    repeated: list[NDArray[np.bool_]] = []
     has_sparse = False
     bad: list[BadBytes] = []
     most = base_offset + MAX_RELATIVE_OFFSET if next_base_offset is None else next_base_offset - 1
@@ -86,6 +91,7 @@ def scan_segment(
         intact.append(table.crc_valid == 1)
         agree.append(offsets_agree(chunk))
         opened.append(table.record_count >= 0)
+        repeated.append(np.zeros(len(table), bool) if chunk.repeated is None else chunk.repeated)
         has_sparse |= bool((table.is_sparse & (table.crc_valid == 1)).any())
         for row in np.flatnonzero(table.crc_valid != 1).tolist():
             position, size_bytes = int(table.position[row]), int(table.size_bytes[row])
@@ -104,7 +110,14 @@ def scan_segment(
     is_kept = is_intact & is_possible
     rows = np.flatnonzero(is_kept)
     is_kept[rows] = longest_chain(base[rows], last[rows])
+    is_repeat = np.concatenate([np.empty(0, bool), *repeated])
+    kept_at = dict(zip(base[is_kept].tolist(), last[is_kept].tolist(), strict=True)) if is_repeat.any() else {}
     for row in np.flatnonzero(is_intact & ~is_kept).tolist():
+        if is_repeat[row] and kept_at.get(int(base[row])) == int(last[row]):
+            length = int(end_position[row] - position[row])
+            reason = f"the batch of offsets {base[row]} to {last[row]} is in the segment before, and kept"
+            bad.append(BadBytes(int(position[row]), length, "offset-not-increasing", reason, is_repeat=True))
+            continue
         code = "offset-not-increasing" if is_possible[row] else "offset-out-of-segment"
         reason = f"the batch's bytes are intact, but its offsets, from {base[row]} on, do not fit its place"
         bad.append(BadBytes(int(position[row]), int(end_position[row] - position[row]), code, reason))

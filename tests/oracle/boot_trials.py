@@ -3,10 +3,12 @@
     python -m tests.oracle.boot_trials [--kafka 4.3.1] [--only REGEX] [--work DIR]
     python -m tests.oracle.boot_trials --shuffle 1 --minutes 25
     python -m tests.oracle.boot_trials --random 100 --first 1
+    python -m tests.oracle.boot_trials --kafka 3.9.1 --node DIR/node-1
 
 The first runs all of them, one broker after the other, and prints a table: agreed of tried, for each kind of damage.
 The second takes them in a random order, and as many as fit. The third damages each copy at random: one to three of the
-ways combined, and wounds in any files; the number of a trial decides its damage.
+ways combined, and wounds in any files; the number of a trial decides its damage. The last takes another release, and a
+node that it wrote (``tests.oracle.trial_node``). What a node lacks cannot be damaged: such trials are left out.
 """
 
 from __future__ import annotations
@@ -94,6 +96,10 @@ class Comparison:
     differences: list[str] = field(default_factory=list)
 
 
+class NotApplicable(Exception):
+    """A node that lacks what is to be damaged, such as a file of that name."""
+
+
 class Trials:
     """Runs brokers one after the other on copies of a node under a working directory."""
 
@@ -118,7 +124,10 @@ class Trials:
     def compared(self, mutation: Mutation) -> Comparison:
         """One trial: damage a copy, predict, start a broker, compare."""
         node = copied_node(self._source, self._work / "node")
-        mutation.apply(node)
+        try:
+            mutation.apply(node)
+        except (OSError, LookupError, ValueError, AssertionError) as error:
+            raise NotApplicable(f"{mutation}: {error}") from error
         before = files_of(node)
         predicted = predict(node, self.version)
         assert files_of(node) == before, "boot changed a file"
@@ -333,13 +342,17 @@ def run_all(trials: Trials, chosen: list[Mutation], minutes: float = 0) -> list[
     for number, mutation in enumerate(chosen, 1):
         if minutes and time.monotonic() > deadline:
             break
-        result = trials.compared(mutation)
+        try:
+            result = trials.compared(mutation)
+        except NotApplicable as error:
+            print(f"{number}/{len(chosen)} left out: {error!a}", file=sys.stderr, flush=True)
+            continue
         results.append(result)
         if number % 25 == 0:
             print(f"{number}/{len(chosen)}", file=sys.stderr, flush=True)
         if result.differences or result.predicted == "unknown":
-            print(f"{number}/{len(chosen)} {mutation}: {result.predicted}, {result.outcome}; {result.differences}",
-                  file=sys.stderr, flush=True)  # fmt: skip
+            words = f"{mutation}: {result.predicted}, {result.outcome}; {result.differences}"
+            print(f"{number}/{len(chosen)} {words!a}", file=sys.stderr, flush=True)
     return results
 
 
@@ -371,6 +384,8 @@ def main() -> int:
     parser.add_argument("--random", type=int, metavar="COUNT", help="so many copies that are damaged at random")
     parser.add_argument("--minutes", type=float, default=0, help="begin no trial after so many; 0 for all")
     parser.add_argument("--work", type=Path)
+    node = SHARED_CORPUS / "kafka-4.3-single" / "node-1"
+    parser.add_argument("--node", type=Path, default=node, help="the log directory of which copies are damaged")
     options = parser.parse_args()
     chosen = [each for each in mutations() if re.search(options.only, str(each))]
     if options.shuffle is not None:
@@ -379,9 +394,7 @@ def main() -> int:
     if options.random is not None:
         chosen = random_mutations(range(options.first, options.first + options.random))
     with tempfile.TemporaryDirectory(prefix="boot-trials-") as scratch:
-        trials = Trials(
-            KafkaLab(), options.kafka, SHARED_CORPUS / "kafka-4.3-single" / "node-1", options.work or Path(scratch)
-        )
+        trials = Trials(KafkaLab(), options.kafka, options.node, options.work or Path(scratch))
         trials.warm_up()
         results = run_all(trials, chosen, options.minutes)
     print(table(results))

@@ -101,7 +101,7 @@ class SegmentLosses:
             if code == "tail-torn" and self.next_base_offset is not None:
                 code = "log-truncated"
         is_padding = code == "tail-zeros" and self.next_base_offset is None
-        if not is_padding:
+        if not is_padding and not worst.is_repeat:
             self.lost_bytes += end - start
         unreadable = sum(start <= block < end for block in self.source.unreadable)
         message = f"{counted_plainly(end - start, 'byte')} {are(end - start)} not kept: {worst.reason}"
@@ -110,16 +110,21 @@ class SegmentLosses:
         if len(reasons) > 1:
             message += f", and {counted_plainly(len(reasons) - 1, 'more such place')} in it"
         lost = offset_range(first_lost, until)
-        if lost is not None:
+        is_repeat = lost is None and bool(reasons) and all(each.is_repeat for each in reasons)
+        is_repeat = is_repeat and sum(each.length for each in reasons) == end - start
+        if is_repeat:
+            message += "; nothing is lost"
+        elif lost is not None:
             message += f"; {offsets_are(*lost)} lost"
         elif until is None and not is_padding:
             message += f"; the records in it, from offset {first_lost} on, are lost"
         place = self.location.at(start, end - start, first_lost)
-        next_step = "Nothing." if is_padding else LOOK_ELSEWHERE
-        found = finding(code, place, message, lost_offsets=lost, judgement=Judgement(next_step=next_step))
-        if until is None:
+        next_step = "Nothing." if is_padding or is_repeat else LOOK_ELSEWHERE
+        judgement = Judgement(severity=Severity.WARNING if is_repeat else None, next_step=next_step)
+        found = finding(code, place, message, lost_offsets=lost, judgement=judgement)
+        if until is None and not is_repeat:
             self.torn_end = Cause.of(found)
-        done.add(found, not is_padding)
+        done.add(found, not is_padding and not is_repeat)
 
 
 def offset_range(first: int, until: int | None) -> tuple[int, int] | None:

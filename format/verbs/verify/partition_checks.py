@@ -128,7 +128,9 @@ class _PartitionRun:
         log_end = segments[-1].base_offset if log_end is None else max(log_end, segments[-1].base_offset)
         yield from self.epochs.end_findings(log_end, self.torn_end)
         offsets = self.offsets.with_log_end(log_end)
-        yield from check_partition_checkpoints(offsets, self.partition.location(), self.torn_end)
+        gap_count = self.chain.last_gap_count
+        place = self.partition.location()
+        yield from check_partition_checkpoints(offsets, place, self.torn_end, last_gap_count=gap_count)
         yield from check_open_transactions(self.producers, self.partition.location(), self.causes)
 
     def _pass_unread_logs(self, base_offset: int | None) -> None:

@@ -50,13 +50,24 @@ def verify(
     target = target_at(path, kind)
     cluster = current_cluster()
     if cluster is not None:
-        yield from _verify_on(cluster, target, terms)
+        yield from _without_lost_heads_as_remote(_verify_on(cluster, target, terms))
         return
     if terms.driver is not None:
-        yield from _verify(target, terms)
+        yield from _without_lost_heads_as_remote(_verify(target, terms))
         return
     with opened_for([target], terms) as opened:
-        yield from _verify(target, opened)
+        yield from _without_lost_heads_as_remote(_verify(target, opened))
+
+
+def _without_lost_heads_as_remote(found: Iterable[Finding]) -> Iterator[Finding]:
+    """The findings without ``log-head-remote`` of a log whose head is lost, as the metadata log shows before."""
+    lost: set[tuple[str, int]] = set()
+    for each in found:
+        if each.code == "checkpoint-mismatch" and each.lost_offsets is not None:
+            lost.add((each.location.path, each.lost_offsets[0]))
+        elif each.code == "log-head-remote" and (each.location.path, each.location.offset) in lost:
+            continue
+        yield each
 
 
 @contextmanager

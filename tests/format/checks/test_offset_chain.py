@@ -45,6 +45,20 @@ def test_a_segment_that_repeats_another_is_one_finding() -> None:
     assert chain.log_end_offset == 15
 
 
+def test_after_a_repeated_batch_the_log_goes_on_without_a_gap() -> None:
+    found, _ = fed([[(0, 4), (5, 9), (10, 14), (5, 9), (15, 19)]])
+    assert [(each.code, each.location.offset) for each in found] == [("offset-not-increasing", 5)]
+
+
+def test_the_size_of_the_last_gap() -> None:
+    assert fed([[(0, 4), (7, 9), (11, 14), (15, 16)]])[1].last_gap_count == 1
+    assert fed([[(0, 4), (5, 9)]])[1].last_gap_count == 0
+    chain = OffsetChain()
+    chain.start_segment(0, None)
+    list(chain.feed(table_of([(3, 4)], 0), Location("t-0/0.log")))
+    assert chain.last_gap_count == 3
+
+
 @pytest.mark.parametrize("seed", range(60))
 def test_the_findings_do_not_depend_on_where_tables_are_cut(seed: int) -> None:
     rnd = random.Random(seed)
@@ -61,6 +75,7 @@ def test_the_findings_do_not_depend_on_where_tables_are_cut(seed: int) -> None:
     cut, cut_chain = fed(segments, rnd)
     assert sorted(cut, key=repr) == sorted(whole, key=repr)  # within a table they come check by check
     assert cut_chain.log_end_offset == chain.log_end_offset
+    assert cut_chain.last_gap_count == chain.last_gap_count
 
 
 @pytest.mark.parametrize("seed", range(80))

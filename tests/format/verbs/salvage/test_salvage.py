@@ -297,6 +297,28 @@ def test_a_batch_that_was_cut_out_is_a_loss_where_the_old_index_names_it(tmp_pat
     ]
 
 
+@pytest.mark.parametrize("place", [5, 10])
+def test_a_repeated_batch_is_no_loss(tmp_path: Path, place: int) -> None:
+    """Neither in the middle nor at the end: the segment has its records, and they are kept."""
+    sound = batches(10)
+    write_segment(tmp_path / "orders-0", 0, [*sound[:place], sound[2], *sound[place:]])
+    _, found, result = run(tmp_path / "orders-0", tmp_path / "saved")
+    assert [(each.code, each.severity) for each in found] == [("offset-not-increasing", Severity.WARNING)]
+    assert found[0].message.endswith("is in the segment before, and kept; nothing is lost")
+    assert not result.losses
+    assert result.lost_bytes == 0
+    assert (tmp_path / "saved" / "orders-0" / LOG).read_bytes() == b"".join(sound)
+
+
+def test_a_batch_of_the_same_offsets_with_other_records_is_a_loss(tmp_path: Path) -> None:
+    sound = batches(10)
+    other = batch(2, [b"another"])
+    write_segment(tmp_path / "orders-0", 0, [*sound, other])
+    _, found, _ = run(tmp_path / "orders-0", tmp_path / "saved")
+    assert [each.severity for each in found] == [Severity.ERROR]
+    assert "nothing is lost" not in found[0].message
+
+
 def test_the_manifest_lists_the_losses(tmp_path: Path) -> None:
     content = bytearray(b"".join(batches(3)))
     content[-1] ^= 1

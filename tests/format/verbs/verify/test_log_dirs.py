@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import struct
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.verify.verify import verify
 from tests.building import BASE_TIMESTAMP, batches, write_segment
 from tests.dumping import dump
+from tests.oracle.boot_mutations.node import batch_positions, overwrite
 
 
 def codes(items: object) -> list[str]:
@@ -106,6 +108,46 @@ def test_the_newest_snapshot_in_zeros_is_damage(data_dir: Path, tmp_path: Path) 
         snapshots[-1].name: Severity.ERROR,
     }
     assert "tail-zeros" not in codes(verify(node))
+
+
+def stopped_node(data_dir: Path, tmp_path: Path) -> Path:
+    """A copy of the single node, which was stopped cleanly."""
+    node = Path(shutil.copytree(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "node"))
+    for each in node.rglob("*"):
+        each.chmod(0o755 if each.is_dir() else 0o644)
+    (node / ".kafka_cleanshutdown").touch()
+    return node
+
+
+@pytest.mark.parametrize("excess", [1, 7])
+def test_a_base_offset_that_is_too_high_in_the_last_batch_is_an_error(
+    data_dir: Path, tmp_path: Path, excess: int
+) -> None:
+    """Outside the CRC: only the end of the log at the clean stop, and the gap before the batch, show it."""
+    node = stopped_node(data_dir, tmp_path)
+    log = sorted((node / "orders-1").glob("*.log"))[-1]
+    position, _, base, _ = batch_positions(log)[-1]
+    overwrite(log, position, struct.pack(">q", base + excess))
+    (found,) = [each for each in verify(node) if each.code == "checkpoint-mismatch"]
+    assert found.severity is Severity.ERROR
+    assert found.message.endswith(f"the base offsets after that gap are {excess} too high")
+
+
+def test_a_log_past_the_recovery_point_without_such_a_gap_is_suspicious_only(data_dir: Path, tmp_path: Path) -> None:
+    node = stopped_node(data_dir, tmp_path)
+    checkpoint = node / "recovery-point-offset-checkpoint"
+    checkpoint.write_text(checkpoint.read_text().replace("orders 1 1166", "orders 1 1160"))
+    (found,) = [each for each in verify(node) if each.code == "checkpoint-mismatch"]
+    assert found.severity is Severity.WARNING
+
+
+def test_a_head_that_is_lost_is_not_called_remote_as_well(data_dir: Path, tmp_path: Path) -> None:
+    node = stopped_node(data_dir, tmp_path)
+    for each in (node / "orders-0").glob(f"{0:020}.*"):
+        each.unlink()
+    (node / "log-start-offset-checkpoint").write_text("0\n2\ntrimmed 0 300\norders 0 500\n")
+    found = [each for each in verify(node) if each.location.topic == "orders"]
+    assert [(each.code, each.lost_offsets) for each in found] == [("checkpoint-mismatch", (500, 1101))]
 
 
 @pytest.mark.parametrize("is_cut", [True, False])
