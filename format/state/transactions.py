@@ -73,7 +73,12 @@ class TransactionState:
         ``markers`` maps the rows of control batches to their decoded first record. Neither the events nor the state
         depend on where tables are cut.
         """
-        is_data = ~table.is_control
+        is_control = table.is_control
+        if not markers and not is_control.any() and not table.is_transactional.any():
+            self.data_records += int(np.maximum(table.record_count, 0).sum())
+            self.data_bytes += int(table.size_bytes.sum())
+            return []
+        is_data = ~is_control
         counts = np.where(is_data, np.maximum(table.record_count, 0), 0)
         sizes = np.where(is_data, table.size_bytes, 0)
         events = self._events(table, markers, is_data, counts, sizes)

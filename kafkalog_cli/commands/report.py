@@ -18,7 +18,7 @@ from kafkalog_cli.options.work import Work
 from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from format.io.bundles.bundle import Bundle
     from format.verbs.report.table_report import TableReport
@@ -94,7 +94,8 @@ def report(paths: Paths, document: Document, judging: Judging, guards: Guards, w
             for found in making.findings():
                 run.judge(found)
             made = making.finish()
-            output.write(render(made).encode())
+            for part in render(made):
+                output.write(part.encode())
             output.publish()
         finally:
             output.discard()
@@ -147,15 +148,15 @@ def _of_tables(paths: list[str], terms: ReportTerms) -> TableReport:
     return TableReport([str(place_of(path)) for path in paths], terms)
 
 
-def _renderer(name: str) -> Callable[[Report], str]:
-    """The function that makes the document. Raises a usage error if it needs a library that is not installed."""
+def _renderer(name: str) -> Callable[[Report], Iterator[str]]:
+    """The function that makes the document, part by part. Raises a usage error if its library is not installed."""
     if name == "json":
-        from kafkalog_cli.page.document import document_of
+        from kafkalog_cli.page.document import document_parts
 
-        return document_of
+        return document_parts
     try:
-        from kafkalog_cli.page.page import page_of
+        from kafkalog_cli.page.page import page_parts
     except ImportError as error:
         message = f"a page needs Jinja2 ({error}): pip install 'kafkalog[report]', or use --format json"
         raise typer.BadParameter(message, param_hint="--format") from None
-    return page_of
+    return page_parts

@@ -20,6 +20,8 @@ SEVERITIES = ("warning", "error", "fatal")
 _SEVERITY_COLOURS = [f"var(--{name})" for name in SEVERITIES]
 CODECS = ("none", "gzip", "snappy", "lz4", "zstd", "unknown-5", "unknown-6", "unknown-7")
 _MOST_BARS = 20
+#: The columns of REPORT_PARTITION that ``skew`` reads.
+SKEW_COLUMNS = ("topic", "partition", "mark", "record_count")
 _SKEW_TITLE = "records of a partition by the mean of its topic: 1 is even"
 _MOST_LOGS = 12
 _KINDS = ("damage", "transaction", "leader_epoch", "metadata", "segment")

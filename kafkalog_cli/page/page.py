@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from base64 import b64encode
+from collections.abc import Iterator
 from importlib.resources import files
 from pathlib import PurePath
 from typing import Any
@@ -15,7 +16,7 @@ from format.timestamps import iso_time
 from format.verbs.report.terms import Report
 from format.version import VERSION
 from kafkalog_cli.page import charts
-from kafkalog_cli.page.partition_map import STATES, map_of
+from kafkalog_cli.page.partition_map import MAP_COLUMNS, STATES, map_of
 from kafkalog_cli.page.view import table_views
 from kafkalog_cli.render.escape import escape_text
 from kafkalog_cli.render.table import human_size
@@ -24,7 +25,12 @@ _PACKAGE = "kafkalog_cli.page"
 
 
 def page_of(report: Report) -> str:
-    """The page. Raises ImportError where Jinja2 is not installed."""
+    """The page."""
+    return "".join(page_parts(report))
+
+
+def page_parts(report: Report) -> Iterator[str]:
+    """The page, part by part."""
     environment = Environment(
         loader=PackageLoader(_PACKAGE),
         autoescape=select_autoescape(enabled_extensions=("j2",), default=True),
@@ -35,7 +41,7 @@ def page_of(report: Report) -> str:
     )
     environment.filters.update(bytes=human_size, time=iso_time, number=lambda each: f"{each:,}")
     library, script = _resource("vega.js"), _resource("page.js")
-    page = environment.get_template("page.html.j2").render(
+    parts = environment.get_template("page.html.j2").generate(
         scripts=[(Markup(each), _digest(each)) for each in (library, script)],
         style=Markup(_resource("page.css")),
         version=VERSION,
@@ -47,7 +53,8 @@ def page_of(report: Report) -> str:
         states=STATES,
         **_charts(report),
     )
-    return page.encode("utf-8", "backslashreplace").decode()
+    for part in parts:
+        yield part if part.isascii() else part.encode("utf-8", "backslashreplace").decode()
 
 
 def _safe(value: Any) -> Any:
@@ -68,8 +75,8 @@ def _title(report: Report) -> str:
     return ", ".join(names[:4]) + (f" and {len(names) - 4} more" if len(names) > 4 else "")
 
 
-def _rows(report: Report, name: str) -> list[dict[str, Any]]:
-    return report.tables[name].objects() if name in report.tables else []
+def _rows(report: Report, name: str, *columns: str) -> list[dict[str, Any]]:
+    return report.tables[name].objects(columns) if name in report.tables else []
 
 
 def _charts(report: Report) -> dict[str, Any]:
@@ -83,14 +90,17 @@ def _charts(report: Report) -> dict[str, Any]:
         "sizes": charts.batch_sizes(_rows(report, "batch_sizes")),
         "topics": charts.topics(usage),
         "lag": charts.lag(_rows(report, "group_offset")),
-        "skew": charts.skew(_rows(report, "report_partition"), usage),
+        "skew": charts.skew(_rows(report, "report_partition", *charts.SKEW_COLUMNS), usage),
         "timeline": charts.timeline(_rows(report, "timeline_event"), by_time),
     }
 
 
-def _maps(report: Report) -> list[tuple[str, Markup]]:
+def _maps(report: Report) -> Iterator[tuple[str, Markup]]:
     """A map of each log directory; partitions without one share a map of their parent directory."""
     found: dict[str, list[dict[str, Any]]] = {}
-    for row in _rows(report, "report_partition"):
+    for row in _rows(report, "report_partition", *MAP_COLUMNS):
         found.setdefault(str(PurePath(row["path"]).parent), []).append(row)
-    return [(path, drawn) for path, rows in found.items() if (drawn := map_of(rows, path)) is not None]
+    for path, rows in found.items():
+        drawn = map_of(rows, path)
+        if drawn is not None:
+            yield path, drawn

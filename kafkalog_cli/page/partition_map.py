@@ -13,6 +13,9 @@ from kafkalog_cli.render.table import human_size
 #: States of partitions as the map colours them.
 STATES = ("sound", "empty", "marked", "warning", "error", "fatal")
 
+#: The columns of REPORT_PARTITION that a map is made of.
+MAP_COLUMNS = ("path", "topic", "partition", "state", "notes", "record_count", "size_bytes")
+
 
 def map_of(partitions: list[dict[str, Any]], log_dir: str) -> Markup | None:
     """A rectangle for each partition of a log directory: its area by size, its colour by state."""

@@ -86,14 +86,26 @@ TABLES = (
 
 @value_class
 class TableView:
-    """A table as the template shows it: ``data`` is JSON for the page's script."""
+    """A table as the template shows it."""
 
     id: str
     heading: str
     none: str
     row_count: int
     total: int
-    data: Markup
+    columns: tuple[str, ...] = ()
+    table: ReportTable | None = None
+
+    @property
+    def data(self) -> Markup:
+        """The table as JSON for the page's script. It is made when the template comes to it, as it may be large."""
+        if self.table is None:
+            return Markup("")
+        schema = self.table.schema
+        numbers = [schema.names.index(name) for name in self.columns]
+        columns = [_column(schema, number) for number in numbers]
+        rows = ([_plain(row[number]) for number in numbers] for row in self.table.rows)
+        return script_json({"columns": columns, "rows": _without_repeats(rows, columns)})
 
 
 def table_views(report: Report) -> dict[str, TableView]:
@@ -101,20 +113,13 @@ def table_views(report: Report) -> dict[str, TableView]:
     found = {}
     for each in TABLES:
         table, none = report.tables.get(each.type), report.missing.get(each.type, each.none)
-        found[each.type] = _empty(each, none) if table is None else _view(each, table, none)
+        if table is None:
+            found[each.type] = TableView(each.type, each.heading, none, 0, 0)
+        else:
+            found[each.type] = TableView(
+                each.type, each.heading, none, len(table.rows), table.total, each.columns, table
+            )
     return found
-
-
-def _empty(shown: Shown, none: str) -> TableView:
-    return TableView(shown.type, shown.heading, none, 0, 0, Markup(""))
-
-
-def _view(shown: Shown, table: ReportTable, none: str) -> TableView:
-    numbers = [table.schema.names.index(name) for name in shown.columns]
-    columns = [_column(table.schema, number) for number in numbers]
-    rows = ([_plain(row[number]) for number in numbers] for row in table.rows)
-    data = script_json({"columns": columns, "rows": list(_without_repeats(rows, columns))})
-    return TableView(shown.type, shown.heading, none, len(table.rows), table.total, data)
 
 
 def _column(schema: RowSchema, number: int) -> dict[str, Any]:
@@ -136,7 +141,7 @@ def _plain(value: Any) -> Any:
     return escape_text(json_value(value))
 
 
-def _without_repeats(rows: Iterable[list[Any]], columns: Sequence[dict[str, Any]]) -> Iterable[list[Any]]:
+def _without_repeats(rows: Iterable[list[Any]], columns: Sequence[dict[str, Any]]) -> list[list[Any]]:
     """The rows, where text that repeats is replaced by its number in the column's ``words``."""
     kept = list(rows)
     for number, column in enumerate(columns):

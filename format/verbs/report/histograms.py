@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import field
 
 import numpy as np
@@ -14,6 +15,8 @@ from format.value_class import state_class
 _SECOND_MS = 1_000
 #: The most pairs of topic and time that are kept; then the intervals of time are doubled.
 _MOST_TIMES = 24_000
+#: How many more numbers than values may be counted one by one.
+_CLOSE = 1_000
 _MOST_RELATIVE = layout.MAX_RELATIVE_OFFSET
 #: The number of ranges of offsets by which the bytes of one partition are added up.
 OFFSET_RANGES = 128
@@ -42,10 +45,12 @@ class BytesByTime:
             times, sizes, counts = times[known], sizes[known], counts[known]
         if not len(times):
             return
-        numbers, inverse = np.unique(times // self.width_ms, return_inverse=True)
-        all_bytes = np.bincount(inverse, weights=sizes).tolist()
-        all_records = np.bincount(inverse, weights=counts).tolist()
-        for number, size_bytes, records in zip(numbers.tolist(), all_bytes, all_records, strict=True):
+        numbers, places = _numbered(times // self.width_ms)
+        all_bytes = np.bincount(places, weights=sizes)
+        all_records = np.bincount(places, weights=counts)
+        for number, size_bytes, records in zip(numbers, all_bytes.tolist(), all_records.tolist(), strict=True):
+            if not size_bytes:
+                continue
             found = self.sums.setdefault((topic, number), [0, 0])
             found[0] += int(size_bytes)
             found[1] += int(records)
@@ -59,6 +64,16 @@ class BytesByTime:
             found = self.sums.setdefault((topic, number // factor), [0, 0])
             found[0] += size_bytes
             found[1] += records
+
+
+def _numbered(values: Int64Column) -> tuple[Sequence[int], Int64Column]:
+    """Numbers in rising order with all values among them, and the place of each value there."""
+    least = int(values.min())
+    width = int(values.max()) - least + 1
+    if width <= len(values) + _CLOSE:
+        return range(least, least + width), values - least
+    numbers, places = np.unique(values, return_inverse=True)  # it sorts, which takes longer
+    return numbers.tolist(), places
 
 
 @state_class
@@ -86,7 +101,8 @@ class BytesByOffset:
         while furthest >= self.width * OFFSET_RANGES:
             self.sums = np.concatenate((self.sums.reshape(-1, 2).sum(axis=1), np.zeros(OFFSET_RANGES // 2, np.int64)))
             self.width *= 2
-        self.sums += np.bincount(relative // self.width, weights=sizes, minlength=OFFSET_RANGES).astype(np.int64)
+        places = relative >> (self.width.bit_length() - 1)  # the width is a power of two, and a shift is quicker
+        self.sums += np.bincount(places, weights=sizes, minlength=OFFSET_RANGES).astype(np.int64)
 
     def ranges(self) -> list[tuple[int, int, int]]:
         """First offset, last offset and bytes of each range up to the last that has any."""

@@ -97,6 +97,7 @@ class Survey:
     partitions: dict[Path, SurveyedPartition] = field(default_factory=dict)
     read_logs: dict[Path, ReadLog] = field(default_factory=dict)  # logs that a broker's start may recover
     topics: dict[str, int] = field(default_factory=dict)  # numbers by name, in the order of appearance
+    _by_offset: list[SurveyedPartition] = field(default_factory=list)  # those whose bytes by offset are kept
     _find: Callable[[Path], tuple[Partition, Checkpoints]] | None = None
     _current: _Current | None = None
 
@@ -206,15 +207,18 @@ class Survey:
                 if each in current.transactions.last_of_producer
             }
             self.transactions.keep(current.transactions)
-        self._forget_offsets()
+        self._forget_offsets(current.seen)
 
-    def _forget_offsets(self) -> None:
-        """Keep the bytes by offset of some damaged partitions, and of the largest."""
-        kept = [each for each in self.partitions.values() if each.by_offset is not None]
+    def _forget_offsets(self, ended: SurveyedPartition) -> None:
+        """Keep the bytes by offset of some damaged partitions, and of the largest; ``ended`` was read last."""
+        kept = [each for each in self._by_offset if each is not ended]
+        if ended.by_offset is not None:
+            kept.append(ended)
         sound = sorted((each for each in kept if not each.places), key=lambda each: -each.log_bytes)
         damaged = sorted(
             (each for each in kept if each.places), key=lambda each: (-(each.worst or 0), -len(each.places))
         )
+        self._by_offset = [*sound[:_LARGEST], *damaged[:_MOST_DAMAGED]]
         for each in (*sound[_LARGEST:], *damaged[_MOST_DAMAGED:]):
             each.by_offset = None
 

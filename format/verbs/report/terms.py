@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import field
 from typing import Any
 
@@ -55,9 +55,10 @@ class ReportTable:
         for row in rows:
             self.add(row)
 
-    def objects(self) -> list[dict[str, Any]]:
-        """The rows as objects, for callers that read columns by name."""
-        return [dict(zip(self.schema.names, row, strict=True)) for row in self.rows]
+    def objects(self, columns: Sequence[str] = ()) -> list[dict[str, Any]]:
+        """The rows as objects, for callers that read columns by name; with all columns unless some are named."""
+        numbers = [(name, self.schema.names.index(name)) for name in columns or self.schema.names]
+        return [{name: row[number] for name, number in numbers} for row in self.rows]
 
 
 @state_class

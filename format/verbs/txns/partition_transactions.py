@@ -111,7 +111,9 @@ class PartitionTransactions:
 
     def _note_last_batches(self, table: BatchTable, markers: dict[int, ControlRecord]) -> None:
         """Note the timestamp of each producer's last batch, as a broker does, and its coordinator's epoch."""
-        ids, reversed_rows = np.unique(table.producer_id[::-1], return_index=True)
+        ids, reversed_rows = table.producer_id[-1:], np.zeros(1, np.intp)
+        if (table.producer_id != ids[0]).any():
+            ids, reversed_rows = np.unique(table.producer_id[::-1], return_index=True)
         stamps = table.max_timestamp[len(table) - 1 - reversed_rows]
         for producer_id, timestamp in zip(ids.tolist(), stamps.tolist(), strict=True):
             self.last_of_producer[producer_id] = (timestamp, self.last_of_producer.get(producer_id, (0, NONE))[1])

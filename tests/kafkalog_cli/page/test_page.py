@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from format.columns import SCHEMAS
-from kafkalog_cli.page.document import document_of
+from kafkalog_cli.page.document import document_parts
 from kafkalog_cli.page.page import page_of
 from kafkalog_cli.page.view import TABLES
 from tests.kafkalog_cli.page.reports import ATTACKS, damaged_node, hostile_report, report_of
@@ -121,7 +121,7 @@ def test_page_and_document_of_a_damaged_node(data_dir: Path, tmp_path: Path) -> 
     labels = [value["tip"] for value in _values(charts) if "tip" in value]
     assert any(label.startswith("orders-0: ") and label.endswith("fatal") for label in labels), "the map"
     assert any(label.startswith("batch-crc-mismatch in orders-0") for label in labels), "the damage in time"
-    document = json.loads(document_of(report))
+    document = json.loads("".join(document_parts(report)))
     assert document["findings"]["fatal"] == sum(
         row["count"] for row in document["tables"]["finding_summary"]["rows"] if row["severity"] == "fatal"
     )

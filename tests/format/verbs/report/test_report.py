@@ -209,3 +209,16 @@ def test_skew(tmp_path: Path) -> None:
         write_segment(tmp_path / f"uneven-{number}", 0, batches(count))
     row = _rows(report_of(tmp_path), "topic_usage")[0]
     assert (row["largest_partition"], row["skew"]) == (2, 2.5)
+
+
+def test_the_largest_and_the_damaged_partitions_are_shown_by_offset(tmp_path: Path) -> None:
+    for number in range(12):
+        content = [batch(base, [b"v" * (10 + 7 * number % 60)]) for base in range(3)]
+        if number in (3, 8):
+            content[1] = content[1][:-1] + bytes([content[1][-1] ^ 1])
+        write_segment(tmp_path / f"t-{number}", 0, content)
+    report = report_of(tmp_path)
+    shown = {row["partition"] for row in _rows(report, "bytes_by_offset")}
+    sizes = {row["partition"]: row["log_size_bytes"] for row in _rows(report, "report_partition")}
+    sound = sorted(set(sizes) - {3, 8}, key=lambda number: -sizes[number])
+    assert shown == {3, 8, *sound[:4]}
