@@ -27,7 +27,7 @@ HEADINGS = ("what", "on", "CPU s (range)", "s", "bytes read")
 _EMPTY = (sys.executable, "-c", "pass")
 _SMALL = REPOSITORY / "tests" / "_data" / "kafka-4.3-single" / "node-1"
 _START_MS = 1_700_000_000_000
-_OFFSET = 500 * 65536 + 12345  # in the one segment whose batches are all there
+TEBIBYTE_OFFSET = 500 * 65536 + 12345  # in the one segment whose batches are all there
 
 
 @dataclass(frozen=True)
@@ -43,8 +43,13 @@ def _nothing(root: Path, share: int) -> Path | None:
     return None
 
 
+def small_partition(name: str) -> Path:
+    """A partition of the tests' corpora."""
+    return _SMALL / name
+
+
 def _small(name: str) -> Callable[[Path, int], Path]:
-    return lambda root, share: _SMALL / name
+    return lambda root, share: small_partition(name)
 
 
 def _node(root: Path, share: int) -> Path:
@@ -71,8 +76,8 @@ ROWS = (
     Row("start: groups", ("groups", *_QUIET), _small("__consumer_offsets-1")),
     Row("many partitions: ls", ("ls", *_QUIET), _node),
     Row("many partitions: ls --no-scan", ("ls", "--no-scan", *_QUIET), _node),
-    Row("tebibyte: find --offset", ("find", "--offset", str(_OFFSET), *_QUIET), _tebibyte),
-    Row("tebibyte: find --timestamp", ("find", "--timestamp", str(_START_MS + _OFFSET), *_QUIET), _tebibyte),
+    Row("tebibyte: find --offset", ("find", "--offset", str(TEBIBYTE_OFFSET), *_QUIET), _tebibyte),
+    Row("tebibyte: find --timestamp", ("find", "--timestamp", str(_START_MS + TEBIBYTE_OFFSET), *_QUIET), _tebibyte),
     Row("tebibyte: find --max-timestamp", ("find", "--max-timestamp", *_QUIET), _tebibyte),
     *(
         Row(f"many segments: {' '.join(words)}", (*words, *_QUIET), _segments(count))
