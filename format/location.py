@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from format.value_class import value_class
 
 
@@ -25,7 +23,7 @@ class Location:
 
     def at(self, position: int | None = None, length: int | None = None, offset: int | None = None) -> Location:
         """Another place in the same file."""
-        return replace(self, position=position, length=length, offset=offset)
+        return Location(self.path, self.topic, self.partition, self.base_offset, position, length, offset)
 
     def __str__(self) -> str:
         place = self.path

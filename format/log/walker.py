@@ -89,7 +89,7 @@ class _Walker:
         self._lost_to = -1  # the last offset that was reported as lost
         self._offsets = offsets
         self._status = np.zeros(3, np.int64)
-        self._scratch = np.empty((_TABLE_ROWS, len(_COLUMN)), np.int64)
+        self._scratch = np.empty((0, len(_COLUMN)), np.int64)
 
     @cached_property
     def _after_damage(self) -> tuple[ChainTrust, Survey]:
@@ -107,7 +107,13 @@ class _Walker:
         count = hop(buffer, 0, len(buffer), position, memoryview(self._scratch), 0, memoryview(self._status))
         return self._scratch[:count].copy(), HOP_STOPS[self._status[0]], position + int(self._status[1])
 
+    def _make_scratch(self, chunk_bytes: int) -> None:
+        """Make room for the rows of a chunk: a look-up reads a few headers, and a large table takes longer to make."""
+        rows = min(_TABLE_ROWS, chunk_bytes // layout.MESSAGE_V0.size_bytes + 1)
+        self._scratch = np.empty((rows, len(_COLUMN)), np.int64)
+
     def headers(self, start: int, chunk_bytes: int) -> Iterator[BatchChunk]:
+        self._make_scratch(chunk_bytes)
         position = start
         last_row_at = start  # position of the last batch that was yielded
         self._status[2] = 0
@@ -181,6 +187,7 @@ class _Walker:
             columns = columns[:-1]
 
     def bodies(self, start: int, chunk_bytes: int, check_crc: bool) -> Iterator[BatchChunk]:
+        self._make_scratch(chunk_bytes)
         position = start
         want = chunk_bytes
         rest: memoryview | None = None  # the rest of a buffer after a full table

@@ -12,7 +12,7 @@ from format.io.source import FileSource
 from format.layout import MAX_RELATIVE_OFFSET
 from format.limits import Limits
 from format.log.batch_ranges import BatchRange
-from format.log.batch_table import BatchTable
+from format.log.batch_table import BATCH_COLUMN, BatchTable
 from format.log.walker import HEADER_CHUNK_BYTES, batch_chunks
 from format.scan.protocol import LogUnit
 from format.scan.read_log import tail_finding
@@ -24,7 +24,7 @@ _SHORT_READS = 32
 #: Batches above this size are skipped with short reads, however many they are.
 _LARGE_BATCH_BYTES = 16 * 1024
 _MAX_ORDER_FINDINGS = 20
-_NO_NEXT_OFFSET = 2**63 - 1
+NO_NEXT_OFFSET = 2**63 - 1
 
 
 @value_class
@@ -61,15 +61,15 @@ class ScannedBatches:
     is_ordered: NDArray[np.bool_]
 
     def place(self, row: int) -> BatchPlace:
-        table = self.table
-        is_wrapper = table.record_count[row] < 0 and table.magic[row] < 2
+        values = dict(zip(BATCH_COLUMN, self.table.columns[row].tolist(), strict=True))
+        is_wrapper = values["record_count"] < 0 and values["magic"] < 2
         return BatchPlace(
-            int(table.position[row]),
-            int(table.size_bytes[row]),
-            int(table.magic[row]),
-            None if is_wrapper else int(table.base_offset[row]),
-            table.last_offset_of(row),
-            int(table.max_timestamp[row]),
+            values["position"],
+            values["size_bytes"],
+            values["magic"],
+            None if is_wrapper else values["base_offset"],
+            self.table.last_offset_of(row),
+            values["max_timestamp"],
         )
 
 
@@ -106,7 +106,7 @@ class HeaderScan:
                 yield self._ordered(known.rows(slice(0, -1)), known.base_offset[1:])
             held = known.rows(slice(-1, None))
         if len(held):
-            next_base_offset = _NO_NEXT_OFFSET if self._next_base_offset is None else self._next_base_offset
+            next_base_offset = NO_NEXT_OFFSET if self._next_base_offset is None else self._next_base_offset
             yield self._ordered(held, np.array([next_base_offset], np.int64))
 
     def _tables(self) -> Iterator[BatchTable]:
@@ -135,6 +135,8 @@ class HeaderScan:
                     break
 
     def _ordered(self, table: BatchTable, next_base_offsets: NDArray[np.int64]) -> ScannedBatches:
+        if len(table) == 1 and self._is_one_ordered(table, int(next_base_offsets[0])):
+            return ScannedBatches(table, np.ones(1, bool))
         base_offset, last_offset = table.base_offset, table.last_offset
         is_ordered = base_offset >= self._first_offset
         is_ordered &= last_offset >= base_offset
@@ -147,6 +149,17 @@ class HeaderScan:
         self._positions = table.position
         self.end_offset = int(last_offset[-1]) + 1
         return ScannedBatches(table, is_ordered)
+
+    def _is_one_ordered(self, table: BatchTable, next_base_offset: int) -> bool:
+        """Whether the only batch of a table is in order; it is then counted, in a fraction of the time of columns."""
+        base_offset, last_offset = int(table.base_offset[0]), table.last_offset_of(0)
+        most = min(next_base_offset - 1, self._first_offset + MAX_RELATIVE_OFFSET)
+        if not self._first_offset <= base_offset <= last_offset <= most:
+            return False
+        self.batch_count += 1
+        self._positions = table.position
+        self.end_offset = last_offset + 1
+        return True
 
     def count_before(self, position: int) -> int:
         """How many of the scanned batches start before this position, which must not lie far back."""

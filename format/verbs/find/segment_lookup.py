@@ -7,7 +7,6 @@ Otherwise the scan starts at the segment's first byte, which is always a batch b
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -37,7 +36,7 @@ from format.verbs.find.trace import Match, MatchedBatch, TraceStep
 from format.wording import counted_plainly
 
 #: How much of a log's end is read at once for the headers of its last batches.
-_END_READ_BYTES = 512
+END_READ_BYTES = 512
 
 
 @value_class
@@ -80,7 +79,7 @@ class LookupSegment:
         self.next_base_offset = next_base_offset
         self.location = partition.location(segment.log, segment.base_offset)
         self.limits = limits
-        self._sources: dict[Path, FileSource] = {}
+        self._sources: dict[str, FileSource] = {}
         self._closed_bytes_read = 0
 
     @property
@@ -96,9 +95,11 @@ class LookupSegment:
 
     def source(self, path: Path) -> FileSource:
         """One of the segment's files; raises UnreadableFile."""
-        if path not in self._sources:
-            self._sources[path] = FileSource(path)
-        return self._sources[path]
+        name = str(path)  # paths take longer to compare
+        source = self._sources.get(name)
+        if source is None:
+            source = self._sources[name] = FileSource(path)
+        return source
 
     @property
     def unit(self) -> LogUnit:
@@ -116,7 +117,8 @@ class LookupSegment:
         self, path: Path, position: int | None = None, length: int | None = None, offset: int | None = None
     ) -> Location:
         """A place in one of the segment's files."""
-        return replace(self.location, path=str(path), position=position, length=length, offset=offset)
+        place = self.location
+        return Location(str(path), place.topic, place.partition, place.base_offset, position, length, offset)
 
     @property
     def modified_ms(self) -> int:
@@ -203,7 +205,7 @@ class LookupSegment:
 
     def scan_of_end(self, start: int) -> HeaderScan:
         """The same where few batches follow: each read is as short as two headers may need."""
-        return HeaderScan(self.log, start, unit=self.unit, limits=self.limits, read_bytes=_END_READ_BYTES)
+        return HeaderScan(self.log, start, unit=self.unit, limits=self.limits, read_bytes=END_READ_BYTES)
 
     def batch_of(self, offset: int) -> Generator[Finding, None, BatchPlace | None]:
         """The first batch whose last offset is at or past this one, found through the index."""
@@ -249,9 +251,8 @@ class LookupSegment:
 
     def segment_step(self, detail: str) -> TraceStep:
         """The step that reached this segment."""
-        return TraceStep(
-            "segment", replace(self.location, offset=self.base_offset), f"segment {self.base_offset}{detail}"
-        )
+        where = self.location.at(offset=self.base_offset)
+        return TraceStep("segment", where, f"segment {self.base_offset}{detail}")
 
     def floor_step(self, floor: OffsetFloor) -> TraceStep:
         """The step that looked into the offset index."""

@@ -20,6 +20,7 @@ from format.layout import NO_TIMESTAMP, TIME_INDEX_ENTRY
 from format.location import Location
 from format.timestamps import iso_time
 from format.value_class import value_class
+from format.verbs.find.closed_end import confirms_last_entry
 from format.verbs.find.lookup_scan import BatchPlace, HeaderScan
 from format.verbs.find.segment_lookup import FoundRecord, LookupSegment
 from format.verbs.find.trace import LookupStep, TraceStep
@@ -130,6 +131,8 @@ def _ends_with(segment: LookupSegment, entry: TimestampOffset) -> bool:
     start = _last_indexed_position(segment)
     if start is None:
         return False
+    if confirms_last_entry(segment, start, entry):
+        return True
     is_there = False
     scan = segment.scan_of_end(start)
     for batches in scan:
