@@ -1,4 +1,4 @@
-"""What the file system may do to a reader: errors, short reads, files that change or are none. Told, never a hang."""
+"""Errors, short reads, and files that change or are none: the file system fails, and a reader reports it."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def on_pread(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[int, int, i
 
 
 @pytest.mark.parametrize("level", [Level.HEADERS, Level.FULL])
-def test_an_io_error_at_any_read_is_told_and_the_rest_read(partition: Path, on_pread, level: Level) -> None:  # type: ignore[no-untyped-def]
+def test_an_io_error_at_any_read_is_reported_and_the_rest_is_read(partition: Path, on_pread, level: Level) -> None:  # type: ignore[no-untyped-def]
     reads = 0
 
     def count(call: int, descriptor: int, length: int, position: int) -> bytes | None:
@@ -267,7 +267,7 @@ KINDS = (as_fifo, as_socket, as_device, as_loop, as_link, as_directory)
 
 @pytest.mark.parametrize("make", KINDS)
 @pytest.mark.parametrize("name", ["00000000000000000100.log", INDEX, "leader-epoch-checkpoint", "partition.metadata"])
-def test_what_is_no_regular_file_is_told_and_not_opened(
+def test_a_file_that_is_not_regular_is_reported_and_not_opened(
     tmp_path: Path, name: str, make: Callable[[Path], None]
 ) -> None:
     partition = partition_of(tmp_path, LOG)

@@ -172,7 +172,7 @@ def test_a_magic_of_another_format(tmp_path: Path, magic: int) -> None:
     "garbage",
     [b"\x00" * 1, b"\x00" * 61, b"\x00" * 4096, b"\xff" * 30, b"x" * 100, bytes(range(256)), SECOND[:40], SECOND[20:]],
 )
-def test_bytes_between_batches_are_told_to_the_byte(tmp_path: Path, garbage: bytes) -> None:
+def test_bytes_between_batches_are_reported_to_the_byte(tmp_path: Path, garbage: bytes) -> None:
     found = only(verdict(tmp_path, FIRST + garbage + SECOND + THIRD))
     assert found.code == "log-framing-broken"
     assert (found.location.position, found.location.length) == (len(FIRST), len(garbage))

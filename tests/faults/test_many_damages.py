@@ -55,7 +55,9 @@ def partition(tmp_path_factory: pytest.TempPathFactory) -> Path:
     ],
     ids=lambda words: words[0],
 )
-def test_every_place_is_told_and_memory_is_bounded(words: tuple[str, ...], partition: Path, tmp_path: Path) -> None:
+def test_every_damage_is_reported_and_memory_is_bounded(
+    words: tuple[str, ...], partition: Path, tmp_path: Path
+) -> None:
     writes = words[0] in ("salvage", "recompress", "redact", "extract")
     more = ["--output", str(tmp_path / "out")] if writes else []
     done = subprocess.run(

@@ -113,7 +113,7 @@ def test_offsets_between_damages_are_named_once(tmp_path: Path) -> None:
     assert named == [(30, 35)]
 
 
-def test_a_batch_that_was_cut_out_is_told_of(tmp_path: Path) -> None:
+def test_a_batch_that_was_cut_out_is_reported(tmp_path: Path) -> None:
     kept, found = salvaged(tmp_path, b"".join([*PARTS[:10], *PARTS[11:20]]))
     assert kept == b"".join([*PARTS[:10], *PARTS[11:20]])
     assert [(each.code, each.lost_offsets) for each in found] == [("offset-gap", (30, 32))]

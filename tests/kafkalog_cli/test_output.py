@@ -57,7 +57,7 @@ def test_much_is_not_kept_in_memory():
 @pytest.mark.parametrize(
     ("number", "kind"), [(errno.ENOSPC, OutputError), (errno.EIO, OutputError), (errno.EPIPE, ReaderGone)]
 )
-def test_a_failure_is_told_once_and_nothing_more_is_written(number, kind):
+def test_a_failure_is_reported_once_and_nothing_more_is_written(number, kind):
     raw = Raw(OSError(number, os.strerror(number)), room=3)
     stream = OutputStream(raw, "x")
     stream.write(b"012345")

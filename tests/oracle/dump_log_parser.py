@@ -163,7 +163,7 @@ def _record(batch: Row | None, text: str) -> Row:
 
 
 def _key(rest: str, key_bytes: int) -> tuple[str | None, str]:
-    """The printed key and what follows it: where " payload: " stands in it, its size in bytes tells the right one."""
+    """The printed key and what follows it. The size of the key decides where " payload: " is part of the key."""
     if not rest.startswith(" key: "):
         return None, rest
     rest = rest.removeprefix(" key: ")

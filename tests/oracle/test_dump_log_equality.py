@@ -334,9 +334,9 @@ def _finish(installation: subprocess.Popen[bytes]) -> None:
     try:
         _, errors = installation.communicate(timeout=300)
     except subprocess.TimeoutExpired:
-        unavailable("Kafka's clients cannot be had from the package index in time")
+        unavailable("Kafka's clients cannot be downloaded from the package index in time")
     if installation.returncode:
-        unavailable(f"Kafka's clients cannot be had: {errors.decode(errors='replace')[-300:]}")
+        unavailable(f"Kafka's clients cannot be downloaded: {errors.decode(errors='replace')[-300:]}")
 
 
 def _wait_for(port: int) -> None:

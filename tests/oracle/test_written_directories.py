@@ -1,4 +1,4 @@
-"""What recompress, salvage and rebuild-index write, in the hands of Kafka itself: kafka-dump-log and a real broker."""
+"""What recompress, salvage and rebuild-index write, read by Kafka itself: kafka-dump-log and a real broker."""
 
 from __future__ import annotations
 

@@ -107,7 +107,7 @@ def test_records_are_those_that_clients_read(kafkalog: Any, witnessed_corpus: Co
         for true in truth:
             row = seen.get(true["offset"])
             if row is None:
-                continue  # below the log start, or a replica that lags: tests/truth tells which
+                continue  # below the log start, or a replica that lags: tests/truth distinguishes them
             for name in ("key", "value"):
                 expected = None if true[name] is None else base64.b64decode(true[name])
                 assert (None if row[name] is None else bytes(row[name])) == expected

@@ -156,7 +156,7 @@ def test_options_behind_an_address_reach_the_workers(
     spark_and_store: Any, store: str, address: str, some_damaged: Path
 ) -> None:
     host = store.removeprefix("http://")
-    # As s3a the bucket is another one to the connections, so nothing but the query tells where it is.
+    # As s3a the bucket is another one to the connections, so only the query says where it is.
     address = f"s3a://logs/node-1/users-0?endpoint_override={host}&scheme=http&region=us-east-1"
     remote_files.know([address])
     assert any(
@@ -179,7 +179,7 @@ def test_files_written_anew_and_gone_since_they_were_planned(
 
     def plan_and_change(*args: Any, **kwargs: Any) -> Any:
         made = list(plan_units(*args, **kwargs))
-        time.sleep(1.1)  # a store tells times in seconds
+        time.sleep(1.1)  # a store gives times in seconds
         upload(tmp_path / "t-0", "anew/t-0")
         system, root = remote_files.writable_store(f"{address}/v-0")
         system.delete_file(f"{root}/{0:020d}.log")

@@ -115,7 +115,7 @@ def test_a_thousand_findings_alike_are_counted_as_on_the_command_line(spark: Any
     assert sum(each.code == "offset-gap" for each in found) == 101
 
 
-def test_an_empty_directory_is_told_as_on_the_command_line(spark: Any, tmp_path: Path) -> None:
+def test_an_empty_directory_is_reported_as_on_the_command_line(spark: Any, tmp_path: Path) -> None:
     (tmp_path / "empty-0").mkdir()
     _check(tmp_path / "empty-0")
     _check(tmp_path)

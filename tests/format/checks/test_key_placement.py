@@ -43,7 +43,7 @@ def test_control_records_keys_of_null_and_kafkas_own_topics_are_left_alone(data_
     assert list(placed(log, partition=0, partition_count=1000)) == []
 
 
-def test_the_first_misplaced_record_of_each_batch_is_told() -> None:
+def test_the_first_misplaced_record_of_each_batch_is_reported() -> None:
     keys = [f"key-{number}".encode() for number in range(6)]
     own = [partition_for_key(key, 50) for key in keys]
     assert len(set(own)) > 1

@@ -30,9 +30,9 @@ def test_every_checkpoint_of_a_broker_is_read_and_written_back(corpus):
     assert found > 0
 
 
-def test_high_watermarks_are_what_the_broker_told_its_clients(corpus):
+def test_high_watermarks_are_what_the_broker_reported_to_its_clients(corpus):
     if not corpus.id.endswith("kafka-4.3-single"):
-        return  # the other clusters wrote on after their clients had asked
+        pytest.skip("this corpus has no answers of its last moment: its clients asked before the last writes")
     checkpoint = offset_checkpoint.read(corpus.log_dirs[0] / "replication-offset-checkpoint").by_partition()
     watermarks = corpus.truth_json("watermarks")
     assert len(watermarks) > 10

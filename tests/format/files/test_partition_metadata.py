@@ -21,7 +21,10 @@ def read(content):
 
 
 def test_every_file_of_a_broker_is_read_and_written_back(corpus):
-    for path in corpus.files("partition.metadata"):
+    paths = list(corpus.files("partition.metadata"))
+    if not paths:
+        pytest.skip("this corpus has no partition metadata")
+    for path in paths:
         metadata = partition_metadata.read(path)
         assert (metadata.version, metadata.problems) == (0, ())
         assert partition_metadata.write(metadata) == path.read_bytes()

@@ -36,7 +36,10 @@ def changed(content, **fields):
 
 
 def test_every_file_of_a_node_is_read_and_written_back(corpus):
-    for path in corpus.files("quorum-state"):
+    paths = list(corpus.files("quorum-state"))
+    if not paths:
+        pytest.skip("this corpus has no quorum state")
+    for path in paths:
         state = quorum_state.read(path)
         assert (state.data_version, state.problems) == (0, ())
         assert state.leader_id in state.current_voters

@@ -52,7 +52,7 @@ def test_kafka_wrote_it_and_kafka_reads_the_same(name: str, version: int) -> Non
 
 
 @pytest.mark.parametrize(("name", "version"), sorted(SHIPPED))
-def test_every_truncation_is_told(name: str, version: int) -> None:
+def test_every_truncation_is_reported(name: str, version: int) -> None:
     for row in SHIPPED[name, version]:
         raw = bytes.fromhex(row["hex"])
         for length in range(len(raw)):

@@ -59,7 +59,10 @@ def test_a_probe_takes_nothing(lock):
 
 
 def test_locks_that_killed_brokers_left_are_not_held(corpus):
-    for path in corpus.files(".lock"):
+    paths = list(corpus.files(".lock"))
+    if not paths:
+        pytest.skip("this corpus has no locks")
+    for path in paths:
         assert (probe(path).is_present, probe(path).is_held) == (True, False)
 
 
@@ -68,7 +71,7 @@ def test_a_missing_lock_is_not_held(tmp_path):
     assert (found.is_present, found.is_held, found.pid) == (False, False, None)
 
 
-def test_what_cannot_be_told_is_none_with_a_reason(tmp_path, lock, monkeypatch):
+def test_an_unknown_holder_is_none_with_a_reason(tmp_path, lock, monkeypatch):
     link = tmp_path / "link"
     link.symlink_to(lock)
     assert probe(link).is_held is None

@@ -42,7 +42,7 @@ def test_a_batch_larger_than_a_chunk_is_read_whole() -> None:
 
 
 @pytest.mark.parametrize("with_bodies", [True, False])
-def test_every_truncation_is_told_and_nothing_before_it_is_lost(with_bodies: bool) -> None:
+def test_every_truncation_is_reported_and_nothing_before_it_is_lost(with_bodies: bool) -> None:
     parts = batches(3)
     log = b"".join(parts)
     edges = {0, len(parts[0]), len(parts[0] + parts[1]), len(log)}
@@ -102,7 +102,7 @@ def test_after_damage_a_header_without_its_crc_does_not_count() -> None:
     assert [(each.position, each.length) for each in damage] == [(len(first), 30 + len(forged))]
 
 
-def test_zeros_at_the_end_are_told_apart_from_a_torn_batch() -> None:
+def test_zeros_at_the_end_are_distinguished_from_a_torn_batch() -> None:
     log = batch(0)
     (zeros,) = walk(log + b"\0" * 4096)[1]
     assert (zeros.code, zeros.position, zeros.length, zeros.reaches_end) == ("tail-zeros", len(log), 4096, True)

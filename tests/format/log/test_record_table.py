@@ -122,7 +122,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("codec", [0, 4])
 @pytest.mark.parametrize("name", DAMAGE)
-def test_a_damaged_record_is_told_and_those_before_it_are_kept(name: str, codec: int) -> None:
+def test_a_damaged_record_is_reported_and_those_before_it_are_kept(name: str, codec: int) -> None:
     log = one_record(DAMAGE[name])
     if codec:
         first = encode_record(NewRecord(0, 0, b"k", b"sound"))
@@ -161,7 +161,7 @@ def test_an_unknown_codec_is_unsupported_not_corrupt(codec: int) -> None:
 
 
 @pytest.mark.parametrize("codec", [1, 2, 3, 4])
-def test_garbage_under_a_codec_is_told(codec: int) -> None:
+def test_garbage_under_a_codec_is_reported(codec: int) -> None:
     header = BatchHeader(0, 0, 1)
     _, problems = read(seal_batch(header, b"garbage, not a frame", codec=codec) + batch(1))
     assert problems == ["decompression-failed"]
@@ -205,7 +205,7 @@ def test_opening_wrappers_tells_their_first_offset_and_count() -> None:
 
 @pytest.mark.parametrize("step", [1, 2, 3])
 @pytest.mark.parametrize("is_opened_before", [False, True])
-def test_opened_wrappers_serve_whoever_asks_for_some_of_them(step: int, is_opened_before: bool) -> None:
+def test_opened_wrappers_serve_callers_that_want_some_of_them(step: int, is_opened_before: bool) -> None:
     bad = encode_wrapper(1, [], codec=1, last_offset=20)
     log = b"".join([wrapper(1, 0, 5), wrapper(0, 5, 5), wrapper(1, 10, 5), wrapper(1, 15, 5), bad, wrapper(0, 21, 4)])
     (chunk,) = batch_chunks(BytesSource(log))
@@ -250,7 +250,7 @@ LEGACY_DAMAGE = {
 
 
 @pytest.mark.parametrize("name", LEGACY_DAMAGE)
-def test_a_damaged_wrapper_is_told_and_the_rest_is_read(name: str) -> None:
+def test_a_damaged_wrapper_is_reported_and_the_rest_is_read(name: str) -> None:
     rows, problems = read(encode_message(1, 0, b"k", b"v") + LEGACY_DAMAGE[name] + encode_message(1, 6, b"k", b"v"))
     assert [row[0] for row in rows] == [0, 6]
     assert problems == ["message-invalid"]

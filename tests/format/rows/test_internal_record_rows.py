@@ -7,6 +7,9 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from format.internal_topics.decoder import decoder_for
 from format.log.control_records import decode_control_record
 from tests.building import batch, write_segment
 from tests.corpora import Corpus
@@ -44,6 +47,8 @@ def test_committed_offsets_are_what_the_broker_answered(corpus: Corpus, run_kafk
 def test_every_internal_record_is_decoded_without_a_finding(corpus: Corpus, run_kafkalog_many: RunMany) -> None:
     partitions = [each for each in corpus.partitions() if each.name.startswith("__")]
     paths = [*partitions, *corpus.files(".checkpoint")]
+    if not paths:
+        pytest.skip("this corpus has no internal topics")
     runs = run_kafkalog_many([("dump", "--records", "--format", "jsonl", path) for path in paths])
     for run in runs:
         assert run.check(0).rows("finding") == []
@@ -75,9 +80,14 @@ def test_control_records_of_any_topic_are_decoded(data_dir: Path, run_kafkalog_m
 
 
 def test_raw_leaves_the_bytes(data_dir: Path, run_kafkalog_many: RunMany) -> None:
-    partition = data_dir / "kafka-4.3-single" / "node-1" / "__consumer_offsets-0"
-    for row in rows_of(run_kafkalog_many, partition, options=("--raw",)):
-        assert isinstance(to_bytes(row["key"]), bytes)
+    partition = data_dir / "kafka-4.3-single" / "node-1" / "__consumer_offsets-2"
+    decoded = rows_of(run_kafkalog_many, partition)
+    raw = rows_of(run_kafkalog_many, partition, options=("--raw",))
+    assert len(raw) > 3
+    decoder = decoder_for(OFFSETS)
+    assert decoder is not None
+    for row, other in zip(raw, decoded, strict=True):
+        assert decoder.decode_key(to_bytes(row["key"])).data == other["key"]["data"]
 
 
 def key_of(type_id: int, *texts: str) -> bytes:
@@ -90,7 +100,7 @@ def findings_of(run_many: RunMany, segment: Path, *codes: int) -> tuple[list[dic
     return run.rows("record"), run.rows("finding")
 
 
-def test_what_is_newer_stays_bytes_and_is_told_of(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
+def test_records_of_newer_versions_stay_bytes_and_are_reported(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
     newer_key, newer_value = key_of(999, "g"), struct.pack(">h", 77) + b"\xff"
     content = [
         batch(0, [b"value"], key=newer_key),

@@ -83,7 +83,7 @@ def test_with_a_release_emulated_usage_errors_have_kafkas_status(dump_log: Calla
     assert missing.stdout == f"Dumping nowhere/{FIRST}.log\nLog starting offset: 0\n"
 
 
-def test_words_that_are_no_flags_are_told_of(dump_log: Callable[..., Run], data_dir: Path) -> None:
+def test_words_that_are_no_flags_are_reported(dump_log: Callable[..., Run], data_dir: Path) -> None:
     log = data_dir / "kafka-4.3-single/node-1/orders-0" / f"{FIRST}.log"
     done = dump_log("--files", log, "other.log")
     assert done.code == 0
@@ -156,7 +156,7 @@ def test_a_decoder_that_does_not_fit_ends_the_line_and_not_the_run(
     assert kafkas.stdout.endswith("headerKeys: []")
 
 
-def test_a_torn_tail_is_told_in_kafkas_words(dump_log: Callable[..., Run], tmp_path: Path) -> None:
+def test_a_torn_tail_is_reported_in_kafkas_words(dump_log: Callable[..., Run], tmp_path: Path) -> None:
     whole = b"".join(batches(3))
     log = write_segment(tmp_path / "orders-0", 0, [whole[:-5]])
     left = len(whole) * 2 // 3
@@ -177,7 +177,7 @@ def test_a_zero_tail_does_not_kill(dump_log: Callable[..., Run], tmp_path: Path)
     assert kafkas.stdout == "".join(ours.stdout.splitlines(keepends=True)[:-1])
 
 
-def test_gaps_are_told_without_minus_one(dump_log: Callable[..., Run], tmp_path: Path) -> None:
+def test_gaps_are_reported_without_minus_one(dump_log: Callable[..., Run], tmp_path: Path) -> None:
     log = write_segment(tmp_path / "orders-0", 30, [batch(30), batch(40)])
     ours = dump_log("--deep-iteration", "--files", log)
     assert ours.code == 0

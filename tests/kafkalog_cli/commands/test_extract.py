@@ -165,7 +165,7 @@ def test_nothing_selected(tmp_path: Path, run_kafkalog_many: RunMany) -> None:
 
 @pytest.mark.parametrize("to", ["parquet", "jsonl", "csv"])
 def test_damage(tmp_path: Path, run_kafkalog_many: RunMany, to: str) -> None:
-    """The records around it are there; a finding tells of it, and the exit status."""
+    """The records around it are there; a finding and the exit status report it."""
     made = batches(5)
     damaged = bytearray(made[2])
     damaged[-3] ^= 1

@@ -147,7 +147,7 @@ def test_a_position_below_zero_is_taken_for_the_files_start(node: Node) -> None:
     assert log_step(booted(node), "orders-0").log_end_offset == 1264
 
 
-def test_a_torn_tail_is_cut_and_its_loss_told(node: Node) -> None:
+def test_a_torn_tail_is_cut_and_its_loss_is_reported(node: Node) -> None:
     log = node.segments("orders-1")[-1]
     *_, before, last = batch_positions(log)
     cut(log, last[0] + 20)

@@ -39,7 +39,7 @@ def test_a_checkpoint_without_entries_is_taken(tmp_path: Path, content: bytes) -
         (b"0\n2000000000\n", False),
     ],
 )
-def test_an_io_error_is_told_from_another(tmp_path: Path, content: bytes, is_io_error: bool) -> None:
+def test_an_io_error_is_distinguished_from_other_errors(tmp_path: Path, content: bytes, is_io_error: bool) -> None:
     with pytest.raises(BadText) as caught:
         read_offsets(written(tmp_path, content), DEFAULT_LIMITS)
     assert caught.value.is_io_error is is_io_error

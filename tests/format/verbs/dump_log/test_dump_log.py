@@ -246,7 +246,7 @@ def test_what_cannot_be_shared_is_not(tmp_path: Path) -> None:
 
     assert driver_of(small, records) is SerialDriver
     assert driver_of(large, replace(records, max_bytes=1000)) is SerialDriver
-    os.truncate(large, 1 << 30)  # a hole: what its first batch tells counts
+    os.truncate(large, 1 << 30)  # a hole: only the size in its first batch counts
     assert driver_of(large, replace(records, max_bytes=1000)) is SerialDriver
     assert driver_of(large, records) is ForkedDriver
 
@@ -304,7 +304,7 @@ def test_a_transactions_partitions_come_in_the_order_of_scalas_hash_set(corpus: 
                 assert texts[0].startswith(b"transaction_metadata::transactionalId=")
 
 
-def test_a_batch_over_the_limit_is_told_of_and_left_out(tmp_path: Path) -> None:
+def test_a_batch_over_the_limit_is_reported_and_left_out(tmp_path: Path) -> None:
     file = write_segment(tmp_path / "t-0", 0, [*batches(1), batch(3, [b"x" * 100_000], codec=1), *batches(1, 4)])
     limits = Limits(max_decompressed_bytes=10_000)
     items = items_of([file], DumpLogOptions(prints_contents=True), limits)

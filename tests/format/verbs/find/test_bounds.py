@@ -72,7 +72,7 @@ def test_a_broker_looks_into_one_segment_only(tmp_path: Path) -> None:
     assert lookup.result.nearest.location.offset == 2
 
 
-def test_a_broken_checkpoint_is_told(tmp_path: Path) -> None:
+def test_a_broken_checkpoint_is_reported(tmp_path: Path) -> None:
     partition = three_segments(tmp_path)
     (tmp_path / "replication-offset-checkpoint").write_text("0\nmany\n")
     lookup = by_max(partition)

@@ -206,7 +206,7 @@ def test_steps_by_time(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("magic", [0, 1])
 def test_compressed_messages(tmp_path: Path, magic: int) -> None:
-    """An offset inside a compressed message, whose header tells only the last one."""
+    """An offset inside a compressed message, whose header holds only the last one."""
     partition = tmp_path / "topic-0"
     write_indexed(partition, 0, [wrapper(magic, first, 5) for first in range(0, 100, 5)], interval_bytes=200)
     for offset in (0, 1, 4, 5, 52, 54, 99):

@@ -159,7 +159,7 @@ def test_a_largest_timestamp_that_no_record_has(tmp_path: Path) -> None:
     assert "none of its records has it" in lookup.reason
 
 
-def test_each_finding_is_told_once(tmp_path: Path) -> None:
+def test_each_finding_is_reported_once(tmp_path: Path) -> None:
     """The same damage is passed when the largest timestamp and when the record is looked for."""
     partition = tmp_path / "topic-0"
     log = [batch(offset) for offset in range(0, 90, 3)]

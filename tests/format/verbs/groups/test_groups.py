@@ -76,7 +76,7 @@ def _rows(names: Iterable[str], rows: Iterable[tuple[Any, ...]]) -> list[Row]:
 def test_committed_offsets_are_those_that_the_broker_reported(witnessed_corpus: Corpus) -> None:
     truth = witnessed_corpus.truth_json("groups")
     if not any(path.name.startswith("__consumer_offsets-") for path in witnessed_corpus.partitions()):
-        return
+        pytest.skip("this corpus has no committed offsets")
     answer = Answer(*witnessed_corpus.log_dirs)
     assert truth
     assert answer.committed() == truth

@@ -237,7 +237,7 @@ def test_side_files_that_are_damaged(log_dir: Path):
     assert second.batch_count == 1
 
 
-def test_a_partition_that_vanishes_is_told_and_the_others_are_listed(log_dir: Path):
+def test_a_partition_that_vanishes_is_reported_and_the_others_are_listed(log_dir: Path):
     for topic in ("alpha", "beta"):
         copied(log_dir / "sensor-0", log_dir / f"{topic}-0")
     stream = ls(log_dir)

@@ -76,7 +76,7 @@ def test_with_log_everything_comes_along(corpus: Corpus, tmp_path: Path) -> None
             assert (tmp_path / "out" / path.relative_to(log_dir)).read_bytes() == path.read_bytes()
 
 
-def test_damage_is_told_and_both_sides_are_indexed(tmp_path: Path) -> None:
+def test_damage_is_reported_and_both_sides_are_indexed(tmp_path: Path) -> None:
     parts = [batch(3 * number, [b"x" * 2000] * 3) for number in range(6)]
     content = bytearray(b"".join(parts))
     content[len(content) // 2 - 10] ^= 1

@@ -1,4 +1,4 @@
-"""recompress by several processes writes what one writes, byte for byte, and tells when something goes wrong there."""
+"""recompress by several processes writes what one writes, byte for byte, and reports what goes wrong in them."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def small_chunks_are_shared(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def outcome(source: Path, target: Path, jobs: int, codec: str, **terms: Any) -> dict[str, Any]:
-    """Everything that a run leaves behind and tells."""
+    """All that a run writes and reports."""
     plan = {name: terms.pop(name) for name in ("force", "merge_bytes") if name in terms}
     wanted = Target(CODEC_NAMES.index(codec), terms.pop("level", None), terms.pop("magic", None))
     sources = read_write_sources([source])
@@ -177,7 +177,7 @@ def running(source: Path, target: Path, codec: str = "gzip", jobs: int = 2) -> A
         yield from recompress(sources, publication, terms)
 
 
-def test_a_process_that_is_killed_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_is_killed_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def die(*_: object) -> object:
         os.kill(os.getpid(), signal.SIGKILL)
 

@@ -365,7 +365,7 @@ def became(path: Path, digest: ContentDigest) -> Became:
 
 
 def test_reading_back_sees_every_change(tmp_path: Path) -> None:
-    """Sealed anew, so that no CRC tells; every byte but the CRC's own."""
+    """Every other byte than those of the CRC in turn, with a new CRC, so that only the comparison can see it."""
     path = tmp_path / "log"
     content = batch(7, [b"value", None], headers=((b"h", b"v"),), leader_epoch=3)
     path.write_bytes(content)

@@ -251,13 +251,15 @@ def test_the_manifest_is_known_when_the_output_is_verified(tmp_path: Path) -> No
     write_segment(tmp_path / "a-0", 0, batches(2))
     run(tmp_path / "a-0", tmp_path / "out")
     (tmp_path / "out" / "other.json").touch()
-    told = {Path(each.location.path).name: each for each in verify(tmp_path / "out") if each.code == "entry-unexpected"}
-    assert "kafkalog" in told[MANIFEST].message
-    assert told[MANIFEST].next_step == "Nothing."
-    assert told["other.json"].next_step == "Move it elsewhere."
+    reported = {
+        Path(each.location.path).name: each for each in verify(tmp_path / "out") if each.code == "entry-unexpected"
+    }
+    assert "kafkalog" in reported[MANIFEST].message
+    assert reported[MANIFEST].next_step == "Nothing."
+    assert reported["other.json"].next_step == "Move it elsewhere."
 
 
-def test_an_unreadable_checkpoint_is_told_once(tmp_path: Path) -> None:
+def test_an_unreadable_checkpoint_is_reported_once(tmp_path: Path) -> None:
     node = tmp_path / "node"
     for name in ("a-0", "a-1", "b-0"):
         write_segment(node / name, 0, batches(2))
