@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
+
+from kafkalog_cli.runner import Run
 
 if TYPE_CHECKING:
     from format.findings import Finding
     from format.rewriting.publishing.publication import Publication
     from format.rewriting.written_segments import WrittenSegment
-    from kafkalog_cli.runner import Run
+    from kafkalog_cli.options.judging import Judging
+    from kafkalog_cli.options.output import Output
 
 #: The columns of a table of written segments.
 SEGMENT_TABLE_COLUMNS = (
@@ -22,6 +25,16 @@ SEGMENT_TABLE_COLUMNS = (
     "rebuilt_count",
     "lost_bytes",
 )
+
+
+def writing_run(
+    command: str, output: Output, judging: Judging, *, table_columns: Sequence[str] = SEGMENT_TABLE_COLUMNS
+) -> Run:
+    """The Run of a command whose rows are written segments; its summary is a result."""
+    from format.columns import WRITTEN_SEGMENT
+
+    columns = {WRITTEN_SEGMENT.type: table_columns}
+    return Run(command, output, judging, main_schema=WRITTEN_SEGMENT, table_columns=columns, shows_summary=True)
 
 
 def show_written(run: Run, items: Iterable[Finding | WrittenSegment], *, counts_written: bool = True) -> None:

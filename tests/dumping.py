@@ -7,7 +7,6 @@ from pathlib import Path
 
 from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, Limits
-from format.node.log_dir import Kind
 from format.node.target import Target
 from format.rows.record_rows import RowBlock
 from format.scan.selection import EVERYTHING, Selection
@@ -17,7 +16,6 @@ from format.verbs.dump.dump import DumpTerms, dumped_rows
 def dump(
     path: Path | Target,
     *,
-    kind: Kind | None = None,
     records: bool = False,
     selection: Selection = EVERYTHING,
     limits: Limits = DEFAULT_LIMITS,
@@ -27,4 +25,4 @@ def dump(
     Records of a batch with a wrong CRC are not shown; a finding reports them. Raises InputError for a path that does
     not belong to Kafka.
     """
-    return dumped_rows(path, DumpTerms(records, selection, limits), kind=kind)
+    return dumped_rows(path, DumpTerms(records, selection, limits))

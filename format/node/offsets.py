@@ -20,11 +20,11 @@ MARKS_OF_REPLICAS = (None, "future")
 
 @value_class
 class PartitionOffsets:
-    """The offsets of one partition; unknown ones are None, with the reason in ``unknown`` by the name of the field.
+    """The offsets of one partition; unknown ones are None.
 
     ``local_start_offset`` is the base offset of the first segment here. The four offsets after it come from the
-    checkpoints; ``newest_snapshot`` is the offset of the last producer snapshot; ``log_end_offset`` and
-    ``last_stable_offset`` come from reading the log.
+    checkpoints; ``unknown`` has the reason for each that is not known, by the name of the field. ``newest_snapshot`` is
+    the offset of the last producer snapshot; ``log_end_offset`` comes from reading the log.
     """
 
     local_start_offset: int | None = None
@@ -36,7 +36,6 @@ class PartitionOffsets:
     has_remote_storage: bool = False
     newest_snapshot: int | None = None
     log_end_offset: int | None = None
-    last_stable_offset: int | None = None
     unknown: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -78,11 +77,9 @@ class PartitionOffsets:
             return self.committed_end
         return max((each for each in (self.recovery_point, self.newest_snapshot) if each is not None), default=None)
 
-    def with_log_end(self, log_end_offset: int | None, last_stable_offset: int | None = None) -> PartitionOffsets:
-        """The same offsets with those from reading the log up to its end."""
-        values = {"log_end_offset": log_end_offset, "last_stable_offset": last_stable_offset}
-        unknown = {name: why for name, why in self.unknown.items() if values.get(name) is None}
-        return replace(self, log_end_offset=log_end_offset, last_stable_offset=last_stable_offset, unknown=unknown)
+    def with_log_end(self, log_end_offset: int | None) -> PartitionOffsets:
+        """The same offsets with the log end offset, None if the log could not be read to its end."""
+        return replace(self, log_end_offset=log_end_offset)
 
     def checkpointed(self) -> dict[str, int]:
         """The offsets of the checkpoints, by the name of the file; unknown ones are left out."""
@@ -120,7 +117,7 @@ def remote_head_findings(offsets: PartitionOffsets, location: Location) -> Itera
 
 def offsets_of(partition: Partition, checkpoints: Checkpoints) -> PartitionOffsets:
     """The offsets of a partition from file names and checkpoints; its log is not read."""
-    unknown = dict.fromkeys(("log_end_offset", "last_stable_offset"), "the log was not read")
+    unknown: dict[str, str] = {}
     key = partition.key if partition.mark in MARKS_OF_REPLICAS else None
     for name, file_name in _FIELDS.items():
         if key is None:
@@ -129,8 +126,6 @@ def offsets_of(partition: Partition, checkpoints: Checkpoints) -> PartitionOffse
             unknown[name] = f"there is no readable {file_name}"
         elif key not in checkpoints.by_name[file_name]:
             unknown[name] = f"the partition is not in {file_name}"
-    if not partition.segment_count:
-        unknown["local_start_offset"] = "there is no segment"
     return PartitionOffsets(
         local_start_offset=partition.first_base_offset,
         is_clean_shutdown=checkpoints.is_clean_shutdown,

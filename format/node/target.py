@@ -185,6 +185,6 @@ def kind_of(path: str | os.PathLike[str]) -> Kind:
     return Target(path).kind
 
 
-def target_at(path: str | os.PathLike[str] | Target, kind: Kind | None = None) -> Target:
+def target_at(path: str | os.PathLike[str] | Target) -> Target:
     """The target for a path; a Target is returned as it is."""
-    return path if isinstance(path, Target) else Target(path, kind)
+    return path if isinstance(path, Target) else Target(path)

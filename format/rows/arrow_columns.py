@@ -10,7 +10,7 @@ known to be small; columns can be narrowed by name, and what is not asked for is
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -99,7 +99,7 @@ def bytes_array(buffer: memoryview | bytes, start: Int64Column, length: Int64Col
     offsets[1::2] = running
     offsets[-1] = running[-1]
     every = pa.LargeBinaryArray.from_buffers(
-        pa.large_binary(), 2 * count, [None, pa.py_buffer(offsets), _as_buffer(buffer)]
+        pa.large_binary(), 2 * count, [None, pa.py_buffer(offsets), pa.py_buffer(buffer)]
     )
     wanted = np.arange(0, 2 * count, 2, dtype=np.int64)
     if order is not None:
@@ -107,10 +107,6 @@ def bytes_array(buffer: memoryview | bytes, start: Int64Column, length: Int64Col
         back[order] = wanted
         wanted = back
     return every.take(pa.array(wanted, mask=is_null)).cast(pa.binary())
-
-
-def _as_buffer(buffer: memoryview | bytes) -> pa.Buffer:
-    return pa.py_buffer(buffer)
 
 
 def headers_array(table: RecordTable) -> pa.Array:
@@ -131,11 +127,6 @@ def headers_array(table: RecordTable) -> pa.Array:
     structs = pa.StructArray.from_arrays(fields, fields=list(_HEADER))
     mask = pa.array(has_none) if has_none.any() else None
     return pa.ListArray.from_arrays(pa.array(offsets), structs, type=ARROW_TYPES["headers"], mask=mask)
-
-
-def field_bytes(table: RecordTable) -> Int64Column:
-    """How many bytes of key, value and headers each record has, about."""
-    return table.size_bytes
 
 
 # -- small columns -------------------------------------------------------------------------------------------
@@ -212,11 +203,10 @@ def record_batches_of(
     columns: Sequence[str] | None = None,
     *,
     batch_bytes: int = BATCH_BYTES,
-    make: Callable[[RecordTable, Location, Sequence[str] | None], pa.RecordBatch] = record_batch_of,
 ) -> Iterator[pa.RecordBatch]:
-    """The records in batches of about ``batch_bytes``, in order; ``make`` builds each, here one of columns.RECORD."""
+    """The records as columns.RECORD in batches of about ``batch_bytes``, in order."""
     for part in bounded_parts(table, batch_bytes):
-        yield make(part, location, columns)
+        yield record_batch_of(part, location, columns)
 
 
 def block_batches(
@@ -231,8 +221,8 @@ def block_batches(
 
 
 def bounded_parts(table: RecordTable, batch_bytes: int = BATCH_BYTES) -> Iterator[RecordTable]:
-    """The table cut into tables whose records come to about ``batch_bytes``; one whole record at the least."""
-    ends = np.cumsum(field_bytes(table))
+    """The table in parts whose records have about ``batch_bytes`` in sum, each at least one record."""
+    ends = np.cumsum(table.size_bytes)
     first = 0
     while first < len(table):
         before = int(ends[first - 1]) if first else 0

@@ -12,8 +12,7 @@ from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import RowOutput
 from kafkalog_cli.options.work import Work
 from kafkalog_cli.options.writing import Indexing, OutputDirectory, Resumption, Sources
-from kafkalog_cli.runner import Run
-from kafkalog_cli.written_rows import say_published, show_resumed, show_written
+from kafkalog_cli.written_rows import say_published, show_resumed, show_written, writing_run
 
 EXAMPLES = (
     ("kafkalog rebuild-index /var/kafka/orders-0 --output fresh", "fresh/orders-0/*.index, *.timeindex, *.txnindex"),
@@ -46,24 +45,13 @@ def rebuild_index(
 
     The new indexes are written to DIR/TOPIC-PARTITION. To use them, stop the broker and replace the old ones.
     """
-    from format.columns import WRITTEN_SEGMENT
     from format.layout import MANIFEST
     from format.rewriting.rewriter import PASSES
     from format.rewriting.sources import read_write_sources
     from format.verbs.rebuild_index.rebuild_index import IndexRebuilding
     from format.verbs.rebuild_index.rebuild_index import rebuild_index as rebuild_sources
 
-    with (
-        work.reading(),
-        Run(
-            "rebuild-index",
-            output,
-            judging,
-            main_schema=WRITTEN_SEGMENT,
-            table_columns={WRITTEN_SEGMENT.type: _TABLE_COLUMNS},
-            shows_summary=True,
-        ) as run,
-    ):
+    with work.reading(), writing_run("rebuild-index", output, judging, table_columns=_TABLE_COLUMNS) as run:
         paths = rebuilt.sources.paths
         found = read_write_sources(paths)
         with_log, interval_bytes = rebuilt.with_log, indexing.interval_bytes

@@ -18,7 +18,7 @@ from kafkalog_cli.options.work import Work
 from kafkalog_cli.options.writing import Indexing, Resumption, Sources, local_directory
 from kafkalog_cli.render.shown_columns import ShownColumns
 from kafkalog_cli.runner import Run
-from kafkalog_cli.written_rows import SEGMENT_TABLE_COLUMNS, say_published, show_resumed, show_written
+from kafkalog_cli.written_rows import say_published, show_resumed, show_written, writing_run
 
 if TYPE_CHECKING:
     from format.limits import Limits
@@ -145,22 +145,11 @@ def recompress(
         ):
             _explain(run, read_measured_sources(paths), plan, guards.limits)
         return
-    from format.columns import WRITTEN_SEGMENT
     from format.verbs.recompress.recompress import recompress as recompress_sources
     from format.verbs.recompress.terms import Recompression
     from kafkalog_cli.exit_codes import Condition
 
-    with (
-        work.reading(),
-        Run(
-            "recompress",
-            output,
-            judging,
-            main_schema=WRITTEN_SEGMENT,
-            table_columns={WRITTEN_SEGMENT.type: SEGMENT_TABLE_COLUMNS},
-            shows_summary=True,
-        ) as run,
-    ):
+    with work.reading(), writing_run("recompress", output, judging) as run:
         found = read_write_sources(paths)
         job = found.job(
             "recompress",

@@ -16,8 +16,7 @@ from kafkalog_cli.options.parsers import one_of
 from kafkalog_cli.options.selection import Range
 from kafkalog_cli.options.work import Work
 from kafkalog_cli.options.writing import Indexing, OutputDirectory, Resumption, Sources
-from kafkalog_cli.runner import Run
-from kafkalog_cli.written_rows import SEGMENT_TABLE_COLUMNS, say_published, show_resumed, show_written
+from kafkalog_cli.written_rows import say_published, show_resumed, show_written, writing_run
 
 EXAMPLES = (
     ("kafkalog redact /mnt/kafka/orders-0 --output shared", "hashes under a random key, which is not kept"),
@@ -66,7 +65,6 @@ def redact(
     and still be examined. Bytes that cannot be read are left out, with a finding. With a range, every batch with a
     record in it is copied whole.
     """
-    from format.columns import WRITTEN_SEGMENT
     from format.rewriting.rewriter import PASSES
     from format.rewriting.sources import read_write_sources
     from format.rewriting.written_segments import RewritingResult
@@ -89,17 +87,7 @@ def redact(
         jobs=work.process_count,
     )
     result = RewritingResult()
-    with (
-        work.reading(),
-        Run(
-            "redact",
-            output,
-            judging,
-            main_schema=WRITTEN_SEGMENT,
-            table_columns={WRITTEN_SEGMENT.type: SEGMENT_TABLE_COLUMNS},
-            shows_summary=True,
-        ) as run,
-    ):
+    with work.reading(), writing_run("redact", output, judging) as run:
         paths = redacted.sources.paths
         found = selected_sources(read_write_sources(paths, takes_files=True), asked.selection)
         job = found.job("redact", **asked.options())

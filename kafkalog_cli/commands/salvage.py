@@ -8,8 +8,7 @@ from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import RowOutput
 from kafkalog_cli.options.work import Work
 from kafkalog_cli.options.writing import Indexing, OutputDirectory, Resumption, Sources
-from kafkalog_cli.runner import Run
-from kafkalog_cli.written_rows import SEGMENT_TABLE_COLUMNS, say_published, show_resumed, show_written
+from kafkalog_cli.written_rows import say_published, show_resumed, show_written, writing_run
 
 EXAMPLES = (
     ("kafkalog salvage /mnt/broken --output /mnt/saved", "a whole log directory; a broker can start on the result"),
@@ -41,24 +40,13 @@ def salvage(
     Each lost byte range is a finding with its offsets, and is listed in DIR/manifest.json. The exit status is 1 when
     something is lost. A broker that starts on the result checks all of it and rebuilds its producer state.
     """
-    from format.columns import WRITTEN_SEGMENT
     from format.rewriting.rewriter import PASSES, WriteTerms
     from format.rewriting.sources import read_write_sources
     from format.rewriting.written_segments import RewritingResult
     from format.verbs.salvage.salvage import salvage as salvage_sources
     from kafkalog_cli.exit_codes import Condition
 
-    with (
-        work.reading(),
-        Run(
-            "salvage",
-            output,
-            judging,
-            main_schema=WRITTEN_SEGMENT,
-            table_columns={WRITTEN_SEGMENT.type: SEGMENT_TABLE_COLUMNS},
-            shows_summary=True,
-        ) as run,
-    ):
+    with work.reading(), writing_run("salvage", output, judging) as run:
         paths = salvaged.sources.paths
         found = read_write_sources(paths, takes_files=True)
         job = found.job("salvage", index_interval_bytes=indexing.interval_bytes)

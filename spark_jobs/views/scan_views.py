@@ -48,7 +48,7 @@ def segments(unit: Unit) -> Iterator[Row]:
         if unit.kind is UnitKind.LOG_DIR_FILES:
             return
         if unit.kind is UnitKind.FILE:
-            for item in ls(path, kind=unit.file_kind):
+            for item in ls(Target(path, unit.file_kind)):
                 if isinstance(item, SegmentListing):
                     yield item.row()
             return

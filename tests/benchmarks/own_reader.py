@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import sys
 import time
-from pathlib import Path
 
 from format.io.freed_memory import keep_freed_memory
 from format.node.log_dir import Kind
+from format.node.target import Target
 from format.verbs.verify.terms import Verification
 from format.verbs.verify.verify import verify
 from format.verbs.verify.walk import Level
@@ -19,6 +19,6 @@ if __name__ == "__main__":
     keep_freed_memory()
     terms = Verification(Level.RECORDS, jobs=int(sys.argv[2]))
     started = time.perf_counter()
-    found = list(verify(Path(sys.argv[1]), terms, kind=Kind.LOG))
+    found = list(verify(Target(sys.argv[1], Kind.LOG), terms))
     print(time.perf_counter() - started, terms.coverage.records)
     sys.exit(bool(found))

@@ -16,7 +16,6 @@ from format.columns import record_schema
 from format.findings import Finding, finding_of
 from format.limits import DEFAULT_LIMITS, MIB, Limits
 from format.log.read_records import record_tables
-from format.node.log_dir import Kind
 from format.node.target import Target, target_at
 from format.rows.internal_record_rows import decode_internal
 from format.rows.line_blocks import Block, LineBlock, in_lines
@@ -88,7 +87,6 @@ def dumped_rows(
     path: Path | Target,
     terms: DumpTerms,
     *,
-    kind: Kind | None = None,
     advance: Advance = no_progress,
     may_stop: bool = False,
 ) -> Iterator[RowBlock | Finding]:
@@ -97,7 +95,7 @@ def dumped_rows(
     Records of a batch with a wrong CRC are not shown; a finding reports them. ``may_stop`` as in ``scan_logs``. Raises
     InputError for a path that does not belong to Kafka.
     """
-    target = target_at(path, kind)
+    target = target_at(path)
     if target.kind not in LOG_KINDS:
         yield from side_file_blocks(target.path, target.kind, limits=terms.limits)
         return

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from format.findings import Finding
 from format.kernel.compiled import KERNEL_IS_COMPILED
-from format.node.log_dir import Kind
 from format.node.target import Target, target_at
 from format.rows.line_blocks import Block, in_lines
 from format.rows.record_rows import RowBlock
@@ -28,7 +27,6 @@ def dump_lines(
     terms: DumpTerms,
     style: LineStyle | None,
     *,
-    kind: Kind | None = None,
     limit: int | None = None,
     jobs: int = 1,
     advance: Advance = no_progress,
@@ -41,7 +39,7 @@ def dump_lines(
     text = None if style is None or not KERNEL_IS_COMPILED else RowText(style)
     if limit is not None:
         rows = _limited(
-            (block for path in paths for block in dumped_rows(path, terms, kind=kind, advance=advance, may_stop=True)),
+            (block for path in paths for block in dumped_rows(path, terms, advance=advance, may_stop=True)),
             limit,
         )
         yield from rows if text is None else in_lines(rows, text, OwnRoom())
@@ -49,8 +47,7 @@ def dump_lines(
     # Sending rows from another process takes longer than making them.
     jobs = 1 if text is None else jobs
     scan = DumpScan(terms, text)
-    targets = (target_at(path, kind) for path in paths)
-    for are_logs, group in groupby(targets, lambda target: target.kind in LOG_KINDS):
+    for are_logs, group in groupby(map(target_at, paths), lambda target: target.kind in LOG_KINDS):
         if not are_logs:
             for target in group:
                 yield from side_file_blocks(target.path, target.kind, limits=terms.limits)

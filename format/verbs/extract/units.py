@@ -11,6 +11,7 @@ from format.errors import OutputError
 from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
+from format.node.target import Target
 from format.rewriting.publishing.journal import FileEntry
 from format.rewriting.publishing.new_file import NewFile, output_error
 from format.rewriting.publishing.publication import is_as_written
@@ -49,7 +50,7 @@ def extract_unit(
     )
     try:
         for source in unit.sources:
-            for item in dumped_rows(source.path, dump_terms, kind=source.kind, advance=terms.advance):
+            for item in dumped_rows(Target(source.path, source.kind), dump_terms, advance=terms.advance):
                 if isinstance(item, Finding):
                     yield item
                 else:

@@ -85,7 +85,6 @@ def grep(
     path: Path | Target,
     criteria: Criteria,
     *,
-    kind: Kind | None = None,
     first_only: bool = False,
     limits: Limits = DEFAULT_LIMITS,
 ) -> Iterator[GrepItem]:
@@ -95,7 +94,7 @@ def grep(
     CRC are not searched; a finding reports them. Raises InputError for a path that does not belong to Kafka or holds
     no records.
     """
-    return scan_logs(GrepScan(criteria, limits, first_only), logs_to_search(path, criteria, kind))
+    return scan_logs(GrepScan(criteria, limits, first_only), logs_to_search(path, criteria))
 
 
 @value_class
@@ -126,12 +125,12 @@ class GrepScan:
         yield LogSearched(log.path, log.location, count)
 
 
-def logs_to_search(path: Path | Target, criteria: Criteria, kind: Kind | None = None) -> Iterator[LogUnit | Finding]:
+def logs_to_search(path: Path | Target, criteria: Criteria) -> Iterator[LogUnit | Finding]:
     """The log files below a path, in order, with a finding in place of anything that cannot be read.
 
     Raises InputError for a path that is none of Kafka's or holds no records.
     """
-    target = target_at(path, kind)
+    target = target_at(path)
     if not is_searchable(target.kind):
         raise NotALogDir(f"a file of the kind {target.kind.value} holds no records", Location(str(target.path)))
     return logs_below(target, criteria.selection)

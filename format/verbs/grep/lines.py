@@ -9,7 +9,6 @@ from format.columns import record_schema
 from format.findings import Finding
 from format.kernel.compiled import KERNEL_IS_COMPILED
 from format.limits import DEFAULT_LIMITS, Limits
-from format.node.log_dir import Kind
 from format.node.target import Target
 from format.rows.line_blocks import LineBlock, in_lines
 from format.rows.record_rows import Row, RowBlock, record_block
@@ -50,7 +49,7 @@ class Search:
 Found = LineBlock | FoundRows | Finding
 
 
-def found_lines(paths: Iterable[Path | Target], search: Search, *, kind: Kind | None = None) -> Iterator[Found]:
+def found_lines(paths: Iterable[Path | Target], search: Search) -> Iterator[Found]:
     """What ``grep`` finds at each path, in the same order: records as lines or rows, and findings.
 
     Records come as rows if the search has no style, if the kernel is not compiled, or if they may be too long for a
@@ -58,16 +57,16 @@ def found_lines(paths: Iterable[Path | Target], search: Search, *, kind: Kind | 
     """
     text = None if search.style is None or not KERNEL_IS_COMPILED else RowText(search.style)
     scan = GrepLines(GrepScan(search.criteria, search.limits), text, search.extra_columns)
-    logs = (log for path in paths for log in logs_to_search(path, search.criteria, kind))
+    logs = (log for path in paths for log in logs_to_search(path, search.criteria))
     yield from scan_logs(scan, logs, jobs=search.jobs, advance=search.advance)
 
 
 def searched_logs(
-    paths: Iterable[Path | Target], search: Search, *, kind: Kind | None = None, first_only: bool = False
+    paths: Iterable[Path | Target], search: Search, *, first_only: bool = False
 ) -> Iterator[LogSearched | Finding]:
     """How many records ``grep`` finds in each log, in the same order, and findings; ``first_only`` as there."""
     scan = GrepCounts(GrepScan(search.criteria, search.limits, first_only))
-    logs = (log for path in paths for log in logs_to_search(path, search.criteria, kind))
+    logs = (log for path in paths for log in logs_to_search(path, search.criteria))
     yield from scan_logs(scan, logs, jobs=search.jobs, advance=search.advance)
 
 

@@ -97,13 +97,13 @@ class ListTerms:
 PLAIN = ListTerms()
 
 
-def ls(path: Path | Target, terms: ListTerms = PLAIN, *, kind: Kind | None = None) -> Iterator[Listing | Finding]:
+def ls(path: Path | Target, terms: ListTerms = PLAIN) -> Iterator[Listing | Finding]:
     """List a log directory and its partitions, a partition and its segments, or one segment.
 
     The findings about a partition come before its listing. Raises InputError for a path that does not exist or is none
     of the three.
     """
-    target = target_at(path, kind)
+    target = target_at(path)
     path, kind = target.path, target.kind
     if kind is Kind.LOG_DIR:
         yield from target.link_findings()

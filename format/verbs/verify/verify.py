@@ -39,15 +39,13 @@ __all__ = [
 ]
 
 
-def verify(
-    path: Path | Target, verification: Verification | None = None, *, kind: Kind | None = None
-) -> Iterator[Finding]:
+def verify(path: Path | Target, verification: Verification | None = None) -> Iterator[Finding]:
     """Findings for what lies at ``path``, in a fixed order.
 
     Raises InputError for a path that is none of Kafka's; every other problem is a finding.
     """
     terms = verification or Verification()
-    target = target_at(path, kind)
+    target = target_at(path)
     cluster = current_cluster()
     if cluster is not None:
         yield from _without_lost_heads_as_remote(_verify_on(cluster, target, terms))
@@ -164,10 +162,10 @@ def logs_to_verify(target: Target, limits: Limits = DEFAULT_LIMITS) -> Iterator[
             yield from every_log_of(found[0], offsets_of(*found))
 
 
-def bytes_to_verify(path: Path | Target, *, kind: Kind | None = None) -> int:
+def bytes_to_verify(path: Path | Target) -> int:
     """How many bytes ``verify`` counts as progress; 0 for a path that is none of Kafka's."""
     try:
-        return sum(size_of(log.path) for log in logs_to_verify(target_at(path, kind)))
+        return sum(size_of(log.path) for log in logs_to_verify(target_at(path)))
     except KafkaLogError:
         return 0  # verify reports why
 

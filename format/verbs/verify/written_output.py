@@ -59,7 +59,7 @@ def verify_output(
 
 def _findings(publication: Publication, sources: WriteSources, terms: Verification) -> Iterator[Finding]:
     if sources.log_dir is not None:
-        yield from verify(publication.path, terms, kind=Kind.LOG_DIR)
+        yield from verify(Target(publication.path, Kind.LOG_DIR), terms)
         return
     for name, partition in sources.partitions.items():
         path = publication.place_of(name)

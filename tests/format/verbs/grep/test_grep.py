@@ -14,6 +14,7 @@ from format.findings import Finding
 from format.log.encode_batches import encode_message, encode_wrapper
 from format.log.record_table import RecordTable
 from format.node.log_dir import Kind
+from format.node.target import Target
 from format.scan.selection import Selection
 from format.verbs.grep.grep import Criteria, FoundRecords, LogSearched, grep
 from format.verbs.grep.pattern import Pattern, bytes_pattern, regex_pattern, text_pattern
@@ -317,7 +318,7 @@ def test_a_needle_that_is_everywhere(tmp_path: Path) -> None:
 def test_paths_without_records(tmp_path: Path, data_dir: Path) -> None:
     path = log_of(tmp_path, batch(0, [b"x"]))
     with pytest.raises(NotALogDir, match="no records"):
-        list(grep(path, Criteria(), kind=Kind.TIME_INDEX))
+        list(grep(Target(path, Kind.TIME_INDEX), Criteria()))
     with pytest.raises(InputError):
         list(grep(tmp_path / "nowhere", Criteria()))
     empty = write_segment(tmp_path / "empty-0", 0, [])

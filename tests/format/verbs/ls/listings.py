@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from format.findings import Finding
-from format.node.log_dir import Kind
+from format.node.target import Target
 from format.verbs.ls.ls import ListTerms, ls
 from format.verbs.ls.partition_listing import PartitionListing
 
@@ -22,8 +22,8 @@ SENSOR = Path("kafka-4.3-single") / "node-1" / "sensor-0"
 LEGACY = Path("kafka-0.8-to-2.8") / "data" / "legacy-0"
 
 
-def listed(path: Path, *, kind: Kind | None = None, **wishes: Any) -> list[Any]:
-    return list(ls(path, ListTerms(**wishes), kind=kind))
+def listed(path: Path | Target, **wishes: Any) -> list[Any]:
+    return list(ls(path, ListTerms(**wishes)))
 
 
 def of_type(items: list[Any], kind: type) -> list[Any]:

@@ -14,6 +14,7 @@ from format.columns import LOG_DIR, PARTITION, SEGMENT
 from format.errors import InputError, NotALogDir
 from format.findings import Finding
 from format.node.log_dir import Kind
+from format.node.target import Target
 from format.verbs.ls.ls import SORT_KEYS, LogDirListing
 from format.verbs.ls.partition_listing import PartitionListing
 from format.verbs.ls.segment_listing import SegmentListing
@@ -255,7 +256,7 @@ def test_a_log_of_another_name(data_dir: Path, tmp_path: Path):
     place.write_bytes((data_dir / LEDGER / "00000000000000000000.log").read_bytes())
     with pytest.raises(NotALogDir, match="--as"):
         listed(place)
-    (found,) = listed(place, kind=Kind.LOG)
+    (found,) = listed(Target(place, Kind.LOG))
     assert (found.topic, found.segment_base_offset, found.first_offset, found.last_offset) == (None, None, 0, 1299)
 
 

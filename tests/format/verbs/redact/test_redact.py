@@ -20,7 +20,6 @@ from format.layout import COORDINATOR_TOPICS
 from format.limits import DEFAULT_LIMITS
 from format.log.encode_batches import encode_message, encode_wrapper, reseal
 from format.log.walker import batch_chunks
-from format.node.target import kind_of
 from format.rewriting.publishing.publication import Publication
 from format.rewriting.read_back import Became, OutputRange
 from format.rewriting.sources import read_write_sources
@@ -111,7 +110,7 @@ def tree(path: Path) -> dict[str, bytes]:
 def levels_of(path: Path) -> set[str]:
     """The codes of what verify holds against a log directory."""
     terms = Verification(Level.FULL, DEFAULT_LIMITS, Coverage())
-    return {each.code for each in verify(path, terms, kind=kind_of(path)) if each.severity >= Severity.WARNING}
+    return {each.code for each in verify(path, terms) if each.severity >= Severity.WARNING}
 
 
 def test_the_corpus(corpus: Corpus, tmp_path: Path, source_snapshot: Callable[[Path], None]) -> None:
