@@ -55,7 +55,7 @@ def bundle(paths: Paths, archive: Archive, judging: Judging, guards: Guards, wor
     """Write one archive for a support engineer: everything except the keys, values and headers of records.
 
     It holds the file list with hashes, all batch headers, indexes and other side files, control batches, Kafka's own
-    topics, the findings of verify and the report page. Most verbs that answer questions read it in place of the log
+    topics, the findings of verify and the report page. Most commands that diagnose can read it in place of the log
     directory. It needs pyarrow: pip install 'kafkalog[arrow]'. The exit status is that of verify.
     """
     from format.io.bundles.members import SUFFIX

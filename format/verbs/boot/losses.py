@@ -49,7 +49,7 @@ def _cleared_step(found: FoundLog, steps: list[Step], log_start: int, high_water
     deleted = [step.offset for step in steps if step.action is Action.DELETE and step.path.name.endswith(LOG_SUFFIX)]
     first = min((offset for offset in deleted if offset is not None), default=log_start)
     reason = (
-        f"the log start offset {log_start} of the checkpoint lies past the high watermark {high_watermark}: the broker "
+        f"the log start offset {log_start} of the checkpoint is past the high watermark {high_watermark}: the broker "
         "deletes all segments, and the log starts again there"
     )
     return Step(

@@ -30,9 +30,9 @@ def empty_range_words(targets: Iterable[Target], selection: Selection, limits: L
     parts: list[str] = []
     for partition in _partitions(targets):
         if len(parts) == _MOST_NAMED:
-            return f"Nothing lies in the range: {'; '.join(parts)}; and so on."
+            return f"The range is empty: {'; '.join(parts)}; and so on."
         parts.append(_held(partition, by_time, limits))
-    return f"Nothing lies in the range: {'; '.join(parts)}." if parts else ""
+    return f"The range is empty: {'; '.join(parts)}." if parts else ""
 
 
 def _partitions(targets: Iterable[Target]) -> Iterator[Partition]:

@@ -23,14 +23,14 @@ class _Next:
 def offset_lookup(segments: list[LookupSegment], bounds: Bounds, offset: int) -> Generator[LookupStep, None, Result]:
     """The record with this offset; if there is none, ``nearest`` is the next record that a fetch would return."""
     below_start = (
-        f"offset {offset} lies below the log start offset {bounds.log_start_offset} ({bounds.log_start_source})"
+        f"offset {offset} is below the log start offset {bounds.log_start_offset} ({bounds.log_start_source})"
     )
     if not segments:
         is_below = offset < bounds.log_start_offset
         visibility = Visibility.BELOW_LOG_START if is_below else Visibility.PAST_END
         return NotFound("the partition has no segment", visibility=visibility)
     if bounds.log_start_offset <= offset < segments[0].base_offset:
-        return NotFound(f"offset {offset} lies in remote storage, which is not read")
+        return NotFound(f"offset {offset} is in remote storage, which is not read")
     if offset < segments[0].base_offset:
         return NotFound(below_start, visibility=Visibility.BELOW_LOG_START)
     number = max(number for number, segment in enumerate(segments) if segment.base_offset <= offset)
@@ -57,7 +57,7 @@ def _not_there(found: _Next, offset: int) -> NotFound:
         if end is not None and offset < end:
             reason = f"offset {offset} was removed: no record is left from there to the log end offset {end}"
             return NotFound(reason, visibility=Visibility.COMPACTED)
-        return NotFound(f"offset {offset} lies at or past the log end offset {end}", visibility=Visibility.PAST_END)
+        return NotFound(f"offset {offset} is at or past the log end offset {end}", visibility=Visibility.PAST_END)
     reason = found.lost or f"offset {offset} is not in the log: compacted, or never written"
     visibility = Visibility.DAMAGED if found.lost is not None else Visibility.COMPACTED
     return NotFound(f"{reason}; the next record is at offset {match.location.offset}", match, visibility=visibility)

@@ -134,7 +134,7 @@ def _bounded(match: Match, bounds: Bounds) -> Result:
     if bounds.high_watermark is not None and offset is not None and offset >= bounds.high_watermark:
         return NotFound(
             "a broker answers that there is no such record: "
-            f"the record at offset {offset} lies at or past the high watermark "
+            f"the record at offset {offset} is at or past the high watermark "
             f"{bounds.high_watermark} of the checkpoint",
             match,
         )

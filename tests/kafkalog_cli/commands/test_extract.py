@@ -377,5 +377,5 @@ def test_a_range_in_which_nothing_lies_is_said(tmp_path: Path, run_kafkalog_many
         ("extract", partition, "--to", "jsonl", "--output", tmp_path / offset, "--from-offset", offset)
         for offset in ("12", "11")
     )
-    assert "Nothing lies in the range: t-0 has offsets 0 to 11.\n" in past.check(0).stderr
+    assert "The range is empty: t-0 has offsets 0 to 11.\n" in past.check(0).stderr
     assert "Nothing lies" not in held.check(0).stderr

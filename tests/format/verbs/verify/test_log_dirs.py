@@ -56,7 +56,7 @@ def test_look_ups_in_a_log_with_a_remote_head(tiered: Path) -> None:
     by_offset = list(find_offset(partition, 29))
     assert codes(by_offset) == ["log-head-remote"]
     assert isinstance(by_offset[-1], NotFound)
-    assert by_offset[-1].reason == "offset 29 lies in remote storage, which is not read"
+    assert by_offset[-1].reason == "offset 29 is in remote storage, which is not read"
     assert "log-head-remote" in codes(find_timestamp(partition, BASE_TIMESTAMP))
     assert "below the log start offset 3" in getattr(list(find_offset(partition, 2))[-1], "reason", "")
 
