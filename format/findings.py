@@ -208,7 +208,7 @@ _CODES = (
     # -- framing ----------------------------------------------------------------------------------------------
     FindingCode("tail-torn", _W, "headers", "The last segment ends inside a batch: a write that a crash cut off.",
                 "Truncates the segment to the last whole batch when it recovers it.",
-                "Nothing before the broker starts again: a follower fetches the lost records from its leader."),
+                "Nothing for a follower: it fetches the lost records again. For a leader, look for them in another replica before it starts."),
     FindingCode("tail-zeros", _W, "headers", "The segment ends in zero bytes: preallocated or never flushed.",
                 "Truncates them at recovery; with preallocation a clean stop trims them.",
                 "Nothing after an unclean stop. After a clean stop, run kafkalog boot: a broker may refuse to start."),

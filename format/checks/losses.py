@@ -75,15 +75,15 @@ class LossAccount:
             if begin <= last <= end:
                 last, is_known = begin - 1, True
         if is_known:
-            reasons.append("the same offsets are not counted twice")
+            reasons.append("another finding has the same offsets")
         if not reasons:
             self._counted = merged([*self._counted, (first, last)])
             return found
         why = " and ".join(reasons)
         if first > last:
-            return replace(found, message=f"{found.message} (none is counted as lost: {why})", lost_offsets=None)
+            return replace(found, message=f"{found.message} (no offset is counted as lost: {why})", lost_offsets=None)
         self._counted = merged([*self._counted, (first, last)])
-        message = f"{found.message} ({offsets_are(first, last)} counted as lost: {why})"
+        message = f"{found.message} (only {offsets_are(first, last)} counted as lost: {why})"
         return replace(found, message=message, lost_offsets=(first, last))
 
 

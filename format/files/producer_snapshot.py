@@ -99,7 +99,7 @@ def _decode(content: bytes, path: str) -> ProducerSnapshot:
         add(
             PRODUCER_SNAPSHOT_HEADER.offset_of("crc"),
             _CRC_FROM - PRODUCER_SNAPSHOT_HEADER.offset_of("crc"),
-            f"the CRC-32C is 0x{crc:08x}, the stored one 0x{stored_crc:08x}",
+            f"the content has the CRC-32C 0x{crc:08x}, but 0x{stored_crc:08x} is stored",
         )
 
     room = len(content) - header_bytes

@@ -114,7 +114,8 @@ class FindingList:
                     yield from kind.paragraphs
                     if kind.gathered:
                         yield self._gathered(code, kind)
-        shown = [(code, kind) for (code, _severity), kind in self._kinds.items() if kind.next_steps]
+        kinds = sorted(self._kinds.items(), key=lambda item: item[0][1] == "info")  # information last, as above
+        shown = [(code, kind) for (code, _severity), kind in kinds if kind.next_steps]
         if not shown:
             return
         yield "What a broker does, and what to do next\n"

@@ -59,5 +59,5 @@ def _unknown_name(path: Path) -> StopsStart:
         "deletion).",
         "LocalLog.parseTopicPartitionName",
         path=path,
-        reason="in a log directory a broker stops at a directory of any other name; it ignores files",
+        reason="a broker stops at every directory here with another name; it ignores files",
     )

@@ -55,7 +55,11 @@ def _has_lost_head(step: Step) -> bool:
 
 
 def _words(step: Step) -> str:
-    return ": ".join(each for each in (step.reason, step.broker_message) if each)
+    """The broker's message, with the reason in brackets; without a message, the reason."""
+    if step.broker_message is None:
+        return step.reason
+    message = step.broker_message.rstrip(".")
+    return f"{message} ({step.reason.rstrip('.')})" if step.reason else message
 
 
 def _finding(code: str, step: Step, message: str) -> Finding:

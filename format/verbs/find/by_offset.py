@@ -22,9 +22,7 @@ class _Next:
 
 def offset_lookup(segments: list[LookupSegment], bounds: Bounds, offset: int) -> Generator[LookupStep, None, Result]:
     """The record with this offset; if there is none, ``nearest`` is the next record that a fetch would return."""
-    below_start = (
-        f"offset {offset} is below the log start offset {bounds.log_start_offset} ({bounds.log_start_source})"
-    )
+    below_start = f"offset {offset} is below the log start offset {bounds.log_start_offset} ({bounds.log_start_source})"
     if not segments:
         is_below = offset < bounds.log_start_offset
         visibility = Visibility.BELOW_LOG_START if is_below else Visibility.PAST_END

@@ -237,9 +237,12 @@ class LookupSegment:
             yield from crc_findings(chunk, self.unit)
             searched.is_complete = True
             everything = np.ones(len(chunk.table), bool)
+            is_intact = bool((chunk.table.crc_valid == 1).all())
             for table in record_tables(chunk, which=everything, limits=self.limits, location=self.location):
                 for problem in table.problems:
-                    yield finding_of(problem.error, self.location)
+                    defect = finding_of(problem.error, self.location)
+                    if is_intact or defect.is_incomplete:  # a wrong CRC explains all other problems of the batch
+                        yield defect
                     searched.is_complete = False
                 searched.has_records |= len(table) > 0
                 if searched.found is None:

@@ -57,7 +57,7 @@ def largest_timestamp(
     if entry is None:
         largest = yield from _scanned_largest(segment, "the time index has no entry")
         if is_trimmed and largest.timestamp != NO_TIMESTAMP:
-            words = f"the index has no entry, the segment's largest timestamp is {iso_time(largest.timestamp)}"
+            words = f"the index has no entry, but the segment's largest timestamp is {iso_time(largest.timestamp)}"
             yield _mismatch(segment.at(path), words)
         return largest
     detail = f"largest timestamp {iso_time(entry.timestamp)}, of the last entry"
@@ -69,6 +69,8 @@ def largest_timestamp(
         scanned = yield from _scanned_largest(segment, f"the log contradicts the last entry {_shown(segment, entry)}")
         if scanned.timestamp != entry.timestamp:
             why = f"the segment's largest timestamp is {iso_time(scanned.timestamp)}"
+            if scanned.timestamp == NO_TIMESTAMP:
+                why = "no batch of the segment has a timestamp"
             yield _entry_mismatch(segment, path, entry, why)
         return scanned
     if at_least is not None and entry.timestamp >= at_least:
@@ -268,7 +270,7 @@ def _entry_location(segment: LookupSegment, path: Path, entry: TimestampOffset) 
 
 
 def _entry_mismatch(segment: LookupSegment, path: Path, entry: TimestampOffset, why: str) -> Finding:
-    return _mismatch(_entry_location(segment, path, entry), f"entry {_shown(segment, entry)} misleads: {why}")
+    return _mismatch(_entry_location(segment, path, entry), f"entry {_shown(segment, entry)} is wrong: {why}")
 
 
 def _mismatch(where: Location, message: str) -> Finding:

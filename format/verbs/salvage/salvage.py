@@ -149,7 +149,7 @@ class Salvager(Rewriter):
             yield finding(
                 "checkpoint-mismatch",
                 partition.location(),
-                f"{what} says that the log reached offset {offset}; what is left ends at {end}: "
+                f"{what} shows that the log reached offset {offset}, but what is left ends at {end}: "
                 f"{offsets_are(end, offset - 1)} lost",
                 lost_offsets=(end, offset - 1),
                 judgement=Judgement(severity=Severity.FATAL, certainty=Certainty.LIKELY, caused_by=self._torn_end),

@@ -277,7 +277,8 @@ class _PartitionRun:
                 yield finding(
                     "snapshot-mismatch",
                     location,
-                    f"the snapshot is of offset {snapshot_offset}, the log ends at {log_end}: the log lost its end",
+                    f"the snapshot is for offset {snapshot_offset}, but the log ends at {log_end}: the log lost its "
+                    "end",
                     expected=log_end,
                     actual=snapshot_offset,
                     judgement=Judgement(caused_by=self.torn_end),

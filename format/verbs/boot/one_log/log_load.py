@@ -381,7 +381,7 @@ class _LogLoad:
 def _why_cut(found: Recovered) -> str:
     if found.message is None:
         return "the rest of the file holds no whole batch"
-    return "the batch here is not valid; it is removed with all that follows"
+    return "the batch here is not valid: the broker removes it and everything after it"
 
 
 def _reader_stops(error: CorruptRecords, path: Path, purpose: str) -> StopsStart:

@@ -66,7 +66,7 @@ class ProducerFiles:
         """Delete the snapshots outside the log, and load the newest of the others that can be read."""
         for offset in list(self.known):
             if offset > log_end:
-                self.remove(offset, f"a snapshot past offset {log_end}, to which the state is loaded")
+                self.remove(offset, f"a snapshot past offset {log_end}, up to which the state of producers is loaded")
             elif offset <= log_start:
                 self.remove(offset, f"a snapshot at or below the log start offset {log_start}")
         if log_end == self.map_end:
@@ -92,7 +92,7 @@ class ProducerFiles:
         self._files.step(
             Action.REBUILD_SNAPSHOT,
             name,
-            f"the producers' state is written as of offset {self.map_end}",
+            f"the state of producers at offset {self.map_end} is written",
             offset=self.map_end,
             kafka_class=_CLASS,
         )
