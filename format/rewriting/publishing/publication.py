@@ -127,7 +127,7 @@ class Publication:
         """Keep the files of finished steps that have the right SHA-256, and remove all others."""
         steps = self._steps_in(path)  # read again: until now another run may have gone on
         if steps is None:
-            raise OutputError("another run has just been writing it", Location(str(path)))
+            raise OutputError("another run has taken it over", Location(str(path)))
         self.path, self._journal, self.is_resumed = path, journal, True
         for name, step in steps.items():
             if all(self._is_on_disk(entry) for entry in step.files):

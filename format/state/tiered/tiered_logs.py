@@ -131,11 +131,11 @@ def _missing(
             yield finding("remote-segment-unfinished", place, f"{range_words}: {each.state_words}")
         elif there is None or layout.LOG_SUFFIX not in there.files:
             is_local = first_local is not None and each.start_offset >= first_local
-            where = "which lie on the disk, too" if is_local else "which lie nowhere else here"
+            where = "only on the disk" if is_local else "nor on the disk"
             yield finding(
                 "remote-segment-missing",
                 place,
-                f"the metadata names {range_words}, {where}, and the log is not among the objects",
+                f"the metadata names {range_words}, but their log is not among the objects, {where}",
                 lost_offsets=None if is_local else (each.start_offset, each.end_offset),
                 judgement=Judgement(severity=Severity.WARNING if is_local else None),
             )

@@ -38,7 +38,7 @@ class Redactor:
 
     def __init__(self, mode: Mode, key: bytes = b"") -> None:
         if mode is Mode.HASH and len(key) < LEAST_KEY_BYTES:
-            raise ValueError(f"the key has {counted_plainly(len(key), 'byte')}, it needs {LEAST_KEY_BYTES}")
+            raise ValueError(f"the key has {counted_plainly(len(key), 'byte')}, but needs {LEAST_KEY_BYTES}")
         self.mode = mode
         self._key = blake2b(key, digest_size=blake2b.MAX_KEY_SIZE, person=b"kafkalog redact").digest()
         # Keys and header names recur.
