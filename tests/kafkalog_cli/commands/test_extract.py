@@ -13,6 +13,7 @@ import pytest
 
 from format.columns import RECORD
 from format.findings import Finding
+from format.node.target import Target
 from tests.building import batch, batches, write_segment
 from tests.corpora import Corpus
 from tests.dumping import dump
@@ -348,10 +349,10 @@ def _interrupted(tmp_path: Path, words: tuple[Word, ...], name: str) -> Path:
 
     real = operation.dumped_rows
 
-    def failing(path: Path, *terms: Any, **options: Any) -> Any:
-        if path.name == name:
+    def failing(target: Target, *terms: Any, **options: Any) -> Any:
+        if target.path.name == name:
             raise OutputError("no space left")
-        return real(path, *terms, **options)
+        return real(target, *terms, **options)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(operation, "dumped_rows", failing)
