@@ -17,7 +17,7 @@ from format.io.remote_path import is_there
 from format.limits import Limits
 from format.node.partition import Partition
 from format.node.partition_surroundings import interrupted_finding, unexpected_finding
-from format.node.segment import Segment, needs_time_index, segment_file_name
+from format.node.segment import Segment, missing_indexes, segment_file_name
 
 
 class _HasProblems(Protocol):
@@ -57,11 +57,8 @@ def check_partition_files(partition: Partition, limits: Limits) -> Iterator[Find
                     f"there is no {segment_file_name(orphan.base_offset, layout.LOG_SUFFIX)} beside this {suffix}",
                 )
     for segment in partition.segments:
-        for suffix in (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX):
-            if suffix in segment.files:
-                continue
-            if suffix == layout.OFFSET_INDEX_SUFFIX or needs_time_index(segment):
-                yield _missing(partition, segment, suffix)
+        for suffix in missing_indexes(segment):
+            yield _missing(partition, segment, suffix)
     for path in partition.interrupted_writes:
         yield interrupted_finding(path, partition.location(path))
     for path in partition.unexpected:

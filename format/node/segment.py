@@ -82,6 +82,26 @@ class Segment:
 NOT_A_SEGMENT_NAME = "the name of a segment is its base offset in 20 digits and .log; this file has another name"
 
 
+def missing_indexes(segment: Segment) -> list[str]:
+    """The suffixes of the indexes that a segment needs and lacks.
+
+    A segment whose log is empty needs none: a broker makes them at the first append (storage LazyIndex).
+    """
+    missing = [each for each in (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX) if each not in segment.files]
+    if layout.OFFSET_INDEX_SUFFIX in missing and _is_empty(segment.log):
+        missing.remove(layout.OFFSET_INDEX_SUFFIX)
+    if layout.TIME_INDEX_SUFFIX in missing and not needs_time_index(segment):
+        missing.remove(layout.TIME_INDEX_SUFFIX)
+    return missing
+
+
+def _is_empty(log: Path | None) -> bool:
+    try:
+        return log is not None and log.stat(follow_symlinks=False).st_size == 0
+    except OSError:
+        return False
+
+
 def needs_time_index(segment: Segment) -> bool:
     """Whether a segment needs a time index: not if its log is empty, or has messages of format 0, without timestamps.
 

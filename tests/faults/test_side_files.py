@@ -273,6 +273,14 @@ def test_missing_indexes(tmp_path: Path) -> None:
     assert codes_of(verify(tmp_path / "t-0")) == ["index-missing", "index-missing"]
 
 
+def test_a_new_segment_has_no_indexes_before_the_first_append(tmp_path: Path) -> None:
+    """As a live broker or a killed one leaves a segment that retention made it begin."""
+    log = write_segment(tmp_path / "t-0", 80, [])
+    log.with_suffix(".timeindex").write_bytes(bytes(12 * 100))
+    assert "index-missing" not in codes_of(verify(tmp_path / "t-0"))
+    assert [each.code for each in ls(tmp_path / "t-0") if isinstance(each, Finding)] == []
+
+
 def test_brokers_before_0_10_1_write_no_time_index(tmp_path: Path) -> None:
     """A log of format 0 messages; one of zeros is none."""
     content = [encode_message(0, offset, b"k", b"v") for offset in range(3)]

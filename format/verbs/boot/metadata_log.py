@@ -37,6 +37,8 @@ from format.verbs.boot.steps import Action, BootTerms, Step, StopsStart
 #: The topic id of __cluster_metadata, which no metadata record gives.
 _METADATA_TOPIC_ID = "AAAAAAAAAAAAAAAAAAAAAQ"
 _RAFT_LOG = "KafkaRaftLog"
+#: Later releases take a snapshot that cannot be found for one that was deleted (FileRawSnapshotReader.open).
+_PASSES_MISSING_SNAPSHOTS = (4, 3)
 _SNAPSHOT_ENDS = (".checkpoint", ".checkpoint.part", ".checkpoint.deleted")
 _QUORUM = "FileQuorumStateStore"
 _FIELDS = {
@@ -95,7 +97,7 @@ def load_metadata(metadata_dir: Path, terms: BootTerms) -> MetadataState:
     epochs.settle(log)
     _check_topic_id(files, terms.limits)
     snapshots = _snapshots(files, log.log_start)
-    newest = max(snapshots, default=None)
+    newest = _newest(snapshots, files, terms)
     epoch = epochs.latest_epoch
     is_replaced = newest is not None and (
         newest[0] > max(epoch, 0) or (newest[0] == max(epoch, 0) and newest[1] > log.log_end)
@@ -180,7 +182,7 @@ def _snapshots(files: PartitionFiles, log_start: int) -> dict[tuple[int, int], P
             removed.append((name, "a snapshot that was not finished, or was to be deleted"))
         elif end_offset < log_start:
             removed.append((name, f"a snapshot below the log start offset {log_start}"))
-        elif name not in files.dangling:
+        else:
             kept[epoch, end_offset] = files.path / name
     newest = max(kept, default=None)
     if log_start > 0 and newest is None:
@@ -194,6 +196,21 @@ def _snapshots(files: PartitionFiles, log_start: int) -> dict[tuple[int, int], P
     for name, reason in removed:
         files.delete(name, reason, kafka_class=_RAFT_LOG)
     return kept
+
+
+def _newest(snapshots: dict[tuple[int, int], Path], files: PartitionFiles, terms: BootTerms) -> tuple[int, int] | None:
+    """The newest snapshot that is there: links to nothing are removed. Raises StopsStart where a broker needs them."""
+    while snapshots:
+        newest = max(snapshots)
+        path = snapshots[newest]
+        if path.name not in files.dangling:
+            return newest
+        if terms.version < _PASSES_MISSING_SNAPSHOTS:
+            text = f"Unable to Opens a snapshot file {path}"
+            reason = "the newest metadata snapshot is a link that leads nowhere"
+            raise StopsStart(text, "FileRawSnapshotReader.open", path=path, reason=reason)
+        del snapshots[newest]
+    return None
 
 
 def _snapshot_id(path: Path) -> tuple[int, int]:

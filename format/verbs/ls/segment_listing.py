@@ -21,7 +21,7 @@ from format.io.source import FileSource, Source
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.directory_sizes import file_size_bytes
-from format.node.segment import Segment, needs_time_index
+from format.node.segment import Segment, missing_indexes
 from format.rows.record_rows import Row
 from format.scan.progress import Advance, no_progress
 from format.scan.protocol import LogUnit
@@ -195,11 +195,7 @@ def _listing(
 
 def _missing_indexes(segment: Segment, location: Location) -> Generator[Finding, None, list[str]]:
     """Yields a finding where a live segment lacks an index that a broker would rebuild; returns a note about it."""
-    missing = [
-        suffix for suffix in (layout.OFFSET_INDEX_SUFFIX, layout.TIME_INDEX_SUFFIX) if suffix not in segment.files
-    ]
-    if layout.TIME_INDEX_SUFFIX in missing and not needs_time_index(segment):
-        missing.remove(layout.TIME_INDEX_SUFFIX)
+    missing = missing_indexes(segment)
     if not missing:
         return []
     words = " and ".join(missing)

@@ -22,9 +22,19 @@ from tests.oracle.boot_mutations.node import (
     cut,
     flip,
     garbage,
+    zero,
 )
 
-_FIRST, _ACTIVE = f"{0:020}", f"{1102:020}"
+#: Names in orders-0 of the shared corpus; in the node of another release the active segment and the end are elsewhere.
+_FIRST, _ACTIVE, _NEWEST = f"{0:020}", f"{1102:020}", f"{1264:020}"
+
+
+def _place(folder: Path, name: str) -> Path:
+    """A path in a partition directory, with the names of its own active segment and newest snapshot."""
+    active, newest = (max((each.stem for each in folder.glob(f"*{end}")), default="") for end in (".log", ".snapshot"))
+    if name.startswith(_ACTIVE):
+        name = name.replace(_ACTIVE, active, 1)
+    return folder / (name.replace(_NEWEST, newest, 1) if name.startswith(_NEWEST) else name)
 
 
 def _linked(path: Path) -> None:
@@ -61,7 +71,7 @@ def file_kinds() -> Named:
         "first index": f"{_FIRST}.index",
         "active index": f"{_ACTIVE}.index",
         "time index": f"{_ACTIVE}.timeindex",
-        "newest snapshot": f"{1264:020}.snapshot",
+        "newest snapshot": f"{_NEWEST}.snapshot",
         "epochs": "leader-epoch-checkpoint",
         "topic id": "partition.metadata",
     }
@@ -72,7 +82,7 @@ def file_kinds() -> Named:
             def changed(
                 node: Node, name: str = name, apply: Callable[[Path], None] = apply, clean: bool = clean
             ) -> None:
-                apply(node.partition("orders-0") / name)
+                apply(_place(node.partition("orders-0"), name))
                 if not clean:
                     node.unclean()
 
@@ -145,7 +155,7 @@ def odd_segments() -> Named:
     """Segments that are empty, misnamed, doubled or out of reach."""
 
     def at(node: Node, base: int, suffix: str = ".log") -> Path:
-        return node.partition("orders-0") / f"{base:020}{suffix}"
+        return _place(node.partition("orders-0"), f"{base:020}{suffix}")
 
     def variants(name: str, change: Callable[[Node], object]) -> Named:
         for state in ("clean", "unclean", "unclean from 0"):
@@ -185,8 +195,10 @@ def odd_segments() -> Named:
     yield from variants("an empty one at 2^63-1", lambda node: at(node, 2**63 - 1).write_bytes(b""))
     yield from variants("an empty one at 2^63-2", lambda node: at(node, 2**63 - 2).write_bytes(b""))
     yield from variants("an empty one at 2^32", lambda node: at(node, 2**32).write_bytes(b""))
-    yield from variants("first log in zeros", lambda node: at(node, 0).write_bytes(bytes(at(node, 0).stat().st_size)))
-    yield from variants("active log in zeros", lambda node: at(node, 1102).write_bytes(bytes(9508)))
+    yield from variants("first log in zeros", lambda node: zero(at(node, 0)))
+    yield from variants(
+        "active log in zeros", lambda node: at(node, 1102).write_bytes(bytes(at(node, 1102).stat().st_size))
+    )
     for size in (1, 11, 12, 16, 17, 26, 60, 61, 62):
         yield from variants(f"active log cut to {size}", lambda node, size=size: cut(at(node, 1102), size))
     yield from variants("active log is one byte", lambda node: at(node, 1102).write_bytes(b"\0"))
@@ -219,7 +231,7 @@ def odd_side_files() -> Named:
 
     def padded(name: str, size: int) -> Callable[[Path], None]:
         def change(folder: Path) -> None:
-            path = folder / name
+            path = _place(folder, name)
             path.write_bytes(path.read_bytes() + bytes(size - path.stat().st_size))
 
         return change
@@ -231,13 +243,13 @@ def odd_side_files() -> Named:
     falling = struct.pack(">iiiiii", 300, 40_000, 200, 20_000, 100, 10_000)
     yield from either("index with falling entries", lambda each: (each / f"{_FIRST}.index").write_bytes(falling))
     below = struct.pack(">ii", -100, 100)
-    yield from either("active index below its base", lambda each: (each / f"{_ACTIVE}.index").write_bytes(below))
+    yield from either("active index below its base", lambda each: _place(each, f"{_ACTIVE}.index").write_bytes(below))
     middle = struct.pack(">ii", 50, 33)
     yield from either(
-        "active index into the midst of a batch", lambda each: (each / f"{_ACTIVE}.index").write_bytes(middle)
+        "active index into the midst of a batch", lambda each: _place(each, f"{_ACTIVE}.index").write_bytes(middle)
     )
     late = struct.pack(">qi", 2**62, 50)
-    yield from either("a time of the far future", lambda each: (each / f"{_ACTIVE}.timeindex").write_bytes(late))
+    yield from either("a time of the far future", lambda each: _place(each, f"{_ACTIVE}.timeindex").write_bytes(late))
 
     def snapshot(entries: list[tuple[int, ...]], *, version: int = 1, count: int | None = None) -> bytes:
         body = struct.pack(">i", len(entries) if count is None else count)
@@ -262,11 +274,11 @@ def odd_side_files() -> Named:
     for words, content in contents.items():
         yield from either(
             f"newest snapshot {words}",
-            lambda each, content=content: (each / f"{1264:020}.snapshot").write_bytes(content),
+            lambda each, content=content: _place(each, f"{_NEWEST}.snapshot").write_bytes(content),
         )
 
     def foreign(each: Path) -> None:
-        shutil.copy(each.parent / "payments-0" / f"{176:020}.snapshot", each / f"{1264:020}.snapshot")
+        shutil.copy(max((each.parent / "payments-0").glob("*.snapshot")), _place(each, f"{_NEWEST}.snapshot"))
 
     yield from either("newest snapshot of another partition", foreign)
     yield from either("a snapshot of a short name", lambda each: (each / "5.snapshot").write_bytes(snapshot([])))
@@ -325,10 +337,11 @@ def swaps() -> Named:
                 folder = node.partition("orders-0")
                 for stem, mark in marks:
                     for suffix in suffixes:
-                        shutil.copy(folder / f"{stem}{suffix}", folder / f"{stem}{suffix}{mark}")
-                for stem in set(stems) - set(kept_stems):
-                    for suffix in (".log", ".index", ".timeindex"):
-                        (folder / f"{stem}{suffix}").unlink()
+                        source = _place(folder, f"{stem}{suffix}")
+                        shutil.copy(source, f"{source}{mark}")
+                gone = [(stem, suffix) for stem in stems for suffix in (".index", ".timeindex", ".log")]
+                for path in [_place(folder, stem + suffix) for stem, suffix in gone if stem not in kept_stems]:
+                    path.unlink()
                 if not clean:
                     node.unclean()
 
@@ -336,7 +349,7 @@ def swaps() -> Named:
             yield f"{words}, {files}, with {kept_words} left, {'clean' if clean else 'unclean'}", apply
 
     def one(name: str, content: bytes = b"") -> Callable[[Node], None]:
-        return lambda node: (node.partition("orders-0") / name).write_bytes(content) and None
+        return lambda node: _place(node.partition("orders-0"), name).write_bytes(content) and None
 
     for name in (f"{_FIRST}.log.swap", f"{_ACTIVE}.log.swap", f"{700:020}.log.swap"):
         yield f"empty {name}", one(name)
@@ -345,7 +358,7 @@ def swaps() -> Named:
     for name in (
         f"{_FIRST}.snapshot.swap", f"{_FIRST}.txnindex.swap", f"{_FIRST}.log.swap.swap", f"{_FIRST}.log.cleaned.swap",
         f"{_FIRST}.log.swap.deleted", f"{_FIRST}.log.deleted.cleaned", f"{_FIRST}.timeindex.swap",
-        f"{1264:020}.snapshot.deleted", f"{_FIRST}.log.delete", "-5.log.swap", f"{2**63}.log.cleaned",
+        f"{_NEWEST}.snapshot.deleted", f"{_FIRST}.log.delete", "-5.log.swap", f"{2**63}.log.cleaned",
         "leader-epoch-checkpoint.swap", "partition.metadata.deleted", ".swap", ".deleted", ".cleaned",
     ):  # fmt: skip
         yield f"a file {name}", one(name, b"x")

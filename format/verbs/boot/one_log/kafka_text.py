@@ -51,7 +51,7 @@ def read_lines(path: Path, limits: Limits) -> list[str]:
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise BadText("Input length = 1") from error
+        raise BadText("MalformedInputException: Input length =") from error
     lines = _LINE_ENDS.split(text)
     return lines[:-1] if lines[-1] == "" else lines
 

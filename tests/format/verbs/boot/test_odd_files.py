@@ -178,6 +178,14 @@ def test_the_newest_metadata_snapshot_behind_a_link_to_nothing_is_passed_over(no
     assert not result.having(Action.RENAME)
 
 
+def test_a_missing_newest_metadata_snapshot_stops_older_brokers(node: Node) -> None:
+    newest = sorted(node.partition(METADATA).glob("*.checkpoint"))[-1]
+    newest.unlink()
+    newest.symlink_to("nowhere")
+    (step,) = boot(node.log_dirs, BootTerms(version=(3, 9)), node_id=1).having(Action.REFUSE)
+    assert (step.broker_message or "").startswith("Unable to Opens a snapshot file")
+
+
 def test_the_torn_end_of_a_metadata_snapshot_is_passed_over(node: Node) -> None:
     newest = sorted(node.partition(METADATA).glob("*.checkpoint"))[-1]
     cut(newest, newest.stat().st_size - 20)
