@@ -43,7 +43,7 @@ _AFTER = pa.array(["", "", '"', '"'], pa.large_string())
 
 
 class CsvLines:
-    """Lines of records; ``writers`` has for each column what makes a cell of a value that is not null."""
+    """Writes records as lines. ``writers`` has a function for each column: it makes a cell of a value, not of null."""
 
     def __init__(self, writers: Sequence[CellWriter], schema: RowSchema = RECORD) -> None:
         self._writers = dict(zip(schema.names, writers, strict=True))
@@ -108,7 +108,7 @@ def _header_cells(array: pa.Array, write: CellWriter) -> pa.Array:
 
 
 def _replaced(cells: pa.Array, which: NDArray[np.bool_], array: pa.Array, write: CellWriter) -> pa.Array:
-    """The cells, those of some rows made by the writer."""
+    """The cells, with those of some rows made by the column's writer."""
     if not which.any():
         return cells
     mask = pa.array(which)

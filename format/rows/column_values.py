@@ -1,7 +1,7 @@
 """The values of the columns of batches and records, by the kind of expression that ``format.columns`` names.
 
-Python values for rows and Arrow arrays both come from here, so that neither can say something else than the other.
-Of a kind there is one expression over whole columns; the compiled writer of lines has its twin for speed.
+Python values of rows and Arrow arrays both come from here, so that they cannot differ. Each kind is one expression over
+whole columns; the compiled writer of lines has the same expressions for speed.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ TIMESTAMP_TYPES = (*layout.TIMESTAMP_TYPE_NAMES, layout.NO_TIMESTAMP_TYPE)
 
 
 class Numbers(NamedTuple):
-    """Integers, one for each row; ``is_null`` None where none is null."""
+    """Integers, one for each row; ``is_null`` is None if none is null."""
 
     values: Int64Column
     is_null: BoolColumn | None = None
 
 
 class Truths(NamedTuple):
-    """Truth values, one for each row; ``is_null`` None where none is null."""
+    """Booleans, one for each row; ``is_null`` is None if none is null."""
 
     values: BoolColumn
     is_null: BoolColumn | None = None
 
 
 class Words(NamedTuple):
-    """Numbers of words, one for each row."""
+    """Indexes into ``words``, one for each row."""
 
     numbers: Int64Column
     words: Sequence[str]
@@ -130,7 +130,7 @@ CONSTANT, BYTES, HEADERS = "constant", "record-bytes", "record-headers"
 
 
 def length_column(start_column: str | int) -> str:
-    """The name of the column with the lengths of what begins at ``start_column``, such as ``key_start``."""
+    """The name of the column of lengths that belongs to a column of positions: ``key_length`` for ``key_start``."""
     return str(start_column).removesuffix("_start") + "_length"
 
 
@@ -182,7 +182,7 @@ def rows_of(schema: RowSchema, rows: RowValues) -> Iterable[tuple[Any, ...]]:
 
 
 def filled(schema: RowSchema, name: str) -> Fill:
-    """How a column of a schema is filled; KeyError for a column that the schema has not."""
+    """How a column of a schema is filled; KeyError for a column that is not in the schema."""
     for column in schema.columns:
         if column.name == name:
             if column.fill is None:

@@ -29,7 +29,7 @@ Item = RowBlock | Finding
 
 
 def decode_internal(items: Iterable[Item]) -> Iterator[Item]:
-    """The same rows and findings, keys and values decoded where they are Kafka's own.
+    """The same rows and findings, with the keys and values of Kafka's own records decoded.
 
     A decoded key or value is a dict: ``{"type": "OFFSET_COMMIT", "version": 1, "data": {…}}`` with Kafka's own names.
     Values that cannot be decoded, or are newer than this program, stay bytes, with a finding.

@@ -26,7 +26,7 @@ class LineBlock:
         return _line_block, (self.schema.type, extra, PickleBuffer(self.lines), self.row_count)
 
     def first(self, count: int) -> LineBlock:
-        """The first lines, at most this many."""
+        """A block of the first lines, at most ``count``."""
         if count >= self.row_count:
             return self
         content = bytes(self.lines)
@@ -50,13 +50,13 @@ Block = LineBlock | RowBlock | Finding
 def in_lines(
     blocks: Iterable[RowBlock | Finding], text: RowText, room: Callable[[], memoryview]
 ) -> Iterator[LineBlock | RowBlock | Finding]:
-    """Blocks in lines where that can be; ``room`` returns the memory that the lines are written into."""
+    """Blocks as lines where possible; ``room`` returns the memory that the lines are written into."""
     for block in blocks:
         yield from _lines(block, text, room)
 
 
 def _lines(block: RowBlock | Finding, text: RowText, room: Callable[[], memoryview]) -> Iterator[Block]:
-    """A block in lines where that can be; ``room`` gives what they are written into."""
+    """One block as lines where possible."""
     filled = memoryview(b"")
 
     def next_room() -> memoryview:

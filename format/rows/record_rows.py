@@ -39,7 +39,7 @@ class RowBlock:
         return RowBlock, (self.schema, list(self.rows), self.location)
 
     def first(self, count: int) -> tuple[RowBlock, int]:
-        """The first rows, at most this many, and their number."""
+        """A block of the first rows, at most ``count``, and their number."""
         if self.records is not None:
             records = self.records.rows(slice(0, count))
             return replace(self, rows=islice(self.rows, count), records=records), len(records)
@@ -51,14 +51,14 @@ class RowBlock:
 
 
 def batch_rows(table: BatchTable, location: Location) -> Iterator[Row]:
-    """One row of columns.BATCH per batch; fields that the batch's format has not are None."""
+    """One row of columns.BATCH per batch; fields that its format does not have are None."""
     yield from rows_of(BATCH, RowValues(table, location))
 
 
 def record_rows(
     table: RecordTable, location: Location, schema: RowSchema = RECORD, log_start_offset: int | None = None
 ) -> Iterator[Row]:
-    """One row of the schema per record; fields that its format has not are None."""
+    """One row of the schema per record; fields that its format does not have are None."""
     yield from rows_of(schema, RowValues.of_records(table, location, log_start_offset))
 
 

@@ -82,7 +82,7 @@ class _Constants:
 
 @value_class
 class Lines:
-    """Whole lines at the start of a buffer: their bytes, and of how many rows they are."""
+    """Whole lines at the start of a buffer: their size in bytes, and the number of their rows."""
 
     length: int
     row_count: int
@@ -110,7 +110,7 @@ class RowText:
         schema: RowSchema = RECORD,
         log_start_offset: int | None = None,
     ) -> Iterator[Lines]:
-        """Fills what ``room`` gives, again and again; Lines of length 0 are for a record that may be too long."""
+        """Fill the buffers that ``room`` returns. Lines of length 0 stand for a record that may be too long."""
         program = self._program(schema, _Constants.of(location, log_start_offset))
         scratch = bytearray(program.most_bytes)
         columns = memoryview(np.ascontiguousarray(table.columns))
@@ -128,7 +128,7 @@ class RowText:
             first = max(row, first + 1)
 
     def batch_lines(self, table: BatchTable, location: Location, room: Callable[[], memoryview]) -> Iterator[Lines]:
-        """Fills what ``room`` gives, again and again; it must hold a line, and last offsets must fit in 64 bits."""
+        """Fill the buffers that ``room`` returns; each must hold a line, and last offsets must fit in 64 bits."""
         program = self._program(BATCH, _Constants.of(location))
         batches = memoryview(np.ascontiguousarray(table.columns))
         crc_valid = memoryview(np.ascontiguousarray(table.crc_valid))

@@ -40,7 +40,7 @@ from format.rows.record_rows import RowBlock
 
 
 def side_file_blocks(path: Path, kind: Kind, *, limits: Limits = DEFAULT_LIMITS) -> Iterator[RowBlock | Finding]:
-    """The rows of one side file, then what is wrong with it. A file that cannot be read gives a finding."""
+    """The rows of one side file, then findings about it; only a finding if it cannot be read."""
     location = location_of_file(path)
     try:
         block, problems = _READERS[kind](path, location, limits)

@@ -134,7 +134,7 @@ class TableSet:
             raise UnreadableFile(f"cannot be read as Parquet: {words}", Location(file.path)) from error
 
     def rows(self, file: TableFile, schema: RowSchema) -> Iterator[Row]:
-        """The rows of a file; a column that it has not is null in them."""
+        """The rows of a file; a column that it does not have is null."""
         for batch in self.batches(file, schema.columns):
             try:
                 columns = [_values(batch, column) for column in schema.columns]

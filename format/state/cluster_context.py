@@ -97,7 +97,7 @@ class ClusterContext:
         return state is not None and state.replicas == (self.node_id_of(partition),)
 
     def not_checked(self) -> Iterator[str]:
-        """What is assumed."""
+        """What is not known and replaced by defaults, in words."""
         if self.image is None:
             yield "the configs of topics: there is no metadata log here (--metadata PATH), so defaults count"
         if self.terms.broker_properties is None:

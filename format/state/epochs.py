@@ -20,7 +20,7 @@ class EpochFell:
 
 @state_class
 class LeaderEpochs:
-    """``last`` is the leader epoch of the last batch fed, ``_current`` that of the last batch that has one."""
+    """The leader epochs of a log: ``last`` of the last batch fed, ``_current`` of the last batch that has one."""
 
     last: int = layout.NO_LEADER_EPOCH
     _current: int = layout.NO_LEADER_EPOCH

@@ -287,7 +287,7 @@ class _Reduction:
 
 
 def _of_records(of_batches: NDArray[np.bool_], table: RecordTable) -> NDArray[np.bool_]:
-    """What holds of the batch of each record. Mostly it holds of none, and then costs nothing."""
+    """A property of batches for each of their records; quick if no batch has it, which is the usual case."""
     return of_batches[table.batch] if of_batches.any() else np.zeros(len(table), bool)
 
 

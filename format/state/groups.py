@@ -63,14 +63,14 @@ class GroupStates:
 
     @property
     def keys(self) -> Int64Column:
-        """Of each key the group and the second name (2^32 - 1: none), and the record type and the partition.
+        """For each key two pairs: group and second name (2^32 - 1 for none), and record type and partition.
 
         The first of each pair is times 2^32. Valid until more records are taken.
         """
         return self._keys.rows
 
     def latest(self, name: str) -> NDArray[Any]:
-        """One of the columns of the latest values; a record offset of -1 where none counts.
+        """A column of the latest values; the record offset is -1 for a key without a value.
 
         Valid until more records are taken.
         """
@@ -87,7 +87,7 @@ class GroupStates:
         return self._partitions[: len(self.names)]
 
     def pending(self) -> Iterator[PendingCommit]:
-        """The commits in transactions without an end, but those that a tombstone removed."""
+        """The commits in transactions without an end, except those that a tombstone removed."""
         for commits in self._pending.values():
             for key, commit in commits.items():
                 is_older = self._latest["record_offset"][key] < commit.values[LATEST["record_offset"]]
@@ -113,7 +113,7 @@ class GroupStates:
         self._keys.complete()
 
     def _ids_of(self, names: list[bytes], partition: int) -> Int64Column:
-        """The id of each name, and -1 at the end: it is where the number -1 points to."""
+        """The id of each name, and -1 at the end, so that the index -1 finds -1."""
         ids = self._ids.setdefault(partition, {})
         found = np.empty(len(names) + 1, np.int64)
         for number, name in enumerate(names):

@@ -28,7 +28,7 @@ class Headers:
     markers: dict[int, ControlRecord]
 
     def up_to(self, at_ms: int | None) -> Headers:
-        """The same without batches that have a later timestamp; None keeps all."""
+        """The same without batches that have a later timestamp (ms); None keeps all."""
         if at_ms is None:
             return self
         is_before = self.table.max_timestamp <= at_ms

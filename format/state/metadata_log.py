@@ -226,7 +226,7 @@ def read_metadata(
     limits: Limits = DEFAULT_LIMITS,
     watch: Watch | None = None,
 ) -> MetadataState:
-    """The image that a metadata partition gives, up to some record.
+    """The image of the cluster in a metadata partition, up to some record.
 
     It starts from the newest intact snapshot before that; with ``watch`` from the oldest, so that the changes since
     are seen. Damage is in the findings and does not end the replay.

@@ -27,11 +27,11 @@ class BatchPlace(NamedTuple):
 
 @state_class
 class Transaction:
-    """What one transaction wrote so far, its end marker aside.
+    """The batches of one transaction so far, without its end marker.
 
-    ``position`` is that of its first batch, None where the batch lies before what was read. ``last_offset`` is the last
-    one of its batches, -1 before the first. ``producer_epoch`` is the epoch of its batches. ``data_before`` are the
-    records and bytes of all data batches before its first.
+    ``position`` is the position of its first batch, None if that batch was not read. ``last_offset`` is the last offset
+    of its batches, -1 before the first. ``producer_epoch`` is the epoch of its batches. ``data_before`` are the numbers
+    of records and bytes in all data batches of the log before its first one.
     """
 
     producer_id: int
@@ -91,8 +91,8 @@ class TransactionBegan:
 class TransactionEnded:
     """The end marker of a transaction whose first offset is known.
 
-    ``last_offset`` is the marker's, ``last_stable_offset`` the one right after the marker was appended, and
-    ``transaction`` what was written.
+    ``last_offset`` is the offset of the marker, ``last_stable_offset`` the log's last stable offset right after the
+    marker was appended, and ``transaction`` has the batches.
     """
 
     place: BatchPlace

@@ -56,7 +56,7 @@ _NOTHING_KNOWN = ProducerEntry(layout.NO_PRODUCER_EPOCH)
 
 @state_class
 class ProducerState:
-    """The state after the batches fed so far.
+    """The producers and transactions of a log after the batches fed so far.
 
     ``checks_sequences`` is false for a log that a group coordinator writes: a broker does not check sequences there
     (storage ProducerAppendInfo), and the classic coordinator gives every batch the sequence 0 (core
@@ -95,7 +95,7 @@ class ProducerState:
 
     @property
     def open_transactions(self) -> dict[int, int]:
-        """Producer id -> first offset of its open transaction."""
+        """The first offset of each open transaction, by producer id."""
         return self.transactions.open_by_first_offset()
 
     def snapshot_columns(self) -> tuple[Int64Column, ...]:
@@ -150,7 +150,7 @@ class ProducerState:
         ]
 
     def _sequences_broken(self, table: BatchTable, rows: NDArray[np.intp], producer_id: int) -> list[ProducerEvent]:
-        """Data batches that do not follow the one before them; any batch of another epoch in between resets that."""
+        """Data batches that do not continue the sequence before them; a batch of another epoch in between resets it."""
         known = self.entries.get(producer_id, _NOTHING_KNOWN)
         epochs = table.producer_epoch[rows]
         epoch_run = np.cumsum(epochs != np.concatenate(([known.producer_epoch], epochs[:-1])))

@@ -54,7 +54,7 @@ class SetConfig:
 
     @property
     def number(self) -> int:
-        """The value as a whole number; raises ValueError for another."""
+        """The value as a whole number. Raises ValueError if it is none."""
         return int(self.value)
 
 
@@ -62,7 +62,7 @@ class SetConfig:
 class TopicConfigs:
     """The configs of one topic on one node: those that are set, by name.
 
-    ``broker_layers`` are the configs of the broker, the one that counts first, each with the name of its source.
+    ``broker_layers`` are the configs of the broker, each with the name of its source; the first that has a key counts.
     """
 
     own: Mapping[str, str] = field(default_factory=dict)
@@ -123,7 +123,7 @@ def configs_of_topic(
 
 
 def _scaled(value: str, unit: int) -> str:
-    """A number of units in milliseconds; negative ones mean for ever, whatever the unit."""
+    """A number of units in milliseconds; a negative number means no limit, whatever the unit."""
     try:
         number = int(value)
     except ValueError:

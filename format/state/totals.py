@@ -43,7 +43,7 @@ class OffsetsImpossible:
 
 @state_class
 class LogTotals:
-    """Sums over batches in log order; offsets and times of batches whose offsets cannot be are left out.
+    """Sums over batches in log order; offsets and times of batches with impossible offsets are left out.
 
     ``first_timestamp`` is the first batch's base timestamp (None where a delete horizon took its place or the format
     has none), ``codec_counts`` the batches of each codec number 0-7, and ``codec_bytes``
@@ -140,7 +140,7 @@ class HeaderSums:
         return self._sums[H_COUNT] == 0
 
     def taken(self) -> LogTotals:
-        """The totals of what was added, which is forgotten."""
+        """The totals of the logs added since the last call."""
         if self.are_empty:
             return LogTotals()
         sums = self._sums.tolist()

@@ -36,9 +36,10 @@ class CoordinatorState:
 
 @state_class
 class TransactionalIds:
-    """What was fed so far. A record counts if no record of its key has a higher leader epoch, or offset in the same.
+    """The transactional ids in the records fed so far.
 
-    So the replicas of a partition may be fed one after the other. ``partitions`` are the numbers of those that were.
+    The record of a key with the highest leader epoch and offset counts, so the replicas of a partition may be fed one
+    after the other. ``partitions`` are the numbers of the partitions that were fed.
     """
 
     partitions: set[int] = field(default_factory=set)

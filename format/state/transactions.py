@@ -57,7 +57,7 @@ class TransactionState:
         return None
 
     def open_by_first_offset(self) -> dict[int, int]:
-        """Producer id -> first offset of its open transaction."""
+        """The first offset of each open transaction, by producer id."""
         return {producer_id: each.first_offset for producer_id, each in self.open.items()}
 
     def replace_open(self, first_offsets: dict[int, int]) -> None:

@@ -31,7 +31,7 @@ COPIED, DELETED = 1, 3
 
 @value_class
 class RemoteLogSegment:
-    """One remote segment in its latest state: ``state`` is a number (STATES), ``event_timestamp`` its time in ms."""
+    """One remote segment in its latest state: ``state`` is a number (STATES), ``event_timestamp`` is in ms."""
 
     topic: str
     topic_id: str
