@@ -260,7 +260,9 @@ class Trial:
         if cluster.numbers < [0, 10]:
             return old_witness(cluster, topics)
         places = bench("witness", topics=topics, output=str(output), old=cluster.numbers < [0, 11])
-        return Seen.read(places, output)
+        seen = Seen.read(places, output)
+        seen.is_last_of_batch = cluster.numbers < [3, 8]
+        return seen
 
     def _cells(
         self, scenario: Scenario, happened: Field, verdict: Verdict, others: set[str], *, is_first: bool
