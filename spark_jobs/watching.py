@@ -16,7 +16,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _Result = TypeVar("_Result")
-_INTERVAL_S = 0.3  # each look asks the JVM about all stages
+#: Progress is looked at after the first of these times, and then less and less often, as the JVM is asked each time.
+_SHORTEST_S, _LONGEST_S = 0.1, 1.0
 
 
 class JobFailed(ClusterFailed):
@@ -48,9 +49,11 @@ def watched(
 
     thread = jobs.thread(run)
     thread.start()
+    wait_s = _SHORTEST_S
     try:
         while thread.is_alive():
-            thread.join(_INTERVAL_S)
+            thread.join(wait_s)
+            wait_s = min(1.5 * wait_s, _LONGEST_S)
             if report_share is not None:
                 report_share(jobs.share_done())
     except BaseException:

@@ -232,7 +232,7 @@ class KafkaLogStreamReader(DataSourceStreamReader):
             if not selection.excludes_segment(segment.location.base_offset or 0, segment.next_base_offset):
                 segment = _from_position(segment, selection, range_bytes)
                 for part in range(segment.part_count):
-                    yield StreamPart(LogPart(segment, segment.log, part), begin, to)
+                    yield StreamPart(LogPart(segment, part), begin, to)
 
     def _replicas(self, *, with_ends: bool = True) -> Iterator[_Replica]:
         """The selected partitions. Without ``with_ends``, their end offsets are 0."""

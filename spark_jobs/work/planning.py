@@ -103,11 +103,20 @@ class Unit:
 
 @value_class
 class LogPart:
-    """One of the parts in which a log is read; ``part`` is its number, from 0."""
+    """One of the parts in which a log is read; ``part`` is its number, from 0.
+
+    ``unit`` is the log as a scan described it, None for the log file by itself: a plan of a hundred thousand logs keeps
+    no more of each than it must.
+    """
 
     segment: PlannedSegment
-    log: LogUnit
     part: int
+    unit: LogUnit | None = None
+
+    @property
+    def log(self) -> LogUnit:
+        """The log that the part belongs to."""
+        return self.unit or self.segment.log
 
     @property
     def size_bytes(self) -> int:
@@ -249,6 +258,7 @@ def planned_segment(unit: int, number: int, log: LogUnit, state: FileState, rang
     """A log that is cut into parts of about so many bytes."""
     index = None if log.segment is None else log.segment.offset_index
     path, index_path = str(log.path), None if index is None else str(index)
+    path = log.location.path if log.location.path == path else path  # plans are large: keep each text once
     part_count = part_count_of(state.size_bytes, range_bytes)
     return PlannedSegment(unit, number, path, log.location, index_path, state, part_count, log.next_base_offset)
 
@@ -295,4 +305,4 @@ def _items(units: Iterable[Unit]) -> Iterator[Item]:
             yield unit
         for segment in unit.segments:
             for part in range(segment.part_count):
-                yield LogPart(segment, segment.log, part)
+                yield LogPart(segment, part)

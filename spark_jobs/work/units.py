@@ -128,7 +128,7 @@ def plan_units(
         segments = tuple(_planned(each.number, number, log, wanted) for number, log in enumerate(logs))
         made.split[each.number] = SplitUnit(each.number, each.unit, segments)
         for segment, log in zip(segments, logs, strict=True):
-            items.extend(LogPart(segment, log, part) for part in range(segment.part_count))
+            items.extend(LogPart(segment, part, log) for part in range(segment.part_count))
             part_count += segment.part_count
         if part_count >= most_parts:
             made.tasks = list(bundled(items, task_bytes))
