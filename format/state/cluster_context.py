@@ -99,9 +99,9 @@ class ClusterContext:
     def not_checked(self) -> Iterator[str]:
         """What is not known and replaced by defaults, in words."""
         if self.image is None:
-            yield "the configs of topics: there is no metadata log here (--metadata PATH), so defaults count"
+            yield "the configs of topics: there is no metadata log here (--metadata PATH), so Kafka's defaults are used"
         if self.terms.broker_properties is None:
-            yield "the broker's server.properties (--broker-properties FILE): Kafka's defaults count in its place"
+            yield "the broker's server.properties (--broker-properties FILE): Kafka's defaults are used instead"
 
 
 def read_context(targets: Sequence[Target], terms: ContextTerms) -> ClusterContext:

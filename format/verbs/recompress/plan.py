@@ -40,10 +40,13 @@ _ZSTD = layout.CODEC_NAMES.index("zstd")
 #: For each reason the decision, and what a broker does (or did) with such a batch in a produce request.
 DECISIONS: dict[Reason, tuple[Decision, str]] = {
     Reason.CONTROL: (Decision.COPIED, "appends it as the coordinator sends it; control batches are never compressed"),
-    Reason.EMPTY: (Decision.COPIED, "never gets one: the log cleaner leaves it to keep a producer's last sequence"),
+    Reason.EMPTY: (
+        Decision.COPIED,
+        "never gets such a batch: the log cleaner leaves it to keep the last sequence of a producer",
+    ),
     Reason.SAME_CODEC: (
         Decision.COPIED,
-        "keeps the bytes, sets offset, leader epoch and append time in the header; compressed: one batch per request",
+        "keeps the bytes, and sets offset, leader epoch and append time; a request has one compressed batch at most",
     ),
     Reason.CODEC_DIFFERS: (
         Decision.RECOMPRESSED,

@@ -57,6 +57,7 @@ from format.verbs.txns.coordinator_records import coordinator_records
 from format.verbs.txns.sentences import sentences as transaction_sentences
 from format.verbs.txns.terms import TransactionTerms
 from format.verbs.txns.transaction_rows import OpenTransaction, ended_rows, open_row, open_transactions
+from format.wording import counted
 
 _MOST_CHANGES = 1_000
 _MOST_ABORTED = 500
@@ -218,11 +219,11 @@ def answer_boot(inputs: Inputs) -> None:
 def answer_replicas(inputs: Inputs, has_replicas: Callable[[], bool]) -> None:
     """Add the differences of replicas; ``has_replicas`` returns whether any partition is here more than once."""
     if not has_replicas():
-        inputs.report.note(["differences of replicas: no partition is here twice"])
+        inputs.report.note(["differences between replicas: no partition has two replicas here"])
         return
     kinds: list[str] = []
     sentences = 0
-    with _answering(inputs, "differences of replicas"):
+    with _answering(inputs, "differences between replicas"):
         for item in diff(inputs.targets, limits=inputs.terms.limits, jobs=inputs.terms.jobs):
             if not isinstance(item, PartitionResult):
                 continue
@@ -272,8 +273,6 @@ def answer_compaction(inputs: Inputs) -> None:
             )
     inputs.report.note(judged.not_checked())
     if judged.logs:
-        waits = ", ".join(f"{count:,} for {reason}" for reason, count in sorted(judged.blocked.items()))
-        inputs.report.sentences.append(
-            f"The cleaner waits: {waits}." if waits else "Nothing keeps the cleaner waiting."
-        )
+        waits = ", ".join(f"{counted(count, 'log')} by {reason}" for reason, count in sorted(judged.blocked.items()))
+        inputs.report.sentences.append(f"The cleaner is blocked: {waits}." if waits else "Nothing blocks the cleaner.")
         inputs.report.note(["what the cleaner would free: kafkalog compaction reads the records for it"])

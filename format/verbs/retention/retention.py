@@ -236,13 +236,12 @@ class Retention:
         count, size = sum(each.deletable_count for each in totals), sum(each.deletable_bytes for each in totals)
         left = sum(each.segment_count for each in totals) - count
         times = [each.next_deletable_at for each in totals if each.next_deletable_at is not None]
-        goes = "goes" if count == 1 else "go"
-        went = f"{counted(count, 'segment')} of {counted(size, 'byte')} {goes}"
-        stay = f"{left:,} {'stays' if left == 1 else 'stay'}"
-        first = f"At {iso_time(self.terms.now_ms)} {went} at the next check" if count else "Nothing goes now"
+        deleted = f"{counted(count, 'segment')} of {counted(size, 'byte')}" if count else "nothing"
+        stay = f"{counted(left, 'segment')} {'stays' if left == 1 else 'stay'}"
+        first = f"At {iso_time(self.terms.now_ms)} the next check deletes {deleted}; {stay}"
         if not times:
-            return f"{first}; {stay}, none of them to go by time."
-        return f"{first}; {stay}, the next goes at {iso_time(min(times))}."
+            return f"{first}, and retention.ms deletes none of them later."
+        return f"{first}, and retention.ms deletes the next at {iso_time(min(times))}."
 
     def not_checked(self) -> Iterator[str]:
         """What the answer leaves out."""

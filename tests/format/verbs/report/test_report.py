@@ -187,7 +187,7 @@ def test_a_partition_by_itself(data_dir: Path) -> None:
     report = report_of(data_dir / "kafka-4.3-single" / "node-1" / "orders-0")
     assert [row["topic"] for row in _rows(report, "report_partition")] == ["orders"]
     assert "groups: this" not in report.not_checked
-    assert any(words.startswith("differences of replicas: ") for words in report.not_checked)
+    assert any(words.startswith("differences between replicas: ") for words in report.not_checked)
 
 
 def test_a_file_is_refused(data_dir: Path) -> None:
