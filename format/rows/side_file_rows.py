@@ -7,6 +7,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from format.columns import (
     ABORTED_TXN,
     CHECKPOINT_OFFSET,
@@ -36,7 +39,7 @@ from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.file_location import location_of_file
 from format.node.log_dir import Kind
-from format.rows.record_rows import RowBlock
+from format.rows.record_rows import Row, RowBlock
 
 
 def side_file_blocks(path: Path, kind: Kind, *, limits: Limits = DEFAULT_LIMITS) -> Iterator[RowBlock | Finding]:
@@ -61,42 +64,30 @@ def _base_offset(location: Location) -> int:
     return 0 if location.base_offset is None else location.base_offset
 
 
+def _entries_of(base_offset: int, *columns: NDArray[np.int64]) -> Iterable[Row]:
+    """Rows of an index: the segment's base offset, then the values of the columns."""
+    return zip([base_offset] * len(columns[0]), *(column.tolist() for column in columns), strict=True)
+
+
 def _offset_index(path: Path, location: Location, limits: Limits) -> _Read:
     base = _base_offset(location)
     index = offset_index.read(path, base, limits)
-    rows = (
-        (base, relative, offset, position)
-        for relative, offset, position in zip(
-            index.relative_offsets.tolist(), index.offsets.tolist(), index.positions.tolist(), strict=True
-        )
-    )
+    rows = _entries_of(base, index.relative_offsets, index.offsets, index.positions)
     return RowBlock(OFFSET_INDEX_ENTRY, rows, location), index.problems
 
 
 def _time_index(path: Path, location: Location, limits: Limits) -> _Read:
     base = _base_offset(location)
     index = time_index.read(path, base, limits)
-    rows = (
-        (base, timestamp, relative, offset)
-        for timestamp, relative, offset in zip(
-            index.timestamps.tolist(), index.relative_offsets.tolist(), index.offsets.tolist(), strict=True
-        )
-    )
+    rows = _entries_of(base, index.timestamps, index.relative_offsets, index.offsets)
     return RowBlock(TIME_INDEX_ENTRY, rows, location), index.problems
 
 
 def _transaction_index(path: Path, location: Location, limits: Limits) -> _Read:
     base = _base_offset(location)
     index = transaction_index.read(path, base, limits)
-    rows = zip(
-        [base] * index.entry_count,
-        index.versions.tolist(),
-        index.producer_ids.tolist(),
-        index.first_offsets.tolist(),
-        index.last_offsets.tolist(),
-        index.last_stable_offsets.tolist(),
-        strict=True,
-    )
+    columns = index.versions, index.producer_ids, index.first_offsets, index.last_offsets, index.last_stable_offsets
+    rows = _entries_of(base, *columns)
     return RowBlock(ABORTED_TXN, rows, location), index.problems
 
 

@@ -26,6 +26,7 @@ from format.rewriting.publishing.publication import Publication
 from format.rewriting.sources import job_of
 from format.rows.finding_rows import finding_as_json, finding_from_json
 from format.scan.cluster import Cluster, current_cluster
+from format.scan.progress import no_progress
 from format.verbs.extract.files import ExtractedFile
 from format.verbs.extract.terms import Extraction, ExtractSource, Key
 from format.verbs.extract.units import ExtractScan, ExtractUnit, PartitionDone, extract_unit
@@ -158,15 +159,8 @@ def _on(
     cluster: Cluster, units: Sequence[ExtractUnit], publication: Publication, terms: Extraction
 ) -> Iterator[Finding | ExtractedFile | PartitionDone]:
     """Extract partitions on a cluster: its tasks write to directories of their own, from which files are moved."""
-    scan = ExtractScan(
-        publication.path.absolute(),
-        terms.file_format,
-        terms.selection,
-        terms.limits,
-        terms.records_per_file,
-        terms.bytes_per_file,
-        terms.extra_columns,
-    )
+    sent = replace(terms, advance=no_progress, left_out=[], unread=[])  # without what stays here
+    scan = ExtractScan(publication.path.absolute(), sent)
     try:
         for item in cluster.results(scan, units, terms.advance):
             if isinstance(item, PartitionDone):

@@ -9,7 +9,6 @@ from typing import Any
 
 from format.errors import OutputError
 from format.findings import Finding
-from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.target import Target
 from format.rewriting.publishing.journal import FileEntry
@@ -17,10 +16,9 @@ from format.rewriting.publishing.new_file import NewFile, output_error
 from format.rewriting.publishing.publication import is_as_written
 from format.rows.record_rows import RowBlock
 from format.scan.protocol import Driver, LogUnit
-from format.scan.selection import EVERYTHING, Selection
 from format.value_class import value_class
 from format.verbs.dump.dump import DumpTerms, dumped_rows
-from format.verbs.extract.files import ExtractedFile, FileFormat, RecordFile, Writes
+from format.verbs.extract.files import ExtractedFile, RecordFile, Writes
 from format.verbs.extract.terms import Extraction, ExtractSource
 
 
@@ -68,12 +66,7 @@ class ExtractScan:
     """extract as a scan of units; all tasks can reach ``directory``, and write below it."""
 
     directory: Path
-    file_format: FileFormat
-    selection: Selection = EVERYTHING
-    limits: Limits = DEFAULT_LIMITS
-    records_per_file: int | None = None
-    bytes_per_file: int | None = None
-    extra_columns: frozenset[str] = frozenset()
+    terms: Extraction
 
     @property
     def walk(self) -> None:
@@ -95,17 +88,9 @@ class ExtractScan:
 
     def results(self, unit: ExtractUnit, driver: Driver[Any]) -> Iterator[Finding | ExtractedFile | PartitionDone]:
         """The files and findings of a unit, and PartitionDone with the entries of the files."""
-        terms = Extraction(
-            self.file_format,
-            self.selection,
-            self.limits,
-            self.records_per_file,
-            self.bytes_per_file,
-            self.extra_columns,
-        )
         task = os.urandom(8).hex()
         written = _TaskFiles(self.directory, self.tasks / task)
-        for item in extract_unit(unit, written, terms):
+        for item in extract_unit(unit, written, self.terms):
             yield PartitionDone(task, tuple(written.entries)) if isinstance(item, PartitionDone) else item
 
 
