@@ -1,8 +1,14 @@
-"""Counts, ranges of offsets and lists in sentences."""
+"""Counts, ranges of offsets, lists and suggestions in sentences."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
+
+#: The most names that are compared with one that is not there, and the most that are suggested.
+_MOST_COMPARED = 20_000
+_MOST_SUGGESTED = 3
+_LEAST_SIMILAR = 0.7
 
 
 def counted(number: int, noun: str) -> str:
@@ -42,3 +48,15 @@ def are(number: int) -> str:
 def listed(words: Sequence[str]) -> str:
     """One or more words as ``a``, ``a and b`` or ``a, b and c``."""
     return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} and {words[-1]}"
+
+
+def did_you_mean(name: str, names: Iterable[str], before: str = "") -> str:
+    """A question after a name that does not exist, as `` Did you mean orders-0?``; empty where no name is similar.
+
+    ``before`` is put before each suggestion, such as the directory of a file.
+    """
+    from difflib import get_close_matches  # only for a message
+
+    close = get_close_matches(name, list(islice(names, _MOST_COMPARED)), _MOST_SUGGESTED, _LEAST_SIMILAR)
+    *others, last = [f"{before}{each}" for each in close] or [""]
+    return f" Did you mean {', '.join(others)}{' or ' if others else ''}{last}?" if close else ""

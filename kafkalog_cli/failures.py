@@ -89,7 +89,8 @@ _OF_OPTION = {
 }
 
 _OF_COMMAND = {
-    "help": "Use 'kafkalog --help', or 'kafkalog COMMAND --help'.",
+    "completion": "Use 'kafkalog --install-completion'.",
+    "completions": "Use 'kafkalog --install-completion'.",
     "version": "Use 'kafkalog --version'.",
     "cat": "Use 'kafkalog dump --records'.",
     "read": "Use 'kafkalog dump --records'.",

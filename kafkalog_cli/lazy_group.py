@@ -132,6 +132,16 @@ class LazyGroup(TyperGroup):
             return TyperCommand(name=entry.name, help=entry.help, short_help=entry.help)
         return self.commands[cmd_name]
 
+    def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
+        """The command for some words; ``help COMMAND`` is ``COMMAND --help``."""
+        if args[0] == "help":
+            args = [*args[1:], "--help"]
+            if len(args) == 1:
+                typer.echo(ctx.get_help())
+                ctx.exit()
+        name, command, rest = super().resolve_command(ctx, args)
+        return name, command, list(rest)
+
     def shell_complete(self, ctx: Any, incomplete: str) -> list[Any]:
         """Names and options that begin with what is typed; imports no command."""
         self._is_listing = True

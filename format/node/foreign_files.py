@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from format import layout
@@ -11,7 +11,7 @@ from format.io.remote_path import entries_of, is_remote
 from format.io.source import FileSource
 from format.location import Location
 from format.node.partition import parse_partition_dir
-from format.wording import listed
+from format.wording import did_you_mean, listed
 
 _LOOKED_AT_BYTES = 1024
 _TAR_MARK = (257, b"ustar")
@@ -87,29 +87,52 @@ def packed_segments(names: Iterable[str]) -> str:
 
 
 def absent_words(path: Path) -> str:
-    """The message about a path that does not exist; for a topic without a partition, it names its partitions."""
+    """The message about a path that does not exist; it names the partitions of the topic, or similar names."""
     words = "there is no such file or directory"
     if is_remote(path):
         return words
-    partitions = sorted(_partitions_of_topic(path))
-    if not partitions:
-        return words
-    names = [f"{path.name}-{number}" for number in partitions[:_MOST_NAMED]]
-    more = len(partitions) - len(names)
-    all_names = listed([*names, f"{more} more"] if more else names)
-    is_one = len(partitions) == 1
-    return (
-        f"{words}; {path.name} is a topic, and its partition{' is' if is_one else 's are'} {all_names}: "
-        f"give {'that directory' if is_one else 'one of these directories'}"
-    )
+    names = _names_beside(path)
+    if names is None:
+        above = next((each for each in path.parents if each.exists()), None)
+        return words if above is None else f"{words}: of this path, only {above} exists"
+    partitions = sorted(_partitions_of_topic(path.name, names))
+    if partitions:
+        is_one = len(partitions) == 1
+        these = "that directory" if is_one else "one of these directories"
+        return (
+            f"{words}; {path.name} is a topic, and its partition{' is' if is_one else 's are'} "
+            f"{_partition_names(path.name, partitions)}: give {these}"
+        )
+    parsed = parse_partition_dir(path.name)
+    if parsed is not None:
+        partitions = sorted(_partitions_of_topic(parsed[0], names))
+        if partitions:
+            is_one = len(partitions) == 1
+            return (
+                f"{words}; the partition{' of' if is_one else 's of'} {parsed[0]} here "
+                f"{'is' if is_one else 'are'} {_partition_names(parsed[0], partitions)}"
+            )
+    suggested = did_you_mean(path.name, names, "" if str(path.parent) == "." else f"{path.parent}/")
+    return f"{words}.{suggested}" if suggested else words
 
 
-def _partitions_of_topic(path: Path) -> Iterator[int]:
+def _names_beside(path: Path) -> list[str] | None:
+    """The names in the directory of a path, in order; None where it cannot be listed."""
     try:
         with entries_of(path.parent) as entries:
-            for entry in entries:
-                parsed = parse_partition_dir(entry.name)
-                if parsed is not None and parsed[0] == path.name and parsed[2] is None:
-                    yield parsed[1]
+            return sorted(entry.name for entry in entries)
     except OSError:
-        return
+        return None
+
+
+def _partitions_of_topic(topic: str, names: Iterable[str]) -> Iterator[int]:
+    for name in names:
+        parsed = parse_partition_dir(name)
+        if parsed is not None and parsed[0] == topic and parsed[2] is None:
+            yield parsed[1]
+
+
+def _partition_names(topic: str, partitions: Sequence[int]) -> str:
+    names = [f"{topic}-{number}" for number in partitions[:_MOST_NAMED]]
+    more = len(partitions) - len(names)
+    return listed([*names, f"{more} more"] if more else names)

@@ -240,6 +240,8 @@ def grep(
 
 
 def _pattern_and_paths(wanted: Wanted) -> tuple[Pattern | None, list[str]]:
+    from os.path import exists
+
     from format.verbs.grep.pattern import bytes_pattern, regex_pattern, text_pattern
     from kafkalog_cli.render.escape import printable
 
@@ -253,6 +255,9 @@ def _pattern_and_paths(wanted: Wanted) -> tuple[Pattern | None, list[str]]:
     text, *paths = wanted.words
     if not paths:
         raise typer.BadParameter(f"no PATH after the PATTERN '{printable(text)}'; to list all records, give --all")
+    if len(paths) == 1 and exists(text) and not exists(paths[0]):
+        given, pattern = printable(text), printable(paths[0])
+        raise typer.BadParameter(f"'{pattern}' does not exist, and '{given}' does: the PATTERN comes before the PATH")
     paths = [check_path(path) for path in paths]
     try:
         make = regex_pattern if wanted.regex else text_pattern

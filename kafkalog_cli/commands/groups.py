@@ -173,20 +173,25 @@ def _show(run: Run, reading: GroupsReading, found: GroupList, listed: Listed) ->
 
         run.say_now(sentences(found.overview()))
     else:
-        _say_nothing_found(run, reading, found, listed.narrowing.groups)
+        _say_nothing_found(run, reading, found, listed.narrowing)
     run.write(GROUP, found.group_rows())
     if not listed.history:
         run.write(GROUP_OFFSET, found.offset_rows())
 
 
-def _say_nothing_found(run: Run, reading: GroupsReading, found: GroupList, wanted: frozenset[str]) -> None:
+def _say_nothing_found(run: Run, reading: GroupsReading, found: GroupList, narrowing: Narrowing) -> None:
     """Print that there is no such group, or that its partition was not read, which proves nothing."""
-    from format.verbs.groups.sentence import NO_COORDINATORS, none_at_all, none_of, sentences
+    from format.verbs.groups.sentence import NO_COORDINATORS, none_at_all, none_of, none_of_topics, sentences
     from kafkalog_cli.exit_codes import Condition
 
     if not reading.replicas.has_coordinators:
         run.say_now(NO_COORDINATORS)
         run.condition(Condition.INCOMPLETE)
+        return
+    wanted = narrowing.groups
+    if narrowing.topics and (not wanted or wanted & set(found.names())):
+        run.say_now(none_of_topics(narrowing, reading.topics()))
+        run.condition(Condition.NOTHING_FOUND)
     elif wanted:
         run.say_now(none_of(wanted, found.names(), reading.coordinators))
         is_unread = bool(reading.coordinators.unread(wanted))

@@ -91,6 +91,7 @@ def metadata(
     """
     from format.columns import ASSIGNMENT, METADATA_CHANGE
     from format.verbs.metadata.metadata import metadata as metadata_at
+    from format.wording import did_you_mean
     from kafkalog_cli.exit_codes import Condition
     from kafkalog_cli.runner import Run
 
@@ -125,7 +126,8 @@ def metadata(
             run.not_checked(words)
         missing = result.missing_topics()
         for topic in missing:
-            run.say_now(f"There is no topic {topic} in the metadata.")
+            known = result.state.image.names.values()
+            run.say_now(f"There is no topic {topic} in the metadata.{did_you_mean(topic, known)}")
         if missing and not moment.history:
             run.condition(Condition.NOTHING_FOUND)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from format.value_class import value_class
-from kafkalog_cli.options.as_of import Writers
+from kafkalog_cli.options.as_of import Writers, say_absent_topics
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
@@ -113,6 +113,7 @@ def producers(
         rows = list(producer_rows(result, terms))
         ids = {row[0] for row in rows}
         places = {(row[2], row[3]) for row in rows}
+        say_absent_topics(run, result, terms.topics)
         run.say_now(
             f"{counted(len(ids), 'producer')} wrote {counted(sum(row[11] for row in rows), 'batch')} to "
             f"{len(places):,} of {counted(len(result.partitions), 'partition')}."

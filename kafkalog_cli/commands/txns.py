@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from format.value_class import value_class
-from kafkalog_cli.options.as_of import Writers
+from kafkalog_cli.options.as_of import Writers, say_absent_topics
 from kafkalog_cli.options.guards import Guards
 from kafkalog_cli.options.judging import Judging
 from kafkalog_cli.options.output import DocumentOutput
@@ -129,8 +129,10 @@ def txns(
         result = Transactions(tuple(targets))
         run.findings(result.read(terms, jobs=work.process_count, advance=advance))
         opened = open_transactions(result, terms)
-        for sentence in sentences(result, opened, terms):
-            run.say_now(sentence)
+        say_absent_topics(run, result, terms.topics)
+        if result.partitions or not terms.topics:
+            for sentence in sentences(result, opened, terms):
+                run.say_now(sentence)
         run.write(TRANSACTION, (open_row(each, terms) for each in opened))
         for is_aborted in (True, False):
             run.write(TRANSACTION, ended_rows(result, terms, is_aborted=is_aborted))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -16,6 +16,8 @@ from kafkalog_cli.options.reading import check_path
 if TYPE_CHECKING:
     from format.limits import Limits
     from format.state.cluster_context import ContextTerms
+    from format.verbs.txns.replicas import Replicas
+    from kafkalog_cli.runner import Run
 
 
 @value_class
@@ -123,3 +125,12 @@ class ConfigSources:
             options={name: str(value) for name, value in options.items() if value is not None},
             limits=limits,
         )
+
+
+def say_absent_topics(run: Run, replicas: Replicas[Any], wanted: frozenset[str]) -> None:
+    """Say of which wanted topics there is no partition at the paths: then not everything was found."""
+    from kafkalog_cli.exit_codes import Condition
+
+    for words in replicas.absent_words(wanted):
+        run.say_now(words)
+        run.condition(Condition.NOTHING_FOUND)

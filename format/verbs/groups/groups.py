@@ -47,6 +47,10 @@ class GroupsReading:
         self._partitions: dict[TopicPartition, int] = {}
         self._paths: dict[str, int] = {}
 
+    def topics(self) -> set[str]:
+        """The topics of the partitions at the paths."""
+        return {each.topic for target in self._targets for each in target.partitions() if each.topic is not None}
+
     def read(self, *, jobs: int = 1, advance: Advance = no_progress) -> Iterator[LogRecords | Finding]:
         """Read everything; yields findings, and the records of each table for callers that need their history."""
         terms = self._terms

@@ -7,7 +7,8 @@ from collections.abc import Iterable
 from format.timestamps import iso_time
 from format.verbs.groups.coordinators import OFFSETS_TOPIC, Coordinators
 from format.verbs.groups.group_list import Overview
-from format.wording import counted, listed
+from format.verbs.groups.terms import Narrowing
+from format.wording import counted, did_you_mean, listed
 
 _MOST_NAMED = 5
 
@@ -34,7 +35,16 @@ def _absent(names: list[str], found: list[str]) -> str:
         return f"{asked}, nor any other."
     more = len(found) - _MOST_NAMED
     named = [*found[:_MOST_NAMED], f"{more:,} more"] if more > 0 else found
-    return f"{asked}; there {'is' if len(found) == 1 else 'are'} {listed(named)}."
+    suggested = "".join(did_you_mean(name, found) for name in names) if more > 0 else ""
+    return f"{asked}; there {'is' if len(found) == 1 else 'are'} {listed(named)}.{suggested}"
+
+
+def none_of_topics(wanted: Narrowing, known: Iterable[str]) -> str:
+    """The sentence that no wanted group has offsets of the wanted topics; ``known`` are the topics at the paths."""
+    known, topics = sorted(known), sorted(wanted.topics)
+    suggested = "".join(did_you_mean(topic, known) for topic in topics if topic not in known)
+    who = f"Group {' or '.join(sorted(wanted.groups))} has no" if wanted.groups else "No group has"
+    return f"{who} offsets of topic {' or '.join(topics)}.{suggested}"
 
 
 def none_at_all(coordinators: Coordinators) -> str:

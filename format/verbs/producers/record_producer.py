@@ -12,6 +12,7 @@ from format.node.target import Target
 from format.value_class import value_class
 from format.verbs.find.find import find_offset
 from format.verbs.find.trace import Match
+from format.wording import did_you_mean
 
 
 @value_class
@@ -41,8 +42,10 @@ def producer_of(targets: Iterable[Target], place: RecordPlace, limits: Limits = 
     Raises InputError where no partition of this name is at the targets, and where none of its replicas has the offset.
     """
     is_there = False
+    names = set()
     for target in targets:
         for partition in target.partitions():
+            names.add(partition.name)
             if (partition.topic, partition.number) != (place.topic, place.partition) or partition.mark is not None:
                 continue
             is_there = True
@@ -53,5 +56,7 @@ def producer_of(targets: Iterable[Target], place: RecordPlace, limits: Limits = 
             except KafkaLogError:
                 continue  # reading the partition reports it
     if not is_there:
-        raise InputError(f"{place}: there is no partition {place.topic}-{place.partition} at the paths")
+        name = f"{place.topic}-{place.partition}"
+        suggested = did_you_mean(name, sorted(names))
+        raise InputError(f"{place}: there is no partition {name} at the paths{'.' * bool(suggested)}{suggested}")
     raise InputError(f"{place}: no replica at the paths has a batch with this offset")

@@ -24,6 +24,7 @@ from format.scan.whole_units import WholeUnits, scan_units
 from format.state.transactional_ids import TransactionalIds
 from format.value_class import state_class, value_class
 from format.verbs.txns.coordinator_records import CoordinatorRecords, coordinator_records
+from format.wording import did_you_mean
 
 
 class Replica(Protocol):
@@ -92,14 +93,22 @@ class ReplicaScan(WholeUnits[Unit, CoordinatorRecords | ReplicaT | Finding]):
 class Replicas(Generic[ReplicaT]):
     """The replicas with the longest logs at some targets, by topic and partition.
 
-    ``ids`` is the state from the records of __transaction_state, ``skipped`` the number of directories without
-    replicas.
+    ``ids`` is the state from the records of __transaction_state, ``topics`` the topics of all partitions there, read or
+    not, and ``skipped`` the number of directories without replicas.
     """
 
     targets: tuple[Target, ...] = ()
     ids: TransactionalIds = field(default_factory=TransactionalIds)
     partitions: dict[tuple[str | None, int | None], ReplicaT] = field(default_factory=dict)
+    topics: set[str] = field(default_factory=set)
     skipped: int = 0
+
+    def absent_words(self, wanted: frozenset[str]) -> list[str]:
+        """A sentence for each wanted topic of which there is no partition, with topics of a similar name."""
+        return [
+            f"There is no partition of topic {topic} at the paths.{did_you_mean(topic, sorted(self.topics))}"
+            for topic in sorted(wanted - self.topics)
+        ]
 
     def keep(self, replica: ReplicaT) -> None:
         """Keep a replica if its leader epoch is newer than the known one's, or its log longer in the same epoch."""
@@ -137,6 +146,8 @@ class Replicas(Generic[ReplicaT]):
                     if partition.number is not None:
                         self.ids.partitions.add(partition.number)
                     yield Coordinator(partition)
+                if partition.topic is not None:
+                    self.topics.add(partition.topic)
                 if not topics or partition.topic in topics:
                     yield from unread_findings(partition)
                     yield ReplicaUnit(partition, checkpoints.of_partition(partition.key))

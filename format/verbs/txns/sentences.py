@@ -34,7 +34,10 @@ def _none(result: Transactions, terms: TransactionTerms) -> str:
     """The sentence that there is none; for hanging transactions with the number of open ones."""
     place = counted(len(result.partitions), "partition")
     if not terms.only_hanging:
-        return f"No open transaction in {place}."
+        who = "" if terms.transactional_id is None else f" of {terms.transactional_id}"
+        if terms.producer_id is not None:
+            who += f" of producer {terms.producer_id}"
+        return f"No open transaction{who} in {place}."
     others = open_transactions(result, replace(terms, only_hanging=False))
     if not others:
         return f"No hanging or open transaction in {place}."

@@ -108,8 +108,13 @@ def test_a_topic_without_its_partition(tmp_path: Path) -> None:
         "give one of these directories"
     )
     assert absent_words(tmp_path / "orders-old").endswith("its partition is orders-old-0: give that directory")
-    assert absent_words(tmp_path / "order") == nothing
-    assert absent_words(tmp_path / "none" / "orders") == nothing
+    assert absent_words(tmp_path / "none" / "orders") == f"{nothing}: of this path, only {tmp_path} exists"
+    assert absent_words(tmp_path / "orders-7") == (
+        f"{nothing}; the partitions of orders here are orders-0, orders-2 and orders-10"
+    )
+    assert absent_words(tmp_path / "orders-old-7") == f"{nothing}; the partition of orders-old here is orders-old-0"
+    assert absent_words(tmp_path / "zzz") == nothing
+    assert absent_words(tmp_path / "ordres-old-0").startswith(f"{nothing}. Did you mean {tmp_path}/orders-old-0")
     for number in range(20, 40):
         (tmp_path / f"many-{number}").mkdir()
     assert "many-26, many-27 and 12 more: give one" in absent_words(tmp_path / "many")

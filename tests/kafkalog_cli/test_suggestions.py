@@ -1,0 +1,49 @@
+"""Names that are not there: what is said of them, and which names are suggested."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafkalog_cli.main import main
+
+
+@pytest.fixture
+def node(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(data_dir / "kafka-4.3-single")
+
+
+@pytest.mark.usefixtures("node")
+@pytest.mark.parametrize(
+    ("arguments", "code", "words"),
+    [
+        (["find", "node-1/paymets-0", "--offset", "3"], 2, "Did you mean node-1/payments-0 or node-1/payments-1?"),
+        (["find", "node-1/orders-9", "--offset", "3"], 2, "the partitions of orders here are orders-0, orders-1 and"),
+        (["ls", "nod-1"], 2, "there is no such file or directory. Did you mean node-1?"),
+        (["groups", "--topic", "ordrs", "node-1"], 1, "No group has offsets of topic ordrs. Did you mean orders?"),
+        (["groups", "--group", "group-0", "--topic", "x", "node-1"], 1, "Group group-0 has no offsets of topic x.\n"),
+        (
+            ["txns", "--topic", "ordrs", "node-1"],
+            1,
+            "is no partition of topic ordrs at the paths. Did you mean orders?",
+        ),
+        (["producers", "--topic", "ordrs", "node-1"], 1, "is no partition of topic ordrs at the paths. Did you mean"),
+        (["producers", "--record", "payments-9:3", "node-1"], 2, "Did you mean payments-1 or payments-0?"),
+        (["metadata", "--topic", "ordrs", "node-1"], 1, "no topic ordrs in the metadata. Did you mean orders?"),
+        (["txns", "--transactional-id", "foo", "node-1"], 0, "No open transaction of foo in 20 partitions."),
+        (["grep", "node-1/orders-0", "customer"], 2, "the PATTERN comes before the PATH"),
+    ],
+)
+def test_a_name_that_is_not_there(
+    arguments: list[str], code: int, words: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(arguments) == code
+    captured = capsys.readouterr()
+    assert words in captured.err + captured.out
+
+
+@pytest.mark.parametrize(("arguments", "usage"), [(["help"], "[OPTIONS] COMMAND"), (["help", "verify"], "verify [")])
+def test_help_as_a_command(arguments: list[str], usage: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(arguments) == 0
+    assert capsys.readouterr().out.startswith(f"Usage: kafkalog {usage}")
