@@ -52,6 +52,7 @@ _RANGE = "A range of offsets is --from-offset N --to-offset N; one record is 'ka
 _TIMES = (
     "A range of time is --from-time T --to-time T; the first record from a time on is 'kafkalog find --timestamp T'."
 )
+_POSITION = "'kafkalog dump' shows the position of each batch, and 'kafkalog explore' goes to one (key p)."
 _DUMP_LOG = "The flags of kafka-dump-log are those of 'kafkalog dump-log'."
 _NO_BROKER = "kafkalog reads the files of a broker and connects to none."
 
@@ -67,6 +68,9 @@ _OF_OPTION = {
     "--value": "To look in values: kafkalog grep --in value TEXT PATH…",
     "--offset": _RANGE,
     "--offsets": _RANGE,
+    "--position": _POSITION,
+    "--positions": _POSITION,
+    "--headers": "Without --records, 'kafkalog dump' shows the headers of batches.",
     "--timestamp": _TIMES,
     "--time": _TIMES,
     "--since": _TIMES,

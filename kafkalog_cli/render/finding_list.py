@@ -93,8 +93,10 @@ class FindingList:
 
     def _paragraph(self, row: tuple[Any, ...], code: str, severity: str, path: str) -> str:
         place = _place(row)
+        is_narrow = len(f"{severity:<7}  {code}  {place}") > self._width
         lines = [
-            self._head(code, severity) + (f"  {place}" if place else ""),
+            self._head(code, severity) + (f"  {place}" if place and not is_narrow else ""),
+            *(self._folded(place, _INDENT) if is_narrow else ()),
             _INDENT + path,
             *self._folded(printable(str(row[_AT["message"]])), _INDENT),
         ]

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import fcntl
 import io
+import os
+import pty
+import struct
+import subprocess
 import sys
+import termios
 
 import pytest
 
@@ -29,6 +35,19 @@ def test_no_standard_error_is_no_reason_to_fail(monkeypatch: pytest.MonkeyPatch)
     closed.close()
     monkeypatch.setattr(sys, "stderr", closed)
     say("x")
+
+
+def test_lines_are_cut_between_words_on_a_terminal() -> None:
+    inner, outer = pty.openpty()
+    fcntl.ioctl(outer, termios.TIOCSWINSZ, struct.pack("HHHH", 40, 60, 0, 0))
+    command = "kafka-transactions.sh --bootstrap-server localhost:9092 abort --topic payments --partition 0"
+    text = f"{'word ' * 14}\n  {'in ' * 25}\n{command}"
+    program = f"from kafkalog_cli.messages import say; say({text!r})"
+    subprocess.run([sys.executable, "-c", program], stderr=outer, check=True)
+    os.close(outer)
+    lines = os.read(inner, 4096).decode().splitlines()
+    os.close(inner)
+    assert lines == ["word " * 11 + "word", "word word", "  " + "in " * 18 + "in", "  " + "in " * 5 + "in", command]
 
 
 @pytest.mark.parametrize(("value", "expected"), [(None, False), ("", False), ("0", False), ("1", True)])

@@ -13,6 +13,9 @@ from kafkalog_cli.main import main
         (["grep", "--key", "x", "."], "no such option: --key", "kafkalog grep --in key TEXT"),
         (["ls", "--topic", "x", "."], "no such option: --topic", "DIR/TOPIC-*"),
         (["dump", "--partition", "0", "."], "no such option: --partition", "DIR/TOPIC-N"),
+        (["dump", "--headers", "."], "no such option: --headers", "shows the headers of batches"),
+        (["find", "--position", "7", "."], "no such option: --position", "'kafkalog explore' goes to one"),
+        (["completion"], "no such command 'completion'", "--install-completion"),
         (["verify", "--json", "."], "no such option: --json", "--format jsonl"),
         (
             ["ls", "--fromat", "csv", "."],

@@ -68,8 +68,9 @@ def _is_around(path: str, below: tuple[str, ...]) -> bool:
 
 
 def _key(found: Finding) -> tuple[Any, ...]:
+    """What two findings about the same thing share; headers alone may show no offset of a place."""
     where = found.location
-    return found.code, where.path, where.position, where.offset
+    return found.code, where.path, where.position, where.offset if where.position is None else None
 
 
 def _finding(bundle: Bundle, values: dict[str, Any]) -> Finding:

@@ -134,6 +134,18 @@ def test_damage_is_bundled_with_its_findings(run_kafkalog_many: RunMany, tmp_pat
         assert secret not in content
 
 
+def test_a_torn_segment_is_found_once(run_kafkalog_many: RunMany, tmp_path: Path) -> None:
+    """The header of a batch that is not whole is not in the bundle, so that its offset is known from the finding."""
+    node, bundle = tmp_path / "node", tmp_path / "torn.tar.zst"
+    write_segment(node / "orders-0", 0, [batch(0), batch(1)])
+    write_segment(node / "orders-0", 2, [batch(2, [b"x" * 200])[:70]])
+    (node / "replication-offset-checkpoint").write_text("0\n1\norders 0 3\n")
+    _, verified = run_kafkalog_many([("bundle", node, "--output", bundle), ("verify", *JSON, node)])
+    again = run_kafkalog_many([("verify", *JSON, bundle)])[0].check(1)
+    assert [row["code"] for row in verified.rows("finding")].count("tail-torn") == 1
+    assert again.stdout.replace(f"{bundle}{node}", str(node)).splitlines()[:-1] == verified.stdout.splitlines()[:-1]
+
+
 def test_refusals(run_kafkalog_many: RunMany, data_dir: Path, tmp_path: Path) -> None:
     node, bundle = data_dir / "kafka-4.3" / "node-2", tmp_path / "node.tar.zst"
     made = run_kafkalog_many([("bundle", node, "--output", bundle, *QUICK)])[0]
