@@ -27,8 +27,8 @@ from spark_jobs.work.units import Item, UnitPlan, WholeUnit, plan_units
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-#: The driver fetches results of at most this many bytes at once, the same share of each task. If a task has more, the
-#: driver fetches all results again, partition by partition, from the disks of the executors.
+#: The driver fetches results of at most this many bytes at once: first the same share of each task, with the job. If a
+#: task has more, results are counted, and fetched again from the disks of the executors: at once, or by partition.
 _MOST_BYTES_AT_ONCE = 16 * MIB
 #: The results of a scan of at most so many bytes, in few tasks, are not kept on disk. If a task has more than
 #: _MOST_BYTES_OF_A_TASK, as for a decompression bomb, the scan runs again.
@@ -94,7 +94,7 @@ class SparkCluster:
             if all(row[0] != LEFT_OUT for row in rows):
                 yield from _values(_sorted(rows))
                 return
-        bound = Bound(_MOST_BYTES_AT_ONCE // (_merger_count(made) or len(made.tasks)), is_rest_kept=True)
+        bound = Bound(_share_of_a_task(made), is_rest_kept=True)
         yield from _fetched(session, _frame(session, scan, made, bound), description, share)
 
     def close(self, *, is_good: bool = True) -> None:
@@ -132,6 +132,11 @@ def _share_of(total_bytes: int, advance: Advance) -> Callable[[float], None]:
 def _merger_count(made: UnitPlan) -> int:
     """The number of tasks that bring the parts of split units together."""
     return min(len(made.split), _MERGERS_FOR_EACH_CORE * made.parallelism)
+
+
+def _share_of_a_task(made: UnitPlan) -> int:
+    """The bytes of results that the driver fetches of each task with the job."""
+    return _MOST_BYTES_AT_ONCE // (_merger_count(made) or len(made.tasks))
 
 
 def _frame(session: SparkSession, scan: UnitScan[Any, Any], made: UnitPlan, bound: Bound) -> DataFrame:
@@ -223,7 +228,9 @@ def _fetched(
         at_once = results.where(f"phase < {LATE}")
         rows: Iterable[Any] = _sorted(watched(session, description, at_once.collect, report_share))
         if any(row[0] == LEFT_OUT for row in rows):
-            rows = results.where(f"unit != {LEFT_OUT}").orderBy(*ORDER).toLocalIterator()
+            every = results.where(f"unit != {LEFT_OUT}")
+            is_small = _bytes_of(results) <= _MOST_BYTES_AT_ONCE
+            rows = _sorted(every.collect()) if is_small else every.orderBy(*ORDER).toLocalIterator()
         yield from _values(rows)
     finally:
         results.unpersist()
@@ -243,6 +250,14 @@ def _values(rows: Iterable[Any]) -> Iterator[Any]:
             yield from value.found
         else:
             yield value
+
+
+def _bytes_of(results: DataFrame) -> int:
+    """The bytes of all payloads."""
+    from pyspark.sql.functions import length, sum
+
+    first = results.select(sum(length("payload"))).first()
+    return 0 if first is None or first[0] is None else int(first[0])
 
 
 class _NoDriver:

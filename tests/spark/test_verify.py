@@ -57,17 +57,18 @@ def test_every_corpus(spark: Any, corpus: Corpus, range_bytes: int | None) -> No
 @pytest.mark.parametrize(
     "sizes",
     [
-        {"_SMALL_SCAN_BYTES": -1},  # kept on disk, and fetched at once
+        {"_SMALL_SCAN_BYTES": -1},  # kept on disk, and fetched with the job
+        {"_SMALL_SCAN_BYTES": -1, "_share_of_a_task": lambda made: 0},  # counted, and fetched at once
         {"_SMALL_SCAN_BYTES": -1, "_MOST_BYTES_AT_ONCE": 0},  # kept on disk, and fetched partition by partition
         {"_MOST_BYTES_OF_A_TASK": 3000},  # more than a task may give back at once
     ],
 )
 @pytest.mark.parametrize("range_bytes", [None, 5000])
 def test_however_results_are_fetched_they_are_the_same(
-    spark: Any, damaged_copy: Path, monkeypatch: pytest.MonkeyPatch, sizes: dict[str, int], range_bytes: int | None
+    spark: Any, damaged_copy: Path, monkeypatch: pytest.MonkeyPatch, sizes: dict[str, Any], range_bytes: int | None
 ) -> None:
-    for name, size_bytes in sizes.items():
-        monkeypatch.setattr(spark_cluster, name, size_bytes)
+    for name, value in sizes.items():
+        monkeypatch.setattr(spark_cluster, name, value)
     kept: list[str] = []
     monkeypatch.setattr(spark_cluster, "_fetched", lambda *args: kept.append("") or _fetched(*args))
     _check(damaged_copy, range_bytes=range_bytes)
