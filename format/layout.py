@@ -7,14 +7,13 @@ here. Binary fields are big-endian. ``kafka_name`` is the name in Kafka's own so
 from __future__ import annotations
 
 import re
-import struct
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import field
+from struct import Struct, calcsize
 
 from format.value_class import value_class
 
 _STRUCT_CODES = {"i8": "b", "u8": "B", "i16": "h", "u16": "H", "i32": "i", "u32": "I", "i64": "q", "u64": "Q"}
-_SIZES = {name: struct.calcsize(">" + code) for name, code in _STRUCT_CODES.items()}
+_SIZES = {name: calcsize(">" + code) for name, code in _STRUCT_CODES.items()}
 
 
 @value_class
@@ -31,26 +30,24 @@ class Field:
         return _SIZES[self.type]
 
 
-@dataclass(frozen=True)
+@value_class
 class Layout:
-    """A structure of fixed-width fields, as it is on disk."""
+    """A structure of fixed-width fields, as it is on disk; ``struct`` is the big-endian struct of all in order."""
 
     name: str
     source: str
     fields: tuple[Field, ...]
     tail: str = ""  # a description of the bytes after the fixed fields
-    _offsets: dict[str, int] = field(init=False, repr=False, default_factory=dict)
+    struct: Struct = field(init=False, repr=False, compare=False)
+    _offsets: dict[str, int] = field(init=False, repr=False, compare=False, default_factory=dict)
 
     def __post_init__(self) -> None:
         at = 0
         for each in self.fields:
             self._offsets[each.name] = at
             at += each.size_bytes
-
-    @cached_property
-    def struct(self) -> struct.Struct:
-        """The compiled big-endian struct of all fields in order."""
-        return struct.Struct(">" + "".join(_STRUCT_CODES[each.type] for each in self.fields))
+        codes = ">" + "".join(_STRUCT_CODES[each.type] for each in self.fields)
+        object.__setattr__(self, "struct", Struct(codes))
 
     @property
     def size_bytes(self) -> int:
