@@ -35,6 +35,8 @@ _COLUMN = BATCH_COLUMN
 BODY_CHUNK_BYTES = 4 * 1024 * 1024
 HEADER_CHUNK_BYTES = 64 * 1024
 _TABLE_ROWS = 32 * 1024
+#: The bytes of a chunk of compressed v0/v1 messages, whose content is kept until the chunk is done with.
+_WRAPPER_CHUNK_BYTES = 1024 * 1024
 
 
 def batch_chunks(
@@ -215,6 +217,10 @@ class _Walker:
                 else:
                     stop = "more-bytes"
                     at_end = False
+            count = _count_in_chunk(columns, position)
+            if count < len(columns):
+                next_position, stop = int(columns[count, _COLUMN["position"]]), "table-full"
+                columns, at_end = columns[:count], False
             table = BatchTable(columns)
             distrusted = repeated = None
             if check_crc:
@@ -384,3 +390,11 @@ class _RecordedWalker(_Walker):
             return found or super()._damage(position, reason)
         end = min(self.bundled.next_header(position), self.end)
         return Damage("log-framing-broken", position, end - position, reason, self.last_offset, None, end == self.end)
+
+
+def _count_in_chunk(columns: Int64Column, start: int) -> int:
+    """How many of the batches belong to one chunk: fewer where some are compressed v0/v1 messages."""
+    if not len(columns) or not BatchTable(columns).is_wrapper.any():
+        return len(columns)
+    positions = columns[:, _COLUMN["position"]]
+    return max(int(np.searchsorted(positions, start + _WRAPPER_CHUNK_BYTES)), 1)
