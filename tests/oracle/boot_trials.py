@@ -277,7 +277,7 @@ def _file_differences(node: Node, predicted: BootResult, observed: Observed) -> 
         for step in predicted.having(Action.RENAME)
         if step.new_path is not None and f"{step.path.relative_to(node.work)}/" in observed.before
     }
-    expected = {_moved(name, moved): size for name, size in expected.items()}
+    expected = {_moved(name, moved): size for name, size in expected.items() if _is_compared(name)}
     created = {str(step.path.relative_to(node.work)) for step in predicted.having(Action.CREATE)}
     actual = {
         name if name.rpartition("/")[0] + "/" in observed.before else _UNIQUE_DIR.sub(".UNIQUE-stray/", name): size

@@ -112,6 +112,10 @@ def load_metadata(metadata_dir: Path, terms: BootTerms) -> MetadataState:
                     offset=newest[1], kafka_class=_RAFT_LOG,
                 )  # fmt: skip
     _check_quorum_state(path / QUORUM_STATE, state, terms.limits)
+    if newest is not None and newest[1] == INT64_RANGE[1]:
+        message = "Shutting down because we were unable to register with the controller quorum"
+        reason = "the log goes on after its newest snapshot, where no offset is left"
+        raise StopsStart(message, "BrokerLifecycleManager", path=snapshots[newest], reason=reason)
     _check_next_epoch(state, max(epoch, 0 if newest is None else newest[0]), path)
     replay = MetadataReplay(ClusterImage())
     if newest is not None:

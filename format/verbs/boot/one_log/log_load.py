@@ -320,6 +320,7 @@ class _LogLoad:
             self._is_cleared = True
         for suffix in (LOG_SUFFIX, OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
             name = file_name(log_start, suffix)
+            self._files.check_opens(name, "LogSegment.open")
             self._files.present[name] = None
         path = self._files.path / file_name(log_start, LOG_SUFFIX)
         self._files.step(

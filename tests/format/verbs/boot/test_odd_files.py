@@ -134,10 +134,18 @@ def test_a_folder_in_place_of_an_index_that_is_not_opened_stops_nothing(node: No
 
 
 def test_an_index_whose_log_is_a_folder_is_no_orphan(node: Node) -> None:
-    log = node.segments("orders-1")[0]
+    log = node.segments("orders-0")[-1]
     log.unlink()
     log.mkdir()
     assert not [each for each in booted(node).having(Action.DELETE) if each.path.suffix == ".index"]
+
+
+def test_a_log_that_cannot_be_made_stops_the_broker(node: Node) -> None:
+    """The only log of a partition is a folder: the broker makes the first segment, which has its name."""
+    log = node.segments(METADATA)[0]
+    log.unlink()
+    log.mkdir()
+    assert refusals(node) == [FOLDER]
 
 
 def test_a_link_to_a_missing_file_makes_the_file_unless_its_folder_is_missing_too(node: Node) -> None:
