@@ -3,8 +3,8 @@
     python -m tests.benchmarks.bench_report [--data DIR] [--rounds N] [--partitions N …]
 
 The first table is of processor time on the same directory with one process each, page included. The second is of nodes
-of so many small partitions: the page's bytes, and how long headless Chromium takes from the address to the load event
-with all tables drawn. Nothing here asserts a time.
+of so many small partitions: the page's bytes, and how long headless Chromium takes from the address until
+all tables and charts are drawn. Nothing here asserts a time.
 """
 
 from __future__ import annotations
