@@ -61,6 +61,7 @@ def cut(sizes: Cuts) -> Iterator[None]:
             (walker._Walker, "bodies", cut_bodies),
             (walker._Walker, "headers", cut_headers),
             (walker, "_TABLE_ROWS", sizes.batch_rows),
+            (walker, "_WRAPPER_CHUNK_BYTES", sizes.chunk_bytes // 3),
             (shared_ranges.SharedRanges, "__init__", cut_shares),
             (kafka_walk, "BODY_CHUNK_BYTES", sizes.chunk_bytes),
             (kafka_walk, "_TABLE_ROWS", sizes.batch_rows),
