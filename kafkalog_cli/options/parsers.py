@@ -112,7 +112,8 @@ def one_of(*names: str) -> dict[str, Any]:
 
     def parse(text: Any) -> str:
         if text not in names:
-            raise typer.BadParameter(f"{shown(text)} is not one of {', '.join(names)}")
+            hint = "; 'kafkalog extract --to parquet' writes Parquet files" if text == "parquet" else ""
+            raise typer.BadParameter(f"{shown(text)} is not one of {', '.join(names)}{hint}")
         return str(text)
 
     return {"parser": parse, "metavar": "|".join(names), "autocompletion": completion_of(names)}

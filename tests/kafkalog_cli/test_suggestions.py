@@ -32,6 +32,7 @@ def node(data_dir: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (["producers", "--record", "payments-9:3", "node-1"], 2, "Did you mean payments-1 or payments-0?"),
         (["metadata", "--topic", "ordrs", "node-1"], 1, "no topic ordrs in the metadata. Did you mean orders?"),
         (["txns", "--transactional-id", "foo", "node-1"], 0, "No open transaction of foo in 20 partitions."),
+        (["extract", "--format", "parquet", "node-1", "--output", "x"], 2, "'kafkalog extract --to parquet' writes"),
         (["grep", "node-1/orders-0", "customer"], 2, "the PATTERN comes before the PATH"),
     ],
 )
