@@ -326,7 +326,7 @@ def test_a_message_of_an_older_broker(node: Node) -> None:
 @pytest.mark.parametrize("part", range(8))
 def test_no_damage_makes_boot_fail_or_write(data_dir: Path, tmp_path: Path, part: int) -> None:
     source = data_dir / "kafka-4.3-single" / "node-1"
-    for mutation in mutations()[part * 7 :: 56]:
+    for mutation in mutations()[part * 13 :: 104]:
         node = copied_node(source, tmp_path / "work")
         (node.first / CLEAN_MARK).touch()
         mutation.apply(node)
