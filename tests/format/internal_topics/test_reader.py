@@ -88,7 +88,7 @@ def test_round_trip(data: st.DataObject) -> None:
 
 
 @settings(max_examples=150, deadline=None)
-@given(st.sampled_from(VERSIONS), st.binary(max_size=300))
+@given(st.sampled_from(VERSIONS), st.binary(max_size=300) | st.integers(0, 300).map(bytes))
 def test_random_bytes(which: tuple[str, int], raw: bytes) -> None:
     try:
         data, cursor = read(*which, raw)
