@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import re
-
-from release.chart_library import LIBRARY
 from release.environment import Workplace, run
 
 
@@ -20,23 +16,3 @@ def bill_of_materials(place: Workplace) -> None:
         *("--pyproject", str(place.clone / "pyproject.toml"), "--output-file", str(output)),
         str(installed / "python"),
     )
-    listed = json.loads(output.read_text())
-    listed["components"] += charts()
-    output.write_text(json.dumps(listed, indent=2) + "\n")
-
-
-def charts() -> list[dict[str, object]]:
-    """The libraries in the script that draws charts, by its first line."""
-    with LIBRARY.open(encoding="utf-8") as script:
-        found = re.findall(r"(vega[a-z-]*) ([0-9.]+)", script.readline())
-    return [
-        {
-            "bom-ref": f"{name}=={version}",
-            "type": "library",
-            "name": name,
-            "version": version,
-            "licenses": [{"license": {"id": "BSD-3-Clause"}}],
-            "purl": f"pkg:npm/{name}@{version}",
-        }
-        for name, version in found
-    ]

@@ -9,11 +9,11 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
-import stat
 import time
 import zlib
 from pathlib import Path
 
+from format.user_cache import user_cache
 from spark_jobs.spark_version import spark_version
 
 _BY_ITSELF_SINCE = 19  # from this Java on the JVM makes and replaces the archive by itself
@@ -50,16 +50,9 @@ def want_class_archive() -> None:
 
 
 def _place() -> Path | None:
-    """The directory ``kafkalog`` in the user's cache; None where it cannot be made, or others can write to it."""
-    try:
-        cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
-        place = Path(cache).absolute() / "kafkalog"
-        place.mkdir(mode=0o700, parents=True, exist_ok=True)
-        status = place.lstat()
-    except (OSError, RuntimeError):
-        return None
-    is_ours = stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not status.st_mode & 0o022
-    return place if is_ours and set(str(place)) <= _PLAIN and os.access(place, os.W_OK) else None
+    """The cache of the user; None without one, or where its path needs quotes in the options of a JVM."""
+    place = user_cache()
+    return place if place is not None and set(str(place)) <= _PLAIN else None
 
 
 def _key(java: Path, version: int) -> int:

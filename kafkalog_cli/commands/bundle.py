@@ -119,5 +119,5 @@ def _renderer() -> tuple[Callable[[Report], str] | None, str]:
     try:
         from kafkalog_cli.page.page import page_of
     except ImportError as error:
-        return None, f"it needs Jinja2 ({error}): pip install 'kafkalog[report]'"
+        return None, f"it needs Jinja2 and vl-convert ({error}): pip install 'kafkalog[report]'"
     return page_of, ""

@@ -57,7 +57,7 @@ def report(paths: Paths, document: Document, judging: Judging, guards: Guards, w
     """Make one page with the results of all checks and diagnoses, to read and to share.
 
     The logs are read once, as verify reads them. The page loads nothing, and has names, but no keys and no values.
-    It needs Jinja2: pip install 'kafkalog[report]'. The exit status is that of verify.
+    It needs Jinja2 and vl-convert: pip install 'kafkalog[report]'. The exit status is that of verify.
 
     A path may also be a report set: the tables that kafkalog scan verify --output DIR and other scans wrote.
     """
@@ -157,6 +157,6 @@ def _renderer(name: str) -> Callable[[Report], Iterator[str]]:
     try:
         from kafkalog_cli.page.page import page_parts
     except ImportError as error:
-        message = f"a page needs Jinja2 ({error}): pip install 'kafkalog[report]', or use --format json"
+        message = f"a page needs Jinja2 and vl-convert ({error}): pip install 'kafkalog[report]', or use --format json"
         raise typer.BadParameter(message, param_hint="--format") from None
     return page_parts

@@ -16,6 +16,7 @@ from format.timestamps import iso_time
 from format.verbs.report.terms import Report
 from format.version import VERSION
 from kafkalog_cli.page import charts
+from kafkalog_cli.page.chart_library import chart_library
 from kafkalog_cli.page.partition_map import MAP_COLUMNS, STATES, map_of
 from kafkalog_cli.page.view import table_views
 from kafkalog_cli.render.escape import escape_text
@@ -40,7 +41,7 @@ def page_parts(report: Report) -> Iterator[str]:
         lstrip_blocks=True,
     )
     environment.filters.update(bytes=human_size, time=iso_time, number=lambda each: f"{each:,}")
-    library, script = _resource("vega.js"), _resource("page.js")
+    library, script = chart_library(), _resource("page.js")
     parts = environment.get_template("page.html.j2").generate(
         scripts=[(Markup(each), _digest(each)) for each in (library, script)],
         style=Markup(_resource("page.css")),

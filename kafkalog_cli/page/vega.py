@@ -1,8 +1,7 @@
 """Charts as Vega-Lite and Vega specifications, which the Vega library draws as SVG in the page.
 
-The page holds the library (``vega.js``, made by ``python -m release.chart_library``), so no chart is rendered while the
-page is made. Colours are names of CSS variables, which the page sets for light, dark and print. Each mark has its
-tooltip as ``aria-label``.
+The page holds the library (see ``chart_library``), so no chart is rendered while the page is made. Colours are names of
+CSS variables, which the page sets for light, dark and print. Each mark has its tooltip as ``aria-label``.
 """
 
 from __future__ import annotations

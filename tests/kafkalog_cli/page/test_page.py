@@ -6,13 +6,13 @@ import json
 import re
 from collections.abc import Iterator
 from html.parser import HTMLParser
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from format.columns import SCHEMAS
+from kafkalog_cli.page.chart_library import chart_library
 from kafkalog_cli.page.document import document_parts
 from kafkalog_cli.page.page import page_of
 from kafkalog_cli.page.view import TABLES
@@ -109,7 +109,7 @@ def test_every_column_of_a_table_is_one_of_its_rows() -> None:
 def test_page_and_document_of_a_damaged_node(data_dir: Path, tmp_path: Path) -> None:
     report = report_of(damaged_node(data_dir / "kafka-4.3-single" / "node-1", tmp_path))
     page = page_of(report)
-    library = files("kafkalog_cli.page").joinpath("templates", "vega.js").read_text()
+    library = chart_library()
     own = page.replace(library, "")
     assert len(own) == len(page) - len(library) < 300_000
     assert not re.search(r"https?://", own), "not even in text"

@@ -1,0 +1,58 @@
+"""The script that draws the charts of a page: Vega, Vega-Lite and Vega-Embed, from the package vl-convert.
+
+vl-convert bundles them into one script, which takes seconds. So the script is kept in the cache of the user, under the
+versions of what is in it.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from pathlib import Path
+
+import vl_convert
+
+from format.user_cache import user_cache
+
+#: Vega-Embed holds an interpreter of expressions: the policy of the page allows no function to be made of text.
+_SNIPPET = "window.vegaEmbed = vegaEmbed;"
+_VERSIONS = (
+    f"vega {vl_convert.get_vega_version()}",
+    f"vega-lite {vl_convert.get_vegalite_versions()[-1]}",
+    f"vega-embed {vl_convert.get_vega_embed_version()}",
+)
+#: The last line of a script that was written whole.
+_END = "\n/* end of the chart library */\n"
+
+
+def chart_library() -> str:
+    """The script. Raises ValueError if it cannot be part of a page."""
+    cache = user_cache()
+    kept = None if cache is None else cache / f"{'-'.join(_VERSIONS).replace(' ', '-')}.js"
+    try:
+        script = "" if kept is None else kept.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        script = ""
+    if not script.endswith(_END):
+        script = _made_script()
+        if kept is not None:
+            _keep(kept, script)
+    return script
+
+
+def _made_script() -> str:
+    script = vl_convert.javascript_bundle(_SNIPPET).strip()
+    if "</script" in script or "<!--" in script:
+        raise ValueError("the chart library would end its element of the page")
+    notice = f"/*! {', '.join(_VERSIONS)}, as bundled by vl-convert; BSD-3-Clause, see vega.github.io */"
+    return f"{notice}\n{script}{_END}"
+
+
+def _keep(path: Path, script: str) -> None:
+    """Write the script for the next page; if that fails, the next page takes longer."""
+    try:
+        with tempfile.NamedTemporaryFile("w", encoding="utf-8", dir=path.parent, delete=False) as new:
+            new.write(script)
+        os.replace(new.name, path)
+    except OSError:
+        pass

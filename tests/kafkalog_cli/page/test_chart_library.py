@@ -1,0 +1,54 @@
+"""The script of the charts, and the cache that keeps it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from kafkalog_cli.page import chart_library as library
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
+    """The scripts that were made, with an empty cache."""
+    scripts: list[str] = []
+
+    def make() -> str:
+        scripts.append(f"draw({len(scripts)}){library._END}")
+        return scripts[-1]
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(library, "_made_script", make)
+    return scripts
+
+
+def test_the_script_is_made_once(made: list[str]) -> None:
+    assert library.chart_library() == library.chart_library() == made[0]
+    assert len(made) == 1
+
+
+def test_a_script_that_was_cut_is_made_again(made: list[str], tmp_path: Path) -> None:
+    library.chart_library()
+    (kept,) = (tmp_path / "kafkalog").iterdir()
+    kept.write_text(kept.read_text()[:-5])
+    assert library.chart_library() == made[1] == kept.read_text()
+
+
+def test_a_cache_that_others_can_write_is_not_used(made: list[str], tmp_path: Path) -> None:
+    library.chart_library()
+    (tmp_path / "kafkalog").chmod(0o777)
+    assert library.chart_library() == made[1]
+
+
+def test_a_cache_that_cannot_be_made(made: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "file"))
+    assert library.chart_library() == made[0]
+
+
+def test_the_real_script_draws_and_names_its_libraries() -> None:
+    script = library.chart_library()
+    assert "vegaEmbed" in script
+    assert script.startswith("/*! vega ")
+    assert "</script" not in script
