@@ -12,9 +12,9 @@ from format.files.time_index import TimestampOffset
 from format.io.remote_path import is_remote
 from format.io.source import FileSource
 from format.kernel.headers import HOP_STOPS, hop
-from format.layout import MAX_RELATIVE_OFFSET, MESSAGE_V0
+from format.layout import MESSAGE_V0
 from format.log.batch_table import BATCH_COLUMN
-from format.verbs.find.lookup_scan import NO_NEXT_OFFSET
+from format.verbs.find.lookup_scan import NO_NEXT_OFFSET, is_in_order
 from format.verbs.find.segment_lookup import END_READ_BYTES, LookupSegment
 
 _MOST_READS = 4
@@ -48,10 +48,9 @@ def _are_confirming(rows: list[list[int]], segment: LookupSegment, entry: Timest
     is_confirmed = False
     for row in reversed(rows):
         last_offset = row[base] + row[delta]
-        most = min(after - 1, segment.base_offset + MAX_RELATIVE_OFFSET)
         if row[magic] != 2 or row[timestamp] > entry.timestamp:
             return False
-        if not segment.base_offset <= row[base] <= last_offset <= most:
+        if not is_in_order(segment.base_offset, (row[base], last_offset), after):
             return False
         is_confirmed |= row[base] <= entry.offset <= last_offset and row[timestamp] == entry.timestamp
         after = row[base]

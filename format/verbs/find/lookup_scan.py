@@ -27,6 +27,12 @@ _MAX_ORDER_FINDINGS = 20
 NO_NEXT_OFFSET = 2**63 - 1
 
 
+def is_in_order(first_offset: int, offsets: tuple[int, int], next_base_offset: int) -> bool:
+    """Whether a batch of this base and last offset fits between the start of the segment and the next batch."""
+    most = min(next_base_offset - 1, first_offset + MAX_RELATIVE_OFFSET)
+    return first_offset <= offsets[0] <= offsets[1] <= most
+
+
 @value_class
 class BatchPlace:
     """A batch or outermost v0/v1 message, by its header; ``base_offset`` is None for a compressed message."""
@@ -135,31 +141,26 @@ class HeaderScan:
                     break
 
     def _ordered(self, table: BatchTable, next_base_offsets: NDArray[np.int64]) -> ScannedBatches:
-        if len(table) == 1 and self._is_one_ordered(table, int(next_base_offsets[0])):
-            return ScannedBatches(table, np.ones(1, bool))
-        base_offset, last_offset = table.base_offset, table.last_offset
-        is_ordered = base_offset >= self._first_offset
-        is_ordered &= last_offset >= base_offset
-        is_ordered &= last_offset < next_base_offsets
-        is_ordered &= last_offset - self._first_offset <= MAX_RELATIVE_OFFSET
+        is_ordered = self._are_ordered(table, next_base_offsets)
         for row in np.flatnonzero(~is_ordered).tolist():
             if len(self.findings) < _MAX_ORDER_FINDINGS:
                 self.findings.append(self._order_finding(table, row, int(next_base_offsets[row])))
         self.batch_count += len(table)
         self._positions = table.position
-        self.end_offset = int(last_offset[-1]) + 1
+        self.end_offset = table.last_offset_of(len(table) - 1) + 1
         return ScannedBatches(table, is_ordered)
 
-    def _is_one_ordered(self, table: BatchTable, next_base_offset: int) -> bool:
-        """Whether the only batch of a table is in order; it is then counted, in a fraction of the time of columns."""
-        base_offset, last_offset = int(table.base_offset[0]), table.last_offset_of(0)
-        most = min(next_base_offset - 1, self._first_offset + MAX_RELATIVE_OFFSET)
-        if not self._first_offset <= base_offset <= last_offset <= most:
-            return False
-        self.batch_count += 1
-        self._positions = table.position
-        self.end_offset = last_offset + 1
-        return True
+    def _are_ordered(self, table: BatchTable, next_base_offsets: NDArray[np.int64]) -> NDArray[np.bool_]:
+        """Which batches are in order. One batch, as look-ups mostly read it, is compared without columns."""
+        if len(table) == 1:
+            offsets = int(table.base_offset[0]), table.last_offset_of(0)
+            return np.array([is_in_order(self._first_offset, offsets, int(next_base_offsets[0]))])
+        base_offset, last_offset = table.base_offset, table.last_offset
+        is_ordered = base_offset >= self._first_offset
+        is_ordered &= last_offset >= base_offset
+        is_ordered &= last_offset < next_base_offsets
+        is_ordered &= last_offset - self._first_offset <= MAX_RELATIVE_OFFSET
+        return is_ordered
 
     def count_before(self, position: int) -> int:
         """How many of the scanned batches start before this position, which must not lie far back."""
