@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import errno
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 from format.errors import UnreadableFile
@@ -54,18 +55,17 @@ def is_link(entry: Entry) -> bool:
 
 def is_file(entry: Entry) -> bool:
     """Whether an entry of a listing is a regular file or a link to one. Raises OSError, but not for a loop of links."""
-    try:
-        return entry.is_file(follow_symlinks=True)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            return False
-        raise
+    return _unless_loop(entry.is_file)
 
 
 def is_directory(entry: Entry) -> bool:
     """Whether an entry of a listing is a directory or a link to one. Raises OSError, but not for a loop of links."""
+    return _unless_loop(entry.is_dir)
+
+
+def _unless_loop(asked: Callable[..., bool]) -> bool:
     try:
-        return entry.is_dir(follow_symlinks=True)
+        return asked(follow_symlinks=True)
     except OSError as error:
         if error.errno == errno.ELOOP:
             return False
