@@ -19,12 +19,16 @@ class NewRecord:
 
 def encode_varint(value: int) -> bytes:
     """Encode a number of 32 or 64 bits as a zigzag varint (clients ByteUtils.writeVarlong)."""
-    rest = (value << 1) ^ (value >> 63)
+    return encode_unsigned_varint((value << 1) ^ (value >> 63))
+
+
+def encode_unsigned_varint(value: int) -> bytes:
+    """Encode a number as an unsigned varint (clients ByteUtils.writeUnsignedVarint)."""
     encoded = bytearray()
-    while rest > 0x7F:
-        encoded.append(rest & 0x7F | 0x80)
-        rest >>= 7
-    encoded.append(rest)
+    while value > 0x7F:
+        encoded.append(value & 0x7F | 0x80)
+        value >>= 7
+    encoded.append(value)
     return bytes(encoded)
 
 

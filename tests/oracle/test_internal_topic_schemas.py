@@ -29,9 +29,10 @@ from format.layout import CONTROL_KEY, RECORD_BATCH
 from tests.conftest import unavailable
 from tests.corpora import Corpus
 from tests.format.internal_topics.known_messages import MESSAGES, VERSIONS, record_types
-from tests.format.internal_topics.message_encoder import encode, uvarint
+from tests.format.internal_topics.message_encoder import encode
 from tests.format.internal_topics.segment_records import records_of
 from tests.oracle.kafka_lab import KafkaLab
+from tests.record_encoder import encode_unsigned_varint, encode_varint
 
 pytestmark = pytest.mark.oracle
 
@@ -231,19 +232,15 @@ def test_every_internal_topic_of_a_corpus(corpus: Corpus, kafka_lab: DumpLog, tm
             assert ours_of(topic, path) == theirs[str(path)]
 
 
-def varint(number: int) -> bytes:
-    return uvarint((number << 1) ^ (number >> 63))
-
-
 def batch(records: list[tuple[bytes | None, bytes | None]]) -> bytes:
     """One uncompressed v2 batch at offset 0."""
     body = b""
     for delta, parts in enumerate(records):
-        record = b"\0" + varint(0) + varint(delta)
+        record = b"\0" + encode_varint(0) + encode_varint(delta)
         for part in parts:
-            record += varint(-1) if part is None else varint(len(part)) + part
-        record += varint(0)
-        body += varint(len(record)) + record
+            record += encode_varint(-1) if part is None else encode_varint(len(part)) + part
+        record += encode_varint(0)
+        body += encode_varint(len(record)) + record
     count = len(records)
     length = RECORD_BATCH.size_bytes + len(body) - RECORD_BATCH.offset_of("leader_epoch")
     header = RECORD_BATCH.struct.pack(0, length, 0, 2, 0, 0, count - 1, 0, 0, -1, -1, -1, count)
@@ -298,7 +295,7 @@ def framed_records(topic: str, by_name: dict[str, list[bytes]]) -> Iterator[tupl
         if kind.gone_in:
             continue
         for version in range(kind.value.versions.lowest, kind.value.versions.highest + 1):
-            frame = b"\x01" + uvarint(kind.id) + uvarint(version)
+            frame = b"\x01" + encode_unsigned_varint(kind.id) + encode_unsigned_varint(version)
             for value in by_name[f"{kind.value.name} {version}"]:
                 yield None, frame + value
 

@@ -14,18 +14,10 @@ from typing import Any
 from hypothesis import strategies as st
 
 from format.internal_topics.schema import Field, Message
+from tests.record_encoder import encode_unsigned_varint
 
 _PACKED = {"int8": ">b", "int16": ">h", "uint16": ">H", "int32": ">i", "uint32": ">I", "int64": ">q"}
 _SPECIAL = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
-
-
-def uvarint(number: int) -> bytes:
-    out = bytearray()
-    while number > 0x7F:
-        out.append(number & 0x7F | 0x80)
-        number >>= 7
-    out.append(number)
-    return bytes(out)
 
 
 def encode(message: Message, version: int, data: dict[str, Any]) -> bytes:
@@ -43,7 +35,11 @@ def _struct(fields: tuple[Field, ...], version: int, flexible: bool, data: dict[
         if each.tag is not None and each.name in data:
             tagged[each.tag] = _value(each, each.type, version, flexible, data[each.name])
     return (
-        out + uvarint(len(tagged)) + b"".join(uvarint(t) + uvarint(len(tagged[t])) + tagged[t] for t in sorted(tagged))
+        out
+        + encode_unsigned_varint(len(tagged))
+        + b"".join(
+            encode_unsigned_varint(t) + encode_unsigned_varint(len(tagged[t])) + tagged[t] for t in sorted(tagged)
+        )
     )
 
 
@@ -70,7 +66,7 @@ def _value(field: Field, type: str, version: int, flexible: bool, value: Any) ->
     else:
         body = value.encode() if type == "string" else base64.b64decode(value)
         count = len(body)
-    return (uvarint(count + 1) if flexible else struct.pack(width, count)) + body
+    return (encode_unsigned_varint(count + 1) if flexible else struct.pack(width, count)) + body
 
 
 # -- random messages -----------------------------------------------------------------------------------------

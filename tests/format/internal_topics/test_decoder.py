@@ -14,7 +14,8 @@ from format.internal_topics.decoded import INVALID, Decoded
 from format.internal_topics.decoder import Decoder, decoder_for
 from format.location import Location
 from tests.format.internal_topics.known_messages import bytes_of, record_types, shipped
-from tests.format.internal_topics.message_encoder import encode, uvarint
+from tests.format.internal_topics.message_encoder import encode
+from tests.record_encoder import encode_unsigned_varint
 
 RECORDS = shipped("broker_records.json")
 
@@ -78,7 +79,9 @@ def test_every_record_type(topic: str, record_type: Any) -> None:
     content = {each.name: each.default for each in message.fields if each.tag is None and version in each.versions}
     body = encode(message, version, content)
     if record_type.key is None:
-        decoded = decoder.decode_value(None, b"\x01" + uvarint(record_type.id) + uvarint(version) + body)
+        decoded = decoder.decode_value(
+            None, b"\x01" + encode_unsigned_varint(record_type.id) + encode_unsigned_varint(version) + body
+        )
     else:
         names = {each.name: each.default for each in record_type.key.fields}
         raw = record_type.id.to_bytes(2, "big") + encode(record_type.key, 0, names)

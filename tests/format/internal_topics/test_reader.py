@@ -18,7 +18,8 @@ from format.internal_topics.dump_log import to_json_text
 from format.internal_topics.reader import reader_for
 from format.internal_topics.schema import field, message
 from tests.format.internal_topics.known_messages import MESSAGES, VERSIONS, shipped
-from tests.format.internal_topics.message_encoder import encode, messages, uvarint
+from tests.format.internal_topics.message_encoder import encode, messages
+from tests.record_encoder import encode_unsigned_varint
 
 SHIPPED: dict[tuple[str, int], list[dict[str, Any]]] = defaultdict(list)
 for row in shipped("kafka_messages.json"):
@@ -171,7 +172,11 @@ def test_a_count_that_the_bytes_cannot_hold(count: str) -> None:
 def tagged(*fields: tuple[int, bytes]) -> bytes:
     """A message of version 2: empty text, blob and arrays, an inner struct, then these tagged fields."""
     plain = bytes([1, 1, 1, 1, 1, 0, 0, 9])
-    return plain + uvarint(len(fields)) + b"".join(uvarint(tag) + uvarint(len(raw)) + raw for tag, raw in fields)
+    return (
+        plain
+        + encode_unsigned_varint(len(fields))
+        + b"".join(encode_unsigned_varint(tag) + encode_unsigned_varint(len(raw)) + raw for tag, raw in fields)
+    )
 
 
 ID = bytes(range(16))
@@ -203,7 +208,7 @@ def test_unknown_tagged_fields_are_kept() -> None:
 def test_a_tagged_field_of_the_wrong_size(size: int) -> None:
     raw = tagged((0, b"\x00\x03"))
     assert raw[-3:] == b"\x02\x00\x03"
-    data, cursor = read_everything(raw[:-3] + uvarint(size) + raw[-2:], 2)
+    data, cursor = read_everything(raw[:-3] + encode_unsigned_varint(size) + raw[-2:], 2)
     assert data["tail"] == 3
     assert [each.code for each in cursor.problems] == [INVALID]
 

@@ -32,14 +32,6 @@ from tests.oracle.boot_trials import files_of
 TERMS = BootTerms(every_file=True)
 
 
-@pytest.fixture
-def node(data_dir: Path, tmp_path: Path) -> Node:
-    """A writable copy of the single node that ships with the tests, cleanly stopped."""
-    copy = copied_node(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "work")
-    (copy.first / CLEAN_MARK).touch()
-    return copy
-
-
 def booted(node: Node, terms: BootTerms = TERMS) -> BootResult:
     return boot(node.log_dirs, terms, node_id=1)
 

@@ -15,21 +15,12 @@ from tests.oracle.boot_mutations.node import (
     RECOVERY_POINT,
     Node,
     batch_positions,
-    copied_node,
     cut,
     flip,
 )
 
 LOOP = "Too many levels of symbolic links"
 FOLDER = "Is a directory"
-
-
-@pytest.fixture
-def node(data_dir: Path, tmp_path: Path) -> Node:
-    """A writable copy of the single node that ships with the tests, cleanly stopped."""
-    copy = copied_node(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "work")
-    (copy.first / CLEAN_MARK).touch()
-    return copy
 
 
 def booted(node: Node) -> BootResult:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 import shutil
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -13,14 +12,7 @@ from format.findings import Finding, Severity
 from format.limits import DEFAULT_LIMITS
 from format.verbs.boot.refusals import refusal_findings
 from format.verbs.verify.verify import verify
-from tests.oracle.boot_mutations.node import CLEAN_MARK, Node, copied_node
-
-
-@pytest.fixture
-def node(data_dir: Path, tmp_path: Path) -> Node:
-    copy = copied_node(data_dir / "kafka-4.3-single" / "node-1", tmp_path / "work")
-    (copy.first / CLEAN_MARK).touch()
-    return copy
+from tests.oracle.boot_mutations.node import Node
 
 
 def found(node: Node) -> list[Finding]:
