@@ -32,7 +32,8 @@ from tests.oracle.boot_mutations.table import mutations
 from tests.oracle.boot_trials import Observed, Trials, files_of, last_words
 from tests.oracle.kafka_lab import KafkaLab
 from tests.oracle.random_damage import damage
-from tests.oracle.record_reader import Kept, ReadingFailed, RecordReader, Served, differences, kept_records
+from tests.oracle.record_reader import Kept, ReadingFailed, RecordReader, Row, Served, differences, kept_records
+from tests.running import run_many
 from tests.sources import read_batch_table
 
 #: Nothing is to change while the consumer reads: no cleaner, and no end of a transaction that was open too long.
@@ -45,6 +46,8 @@ broker.session.timeout.ms=9000
 broker.heartbeat.interval.ms=1000
 transaction.remove.expired.transaction.cleanup.interval.ms=3600000
 """
+#: The numbers of PrepareCommit and PrepareAbort.
+_BEING_ENDED = (2, 3)
 #: Families of mutations that keep the node in one log directory.
 _CHOSEN = [each for each in mutations() if each.kind not in ("untouched", "two-directories", "several-directories")]
 
@@ -103,6 +106,7 @@ class SalvageTrials(Trials):
         expected = _log_ends(saved)
         kept = kept_records(saved)
         starts = _log_starts(saved)
+        completed = _completed_at_start(saved)
         served: dict[str, Served] = {}
 
         def read(address: str) -> None:
@@ -115,8 +119,12 @@ class SalvageTrials(Trials):
             result.differences.append(f"the consumer failed: {error}")
             return result
         if result.outcome == "started":
-            strays = _compare(result, copy, expected, Observed(result.outcome, text, before, files_of(copy)))
-            read_places = {place: each for place, each in served.items() if place not in strays}
+            observed = Observed(result.outcome, text, before, files_of(copy))
+            unread = _compare(result, copy, expected, observed, completed)
+            unread |= {each.location.path.split("/")[-1] for each in found if "no client can read it" in each.message}
+            read_places = {place: each for place, each in served.items() if place not in unread}
+            for place in completed & read_places.keys():
+                _forget_after(read_places[place], kept.setdefault(place, Kept()), expected[place])
             _compare_records(result, starts, kept, read_places)
         elif not result.predicted:
             result.differences.append(f"the broker did not start: {last_words(text)}")
@@ -147,7 +155,38 @@ def _log_starts(saved: Path) -> dict[str, int]:
     return starts
 
 
-def _compare(result: SalvageTrial, node: Node, expected: dict[str, int], observed: Observed) -> set[str]:
+def _completed_at_start(saved: Path) -> set[str]:
+    """The logs to which a coordinator appends when it starts: it completes the transactions that were being ended.
+
+    They are the partitions of each transactional id whose last record says PrepareCommit or PrepareAbort, and the
+    partition of __transaction_state with that record.
+    """
+    logs = sorted(saved.glob("__transaction_state-*"))
+    last: dict[tuple[str, str], tuple[int, list[Row]]] = {}
+    if logs:
+        dumped = run_many([("dump", "--records", "--format", "jsonl", "--quiet", *logs)])[0]
+        for row in dumped.check(0, 1, 3).rows("record"):
+            value = (row["value"] or {}).get("data") if isinstance(row["value"], dict) else None
+            transactional_id = row["key"]["data"]["transactionalId"]
+            place = f"{row['topic']}-{row['partition']}"
+            status = value["transactionStatus"] if value else -1
+            last[place, transactional_id] = status, value["transactionPartitions"] or [] if value else []
+    completed = set()
+    for (place, _), (status, partitions) in last.items():
+        if status in _BEING_ENDED:
+            completed |= {place, *(f"{each['topic']}-{n}" for each in partitions for n in each["partitionIds"])}
+    return completed
+
+
+def _forget_after(served: Served, kept: Kept, end: int) -> None:
+    """Drop what the broker wrote at its start, and what read_committed gives because of it."""
+    served.records = {offset: row for offset, row in served.records.items() if offset < end}
+    served.committed, kept.committed = [], []
+
+
+def _compare(
+    result: SalvageTrial, node: Node, expected: dict[str, int], observed: Observed, completed: set[str]
+) -> set[str]:
     """Every log is loaded to its end, and recovery has changed none. Returns the partitions that are strays."""
     offsets = {Path(directory).name: ends for directory, ends in observed.offsets().items()}
     strays = {name.split("/")[1] for name in observed.after if "-stray/" in name and name not in observed.before}
@@ -161,7 +200,8 @@ def _compare(result: SalvageTrial, node: Node, expected: dict[str, int], observe
         elif offsets[name][1] != end:
             result.differences.append(f"{name}: the log ends at {end}, the broker at {offsets[name][1]}")
         for path, size_and_hash in observed.before.items():
-            if path.endswith(".log") and path.split("/")[1] == name and observed.after.get(path) != size_and_hash:
+            is_log = path.endswith(".log") and path.split("/")[1] == name and name not in completed
+            if is_log and observed.after.get(path) != size_and_hash:
                 result.differences.append(f"{path} was changed")
     return stray_names
 
