@@ -23,7 +23,7 @@ from format.files.side_file import (
     shown,
 )
 from format.io.source import Source
-from format.kafka_uuid import canonical_uuid
+from format.kafka_uuid import canonical_uuid, is_reserved
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.value_class import value_class
@@ -129,7 +129,8 @@ def mended(path_or_source: PathOrSource, known_ids: KnownIds, limits: Limits = D
     node_id = known if known is not None else known_ids.node_id()
     if node_id is None or cluster_id is None or not _CLUSTER_ID.fullmatch(cluster_id.value):
         return None
-    directory_id = directory_id or known_ids.directory_id(node_id)
+    if directory_id is None or is_reserved(directory_id):
+        directory_id = known_ids.directory_id(node_id)
     entries = [("version", "1"), ("cluster.id", cluster_id.value), ("node.id", str(node_id))]
     return write(entries if directory_id is None else [*entries, ("directory.id", directory_id)])
 

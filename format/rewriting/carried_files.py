@@ -29,6 +29,7 @@ from format.files.offset_checkpoint import TopicPartitionOffset
 from format.files.side_file import Problem, problem_findings
 from format.findings import Finding, finding, finding_of
 from format.io.source import FileSource, read_whole
+from format.kafka_uuid import is_reserved
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.log.control_records import first_control_records
@@ -240,14 +241,22 @@ def _carried_identity(carrying: _Carrying, path: Path) -> Iterator[Finding]:
         wrong = finding_of(error, location)
         yield finding(wrong.code, location, f"{wrong.message}; {words}")
         return
-    if found.version > 0 and found.directory_id is None and found.node_id is not None:
+    if found.version > 0 and (found.directory_id is None or is_reserved(found.directory_id)):
         directory_id = terms.known_ids.directory_id(found.node_id)
-        if directory_id is not None:
-            carrying.write(path.name, meta_properties.write([*found.properties, ("directory.id", directory_id)]))
-            words = "the property directory.id is missing; it is written, as the metadata log has it"
-            yield finding("checkpoint-invalid", location, words)
+        if found.directory_id != directory_id:
+            ids = [] if directory_id is None else [("directory.id", directory_id)]
+            others = [each for each in found.properties if each[0] != "directory.id"]
+            carrying.write(path.name, meta_properties.write([*others, *ids]))
+            yield finding("checkpoint-invalid", location, _words_of_directory_id(found.directory_id, directory_id))
             return
     yield from carrying.small(path, location, meta_properties.read, _written_identity)
+
+
+def _words_of_directory_id(found: str | None, written: str | None) -> str:
+    what = "the property directory.id is missing" if found is None else f"directory.id={found} is reserved by Kafka"
+    if written is None:
+        return f"{what}; it is left out, and a broker makes up a new one"
+    return f"{what}; it is written, as the metadata log has it"
 
 
 def _written_identity(found: MetaProperties) -> bytes:

@@ -199,18 +199,27 @@ def test_a_damaged_identity_is_made_anew_from_what_is_known(
         assert dict(meta_properties.read(written).properties) == expected_ids
 
 
-def test_a_directory_without_its_id_gets_the_one_that_the_metadata_log_has(data_dir: Path, tmp_path: Path) -> None:
-    """With a new one of its own a broker leads no partition: a consumer saw it."""
+@pytest.mark.parametrize(
+    ("line", "what"),
+    [
+        ("", "the property directory.id is missing"),
+        ("directory.id=AAAAAAAAAAAAAAAAAAAAAQ\n", "directory.id=AAAAAAAAAAAAAAAAAAAAAQ is reserved by Kafka"),
+    ],
+)
+def test_a_directory_without_its_id_gets_the_one_that_the_metadata_log_has(
+    data_dir: Path, tmp_path: Path, line: str, what: str
+) -> None:
+    """A broker with a new id leads no partition, as a consumer saw; with a reserved id it does not start."""
     source = tmp_path / "node"
     for name in (METADATA, "orders-0"):
         shutil.copytree(data_dir / "kafka-4.3-single" / "node-1" / name, source / name)
     identity = source / layout.META_PROPERTIES
-    identity.write_text("version=1\ncluster.id=c\nnode.id=1\n")
+    identity.write_text(f"version=1\ncluster.id=c\nnode.id=1\n{line}")
     found = salvaged(source, tmp_path / "out")
     [message] = [each.message for each in found if each.location.path == str(identity)]
-    assert message == "the property directory.id is missing; it is written, as the metadata log has it"
+    assert message == f"{what}; it is written, as the metadata log has it"
     assert meta_properties.read(tmp_path / "out" / layout.META_PROPERTIES).directory_id == DIRECTORY_ID
-    identity.write_text("version=1\ncluster.id=c\nnode.id=7\n")  # the metadata says nothing of such a node here
+    identity.write_text(f"version=1\ncluster.id=c\nnode.id=7\n{line}")  # the metadata says nothing of such a node here
     salvaged(source, tmp_path / "other")
     assert meta_properties.read(tmp_path / "other" / layout.META_PROPERTIES).directory_id is None
 
