@@ -25,6 +25,7 @@ class PartitionOffsets:
     ``local_start_offset`` is the base offset of the first segment here. The four offsets after it come from the
     checkpoints; ``unknown`` has the reason for each that is not known, by the name of the field. ``newest_snapshot`` is
     the offset of the last producer snapshot; ``log_end_offset`` comes from reading the log.
+    ``last_stable_offset`` comes from its transactions, too: read_committed consumers stop there.
     """
 
     local_start_offset: int | None = None
@@ -36,6 +37,7 @@ class PartitionOffsets:
     has_remote_storage: bool = False
     newest_snapshot: int | None = None
     log_end_offset: int | None = None
+    last_stable_offset: int | None = None
     unknown: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -80,6 +82,16 @@ class PartitionOffsets:
     def with_log_end(self, log_end_offset: int | None) -> PartitionOffsets:
         """The same offsets with the log end offset, None if the log could not be read to its end."""
         return replace(self, log_end_offset=log_end_offset)
+
+    def with_transactions(self, log_end_offset: int, first_unstable_offset: int | None) -> PartitionOffsets:
+        """The same offsets with the log end offset and the last stable offset (UnifiedLog.fetchLastStableOffset).
+
+        ``first_unstable_offset`` is that of the oldest transaction that is open, or whose end marker is not replicated.
+        A high watermark that is not known does not bound the last stable offset.
+        """
+        bounds = (log_end_offset, self.high_watermark, first_unstable_offset)
+        stable = max(min(each for each in bounds if each is not None), self.log_start_offset or 0)
+        return replace(self, log_end_offset=log_end_offset, last_stable_offset=stable)
 
     def checkpointed(self) -> dict[str, int]:
         """The offsets of the checkpoints, by the name of the file; unknown ones are left out."""

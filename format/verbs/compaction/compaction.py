@@ -130,7 +130,8 @@ class CompactionScan(ConfiguredLogScan[LogCompaction]):
             producers = known_producers(partition, terms.now_ms, int(expiration), terms.limits)
         end = producers.log_end_offset
         high_watermark = end if unit.is_only_replica else offsets.high_watermark
-        stable = min(each for each in (producers.first_open_offset, high_watermark, end) if each is not None)
+        offsets = replace(offsets, high_watermark=high_watermark)
+        stable = offsets.with_transactions(end, producers.first_open_offset).last_stable_offset or 0
         log = CleanerLog(
             offsets.cleaner_offset, offsets.log_start_offset or 0, end, stable, high_watermark, configs.is_compacted
         )

@@ -10,7 +10,7 @@ from format.io.remote_path import is_there
 from format.limits import Limits
 from format.node.checkpoints import Checkpoints, read_checkpoints
 from format.node.log_dir import directory_around
-from format.node.offsets import MARKS_OF_REPLICAS, offsets_of, remote_head_findings
+from format.node.offsets import MARKS_OF_REPLICAS, PartitionOffsets, offsets_of, remote_head_findings
 from format.node.partition import Partition
 from format.value_class import value_class
 
@@ -22,11 +22,13 @@ class Bounds:
     """Offsets from ``log_start_offset`` up to, not including, ``high_watermark`` are served to consumers.
 
     ``log_start_source`` names the source of the log start offset. ``high_watermark`` is None if no checkpoint has it.
+    ``offsets`` are all that files and checkpoints say.
     """
 
     log_start_offset: int
     log_start_source: str
     high_watermark: int | None
+    offsets: PartitionOffsets
 
 
 def read_bounds(partition: Partition, limits: Limits) -> Generator[Finding, None, Bounds]:
@@ -53,4 +55,4 @@ def read_bounds(partition: Partition, limits: Limits) -> Generator[Finding, None
     high_watermark = offsets.high_watermark
     if high_watermark is not None:
         high_watermark = max(high_watermark, log_start_offset)
-    return Bounds(log_start_offset, log_start_source, high_watermark)
+    return Bounds(log_start_offset, log_start_source, high_watermark, offsets)

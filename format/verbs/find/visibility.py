@@ -85,10 +85,8 @@ def read_stability(
         except KafkaLogError:
             break
     holder = min(state.open.values(), key=lambda each: each.first_offset, default=None)
-    offset = log_end_offset if end is None else min(end, log_end_offset)
-    if holder is not None:
-        offset = min(offset, holder.first_offset)
-    return Stability(max(offset, bounds.log_start_offset), holder, bytes_read)
+    known = bounds.offsets.with_transactions(log_end_offset, None if holder is None else holder.first_offset)
+    return Stability(known.last_stable_offset or 0, holder, bytes_read)
 
 
 def _newest_state(partition: Partition, end: int | None, limits: Limits) -> tuple[TransactionState, int]:

@@ -64,24 +64,20 @@ class PartitionTransactions:
         return self.leader_epoch, self.log_end_offset
 
     @property
-    def last_stable_offset(self) -> int:
-        """The offset at which read_committed consumers stop (storage UnifiedLog.fetchLastStableOffset).
-
-        A transaction whose end marker is not replicated counts as open.
-        """
-        offset = self.log_end_offset
-        oldest = self.state.first_open_offset()
-        if oldest is not None:
-            offset = min(offset, oldest)
+    def offsets_read(self) -> PartitionOffsets:
+        """The offsets with what the batches say. A transaction whose end marker is not replicated is unstable."""
+        unstable = [self.state.first_open_offset()]
         high_watermark = self.offsets.high_watermark
         if high_watermark is not None:
-            offset = min(offset, high_watermark)
             for table in self.ended:
                 first, last = (table[:, ENDED_COLUMNS.index(name)] for name in ("first_offset", "last_offset"))
-                unreplicated = first[(last >= high_watermark) & (first >= 0)]
-                if len(unreplicated):
-                    offset = min(offset, int(unreplicated.min()))
-        return max(offset, self.offsets.log_start_offset or 0)
+                unstable += first[(last >= high_watermark) & (first >= 0)].tolist()
+        oldest = min((each for each in unstable if each is not None), default=None)
+        return self.offsets.with_transactions(self.log_end_offset, oldest)
+
+    @property
+    def last_stable_offset(self) -> int:
+        return self.offsets_read.last_stable_offset or 0
 
     def waiting(self, transaction: Transaction) -> tuple[int, int]:
         """The number of data records, and their bytes, from a transaction's first batch to the log's end."""

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from format.files import offset_checkpoint
 from format.files.offset_checkpoint import TopicPartitionOffset
 from format.node.log_dir import read_log_dir
-from format.node.offsets import offsets_of
+from format.node.offsets import PartitionOffsets, offsets_of
 from format.node.partition import read_partition
 from tests.building import batches, write_segment
 
@@ -32,6 +34,26 @@ def test_what_checkpoints_and_names_say(tmp_path: Path) -> None:
         "cleaner_offset": "the partition is not in cleaner-offset-checkpoint",
     }
     assert offsets.with_log_end(36).log_end_offset == 36
+    assert offsets.with_log_end(36).last_stable_offset is None
+
+
+@pytest.mark.parametrize(
+    ("log_end", "high_watermark", "first_unstable", "expected"),
+    [
+        (36, None, None, 36),
+        (36, 33, None, 33),
+        (36, 33, 32, 32),
+        (36, 33, 34, 33),
+        (36, None, 34, 34),
+        (36, 20, 10, 31),  # nothing below the log start offset is served
+    ],
+)
+def test_the_last_stable_offset_is_bounded_by_transactions_and_replication(
+    log_end: int, high_watermark: int | None, first_unstable: int | None, expected: int
+) -> None:
+    offsets = PartitionOffsets(30, log_start_checkpoint=31, is_clean_shutdown=True, high_watermark=high_watermark)
+    known = offsets.with_transactions(log_end, first_unstable)
+    assert (known.log_end_offset, known.last_stable_offset) == (log_end, expected)
 
 
 def test_a_deleted_partition_takes_nothing_from_checkpoints(tmp_path: Path) -> None:
