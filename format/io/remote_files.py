@@ -23,7 +23,7 @@ from format.errors import InputError
 from format.io.addresses import without_query
 from format.io.stores.http_client import traffic
 from format.io.stores.library_stores import ArrowStore, FsspecStore, connected, error_words
-from format.io.stores.store import RemoteEntry, Store
+from format.io.stores.store import RemoteEntry, Store, WrongAddress
 from format.location import Location
 
 _S3 = ("s3", "s3a", "s3n")
@@ -45,6 +45,7 @@ _hosts: dict[tuple[str, str], str] = {}  # hosts with access keys before their n
 _failures: dict[tuple[str, str], tuple[float, str]] = {}  # when a connection failed, and why
 _remembered: dict[str, dict[str, RemoteEntry]] = {}  # names in a directory, by its address
 _given: dict[str, bool] = {}  # addresses that a command was given, and whether everything below them was listed
+_absent: dict[str, str] = {}  # addresses that a command was given or looked up and that do not exist, and why
 _too_large: set[str] = set()  # directories with too many names to be remembered
 
 
@@ -89,8 +90,9 @@ def store_of(address: str) -> tuple[Store, str]:
         try:
             _stores[key] = _connected(key[0], _hosts.get(key, key[1]), _queries.get(key, {}))
         except Exception as error:  # the libraries raise errors of their own
-            words = f"cannot connect: {error_words(error)}"
-            _failures[key] = time.monotonic(), words
+            words = str(error) if isinstance(error, WrongAddress) else f"cannot connect: {error_words(error)}"
+            if not isinstance(error, WrongAddress):
+                _failures[key] = time.monotonic(), words
             raise InputError(words, Location(address)) from error
     store, root = _stores[key]
     inner = address.partition("://")[2].partition("/")[2]
@@ -163,10 +165,17 @@ def entry_of(address: str) -> RemoteEntry:
     if parent in _remembered:
         found = _remembered[parent].get(name)
         if found is None:
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+            raise FileNotFoundError(errno.ENOENT, _absent.get(parent) or os.strerror(errno.ENOENT))
         return found
+    if path in _absent:
+        raise FileNotFoundError(errno.ENOENT, _absent[path])
     store, inner = _reached(address)
-    return store.entry(inner)
+    try:
+        return store.entry(inner)
+    except FileNotFoundError as error:
+        if _given:
+            _absent[path] = error.strerror or error_words(error)
+        raise
 
 
 def fresh_entry_of(address: str) -> RemoteEntry:
@@ -175,11 +184,20 @@ def fresh_entry_of(address: str) -> RemoteEntry:
     return store.entry(inner)
 
 
+def why_absent(address: str) -> str:
+    """What the store says of an address that does not exist, such as that there is no bucket; may be empty."""
+    path = address.rstrip("/")
+    words = _absent.get(path) or _absent.get(path.rpartition("/")[0], "")
+    return "" if words == os.strerror(errno.ENOENT) else words.removeprefix(os.strerror(errno.ENOENT)).lstrip("; ")
+
+
 @contextmanager
 def listing(address: str) -> Iterator[Iterable[RemoteEntry]]:
     """The entries of a directory; raises OSError, as os.scandir does."""
     directory = address.rstrip("/")
     _list_given(directory)
+    if directory in _absent:
+        raise FileNotFoundError(errno.ENOENT, _absent[directory])
     if directory not in _remembered:
         store, inner = _reached(address)
         names = {name: entry for name, entry in store.entries(inner, False) if "/" not in name}
@@ -194,6 +212,8 @@ def _reached(address: str) -> tuple[Store, str]:
     try:
         return store_of(address)
     except InputError as error:
+        if isinstance(error.__cause__, WrongAddress):
+            raise error.__cause__ from error
         raise OSError(error.message) from error
 
 
@@ -223,6 +243,7 @@ def forget() -> None:
     traffic.reset()
     _given.clear()
     _remembered.clear()
+    _absent.clear()
     _too_large.clear()
     _failures.clear()
 
@@ -244,6 +265,9 @@ def _remember_around(directory: str) -> None:
         if not is_cheaply_listed(directory):
             return
         names = dict(islice(store.entries(inner, False), _MOST_AROUND))
+    except FileNotFoundError as error:  # so nothing is in it either
+        _absent[directory], _remembered[directory] = error.strerror or error_words(error), {}
+        return
     except OSError:
         _too_large.add(directory)
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -30,6 +31,10 @@ _TAR_NAMES = (".tgz", ".tbz2", ".txz", ".tzst", *(f".tar{ending}" for ending in 
 _TEXT_CONTROLS = b"\t\n\r\f\x1b"
 _NO_TEXT = bytes(code for code in range(0x20) if code not in _TEXT_CONTROLS)
 _MOST_NAMED = 8
+#: The directories above a missing address that are looked up for a message: each takes a request.
+_MOST_ABOVE = 3
+#: A path that looks like an address with one slash or none after the scheme, or like the name of an object in AWS.
+_NEARLY_ADDRESS = re.compile(r"(?:(s3[an]?|gs|abfss?|hdfs|https?):/?|arn:aws[a-z-]*:s3:::)([^/].*)", re.IGNORECASE)
 
 
 def refuse_foreign_file(path: Path) -> None:
@@ -90,11 +95,17 @@ def absent_words(path: Path) -> str:
     """The message about a path that does not exist; it names the partitions of the topic, or similar names."""
     words = "there is no such file or directory"
     if is_remote(path):
-        return words
+        from format.io import remote_files
+
+        said = remote_files.why_absent(str(path))
+        if said or not remote_files.is_cheaply_listed(str(path)):
+            return f"{words}; {said}" if said else words
+    meant = _meant_address(str(path))
+    if meant:
+        return f"{words}. An address has two slashes after its scheme: {meant}"
     names = _names_beside(path)
     if names is None:
-        above = next((each for each in path.parents if each.exists()), None)
-        return words if above is None else f"{words}: of this path, only {above} exists"
+        return f"{words}{_existing_words(path)}"
     partitions = sorted(_partitions_of_topic(path.name, names))
     if partitions:
         is_one = len(partitions) == 1
@@ -114,6 +125,28 @@ def absent_words(path: Path) -> str:
             )
     suggested = did_you_mean(path.name, names, "" if str(path.parent) == "." else f"{path.parent}/")
     return f"{words}.{suggested}" if suggested else words
+
+
+def _meant_address(path: str) -> str:
+    """The address that was meant by a path such as ``s3:/bucket/a`` or an ARN; empty for any other path."""
+    found = _NEARLY_ADDRESS.fullmatch(path)
+    return "" if found is None else f"{(found[1] or 's3').lower()}://{found[2]}"
+
+
+def _existing_words(path: Path) -> str:
+    """Which part of a path exists, whose parent does not; the names there that are similar to the next part."""
+    missing = path.parent
+    for _ in range(_MOST_ABOVE if is_remote(path) else len(path.parts)):
+        above = missing.parent
+        names = _names_beside(missing)
+        if names is not None or (not is_remote(path) and above.exists()):
+            suggested = did_you_mean(missing.name, names or (), "" if str(above) == "." else f"{above}/")
+            there = f": of this path, only {above} exists"
+            return f"{there}.{suggested}" if suggested else there
+        if above == missing:
+            break
+        missing = above
+    return ""
 
 
 def _names_beside(path: Path) -> list[str] | None:

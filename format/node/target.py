@@ -12,6 +12,7 @@ from format.errors import InputError, KafkaLogError, NotALogDir, UnreadableFile
 from format.findings import Finding, finding
 from format.io.remote_path import absolute, is_there, path_of
 from format.io.source import os_reason
+from format.io.stores.store import WrongAddress
 from format.limits import DEFAULT_LIMITS, Limits
 from format.location import Location
 from format.node.checkpoints import Checkpoints
@@ -135,6 +136,8 @@ class Target:
         try:
             is_dir = self.path.is_dir()
             exists = is_dir or is_there(self.path)
+        except WrongAddress as error:
+            raise InputError(str(error), location) from error
         except OSError as error:
             raise UnreadableFile(f"cannot access: {os_reason(error)}", location) from error
         if not exists:

@@ -224,15 +224,46 @@ def test_a_store_that_denies_everything_is_unknown_and_not_clean(program: Progra
 
 
 def test_addresses_that_cannot_be_read(program: Program, store: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("fsspec", reason="fsspec is not installed: pip install 'kafkalog[remote]'")
+    host = store.removeprefix("http://")
     for words, expected, sentence in (
         ("s3://logs/nothing/here", 2, "there is no such file or directory"),
-        ("s3://absent-bucket/a", 2, "there is no such file or directory"),
-        ("strange://host/a", 3, "cannot connect: "),
+        ("s3://absent-bucket/a", 2, "there is no such file or directory; there is no bucket absent-bucket"),
+        ("strange://host/a", 2, "no store has the scheme strange: there are s3, gs, abfs, hdfs, https and http"),
         ("http://127.0.0.1:1/a", 3, "cannot reach 127.0.0.1:1: Connection refused"),
-        ("s3://logs/a?nonsense=1", 3, "cannot connect: unknown option nonsense"),
+        ("s3://logs/a?nonsense=1", 2, "unknown option nonsense: an address takes anonymous, endpoint_override"),
+        ("s3://logs/a?scheme=ftp", 2, "scheme=ftp: it is http or https"),
+        (f"https://{host}/logs/a", 3, f"{host}: it does not speak TLS; without TLS: http://"),
+        (f"http://{host}/logs/a", 2, f"give 's3://BUCKET/PATH?endpoint_override={host}&scheme=http'"),
     ):
         code, _, error = program("verify", words)
         assert (code, sentence in error) == (expected, True), error
+
+
+@pytest.mark.parametrize(
+    ("typed", "requests", "words"),
+    [
+        ("s3://lgos/plain/node-1", 2, "there is no bucket lgos"),
+        ("s3://logs/palin/node-1", 3, "of this path, only s3://logs exists. Did you mean s3://logs/plain?"),
+        ("s3://logs/plain/node-1/ordres-0", 2, "Did you mean s3://logs/plain/node-1/orders-0?"),
+        ("s3://logs/plain/node-1/orders", 2, "orders is a topic, and its partition is orders-0: give that directory"),
+        ("s3://logs/plain/node-1/meta.property", 2, "Did you mean s3://logs/plain/node-1/meta.properties?"),
+    ],
+)
+def test_a_typing_error_in_an_address_takes_few_requests_and_names_what_is_there(
+    program: Program, store: str, address: str, typed: str, requests: int, words: str
+) -> None:
+    for command in ("verify", "dump", "ls", "groups"):
+        with front_server(store) as front:
+            code, _, error = program(command, f"{typed}?{front.options}")
+            assert (code, words in error) == (2, True), error
+            assert len(front.seen) <= requests, front.seen
+
+
+def test_dump_log_prints_nothing_for_an_address_that_does_not_exist(program: Program, address: str) -> None:
+    code, lines, error = program("dump-log", "--files", f"{address}/orders-0/{1:020d}.log")
+    assert (code, lines) == (2, [])
+    assert f"there is no such file or directory. Did you mean {address}/orders-0/{0:020d}.log" in error
 
 
 def test_keys_and_options_of_an_address_are_not_shown(program: Program, store: str, address: str) -> None:

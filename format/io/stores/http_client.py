@@ -141,6 +141,11 @@ class HttpClient:
                 words, answer, is_last = f"its certificate is not trusted ({error.verify_message})", None, True
             except AnswerTooLong:
                 raise
+            except ssl.SSLError as error:
+                words, answer = _reason(error), None
+                if error.reason in ("WRONG_VERSION_NUMBER", "RECORD_LAYER_FAILURE"):
+                    words = "it does not speak TLS; without TLS: http://… or the option scheme=http"
+                    is_last = True
             except (OSError, http.client.HTTPException) as error:
                 words, answer = _reason(error), None
             pause = _pause_s(attempt, answer)

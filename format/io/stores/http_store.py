@@ -9,7 +9,7 @@ from html.parser import HTMLParser
 from urllib.parse import quote, unquote, urljoin, urlsplit
 
 from format.io.stores.http_client import MOST_ANSWER_BYTES, Answer, AnswerTooLong, HttpClient, Request
-from format.io.stores.store import ObjectReplaced, Ranges, RemoteEntry
+from format.io.stores.store import ObjectReplaced, Ranges, RemoteEntry, WrongAddress
 
 _MOST_REDIRECTS = 5
 _DEPTH = 8
@@ -21,7 +21,7 @@ class HttpStore:
 
     def __init__(self, scheme: str, host: str, query: dict[str, str]) -> None:
         if query:
-            raise OSError(f"an address of a web server takes no options ({', '.join(sorted(query))})")
+            raise WrongAddress(f"an address of a web server takes no options ({', '.join(sorted(query))})")
         self._client = HttpClient(scheme, host)
         self._base = f"{scheme}://{host}"
 
@@ -102,11 +102,21 @@ class HttpStore:
 
     def _check(self, answer: Answer) -> None:
         if answer.status in (404, 410):
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT) + self._hint(answer))
         if answer.status in (401, 403):
-            raise PermissionError(f"the server denies access ({answer.status})")
+            raise PermissionError(f"the server denies access ({answer.status}){self._hint(answer)}")
         if answer.status >= 400:
             raise OSError(f"the server answers with status {answer.status}")
+
+    def _hint(self, answer: Answer) -> str:
+        """How to read the address from a server with the protocol of S3, which needs credentials and lists names."""
+        if not (answer.header("x-amz-request-id") or answer.header("x-amzn-requestid")):
+            return ""
+        host = urlsplit(self._base).hostname or ""
+        if host.endswith((".amazonaws.com", ".amazonaws.com.cn")):
+            return "; it is S3: give s3://BUCKET/PATH"
+        options = f"endpoint_override={self._client.authority}" + ("&scheme=http" * self._base.startswith("http:"))
+        return f"; it speaks the protocol of S3: give 's3://BUCKET/PATH?{options}'"
 
 
 class _File:

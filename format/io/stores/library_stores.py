@@ -15,7 +15,7 @@ from urllib.parse import urlencode
 from format.io.addresses import without_query
 from format.io.stores.bounded_calls import bounded
 from format.io.stores.http_client import Answer, HttpClient, Request
-from format.io.stores.store import Ranges, RemoteEntry
+from format.io.stores.store import Ranges, RemoteEntry, WrongAddress
 
 T = TypeVar("T")
 
@@ -49,6 +49,12 @@ def connected(scheme: str, host: str, query: dict[str, str]) -> tuple[ArrowStore
     name = without_query(f"{scheme}://{host}")
     try:
         system, root = bounded(lambda: fs.FileSystem.from_uri(f"{scheme}://{host}/{words}"), name)
+    except OSError as error:
+        if "libjvm" not in str(error) and "libhdfs" not in str(error):
+            raise
+        raise OSError(
+            f"{error_words(error)}: set JAVA_HOME, HADOOP_HOME and CLASSPATH (hadoop classpath --glob)"
+        ) from None
     except ArrowInvalid as error:
         if "nrecognized" not in str(error):
             raise
@@ -124,6 +130,10 @@ def _connected_by_fsspec(scheme: str, host: str, query: dict[str, str]) -> tuple
         raise ImportError(
             f"pyarrow knows no scheme {scheme}, and fsspec, which may, is not installed: pip install 'kafkalog[remote]'"
         ) from None
+    try:
+        fsspec.get_filesystem_class(scheme)
+    except ValueError:
+        raise WrongAddress(f"no store has the scheme {scheme}: there are s3, gs, abfs, hdfs, https and http") from None
     name = f"{scheme}://{host}"
     system, root = bounded(lambda: fsspec.core.url_to_fs(f"{name}/", **query), name)
     return FsspecStore(system, name), root.rstrip("/")

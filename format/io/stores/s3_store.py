@@ -14,7 +14,7 @@ from format.io.s3_connection import DEFAULT_REGION, region_of_bucket, with_envir
 from format.io.stores.aws_credentials import CredentialSource, credential_source, profile_settings
 from format.io.stores.aws_signature import Scope, encoded_path, encoded_query, signed_headers
 from format.io.stores.http_client import MOST_ANSWER_BYTES, Answer, HttpClient, Request
-from format.io.stores.store import ObjectReplaced, Ranges, RemoteEntry
+from format.io.stores.store import ObjectReplaced, Ranges, RemoteEntry, WrongAddress
 
 #: The options that an address may have.
 _OPTIONS = frozenset(("region", "scheme", "endpoint_override", "anonymous", "profile"))
@@ -30,7 +30,9 @@ class S3Store:
         """``host`` is ``[KEY:SECRET@]BUCKET``. Raises OSError for options or credentials that cannot be used."""
         unknown = sorted(set(query) - _OPTIONS)
         if unknown:
-            raise OSError(f"unknown option {', '.join(unknown)}: an address takes {', '.join(sorted(_OPTIONS))}")
+            raise WrongAddress(f"unknown option {', '.join(unknown)}: an address takes {', '.join(sorted(_OPTIONS))}")
+        if query.get("scheme", "https") not in ("http", "https"):
+            raise WrongAddress(f"scheme={query['scheme']}: it is http or https")
         keys, _, self._bucket = host.rpartition("@")
         settings = profile_settings(query.get("profile"))
         options = with_environment(query, settings)

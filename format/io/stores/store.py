@@ -60,5 +60,9 @@ class Store(Protocol):
         ...
 
 
+class WrongAddress(OSError):
+    """The address itself cannot be used: its scheme or an option is unknown."""
+
+
 class ObjectReplaced(OSError):
     """The object was replaced by another one while it was read."""

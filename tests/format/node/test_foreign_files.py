@@ -120,6 +120,25 @@ def test_a_topic_without_its_partition(tmp_path: Path) -> None:
     assert "many-26, many-27 and 12 more: give one" in absent_words(tmp_path / "many")
 
 
+def test_a_typing_error_in_a_directory_of_the_path(tmp_path: Path) -> None:
+    (tmp_path / "node-1").mkdir()
+    words = absent_words(tmp_path / "nodes-1" / "orders-0")
+    assert words.endswith(f": of this path, only {tmp_path} exists. Did you mean {tmp_path}/node-1?")
+
+
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("s3:/logs/node-1", "s3://logs/node-1"),
+        ("S3:logs/node-1", "s3://logs/node-1"),
+        ("arn:aws:s3:::logs/node-1", "s3://logs/node-1"),
+        ("gs:/logs/a", "gs://logs/a"),
+    ],
+)
+def test_an_address_with_a_slash_too_few(typed: str, meant: str) -> None:
+    assert absent_words(Path(typed)).endswith(f"An address has two slashes after its scheme: {meant}")
+
+
 def test_a_directory_is_no_log(tmp_path: Path) -> None:
     (tmp_path / "node-1" / "orders-0").mkdir(parents=True)
     with pytest.raises(InputError, match="a directory, not a log"):
