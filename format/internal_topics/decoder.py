@@ -20,7 +20,7 @@ from format.internal_topics.decoded import INVALID, Decoded, Problem
 from format.internal_topics.reader import reader_for
 from format.internal_topics.schema import Message, RecordType
 
-_FRAME_VERSION = 1  # 0 is the preview of KRaft in Kafka 2.8, with other records under the same type numbers
+FRAME_VERSION = 1  # 0 is the preview of KRaft in Kafka 2.8, with other records under the same type numbers
 
 
 class Decoder(Protocol):
@@ -107,7 +107,7 @@ class FramedDecoder:
         cursor = Cursor(raw, "value")
         frame_version, type_id, version = _guarded(cursor, None, _frame)
         record_type = self.record_types.get(type_id)
-        if frame_version != _FRAME_VERSION:
+        if frame_version != FRAME_VERSION:
             unknown = f"frame version {frame_version}"
         elif record_type is None:
             unknown = f"record type {type_id}"

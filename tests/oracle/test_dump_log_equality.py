@@ -71,6 +71,8 @@ FLAG_SETS = (
     FlagSet(("--verify-index-only",), INDEXES),
     FlagSet(("--index-sanity-check",), INDEXES),
     FlagSet(DECODERS, (".log",), "orders"),
+    FlagSet(("--cluster-metadata-decoder",), (".log",), "orders"),
+    FlagSet(("--offsets-decoder",), (".log",), "orders"),
     FlagSet(("--offsets-decoder",), (".log",), "__consumer_offsets"),
     FlagSet(("--offsets-decoder", "--skip-record-metadata"), (".log",), "__consumer_offsets"),
     FlagSet(("--transaction-log-decoder",), (".log",), "__transaction_state"),

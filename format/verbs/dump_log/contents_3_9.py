@@ -11,7 +11,8 @@ from dataclasses import replace
 from typing import Any
 
 from format.errors import KafkaLogError
-from format.internal_topics.decoder import Decoder, decoder_for
+from format.internal_topics.cursor import Cursor
+from format.internal_topics.decoder import FRAME_VERSION, Decoder, decoder_for
 from format.internal_topics.dump_log import dump_log_contents, dump_log_json
 from format.verbs.dump_log.java_text import scala_places, string_hash
 from format.verbs.dump_log.options import Contents
@@ -85,6 +86,8 @@ class ParserOf39:
         try:
             decoded = self._decoder.decode_value(None, value)
         except KafkaLogError:
+            return self._as_later(key, value, offset)
+        if decoded.raw and Cursor(decoded.raw, "value").read_unsigned_varint() != FRAME_VERSION:
             return self._as_later(key, value, offset)
         type_id, version = decoded.type_id, decoded.version
         if type_id is not None and type_id > _LAST_METADATA_TYPE:

@@ -322,3 +322,12 @@ def test_names_that_are_no_utf_8(tmp_path: Path) -> None:
     lines = printed([Path(path)], DumpLogOptions()).split(b"\n")
     assert lines[0] == b"Dumping " + os.fsencode(path)
     assert lines[2].startswith(b"baseOffset: 0 ")
+
+
+def test_a_record_of_another_topic_is_no_metadata_record() -> None:
+    """As 3.9.1 says it: the first byte is taken for the version of the frame, before the type is looked up."""
+    words = "Could not deserialize metadata record due to unknown frame version 123(only frame version 1 is supported)"
+    assert ParserOf39(Contents.CLUSTER_METADATA)(None, b'{"qty": 1}', 7) == (
+        None,
+        f"Error at 7, skipping. {words}".encode(),
+    )
