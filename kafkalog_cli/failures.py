@@ -179,6 +179,11 @@ def words_and_hint(error: Any) -> tuple[str | None, str | None]:
     return (None if hint is None else f"no such command '{words[1]}'"), hint
 
 
+def option_hint(name: str) -> str | None:
+    """How to get what an option of another tool asks for."""
+    return _OF_OPTION.get(name)
+
+
 def _for_option(error: Any, name: str) -> tuple[str, str | None]:
     from difflib import SequenceMatcher
 

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from format.io.remote_path import is_remote, path_of
+from format.io.stores.store import WrongAddress
 from format.value_class import value_class
+from format.wording import did_you_mean
 from kafkalog_cli.exit_codes import Condition, combined, conditions_of
-from kafkalog_cli.failures import UsageError, condition_of, report
+from kafkalog_cli.failures import UsageError, condition_of, option_hint, report
 from kafkalog_cli.lazy_group import HelpfulCommand
 from kafkalog_cli.messages import say
 from kafkalog_cli.options.guards import Guards
@@ -19,6 +23,7 @@ from kafkalog_cli.options.kafka_flags import FlagError, Takes, parse_flags
 from kafkalog_cli.options.parsers import integer_of, one_of
 from kafkalog_cli.options.reading import check_path
 from kafkalog_cli.options.work import Pacing, Sharing
+from kafkalog_cli.render.escape import printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -40,6 +45,8 @@ STRING_DECODER = "org.apache.kafka.tools.api.StringDecoder"
 
 #: Flags of Kafka's whose value may be left out.
 _OPTIONAL_VALUES = frozenset(("key-decoder-class", "value-decoder-class"))
+#: How options of 'kafkalog dump' begin that narrow what is shown.
+_OF_DUMP = ("from-", "to-", "last", "limit")
 _LATER_THAN_3_9 = "share-group-state-decoder"
 
 
@@ -58,11 +65,22 @@ class DumpLogCommand(HelpfulCommand):
                 say(f'Exception in thread "main" joptsimple.OptionException: {message}')
                 raise typer.Exit(1) from None
             if isinstance(error, FlagError):
-                raise typer.BadParameter(message, ctx=ctx) from None
+                words = message if error.unknown is None else _unknown_words(error.unknown, known)
+                raise typer.BadParameter(words, ctx=ctx) from None
             raise
 
 
 COMMAND_CLASS = DumpLogCommand
+
+
+def _unknown_words(name: str, known: Mapping[str, Takes]) -> str:
+    """The message about a flag that does not exist, with similar ones, or how to get what it asks for."""
+    flag = f"--{name}" if len(name) > 1 else f"-{name}"
+    suggested = did_you_mean(flag, [f"--{each}" for each in known if len(each) > 1])
+    hint = option_hint(flag)
+    if not suggested and hint is None and name.startswith(_OF_DUMP):
+        hint = f"For ranges: 'kafkalog dump --records {flag} …'."
+    return f"no such option: {flag}{f'. {hint}' if hint else f'.{suggested}' if suggested else ''}"
 
 
 def _emulated(words: list[str]) -> str | None:
@@ -259,8 +277,29 @@ def _paths(files: list[str] | None, emulate: str | None) -> list[str]:
         raise UsageError("Missing option '--files'.")
     paths = [path for value in files for path in split_files(value)]
     if emulate is None:
-        paths = [check_path(path) for path in paths]
+        paths = [_checked(path) for path in paths]
     return paths
+
+
+def _checked(path: str) -> str:
+    """The path; raises a usage error if it does not exist, for an address too: nothing is printed before that."""
+    if path[:1].isspace() and path.strip() and not os.path.lexists(path):
+        raise typer.BadParameter(
+            f"{printable(path.strip())}: --files takes names with commas and no spaces between them"
+        )
+    shown = check_path(path)
+    if is_remote(shown):
+        from format.node.foreign_files import absent_words
+
+        try:
+            words = "" if path_of(shown).exists() else absent_words(path_of(shown))
+        except WrongAddress as error:
+            words = str(error)
+        except OSError:  # the verb reports it
+            words = ""
+        if words:
+            raise typer.BadParameter(printable(f"{shown}: {words}"))
+    return shown
 
 
 def _print(paths: list[str], options: DumpLogOptions, limits: Limits, fail_on: Severity, jobs: int) -> None:

@@ -20,7 +20,11 @@ class Takes(Enum):
 
 
 class FlagError(Exception):
-    """A command line that jopt-simple refuses; the message is its own."""
+    """A command line that jopt-simple refuses; the message is its own. ``unknown`` is a flag that does not exist."""
+
+    def __init__(self, message: str, unknown: str | None = None) -> None:
+        super().__init__(message)
+        self.unknown = unknown
 
 
 @dataclass
@@ -52,7 +56,7 @@ def parse_flags(words: Sequence[str], known: Mapping[str, Takes]) -> ParsedFlags
             continue
         name, equals, value = (word[2:] if word[:2] == "--" else word[1:]).partition("=")
         if name not in known:
-            raise FlagError(f"{name if word[:2] == '--' else name[:1]} is not a recognized option")
+            raise FlagError(f"{name if word[:2] == '--' else name[:1]} is not a recognized option", name)
         takes = known[name]
         if takes is Takes.NOTHING:
             parsed.flags.append((name, None))

@@ -10,6 +10,26 @@ from kafkalog_cli.main import main
 @pytest.mark.parametrize(
     ("arguments", "message", "hint"),
     [
+        (
+            ["dump-log", "--print-data"],
+            "no such option: --print-data. Did you mean --print-data-log?",
+            "dump-log --help",
+        ),
+        (
+            ["dump-log", "--from-offset", "5"],
+            "no such option: --from-offset. For ranges: 'kafkalog dump --records --from-offset …'.",
+            "dump-log --help",
+        ),
+        (
+            ["dump-log", "--files", "here/a.log, here/b.log"],
+            "here/a.log: there is no such file or directory: of this path, only . exists",
+            "dump-log --help",
+        ),
+        (
+            ["dump-log", "--files", " here/b.log"],
+            "here/b.log: --files takes names with commas and no spaces between them",
+            "dump-log --help",
+        ),
         (["grep", "--key", "x", "."], "no such option: --key", "kafkalog grep --in key TEXT"),
         (["ls", "--topic", "x", "."], "no such option: --topic", "DIR/TOPIC-*"),
         (["dump", "--partition", "0", "."], "no such option: --partition", "DIR/TOPIC-N"),
