@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from itertools import islice
 
@@ -9,6 +10,12 @@ from itertools import islice
 _MOST_COMPARED = 20_000
 _MOST_SUGGESTED = 3
 _LEAST_SIMILAR = 0.7
+
+
+def installing(extra: str) -> str:
+    """How to install the packages of an extra; into the standalone build nothing can be installed."""
+    command = f"pip install 'kafkalog[{extra}]'"
+    return f"not in the standalone build, but with {command}" if hasattr(sys, "frozen") else command
 
 
 def counted(number: int, noun: str) -> str:

@@ -23,7 +23,9 @@ _COMMANDS = (
     "verify --jobs 2 /data",
     "find --offset 100 /data/payments-0",
     "groups /data",
-    "extract --to jsonl --output /extracted /data/payments-0",
+    "extract --output /extracted /data/payments-0",
+    "bundle --output /bundle.tar.zst /data",
+    "report --output /report.html /data",
 )
 
 

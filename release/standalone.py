@@ -13,13 +13,16 @@ from format.wording import listed
 from release.archives import write_archive
 from release.environment import Workplace, commit_time, run
 
-#: Packages that PyInstaller would find and that a host does not need.
-_LEFT_OUT = ("pyspark", "tkinter", "pydantic", "setuptools", "pytest", "hypothesis", "IPython", "fsspec", "pandas")
+#: The extras inside, which a host without network cannot install later.
+EXTRAS = ("fast", "follow", "explore", "report", "arrow")
 #: Packages of the environment that only build. The licence of PyInstaller is of its loader, which is inside.
 _ONLY_BUILDS = ("pip", "setuptools", "altgraph", "packaging", "pyinstaller-hooks-contrib")
 #: Libraries of the compiler that numpy and others load.
 _OF_COMPILER = ("libstdc++.so.6", "libgcc_s.so.1")
 _ENTRY = "from kafkalog_cli.__main__ import start\n\nstart()\n"
+#: The script of the charts, for which kafkalog_cli/page/chart_library.py looks beside itself, and how it is made.
+CHARTS = "chart_library.js"
+_MADE_CHARTS = "from kafkalog_cli.page import chart_library as library; print(library.made_script(), end='')"
 _READ_ME = """\
 kafkalog, with a Python of its own. It needs Linux on {machine} with glibc {glibc} or later, and {others}.
 
@@ -27,7 +30,7 @@ kafkalog, with a Python of its own. It needs Linux on {machine} with glibc {glib
     {name}/kafkalog verify /var/lib/kafka
 
 Manual pages: man -M {name}/share/man kafkalog-verify. Completion of shells: {name}/share.
-Not inside: Spark, Parquet, pages of report, explore. `pip install 'kafkalog[all]'` brings them.
+Not inside: Spark, fsspec, and botocore for roles of AWS. `pip install 'kafkalog[all]'` brings them.
 Licences of everything inside: the folder licences.
 """
 
@@ -35,15 +38,17 @@ Licences of everything inside: the folder licences.
 def standalone(place: Workplace) -> None:
     """``kafkalog-VERSION-linux-MACHINE.tar.gz`` from the wheel, by PyInstaller."""
     built = place.made("kafkalog-*.whl")
-    programs = place.environment("frozen", f"{built}[fast,follow]", "pyinstaller>=6.10,<7")
-    entry = place.scratch / "entry.py"
-    entry.write_text(_ENTRY)
-    packages = [word for name in ("format", "kafkalog_cli") for word in ("--collect-submodules", name)]
-    left_out = [word for name in _LEFT_OUT for word in ("--exclude-module", name)]
+    programs = place.environment("frozen", f"{built}[{','.join(EXTRAS)}]", "pyinstaller>=6.10,<7")
+    (place.scratch / "entry.py").write_text(_ENTRY)
+    charts = place.scratch / CHARTS
+    charts.write_bytes(
+        subprocess.run([programs / "python", "-c", _MADE_CHARTS], check=True, capture_output=True).stdout
+    )
+    recipe = shutil.copy(Path(__file__).with_suffix(".spec"), place.scratch)
     run(
-        *(str(programs / "pyinstaller"), "--noconfirm", "--onedir", "--log-level", "ERROR"),
-        *("--name", "kafkalog", *packages, *left_out, str(entry)),
+        *(str(programs / "pyinstaller"), "--noconfirm", "--log-level", "ERROR", str(recipe)),
         at=place.scratch,
+        CHART_LIBRARY=str(charts),
     )
     made = place.scratch / "dist/kafkalog"
     name = f"{'-'.join(built.name.split('-')[:2])}-linux-{platform.machine()}"

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from format.errors import ClusterFailed, InputError
+from format.wording import installing
 from spark_jobs.class_archive import class_archive_options
 from spark_jobs.spark_version import spark_version
 
@@ -69,8 +70,8 @@ def require_spark(*, is_connect: bool = False) -> None:
     missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
         raise SparkMissing(
-            f"Spark jobs need {', '.join(missing)}, not installed here; install with: "
-            f"pip install 'kafkalog[{'spark-connect' if is_connect else 'spark'}]'"
+            f"Spark jobs need {', '.join(missing)}, not installed here: "
+            f"{installing('spark-connect' if is_connect else 'spark')}"
         )
     _require_version()
     java = _java()

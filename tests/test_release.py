@@ -88,3 +88,13 @@ def test_libraries_of_the_compiler_that_alone_need_a_newer_glibc_are_left_out(
     assert standalone.leave_newer_libraries_out(tmp_path) == ["libstdc++.so.6"]
     assert sorted(each.name for each in inside.iterdir()) == ["libgcc_s.so.1", "libpython3.11.so.1.0"]
     assert needed_glibc(tmp_path) == "2.17"
+
+
+def test_the_standalone_build_has_its_extras_and_the_script_of_charts() -> None:
+    recipe = (REPOSITORY / "release/standalone.spec").read_text()
+    looked_for = (REPOSITORY / "kafkalog_cli/page/chart_library.py").read_text()
+    assert f'SHIPPED = Path(__file__).with_name("{standalone.CHARTS}")' in looked_for
+    assert '(os.environ["CHART_LIBRARY"], "kafkalog_cli/page")' in recipe
+    installing = (REPOSITORY / "docs/installing.md").read_text(encoding="utf-8")
+    section = installing.partition("## A host without Python")[2].partition("\n## ")[0]
+    assert [name for name in standalone.EXTRAS if f"`{name}`" not in section] == []

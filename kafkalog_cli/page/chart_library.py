@@ -1,7 +1,7 @@
 """The script that draws the charts of a page: Vega, Vega-Lite and Vega-Embed, from the package vl-convert.
 
 vl-convert bundles them into one script, which takes seconds. So the script is kept in the cache of the user, under the
-versions of what is in it.
+versions of what is in it. The standalone build has the script instead of the package, which is large.
 """
 
 from __future__ import annotations
@@ -10,41 +10,51 @@ import os
 import tempfile
 from pathlib import Path
 
-import vl_convert
-
 from format.user_cache import user_cache
+
+#: The script of a build without vl_convert.
+SHIPPED = Path(__file__).with_name("chart_library.js")
+
+if not SHIPPED.is_file():
+    import vl_convert
 
 #: Vega-Embed holds an interpreter of expressions: the policy of the page allows no function to be made of text.
 _SNIPPET = "window.vegaEmbed = vegaEmbed;"
-_VERSIONS = (
-    f"vega {vl_convert.get_vega_version()}",
-    f"vega-lite {vl_convert.get_vegalite_versions()[-1]}",
-    f"vega-embed {vl_convert.get_vega_embed_version()}",
-)
 #: The last line of a script that was written whole.
 _END = "\n/* end of the chart library */\n"
 
 
 def chart_library() -> str:
     """The script. Raises ValueError if it cannot be part of a page."""
+    if SHIPPED.is_file():
+        return SHIPPED.read_text(encoding="utf-8")
     cache = user_cache()
-    kept = None if cache is None else cache / f"{'-'.join(_VERSIONS).replace(' ', '-')}.js"
+    kept = None if cache is None else cache / f"{'-'.join(_versions()).replace(' ', '-')}.js"
     try:
         script = "" if kept is None else kept.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
         script = ""
     if not script.endswith(_END):
-        script = _made_script()
+        script = made_script()
         if kept is not None:
             _keep(kept, script)
     return script
 
 
-def _made_script() -> str:
+def _versions() -> tuple[str, ...]:
+    return (
+        f"vega {vl_convert.get_vega_version()}",
+        f"vega-lite {vl_convert.get_vegalite_versions()[-1]}",
+        f"vega-embed {vl_convert.get_vega_embed_version()}",
+    )
+
+
+def made_script() -> str:
+    """The script, made by vl_convert. Raises ValueError if it cannot be part of a page."""
     script = vl_convert.javascript_bundle(_SNIPPET).strip()
     if "</script" in script or "<!--" in script:
         raise ValueError("the chart library would end its element of the page")
-    notice = f"/*! {', '.join(_VERSIONS)}, as bundled by vl-convert; BSD-3-Clause, see vega.github.io */"
+    notice = f"/*! {', '.join(_versions())}, as bundled by vl-convert; BSD-3-Clause, see vega.github.io */"
     return f"{notice}\n{script}{_END}"
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from format.wording import counted, counted_plainly, listed, offset_range, offsets_are
+from format.wording import counted, counted_plainly, installing, listed, offset_range, offsets_are
 
 
 @pytest.mark.parametrize(("number", "expected"), [(0, "0 logs"), (1, "1 log"), (2, "2 logs"), (1200, "1,200 logs")])
@@ -36,3 +36,9 @@ def test_a_range_of_one_offset_is_one_offset() -> None:
 )
 def test_words_are_listed(words: list[str], expected: str) -> None:
     assert listed(words) == expected
+
+
+def test_nothing_can_be_installed_into_the_standalone_build(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert installing("s3") == "pip install 'kafkalog[s3]'"
+    monkeypatch.setattr("sys.frozen", True, raising=False)
+    assert installing("s3") == "not in the standalone build, but with pip install 'kafkalog[s3]'"

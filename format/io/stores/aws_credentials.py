@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from format.value_class import value_class
+from format.wording import installing
 
 #: Settings of profiles whose credentials must be fetched, which botocore does.
 _FETCHED = (
@@ -91,7 +92,7 @@ def _from_botocore(profile: str | None, settings: Mapping[str, str]) -> Credenti
         where = f"the profile has {fetched}" if fetched else "the environment and ~/.aws have none"
         raise OSError(
             f"no AWS credentials: {where}. Set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or add ?anonymous=true to "
-            "the address; roles, SSO and instance profiles need pip install 'kafkalog[s3]'"
+            f"the address; roles, SSO and instance profiles need botocore: {installing('s3')}"
         ) from None
     found: Any = None
     try:

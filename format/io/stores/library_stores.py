@@ -16,6 +16,7 @@ from format.io.addresses import without_query
 from format.io.stores.bounded_calls import bounded
 from format.io.stores.http_client import Answer, HttpClient, Request
 from format.io.stores.store import Ranges, RemoteEntry, WrongAddress
+from format.wording import installing
 
 T = TypeVar("T")
 
@@ -40,7 +41,7 @@ def connected(scheme: str, host: str, query: dict[str, str]) -> tuple[ArrowStore
         from pyarrow import ArrowInvalid, fs
     except ImportError:
         extra = _EXTRAS.get(scheme, "remote")
-        raise ImportError(f"{scheme}:// needs pyarrow: pip install 'kafkalog[{extra}]'") from None
+        raise ImportError(f"{scheme}:// needs pyarrow: {installing(extra)}") from None
     if scheme in ("gs", "gcs"):
         return ArrowStore(_connected_gcs(fs, query), fs, f"{scheme}://{host}"), host
     if scheme in ("abfs", "abfss"):
@@ -128,7 +129,7 @@ def _connected_by_fsspec(scheme: str, host: str, query: dict[str, str]) -> tuple
         import fsspec
     except ImportError:
         raise ImportError(
-            f"pyarrow knows no scheme {scheme}, and fsspec, which may, is not installed: pip install 'kafkalog[remote]'"
+            f"pyarrow knows no scheme {scheme}, and fsspec, which may, is not installed: {installing('remote')}"
         ) from None
     try:
         fsspec.get_filesystem_class(scheme)

@@ -19,7 +19,7 @@ def made(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[str]:
         return scripts[-1]
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(library, "_made_script", make)
+    monkeypatch.setattr(library, "made_script", make)
     return scripts
 
 
@@ -52,3 +52,13 @@ def test_the_real_script_draws_and_names_its_libraries() -> None:
     assert "vegaEmbed" in script
     assert script.startswith("/*! vega ")
     assert "</script" not in script
+
+
+def test_a_build_that_has_the_script_makes_none(
+    made: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shipped = tmp_path / library.SHIPPED.name
+    shipped.write_text("draw()")
+    monkeypatch.setattr(library, "SHIPPED", shipped)
+    assert library.chart_library() == "draw()"
+    assert made == []
