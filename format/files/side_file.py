@@ -24,7 +24,8 @@ PathOrSource = str | os.PathLike[str] | Source
 #: The most problems of one kind in a file, which bounds the memory for them; one more problem counts the others.
 MAX_PROBLEMS = 100
 _CHUNK_BYTES = 64 * 1024
-_INTEGER = re.compile(r"([+-]?)0*([0-9]{1,19})")
+#: Java takes the decimal digits of every script, but only those that are one char.
+_INTEGER = re.compile(r"([+-]?)0*((?:(?![\U00010000-\U0010ffff])\d){1,40})")
 INT32_RANGE = (-(2**31), 2**31 - 1)
 INT64_RANGE = (-(2**63), 2**63 - 1)
 
@@ -119,7 +120,7 @@ def decode_text(source: Source, line: Line) -> str:
 
 
 def decode_integer(text: str, least: int, most: int) -> int | None:
-    """Decode a decimal integer of ASCII digits, as Java's parseInt and parseLong do; None for other text."""
+    """Decode a decimal integer, as Java's parseInt and parseLong do; None for other text."""
     if len(text) < 19 and text.isascii() and text.isdigit():
         value = int(text)  # the usual case
     else:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from format.files.side_file import INT32_RANGE
+from format.files.side_file import INT32_RANGE, decode_integer
 from format.layout import CLUSTER_METADATA_TOPIC, REMOTE_INDEX_CACHE
 from format.value_class import value_class
 from format.verbs.boot.steps import StopsStart
@@ -38,19 +38,10 @@ def log_name(path: Path) -> LogName | None:
             raise _unknown_name(path)
         stem = name[: name.rindex(".")]
     topic, dash, number = stem.rpartition("-")
-    partition = _java_integer(number)
+    partition = decode_integer(number, *INT32_RANGE)
     if not dash or not topic or partition is None:
         raise _unknown_name(path)
     return None if topic == CLUSTER_METADATA_TOPIC else LogName(topic, partition, mark and mark[1:])
-
-
-def _java_integer(text: str) -> int | None:
-    """A number as Integer.parseInt reads it: a sign, and decimal digits of any script; None for other text."""
-    digits = text[1:] if text[:1] in ("+", "-") else text
-    if not digits.isdecimal():
-        return None
-    number = int(text)
-    return number if INT32_RANGE[0] <= number <= INT32_RANGE[1] else None
 
 
 def _unknown_name(path: Path) -> StopsStart:

@@ -75,7 +75,9 @@ def test_more_lines_than_the_limit_are_refused():
         ("1_000", None),
         (" 1", None),
         ("1\n", None),
-        ("٣", None),
+        ("٣", 3),
+        ("-০৭", -7),
+        ("\U0001d7d1", None),  # two chars to Java, neither of them a digit
         ("1.0", None),
         ("0x1", None),
     ],

@@ -5,6 +5,7 @@ Source: storage LogLoader.removeTempFilesAndCollectSwapFiles, LogLoader.load.
 
 from __future__ import annotations
 
+from format.files.side_file import INT64_RANGE, decode_integer
 from format.layout import LOG_SUFFIX, OFFSET_INDEX_SUFFIX
 from format.verbs.boot.followed import opened
 from format.verbs.boot.one_log.file_batches import CorruptRecords
@@ -25,7 +26,8 @@ def settle_leftovers(files: PartitionFiles) -> None:
     if bounds is not None:
         for name in [name for name in files.present if not name.endswith(_SWAP)]:
             head, point, _ = name.partition(".")
-            if point and _is_java_long(head) and bounds[0] <= int(head) < bounds[1]:
+            offset = decode_integer(head, *INT64_RANGE) if point else None
+            if offset is not None and bounds[0] <= offset < bounds[1]:
                 reason = f"offsets {bounds[0]} to {bounds[1] - 1} come from .swap files, which replace it"
                 files.delete(name, reason, kafka_class="LogLoader.load")
     for name in [name for name in files.present if name.endswith(_SWAP)]:
@@ -80,8 +82,3 @@ def _swapped_range(files: PartitionFiles, swaps: list[str]) -> tuple[int, int] |
                     position=error.position,
                 ) from error
     return None if first is None else (first, end)
-
-
-def _is_java_long(text: str) -> bool:
-    digits = text[1:] if text[:1] in "+-" else text
-    return digits.isdecimal() and -(2**63) <= int(text) < 2**63
