@@ -11,6 +11,7 @@ import java.time.Duration;
 import java.util.*;
 import org.apache.kafka.clients.consumer.*;
 import org.apache.kafka.common.*;
+import org.apache.kafka.common.errors.TimeoutException;
 import org.apache.kafka.common.header.Header;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
 
@@ -52,6 +53,7 @@ public class RecordReader {
         properties.put("auto.offset.reset", "none");
         properties.put("allow.auto.create.topics", "false");
         properties.put("max.poll.records", "5000");
+        properties.put("default.api.timeout.ms", "20000");  // a leader that does not serve a partition never answers
         return new KafkaConsumer<>(properties, new ByteArrayDeserializer(), new ByteArrayDeserializer());
     }
 
@@ -64,8 +66,15 @@ public class RecordReader {
         List<TopicPartition> places = List.of(place);
         everything.assign(places);
         committed.assign(places);
-        long start = everything.beginningOffsets(places).get(place), end = everything.endOffsets(places).get(place);
-        long stable = committed.endOffsets(places).get(place);
+        long start, end, stable;
+        try {
+            start = everything.beginningOffsets(places).get(place);
+            end = everything.endOffsets(places).get(place);
+            stable = committed.endOffsets(places).get(place);
+        } catch (TimeoutException error) {  // the leader does not serve it
+            output.write("{\"place\":\"" + place + "\",\"problem\":\"no answer\"}\n");
+            return;
+        }
         output.write("{\"place\":\"" + place + "\",\"start\":" + start + ",\"end\":" + end + ",\"stable\":" + stable + "}\n");
         drain(everything, place, start, end, each -> output.write(row(each)));
         drain(committed, place, start, stable, each -> output.write("{\"committed\":" + each.offset() + "}\n"));

@@ -63,9 +63,12 @@ log4j.appender.out.layout.ConversionPattern=%p %m (%c)%n
 """
 _MOST_SECONDS = 90.0  # on a busy machine
 _LOADED = re.compile(
-    r"Completed load of Log\(dir=(?P<dir>.+?), topic(?:Id)?=.*?"
-    r"logStartOffset=(?P<start>-?\d+), logEndOffset=(?P<end>-?\d+)\)"
+    r"Completed load of Log\(dir=(?P<dir>(?:(?!Completed load).)+?), topic(?:Id)?=(?:(?!Completed load).)*?"
+    r"logStartOffset=(?P<start>-?\d+), logEndOffset=(?P<end>-?\d+)\)",
+    re.DOTALL,  # a name may hold line ends
 )
+_PORT_TAKEN = "Unable to start acceptor"
+_CUT_TO_CURRENT = re.compile(r"ReplicaAlterLogDirsThread-\d+\]: Truncating partition (\S+) with")
 _UNIQUE = re.compile(r"\.[0-9a-f]{32}-stray$")
 _METADATA = "__cluster_metadata-0"
 
@@ -108,6 +111,7 @@ class Trials:
         self.version = version
         self._source = source
         self._work = work
+        self.most_seconds = _MOST_SECONDS
         work.mkdir(parents=True, exist_ok=True)
         (work / "log4j.properties").write_text(_LOG4J)
         self._options = ["-Xmx400m", "-XX:+UseSerialGC", "-XX:TieredStopAtLevel=1",
@@ -123,15 +127,18 @@ class Trials:
 
     def compared(self, mutation: Mutation) -> Comparison:
         """One trial: damage a copy, predict, start a broker, compare."""
-        node = copied_node(self._source, self._work / "node")
-        try:
-            mutation.apply(node)
-        except (OSError, LookupError, ValueError, AssertionError) as error:
-            raise NotApplicable(f"{mutation}: {error}") from error
-        before = files_of(node)
-        predicted = predict(node, self.version)
-        assert files_of(node) == before, "boot changed a file"
-        outcome, text = self._run(node, [])
+        for _ in range(3):
+            node = copied_node(self._source, self._work / "node")
+            try:
+                mutation.apply(node)
+            except (OSError, LookupError, ValueError, AssertionError) as error:
+                raise NotApplicable(f"{mutation}: {error}") from error
+            before = files_of(node)
+            predicted = predict(node, self.version)
+            assert files_of(node) == before, "boot changed a file"
+            outcome, text = self._run(node, [])
+            if _PORT_TAKEN not in text:
+                break  # else another process of the machine was faster
         return compare(mutation, node, predicted, Observed(outcome, text, before, files_of(node)))
 
     def _run(
@@ -158,7 +165,7 @@ class Trials:
                 [*command, "kafka.Kafka", str(properties)], stdout=file, stderr=file, stdin=subprocess.DEVNULL
             )
         try:
-            outcome = _waited(process, output)
+            outcome = _waited(process, output, self.most_seconds)
             if outcome == "started":
                 while_up(f"127.0.0.1:{port}")
         finally:
@@ -177,8 +184,8 @@ def last_words(text: str) -> str:
     return " / ".join(lines[:3])
 
 
-def _waited(process: subprocess.Popen[bytes], output: Path) -> str:
-    deadline = time.monotonic() + _MOST_SECONDS
+def _waited(process: subprocess.Popen[bytes], output: Path, most_seconds: float) -> str:
+    deadline = time.monotonic() + most_seconds
     while time.monotonic() < deadline:
         if "Kafka Server started" in output.read_text(errors="replace"):
             return "started"
@@ -213,6 +220,9 @@ def predict(node: Node, version: str) -> BootResult:
 def compare(mutation: Mutation, node: Node, predicted: BootResult, observed: Observed) -> Comparison:
     """Where prediction and observation differ: the outcome, its message, the offsets, the files."""
     said = "refused" if predicted.is_refused else "unknown" if predicted.is_unknown else "started"
+    refusals = [step.broker_message for step in predicted.having(Action.REFUSE)]
+    if None in refusals and observed.outcome == "hung":
+        said = "hung"  # as predicted: it neither starts nor exits
     result = Comparison(mutation, said, observed.outcome)
     if said == "unknown":
         return result
@@ -220,10 +230,9 @@ def compare(mutation: Mutation, node: Node, predicted: BootResult, observed: Obs
         words = last_words(observed.log_text)
         result.differences.append(f"outcome: predicted {said}, was {observed.outcome}: {words}")
         return result
-    if said == "refused":
-        messages = [step.broker_message or "" for step in predicted.having(Action.REFUSE)]
-        if not any(message in observed.log_text for message in messages):
-            result.differences.append(f"message: none of {messages} was printed")
+    if said == "refused" and not any(message is not None and message in observed.log_text for message in refusals):
+        result.differences.append(f"message: none of {refusals} was printed")
+    if said != "started":
         return result
     result.differences += _offset_differences(node, predicted, observed)
     result.differences += _file_differences(node, predicted, observed)
@@ -305,9 +314,10 @@ def _file_differences(node: Node, predicted: BootResult, observed: Observed) -> 
 
 
 def _ended_moves(observed: Observed) -> set[str]:
-    """The partitions whose future replica took the place of the current one: a broker goes on with that."""
+    """The partitions whose future replica took the place of the current one, or was cut to it, after the start."""
     gone = observed.before.keys() - observed.after.keys()
-    return {_partition_of(name.rstrip("/")) for name in gone if name.endswith("-future/")}
+    moved = {_partition_of(name.rstrip("/")) for name in gone if name.endswith("-future/")}
+    return moved | set(_CUT_TO_CURRENT.findall(observed.log_text))
 
 
 def _partition_of(folder: str) -> str:
@@ -371,7 +381,7 @@ def _table_line(name: str, results: list[Comparison]) -> str:
     unknown = sum(each.predicted == "unknown" for each in results)
     agreed = sum(not each.differences for each in results) - unknown
     refused = [each for each in results if each.outcome != "started"]
-    predicted = sum(each.predicted == "refused" for each in refused)
+    predicted = sum(each.predicted == each.outcome for each in refused)
     return f"| {name} | {agreed} / {len(results)} | {predicted} / {len(refused)} | {unknown} |"
 
 
@@ -383,6 +393,7 @@ def main() -> int:
     parser.add_argument("--shuffle", type=int, metavar="SEED", help="take them in a random order")
     parser.add_argument("--random", type=int, metavar="COUNT", help="so many copies that are damaged at random")
     parser.add_argument("--minutes", type=float, default=0, help="begin no trial after so many; 0 for all")
+    parser.add_argument("--seconds", type=float, default=_MOST_SECONDS, help="after which a start counts as hung")
     parser.add_argument("--work", type=Path)
     node = SHARED_CORPUS / "kafka-4.3-single" / "node-1"
     parser.add_argument("--node", type=Path, default=node, help="the log directory of which copies are damaged")
@@ -395,6 +406,7 @@ def main() -> int:
         chosen = random_mutations(range(options.first, options.first + options.random))
     with tempfile.TemporaryDirectory(prefix="boot-trials-") as scratch:
         trials = Trials(KafkaLab(), options.kafka, options.node, options.work or Path(scratch))
+        trials.most_seconds = options.seconds
         trials.warm_up()
         results = run_all(trials, chosen, options.minutes)
     print(table(results))

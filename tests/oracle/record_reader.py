@@ -30,7 +30,7 @@ class Served:
     stable: int = -1
     records: dict[int, Row] = field(default_factory=dict)
     committed: list[int] = field(default_factory=list)
-    problem: str = ""  # why nothing can be read: "unknown" to the broker, or "no leader"
+    problem: str = ""  # why nothing can be read: "unknown" to the broker, "no leader", or "no answer" of the leader
 
 
 class ReadingFailed(Exception):

@@ -96,7 +96,9 @@ class SalvageTrials(Trials):
             result.outcome, result.predicted = "no source", [error.message]
             return result
         found = [each for each in items if isinstance(each, Finding) and each.severity >= Severity.ERROR]
-        result.predicted = [each.message for each in found if each.location.path.startswith(str(saved))]
+        found = [each for each in found if each.location.path.startswith(str(saved))]
+        result.predicted = [each.message for each in found]
+        unserved = {Path(each.location.path).name for each in found if each.code == "boot-unserved"}
         copy = Node(saved.parent, [saved])
         if not (saved / META_PROPERTIES).exists():
             # As the finding says: nothing but the operator knows what the cluster is called.
@@ -121,8 +123,10 @@ class SalvageTrials(Trials):
         if result.outcome == "started":
             observed = Observed(result.outcome, text, before, files_of(copy))
             unread = _compare(result, copy, expected, observed, completed)
-            unread |= {each.location.path.split("/")[-1] for each in found if "no client can read it" in each.message}
-            read_places = {place: each for place, each in served.items() if place not in unread}
+            for place in sorted(unserved & served.keys()):
+                if not served[place].problem:
+                    result.differences.append(f"{place} is served, though salvage said that it would not be")
+            read_places = {place: each for place, each in served.items() if place not in unread | unserved}
             for place in completed & read_places.keys():
                 _forget_after(read_places[place], kept.setdefault(place, Kept()), expected[place])
             _compare_records(result, starts, kept, read_places)

@@ -235,6 +235,8 @@ def _missing_logs(
         high_watermark, log_start, home = _checkpointed(opened, (topic, partition))
         lost = lost_range(log_start, 2**63, log_start, high_watermark)
         reason = "the metadata assigns it to this node, and its log is missing: an empty one is made"
+        if (topic, partition) in logs.future:
+            reason += f"; after the start its future replica {logs.future[topic, partition].path} is cut to that one"
         if lost is not None:
             reason += f"; its checkpointed high watermark is {high_watermark}"
         result.steps.append(

@@ -21,6 +21,7 @@ from format.log.read_records import record_tables
 from format.log.walker import batch_chunks
 from format.verbs.boot.followed import exists, opened
 from format.verbs.boot.one_log.file_batches import CorruptRecords, batches_from
+from format.verbs.boot.pipes import stop_at_pipe
 from format.verbs.boot.steps import StopsStart
 
 _CLASS = "BootstrapDirectory"
@@ -34,6 +35,7 @@ def check_bootstrap(metadata_dir: Path, limits: Limits) -> None:
         return
     if path.is_dir():
         raise StopsStart(os.strerror(errno.EISDIR), _CLASS, path=path, reason=_REASON)
+    stop_at_pipe(path, _CLASS)
     with opened(path) as source:
         if _has_metadata_version(source, path, limits):
             return

@@ -17,6 +17,7 @@ from format.layout import CLUSTER_METADATA_TOPIC, META_PROPERTIES
 from format.limits import Limits
 from format.value_class import state_class, value_class
 from format.verbs.boot.followed import exists, opened
+from format.verbs.boot.pipes import stop_at_pipe
 from format.verbs.boot.steps import FailsLogDir, NotKnown, StopsStart
 
 METADATA_PARTITION = f"{CLUSTER_METADATA_TOPIC}-0"
@@ -68,6 +69,7 @@ def read_identity(
         if not exists(path):
             missing.append(log_dir)
             continue
+        stop_at_pipe(path, "PropertiesUtils.readPropertiesFile")
         try:
             found[log_dir] = _read(path, limits)
         except _Unreadable as error:

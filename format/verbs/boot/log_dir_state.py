@@ -26,6 +26,7 @@ from format.verbs.boot.followed import exists, why_closed
 from format.verbs.boot.one_log.kafka_text import BadText, read_offsets
 from format.verbs.boot.one_log.log_load import LoadedLog
 from format.verbs.boot.one_log.partition_files import PartitionFiles
+from format.verbs.boot.pipes import stop_at_pipe
 from format.verbs.boot.steps import Action, BootTerms, FailsLogDir, Step, StopsStart
 
 _MANAGER = "LogManager"
@@ -52,6 +53,19 @@ class LogDirState:
         if high_watermark is None or not self.clean or key not in self.recovery_points:
             return high_watermark
         return min(high_watermark, self.recovery_points[key])
+
+    def note_pipe(self, path: Path, kafka_class: str) -> bool:
+        """Note a file of the directory that is a pipe: the start waits for it, or the cleaner, which runs beside it."""
+        try:
+            stop_at_pipe(path, kafka_class)
+        except StopsStart as error:
+            if path.name == CLEANER_OFFSET_CHECKPOINT:
+                reason = "it is a pipe: the cleaner waits for another process to open it, and cleans nothing"
+                self.steps.append(Step(Action.KEEP, path, reason=reason, kafka_class="LogCleanerManager"))
+            else:
+                self.stops.append(error)
+            return True
+        return False
 
     def note_problem(self, error: BadText, path: Path, words: str) -> None:
         """Note a checkpoint that cannot be read: I/O errors fail the directory, ``words`` is the effect of others."""
@@ -87,6 +101,7 @@ def open_log_dir(path: Path, directory_id: str | None, terms: BootTerms) -> LogD
     state = LogDirState(path, directory_id)
     mark = path / CLEAN_SHUTDOWN
     state.clean = exists(mark)
+    state.note_pipe(mark, "CleanShutdownFileHandler")
     state.has_remote_indexes = is_there(path / REMOTE_INDEX_CACHE)
     if state.clean:
         reason = "a clean shutdown: no log is recovered; the file is removed before the logs are loaded"
@@ -103,7 +118,7 @@ def open_log_dir(path: Path, directory_id: str | None, terms: BootTerms) -> LogD
         (CLEANER_OFFSET_CHECKPOINT, {}, "the cleaner begins at the start of each log"),
     ):
         checkpoint = path / name
-        if not is_there(checkpoint):
+        if not is_there(checkpoint) or state.note_pipe(checkpoint, "CheckpointFile"):
             continue
         try:
             target.update(read_offsets(checkpoint, terms.limits))

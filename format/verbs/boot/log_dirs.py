@@ -22,6 +22,7 @@ from format.verbs.boot.one_log.kafka_text import BadText, read_topic_id
 from format.verbs.boot.one_log.leader_epochs import EpochCache
 from format.verbs.boot.one_log.log_load import LoadTerms, load_log
 from format.verbs.boot.one_log.partition_files import PartitionFiles, read_partition_files
+from format.verbs.boot.pipes import stop_at_pipe
 from format.verbs.boot.steps import Action, BootTerms, FailsLogDir, NotKnown, Step, StopsStart
 
 _MANAGER = "LogManager"
@@ -123,6 +124,7 @@ def _load_one(
 def _topic_id(files: PartitionFiles, terms: BootTerms) -> str | None:
     path = files.path / PARTITION_METADATA
     if PARTITION_METADATA in files.folders:
+        stop_at_pipe(path, "PartitionMetadataFile")
         raise FailsLogDir(
             f"Error while reading partition metadata file {path}", "PartitionMetadataFile", path=path,
             reason="it is a directory",

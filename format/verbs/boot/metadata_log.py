@@ -32,6 +32,7 @@ from format.verbs.boot.one_log.kafka_text import BadText, read_lines, read_topic
 from format.verbs.boot.one_log.leader_epochs import EpochCache
 from format.verbs.boot.one_log.log_load import LoadTerms, load_log
 from format.verbs.boot.one_log.partition_files import PartitionFiles, read_partition_files
+from format.verbs.boot.pipes import stop_at_pipe
 from format.verbs.boot.steps import Action, BootTerms, Step, StopsStart
 
 #: The topic id of __cluster_metadata, which no metadata record gives.
@@ -62,6 +63,7 @@ def _check_records(path: Path, kafka_class: str, reason: str) -> int:
     end = 0
     if path.is_dir():
         raise StopsStart("Is a directory", kafka_class, path=path, reason=reason)
+    stop_at_pipe(path, kafka_class)
     with opened(path) as source:
         try:
             for batch in batches_from(source, 0, source.size_bytes, path):
@@ -156,6 +158,7 @@ def _check_next_epoch(state: MetadataState, log_epoch: int, path: Path) -> None:
 def _check_topic_id(files: PartitionFiles, limits: Limits) -> None:
     path = files.path / PARTITION_METADATA
     if PARTITION_METADATA in files.folders:
+        stop_at_pipe(path, "PartitionMetadataFile")
         text = f"Error while reading partition metadata file {path}"
         raise StopsStart(text, "PartitionMetadataFile", path=path, reason="it is a directory")
     if PARTITION_METADATA not in files.present:
@@ -232,6 +235,7 @@ def _snapshot_id(path: Path) -> tuple[int, int]:
 def _check_quorum_state(path: Path, state: MetadataState, limits: Limits) -> None:
     if not exists(path):
         return
+    stop_at_pipe(path, _QUORUM)
     general = f"Error while reading the Quorum status from the file {path}"
 
     def stops(text: str, reason: str) -> StopsStart:
@@ -257,20 +261,27 @@ def _check_quorum_state(path: Path, state: MetadataState, limits: Limits) -> Non
             f"data_version ({version}) is not within the min (0) and max (1) supported version",
             "its version is unknown",
         )
-    for name in _FIELDS[version]:
+    for name in (*_FIELDS[0], "votedDirectoryId"):  # a field of the other version may be missing, but has its type
         if name not in fields:
-            raise stops(
-                f"unable to locate field '{name}', which is mandatory in version {version}", f"it has no {name}"
-            )
-        if not _has_type(name, fields[name]):
+            if name in _FIELDS[version]:
+                text = f"unable to locate field '{name}', which is mandatory in version {version}"
+                raise stops(text, f"it has no {name}")
+        elif not _has_type(name, fields[name]):
             is_text = name == "votedDirectoryId" and isinstance(fields[name], str)
             raise stops("base64" if is_text else "QuorumStateData: ", f"its {name} has the wrong type")
     state.epoch = fields["leaderEpoch"]
-    voters = fields["currentVoters"] if version == 0 else []
-    if voters is None:
+    voters = fields.get("currentVoters", [])
+    if version == 1 and voters:
+        raise stops("Can't read version 1 of Voter", "its currentVoters are those of version 0")
+    if version == 0 and voters is None:
         raise stops('currentVoters()" is null', "its currentVoters are null")
+    for each in voters or []:
+        if not isinstance(each, dict) or "voterId" not in each:
+            raise stops("Voter: unable to locate field 'voterId', which is mandatory in version 0", "a voter has no id")
+        if not _has_type("voterId", each["voterId"]):
+            raise stops("Voter expected a 32 bit signed integer", "the id of a voter is no number")
     if version == 0:
-        state.voters = tuple(each["voterId"] for each in voters if isinstance(each, dict) and "voterId" in each)
+        state.voters = tuple(each["voterId"] for each in voters)
 
 
 def _as_short(value: object) -> int:

@@ -19,9 +19,10 @@ def sentence(result: BootResult, terms: BootTerms) -> str:
         first = refusals[0]
         count = len(refusals) - 1
         more = f" {counted(count, 'more refusal')} {'follows' if count == 1 else 'follow'}." if count else ""
+        if first.broker_message is None:
+            return f"{broker} would not start, at {first.path}: {first.reason}.{more}"
         reason = f" ({first.reason.rstrip('.')})" if first.reason else ""
-        message = (first.broker_message or "").rstrip(".")
-        return f"{broker} would refuse to start, at {first.path}: {message}{reason}.{more}"
+        return f"{broker} would refuse to start, at {first.path}: {first.broker_message.rstrip('.')}{reason}.{more}"
     if result.is_unknown:
         first = result.having(Action.UNKNOWN)[0]
         return f"It cannot be predicted whether {broker.lower()} would start: {first.path}: {first.reason}."

@@ -79,10 +79,15 @@ class BootTerms:
 
 
 class StopsStart(Exception):
-    """A reason for the broker to exit: ``text`` is its message, ``kafka_class`` the class that raises it."""
+    """A reason for the broker to exit: ``text`` is its message, ``kafka_class`` the class that raises it.
 
-    def __init__(self, text: str, kafka_class: str, *, path: Path, reason: str = "", position: int | None = None):
-        super().__init__(text)
+    ``text`` is None where the broker neither exits nor goes on, and says nothing.
+    """
+
+    def __init__(
+        self, text: str | None, kafka_class: str, *, path: Path, reason: str = "", position: int | None = None
+    ):
+        super().__init__(text or reason)
         self.text = text
         self.kafka_class = kafka_class
         self.path = path
@@ -93,6 +98,10 @@ class StopsStart(Exception):
 
 class FailsLogDir(StopsStart):
     """An I/O error while a log directory is loaded: it goes offline. Without any left, the broker exits."""
+
+
+class FailsSnapshot(FailsLogDir):
+    """A producer snapshot that cannot be written. In the recovery of a segment it costs the segment, from 4.0 on."""
 
 
 class NotKnown(Exception):

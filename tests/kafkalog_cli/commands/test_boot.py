@@ -78,12 +78,20 @@ def test_a_pipe_in_place_of_a_log_is_passed_over_and_the_answer_not_complete(kaf
 
 
 def test_what_cannot_be_said(kafkalog: Kafkalog, node: Node) -> None:
-    checkpoint = node.first / "recovery-point-offset-checkpoint"
-    checkpoint.unlink()
-    os.mkfifo(checkpoint)
+    os.truncate(node.first / "recovery-point-offset-checkpoint", 2**40)
     run = kafkalog("--format", "jsonl", node.first).check(3)
     assert run.summary["complete"] is False
     assert "cannot be predicted" in run.stderr
+
+
+def test_a_pipe_for_which_a_broker_waits_without_end(kafkalog: Kafkalog, node: Node) -> None:
+    epochs = node.partition("orders-0") / "leader-epoch-checkpoint"
+    epochs.unlink()
+    os.mkfifo(epochs)
+    run = kafkalog("--format", "jsonl", node.first).check(1)
+    assert f"would not start, at {epochs}: it is a pipe" in run.stderr
+    (row,) = [each for each in run.rows("boot_step") if each["action"] == "refuse"]
+    assert (row["path"], row["broker_message"], row["kafka_class"]) == (str(epochs), None, "CheckpointFile")
 
 
 def test_the_node_id_of_the_configuration(kafkalog: Kafkalog, node: Node) -> None:

@@ -49,6 +49,11 @@ def _dangling(path: Path) -> None:
     path.symlink_to(path.parent.parent.parent / f"nowhere-{path.name}")
 
 
+def _far_dangling(path: Path) -> None:
+    path.unlink()
+    path.symlink_to(path.parent.parent.parent / "nowhere" / path.name)
+
+
 def _looping(path: Path) -> None:
     path.unlink()
     path.symlink_to(path)
@@ -96,6 +101,14 @@ def file_kinds() -> Named:
         node.unclean()
 
     yield "a damaged log behind a link, unclean", damaged_link
+
+    def closed_snapshot(node: Node, apply: Callable[[Path], None]) -> None:
+        apply(_place(node.partition("orders-0"), f"{_ACTIVE}.snapshot"))
+        node.set_offset(RECOVERY_POINT, "orders-0", 0)
+        node.unclean()
+
+    for kind, apply in kinds.items():
+        yield f"the older snapshot is a {kind}, unclean from 0", lambda node, apply=apply: closed_snapshot(node, apply)
     yield "active log has another name, too", lambda node: _hard_linked(node.segments("orders-0")[-1])
 
     def same_log_twice(node: Node) -> None:
@@ -135,6 +148,12 @@ def node_file_kinds() -> Named:
                 f"{name} of the metadata is a {kind}",
                 lambda node, name=name, apply=apply: apply(node.partition(METADATA) / name),
             )
+    snapshots = {**kinds, "loop": _looping, "link into a missing folder": _far_dangling}
+    for kind, apply in snapshots.items():
+        yield (
+            f"the producer snapshot of the metadata is a {kind}",
+            lambda node, apply=apply: apply(max(node.partition(METADATA).glob("*.snapshot"))),
+        )
     for kind, apply in kinds.items():
         yield f"the newest metadata snapshot is a {kind}", lambda node, apply=apply: apply(newest(node))
     yield ".lock is a folder", lambda node: (node.first / ".lock").mkdir()

@@ -10,6 +10,7 @@ from tests.oracle.boot_mutations import (
     metadata,
     odd_files,
     odd_nodes,
+    pipes,
     side_files,
 )
 from tests.oracle.boot_mutations.node import Mutation
@@ -46,6 +47,7 @@ FAMILIES = (
     odd_files.odd_segments,
     odd_files.odd_side_files,
     odd_files.swaps,
+    pipes.pipes,
     odd_nodes.odd_names,
     odd_nodes.half_moves,
     odd_nodes.odd_properties,

@@ -10,6 +10,7 @@ from format.limits import Limits
 from format.verbs.boot.one_log.kafka_text import BadText, read_epochs
 from format.verbs.boot.one_log.log_load import LoadedLog
 from format.verbs.boot.one_log.partition_files import PartitionFiles
+from format.verbs.boot.pipes import stop_at_pipe
 from format.verbs.boot.steps import Action, FailsLogDir, StopsStart
 from format.wording import counted
 
@@ -25,6 +26,7 @@ class EpochCache:
         self.entries: list[tuple[int, int]] = []
         path = files.path / LEADER_EPOCH_CHECKPOINT
         if LEADER_EPOCH_CHECKPOINT in (*files.folders, *files.dangling):
+            stop_at_pipe(path, "CheckpointFile")
             raise FailsLogDir(
                 f"Error while reading checkpoint file {path}", "LeaderEpochCheckpointFile", path=path,
                 reason="it is no regular file",

@@ -8,7 +8,6 @@ from __future__ import annotations
 from pathlib import Path
 
 from format.layout import (
-    ABORTED_TXN,
     LOG_SUFFIX,
     OFFSET_INDEX_ENTRY,
     OFFSET_INDEX_SUFFIX,
@@ -25,12 +24,16 @@ from format.verbs.boot.one_log.leftovers import settle_leftovers
 from format.verbs.boot.one_log.partition_files import PartitionFiles, file_name
 from format.verbs.boot.one_log.producer_files import ProducerFiles, offset_of_name
 from format.verbs.boot.one_log.recovered_log import Recovered
-from format.verbs.boot.one_log.recovery import recovered_segment
-from format.verbs.boot.steps import Action, BootTerms, StopsStart
+from format.verbs.boot.one_log.recovery import emptied_segment, recovered_segment
+from format.verbs.boot.one_log.transaction_indexes import wrong_transaction_index
+from format.verbs.boot.pipes import stop_at_unsized_index
+from format.verbs.boot.steps import Action, BootTerms, FailsSnapshot, StopsStart
 
 _INDEX_SUFFIXES = (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX, TRANSACTION_INDEX_SUFFIX)
 _SEGMENT_SUFFIXES = (LOG_SUFFIX, *_INDEX_SUFFIXES)
 _CLASS = "LogLoader"
+#: Later releases take I/O errors of a recovery for invalid offsets (LogLoader.recoverLog), earlier ones pass them on.
+_EMPTIES_SINCE = (4, 0)
 
 
 @value_class
@@ -186,8 +189,7 @@ class _LogLoad:
                 Action.REBUILD_INDEX, index_name, "the index is missing", broker_message=message, kafka_class=_CLASS
             )
             self._recover(segment, "its index is missing")
-        elif (wrong := self._wrong_transaction_index(base_offset)) is not None:
-            txn_name = file_name(base_offset, TRANSACTION_INDEX_SUFFIX)
+        elif (place := files.present.get(txn_name)) and (wrong := wrong_transaction_index(place, base_offset)):
             message = f"Found a corrupted index file corresponding to log file {files.path / name} due to {wrong}"
             files.step(Action.REBUILD_INDEX, txn_name, wrong, broker_message=message, kafka_class=_CLASS)
             self._recover(segment, "its transaction index is corrupt")
@@ -204,26 +206,14 @@ class _LogLoad:
                 files.create(time_name)
         self._segments[base_offset] = segment
 
-    def _wrong_transaction_index(self, base_offset: int) -> str | None:
-        name = file_name(base_offset, TRANSACTION_INDEX_SUFFIX)
-        place = self._files.present.get(name)
-        if place is None:
-            return None
-        with opened(place) as source:
-            content = source.read_at(0, source.size_bytes - source.size_bytes % ABORTED_TXN.size_bytes)
-        for _, producer_id, first, last, _ in ABORTED_TXN.struct.iter_unpack(content):
-            if last < base_offset:
-                return (
-                    f"Last offset of aborted transaction (producer id {producer_id}, first offset {first}) is "
-                    f"{last}, less than start offset {base_offset}"
-                )
-        return None
-
     def _recover(self, segment: LoadedSegment, why: str, *, empties: bool = False) -> Recovered:
         """Recover a segment. Offsets that decrease empty it where ``empties`` is set, else they stop the broker."""
         files, base_offset = self._files, segment.base_offset
-        for suffix in (OFFSET_INDEX_SUFFIX, TIME_INDEX_SUFFIX):
-            files.check_opens(file_name(base_offset, suffix), "LogSegment.recover")
+        for suffix, kafka_class in ((OFFSET_INDEX_SUFFIX, "OffsetIndex"), (TIME_INDEX_SUFFIX, "TimeIndex")):
+            index = files.path / file_name(base_offset, suffix)
+            if empties and self._terms.boot.version >= _EMPTIES_SINCE:
+                stop_at_unsized_index(index, kafka_class)
+            files.check_opens(index.name, "LogSegment.recover")
         producers = ProducerFiles(files, self._limits)
         self._replay(producers, self._terms.log_start, base_offset)
         if segment.place is None:
@@ -241,13 +231,9 @@ class _LogLoad:
                 reason=f"{why}, and the offsets of its log decrease: the broker cannot write an index of them",
             )
         name = files.original(segment.shown_path.name)
+        reason = f"{why}: every batch is read, its CRC checked, and the indexes are rebuilt"
         files.step(
-            Action.RECOVER,
-            name,
-            f"{why}: every batch is read, its CRC checked, and the indexes are rebuilt",
-            offset=base_offset,
-            bytes=found.size_bytes,
-            kafka_class="LogSegment.recover",
+            Action.RECOVER, name, reason, offset=base_offset, bytes=found.size_bytes, kafka_class="LogSegment.recover"
         )
         if found.truncated_bytes:
             files.step(
@@ -272,13 +258,35 @@ class _LogLoad:
             producers.take()
         return found
 
+    def _emptied(self, segment: LoadedSegment, error: FailsSnapshot) -> Recovered:
+        """Empty a segment whose recovery ended with an error. Raises StopsStart where the broker's reader fails."""
+        base_offset, name = segment.base_offset, segment.shown_path.name
+        try:
+            found = emptied_segment(segment.place, segment.shown_path, base_offset)
+        except CorruptRecords as unread:
+            raise _reader_stops(unread, segment.shown_path, "to make the segment empty") from unread
+        self._files.drop_step(Action.TRUNCATE, name)
+        if found.truncated_bytes:
+            reason = f"{error.path} cannot be written ({error.text}): the broker makes the segment empty"
+            self._files.step(
+                Action.TRUNCATE, name, reason, offset=base_offset, position=0, bytes=found.truncated_bytes,
+                broker_message=found.message, kafka_class="LogLoader.recoverLog",
+            )  # fmt: skip
+        segment.recovered, segment.size_bytes = found, found.valid_bytes
+        return found
+
     def _recover_unflushed(self) -> None:
         bases = sorted(self._segments)
         floor = max((base for base in bases if base <= self._terms.recovery_point), default=None)
         unflushed = [base for base in bases if floor is None or base >= floor]
         for number, base_offset in enumerate(unflushed):
             segment = self._segments[base_offset]
-            found = self._recover(segment, self._terms.why_recovered, empties=True)
+            try:
+                found = self._recover(segment, self._terms.why_recovered, empties=True)
+            except FailsSnapshot as error:
+                if self._terms.boot.version < _EMPTIES_SINCE:
+                    raise
+                found = self._emptied(segment, error)
             if found.truncated_bytes:
                 for later in unflushed[number + 1 :]:
                     self._remove_segment(
@@ -362,7 +370,8 @@ class _LogLoad:
         """Read a segment's batches as the state is rebuilt; returns the offset after the last. Raises StopsStart."""
         if segment.place is None:
             return start
-        self._files.check_opens(file_name(segment.base_offset, OFFSET_INDEX_SUFFIX), "LogSegment.read")
+        index_name = file_name(segment.base_offset, OFFSET_INDEX_SUFFIX)
+        self._files.check_opens(index_name, "LogSegment.read", is_resized=False)
         path, size_bytes, index = segment.shown_path, segment.size_bytes, segment.index
         with opened(segment.place) as source:
             try:

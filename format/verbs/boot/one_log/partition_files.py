@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 from dataclasses import field, replace
 from pathlib import Path
@@ -14,6 +15,7 @@ from format.location import Location
 from format.node.segment import segment_file_name
 from format.value_class import state_class
 from format.verbs.boot.followed import is_file, is_link, is_seen, leads_nowhere, why_closed
+from format.verbs.boot.pipes import is_pipe
 from format.verbs.boot.steps import Action, FailsLogDir, Step
 
 _STAYS = "the file stays as it is"
@@ -47,11 +49,20 @@ class PartitionFiles:
         step = Step(action, self.path / name if name else self.path, self.topic, self.partition, reason=reason)
         self.steps.append(replace(step, **values))  # type: ignore[arg-type]
 
-    def check_opens(self, name: str, kafka_class: str) -> None:
-        """Raises FailsLogDir where a name is taken by something that the broker cannot open or write as a file."""
+    def drop_step(self, action: Action, name: str) -> None:
+        """Take back the steps of this action for a file."""
+        self.steps = [each for each in self.steps if (each.action, each.path.name) != (action, name)]
+
+    def check_opens(self, name: str, kafka_class: str, *, is_resized: bool = True) -> None:
+        """Raises FailsLogDir where a name is taken by something that the broker cannot open, or give a size, as a file.
+
+        A pipe that is only read is an empty file to it, as it is opened for writing too.
+        """
         if name not in self.folders and name not in self.dangling:
             return
         words = why_closed(self.path / name)
+        if words is None and is_resized and is_pipe(self.path / name):
+            words = os.strerror(errno.ESPIPE)
         if words is not None:
             reason = "it is no file, and the broker cannot open or make one of this name"
             raise FailsLogDir(words, kafka_class, path=self.path / name, reason=reason)
@@ -75,6 +86,9 @@ class PartitionFiles:
         """Delete a file; ``to`` is the name that it has until it is removed."""
         place = self.present.pop(name, None) or self._on_disk.get(name)
         self.steps = [step for step in self.steps if step.path.name != name or step.action not in _WRITTEN]
+        self.steps = [
+            step for step in self.steps if step.action is not Action.RENAME or step.new_path != self.path / name
+        ]
         if to is not None:
             self.present[to] = place
             values["new_path"] = self.path / to

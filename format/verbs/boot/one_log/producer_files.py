@@ -9,10 +9,12 @@ from pathlib import Path
 
 from format.errors import KafkaLogError
 from format.files import producer_snapshot
+from format.files.side_file import INT64_RANGE, decode_integer
 from format.layout import PRODUCER_SNAPSHOT_SUFFIX
 from format.limits import Limits
 from format.verbs.boot.one_log.partition_files import PartitionFiles, file_name
-from format.verbs.boot.steps import Action, StopsStart
+from format.verbs.boot.pipes import stop_at_pipe
+from format.verbs.boot.steps import Action, FailsLogDir, FailsSnapshot, StopsStart
 
 _CLASS = "ProducerStateManager"
 
@@ -20,14 +22,11 @@ _CLASS = "ProducerStateManager"
 def offset_of_name(files: PartitionFiles, name: str) -> int:
     """The offset at the start of a file name. Raises StopsStart where the broker cannot parse it."""
     head, point, _ = name.partition(".")
-    try:
-        offset = int(head) if point and head.removeprefix("-").removeprefix("+").isdecimal() else 2**63
-        if not -(2**63) <= offset < 2**63:
-            raise ValueError
-    except ValueError:
+    offset = decode_integer(head, *INT64_RANGE) if point else None
+    if offset is None:
         text = f'For input string: "{head}"' if point else "begin 0, end -1, length"
         reason = f"the name {name} ends as a file of a segment does and does not begin with an offset"
-        raise StopsStart(text, "LogFileUtils.offsetFromFileName", path=files.path / name, reason=reason) from None
+        raise StopsStart(text, "LogFileUtils.offsetFromFileName", path=files.path / name, reason=reason)
     return offset
 
 
@@ -84,11 +83,15 @@ class ProducerFiles:
             self.remove(newest, "the snapshot cannot be read", message)
 
     def take(self) -> None:
-        """Add a step for a new snapshot, if the state goes further than the last snapshot."""
+        """Add a step for a new snapshot, if the state goes further than the last snapshot. Raises FailsSnapshot."""
         if self.map_end <= self.last_snapshot:
             return
         name = file_name(self.map_end, PRODUCER_SNAPSHOT_SUFFIX)
-        self._files.check_opens(name, _CLASS)
+        stop_at_pipe(self._files.path / name, _CLASS)
+        try:
+            self._files.check_opens(name, _CLASS)
+        except FailsLogDir as error:
+            raise FailsSnapshot(error.text, _CLASS, path=error.path, reason=error.reason) from error
         self._files.step(
             Action.REBUILD_SNAPSHOT,
             name,

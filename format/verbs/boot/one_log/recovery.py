@@ -1,6 +1,6 @@
 """Simulates the recovery of a segment, which keeps the batches before the first incomplete or invalid one.
 
-Source: storage LogSegment.recover, OffsetIndex.append, TimeIndex.maybeAppend.
+Source: storage LogSegment.recover, OffsetIndex.append, TimeIndex.maybeAppend, LogLoader.recoverLog.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from format.layout import MAX_RELATIVE_OFFSET, OFFSET_INDEX_ENTRY
 from format.log.batch_ranges import BatchRange
 from format.scan.read_log import chunks_with_crcs
 from format.verbs.boot.followed import opened
-from format.verbs.boot.one_log.file_batches import CorruptRecords, batches_from, invalid_batch
+from format.verbs.boot.one_log.file_batches import CorruptRecords, batches_from, first_batch_reaching, invalid_batch
 from format.verbs.boot.one_log.index_lookups import LogEnd, OffsetIndexView, log_end
 from format.verbs.boot.one_log.recovered_log import ReadLog, Recovered
 from format.verbs.boot.steps import BootTerms, NotKnown, StopsStart
@@ -29,6 +29,21 @@ def recovered_segment(path: Path, shown_path: Path, base_offset: int, terms: Boo
         found = known.recovered(source.size_bytes) if known is not None and known.base_offset == base_offset else None
         found = found or _summary(source, base_offset, terms).recovered(source.size_bytes)
         return found or _recovered_batch_by_batch(source, shown_path, base_offset, terms)
+
+
+def emptied_segment(path: Path | None, shown_path: Path, base_offset: int) -> Recovered:
+    """A segment that is made empty as its recovery failed; without a whole batch it stays. Raises CorruptRecords."""
+    found = Recovered(0, LogEnd(base_offset, 0, False), is_emptied=True, index=OffsetIndexView(base_offset))
+    found.message = (
+        "Found invalid offset during recovery. Deleting the corrupt segment and creating an empty one with starting "
+        f"offset {base_offset}"
+    )
+    if path is not None:
+        with opened(path) as source:
+            found.size_bytes = source.size_bytes
+            if first_batch_reaching(source, base_offset, 0, source.size_bytes, shown_path) is None:
+                found.valid_bytes = source.size_bytes
+    return found
 
 
 def _summary(source: FileSource, base_offset: int, terms: BootTerms) -> ReadLog:

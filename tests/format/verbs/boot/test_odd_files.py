@@ -11,8 +11,12 @@ from format.verbs.boot.boot import boot
 from format.verbs.boot.steps import Action, BootResult, BootTerms
 from tests.oracle.boot_mutations.node import (
     CLEAN_MARK,
+    CLEANER,
+    HIGH_WATERMARK,
+    LOG_START,
     METADATA,
     RECOVERY_POINT,
+    UNIQUE,
     Node,
     batch_positions,
     cut,
@@ -198,6 +202,13 @@ def test_the_torn_end_of_a_metadata_snapshot_is_passed_over(node: Node) -> None:
         (('"leaderEpoch":1', '"leaderEpoch":2147483647'), "Received invalid partition leader epoch entry"),
         (('[{"voterId":1}]', "null"), 'currentVoters()" is null'),
         (('[{"voterId":1}]', '[{"voterId":1},{"voterId":2}]'), None),
+        (('[{"voterId":1}]', "[{}]"), "Voter: unable to locate field 'voterId'"),
+        (('[{"voterId":1}]', '[{"voterId":1.5}]'), "Voter expected"),
+        (
+            ('"data_version":0', '"votedDirectoryId":"AAAAAAAAAAAAAAAAAAAAAA","data_version":1'),
+            "Can't read version 1 of Voter",
+        ),
+        (('"data_version":0', '"votedDirectoryId":7,"data_version":0'), "QuorumStateData: "),
     ],
 )
 def test_a_quorum_state_that_no_node_writes(node: Node, change: tuple[str, str], message: str | None) -> None:
@@ -211,6 +222,124 @@ def test_digits_of_any_script_are_an_offset(node: Node) -> None:
     """Long.parseLong takes them: the name is that of an index whose log is there."""
     (node.partition("orders-1") / "\u0660\u0660.index").write_bytes(b"")
     assert not refusals(node)
+
+
+def test_digits_of_any_script_are_an_offset_in_a_checkpoint(node: Node) -> None:
+    node.set_checkpoint(LOG_START, {"orders 0": 0})
+    path = node.first / LOG_START
+    path.write_text(path.read_text().replace("orders 0 0", "orders 0 \u0665"))
+    (step,) = [each for each in booted(node).steps if each.path == node.partition("orders-0")]
+    assert step.log_start_offset == 5
+    path.write_text(path.read_text().replace("\u0665", "\U0001d7d3"))  # two chars to Java, none of them a digit
+    (step,) = [each for each in booted(node).steps if each.path == node.partition("orders-0")]
+    assert step.log_start_offset == 0
+
+
+@pytest.mark.parametrize("kind", ["loop", "folder", "link into a missing folder"])
+@pytest.mark.parametrize("which", [0, -1])
+def test_a_snapshot_that_cannot_be_written_after_a_crash_costs_its_segment(node: Node, kind: str, which: int) -> None:
+    """A broker from 4.0 on takes every I/O error of a recovery for invalid offsets, and goes on without the records."""
+    segments = node.segments("orders-0")
+    base_offset, size_bytes = int(segments[-1].stem), segments[-1].stat().st_size
+    path = sorted(node.partition("orders-0").glob("*.snapshot"))[which]  # of the segment's start, and of the log's end
+    high_watermark = node.checkpoint(HIGH_WATERMARK)["orders 0"]
+    if which == 0:
+        node.set_offset(RECOVERY_POINT, "orders-0", 0)
+    path.unlink()
+    if kind == "folder":
+        path.mkdir()
+    else:
+        path.symlink_to(path if kind == "loop" else node.work / "gone" / path.name)
+    (node.first / CLEAN_MARK).unlink()
+    result = booted(node)
+    assert not result.is_refused
+    (cut_step,) = [
+        each for each in result.having(Action.TRUNCATE) if each.topic == "orders" and each.path.suffix == ".log"
+    ]
+    if which == 0:  # the recovery of the first segment ends there already, and the segments behind it go too
+        assert (cut_step.offset, cut_step.lost_offsets) == (0, (0, high_watermark - 1))
+        assert segments[-1] in [each.path for each in result.having(Action.DELETE)]
+    else:
+        assert (cut_step.position, cut_step.bytes) == (0, size_bytes)
+        assert cut_step.lost_offsets == (base_offset, high_watermark - 1)
+    assert "creating an empty one with starting offset" in (cut_step.broker_message or "")
+    assert boot(node.log_dirs, BootTerms(version=(3, 9)), node_id=1).is_refused
+
+
+def test_a_snapshot_that_cannot_be_written_after_a_clean_stop_stops_the_broker(node: Node) -> None:
+    path = max(node.partition("orders-0").glob("*.snapshot"))
+    path.unlink()
+    path.mkdir()
+    assert refusals(node) == [FOLDER]
+
+
+def test_a_swapped_in_snapshot_that_is_deleted_has_one_step(node: Node) -> None:
+    path = node.partition("orders-0") / f"{0:020}.snapshot.swap"
+    path.write_bytes(b"x")
+    steps = [each for each in booted(node).steps if each.path == path]
+    assert [each.action for each in steps] == [Action.DELETE]
+
+
+def test_a_future_replica_is_cut_to_the_empty_log_that_is_made_for_its_partition(node: Node) -> None:
+    future = node.second() / f"orders-1.{UNIQUE}-future"
+    node.partition("orders-1").rename(future)
+    (step,) = [each for each in booted(node).having(Action.CREATE) if each.path == node.partition("orders-1")]
+    assert f"its future replica {future} is cut to that one" in step.reason
+
+
+WAITED_FOR = (
+    "orders-0/leader-epoch-checkpoint",
+    "orders-0/partition.metadata",
+    f"{METADATA}/leader-epoch-checkpoint",
+    f"{METADATA}/partition.metadata",
+    f"{METADATA}/quorum-state",
+    f"{METADATA}/*.checkpoint",
+    f"{METADATA}/*.snapshot",
+    "orders-0/*.snapshot",
+    RECOVERY_POINT,
+    LOG_START,
+    HIGH_WATERMARK,
+    "meta.properties",
+    "bootstrap.checkpoint",
+    CLEAN_MARK,
+)
+
+
+@pytest.mark.parametrize("name", WAITED_FOR)
+def test_a_start_never_ends_at_a_pipe_that_the_broker_reads_or_writes(node: Node, name: str) -> None:
+    path = max(node.first.glob(name), default=node.first / name)
+    pipe_at(path)
+    result = booted(node)
+    assert [(each.path, each.broker_message) for each in result.having(Action.REFUSE)] == [(path, None)]
+    assert not result.is_unknown
+
+
+def pipe_at(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    os.mkfifo(path)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_clean", "messages"),
+    [
+        ("orders-0/*.index", True, ["Illegal seek"]),
+        ("orders-0/*.timeindex", True, ["Illegal seek"]),
+        ("orders-0/*.index", False, ['OffsetIndex.mmap()" is null']),
+        ("orders-0/*.timeindex", False, ['TimeIndex.mmap()" is null']),
+        (f"orders-0/{0:020}.index", True, []),
+        (f"orders-0/{0:020}.txnindex", True, ["Illegal seek"]),
+        (f"{METADATA}/*.log", True, ["Illegal seek"]),
+        ("orders-0/notes", True, []),
+        (CLEANER, True, []),
+        (".lock", True, []),
+    ],
+)
+def test_a_pipe_cannot_be_given_a_size(node: Node, name: str, is_clean: bool, messages: list[str]) -> None:
+    if not is_clean:
+        (node.first / CLEAN_MARK).unlink()
+    pipe_at(max(node.first.glob(name), default=node.first / name))
+    assert refusals(node) == messages
+    assert not booted(node).is_unknown
 
 
 def test_names_that_are_not_utf_8_are_not_seen_by_a_broker(node: Node) -> None:
