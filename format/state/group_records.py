@@ -18,7 +18,7 @@ from format.kernel.group_records import GROUP_RECORD_ERRORS, SHARE_STATE_TYPES, 
 from format.kernel.tables import GROUP_COLUMNS
 from format.log.batch_table import Int64Column
 from format.log.record_table import RecordTable
-from format.state.distinct import DistinctRows, distinct_strings
+from format.state.distinct import DistinctRows, distinct_strings, distinct_values
 from format.value_class import value_class
 
 #: The topics of group coordinators, each with the first of its record types.
@@ -312,7 +312,7 @@ def _unread(table: RecordTable, facts: Int64Column) -> tuple[UnreadRecords, ...]
     """A summary of the records that could not be read, for each thing that is wrong with some."""
     errors = facts[:, _FACT["error"]]
     found = []
-    for error in np.unique(errors[errors != 0]).tolist():
+    for error in distinct_values(errors[errors != 0]).tolist():
         rows = np.flatnonzero(errors == error)
         first = int(rows[0])
         position = int(table.batches.position[table.batch[first]])

@@ -64,7 +64,6 @@ def report(paths: Paths, document: Document, judging: Judging, guards: Guards, w
     from format.node.target import targets_at
     from format.verbs.report.report import ReportRun
     from format.verbs.report.terms import ReportTerms
-    from format.verbs.verify.compacted_topics import compacted_topics_at
     from format.verbs.verify.verify import bytes_to_verify
     from kafkalog_cli.exit_codes import Condition
     from kafkalog_cli.output import open_output
@@ -83,13 +82,7 @@ def report(paths: Paths, document: Document, judging: Judging, guards: Guards, w
             else:
                 targets = targets_at(map(place_of, paths))
                 progress = run.progress(lambda: sum(bytes_to_verify(each) for each in targets))
-                compacted_topics = compacted_topics_at(targets, guards.limits)
-                terms = replace(
-                    terms,
-                    advance=progress.advance,
-                    compacted_topics=compacted_topics,
-                    bundles=_bundles_of(paths, document),
-                )
+                terms = replace(terms, advance=progress.advance, bundles=_bundles_of(paths, document))
                 making = ReportRun(targets, terms)
             for found in making.findings():
                 run.judge(found)

@@ -17,6 +17,7 @@ from format.verbs.report.terms import Report
 from format.version import VERSION
 from kafkalog_cli.page import charts
 from kafkalog_cli.page.chart_library import chart_library
+from kafkalog_cli.page.compiled_template import compiled_templates
 from kafkalog_cli.page.partition_map import MAP_COLUMNS, STATES, map_of
 from kafkalog_cli.page.view import table_views
 from kafkalog_cli.render.escape import escape_text
@@ -39,6 +40,7 @@ def page_parts(report: Report) -> Iterator[str]:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        bytecode_cache=compiled_templates(),
     )
     environment.filters.update(bytes=human_size, time=iso_time, number=lambda each: f"{each:,}")
     library, script = chart_library(), _resource("page.js")

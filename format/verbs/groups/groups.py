@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import field
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from format.findings import Finding
 from format.limits import DEFAULT_LIMITS, Limits
@@ -24,6 +25,9 @@ from format.verbs.groups.scan import GroupsScan, LogRecords
 from format.verbs.groups.terms import Narrowing, Read
 from format.wording import counted
 
+if TYPE_CHECKING:
+    from format.state.cluster_context import ClusterContext
+
 
 @value_class
 class GroupTerms:
@@ -38,9 +42,13 @@ class GroupTerms:
 class GroupsReading:
     """The coordinators' logs at some paths while they are read; afterwards the list of groups."""
 
-    def __init__(self, targets: Sequence[Target], terms: GroupTerms) -> None:
-        """Find the logs. Raises InputError for a path that holds none."""
+    def __init__(self, targets: Sequence[Target], terms: GroupTerms, context: ClusterContext | None = None) -> None:
+        """Find the logs. Raises InputError for a path that holds none.
+
+        ``context``: that of the same paths, if it was read before.
+        """
         self._terms = terms
+        self._context = context
         self._targets = targets
         self.replicas: Replicas = find_replicas(targets, terms.limits)
         self._states = GroupStates()
@@ -78,7 +86,8 @@ class GroupsReading:
         read = frozenset(
             each.partition for each in places if each.topic == OFFSETS_TOPIC and each.partition is not None
         )
-        image = read_context(self._targets, ContextTerms(limits=self._terms.limits)).image
+        context = self._context or read_context(self._targets, ContextTerms(limits=self._terms.limits))
+        image = context.image
         return Coordinators(read, None if image is None else image.partition_count(OFFSETS_TOPIC) or None)
 
     def not_checked(self, found: GroupList) -> list[str]:

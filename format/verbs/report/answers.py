@@ -153,7 +153,7 @@ def answer_groups(inputs: Inputs) -> None:
     """Add the groups, and their offsets, both with the largest lag first."""
     report = inputs.report
     with _answering(inputs, "groups"):
-        reading = GroupsReading(inputs.targets, GroupTerms(limits=inputs.terms.limits))
+        reading = GroupsReading(inputs.targets, GroupTerms(limits=inputs.terms.limits), inputs.context)
         for _ in reading.read(jobs=inputs.terms.jobs):
             pass  # verify reports findings
         found = reading.groups()

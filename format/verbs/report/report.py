@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import asdict, field, replace
 from functools import partial
 from pathlib import Path
@@ -17,7 +18,7 @@ from format.node.log_dir import Kind, LogDir
 from format.node.partition import Partition
 from format.node.target import Target
 from format.rows.record_rows import Row
-from format.state.cluster_context import ContextTerms, read_context
+from format.state.cluster_context import ClusterContext, ContextTerms, read_context
 from format.value_class import state_class
 from format.verbs.bundle.verify_bundle import findings_now, findings_then, verified_counts
 from format.verbs.ls.ls import LogDirListing, log_dir_listing, sizes_of
@@ -39,6 +40,7 @@ from format.verbs.report.survey import Survey, SurveyedPartition
 from format.verbs.report.terms import Report, ReportTerms
 from format.verbs.report.timeline import Timeline
 from format.verbs.txns.txns import Transactions
+from format.verbs.verify.compacted_topics import compacted_topics_at
 from format.verbs.verify.terms import Coverage, Verification
 from format.verbs.verify.verify import verify, verify_nodes
 
@@ -55,6 +57,7 @@ class ReportRun:
     terms: ReportTerms
     coverage: Coverage = field(default_factory=Coverage)
     kept: KeptFindings = field(default_factory=KeptFindings)
+    _context: ClusterContext | None = None
     _survey: Survey = field(init=False)
 
     def __post_init__(self) -> None:
@@ -65,8 +68,9 @@ class ReportRun:
 
     def findings(self) -> Iterator[Finding]:
         """Read everything once, as verify does; yields its findings."""
+        compacted_topics = self._compacted_topics()
         if self.terms.bundles:
-            yield from self._bundled_findings()
+            yield from self._bundled_findings(compacted_topics)
             return
         verification = Verification(
             limits=self.terms.limits,
@@ -74,7 +78,7 @@ class ReportRun:
             jobs=self.terms.jobs,
             advance=self.terms.advance,
             watch=self._survey.see,
-            compacted_topics=self.terms.compacted_topics,
+            compacted_topics=compacted_topics,
         )
         for target in self.targets:
             self._survey.begin(partial(_partition_at, target, self.terms))
@@ -86,7 +90,15 @@ class ReportRun:
             self._take(found)
             yield found
 
-    def _bundled_findings(self) -> Iterator[Finding]:
+    def _compacted_topics(self) -> frozenset[str]:
+        """The compacted topics for verify; where the metadata log is read for them, that is the report's context."""
+        if not all(target.kind is Kind.LOG_DIR for target in self.targets):
+            return compacted_topics_at(self.targets, self.terms.limits)
+        with suppress(KafkaLogError):  # verify reports it
+            self._context = read_context(self.targets, ContextTerms(limits=self.terms.limits))
+        return frozenset() if self._context is None else self._context.compacted_topics()
+
+    def _bundled_findings(self, compacted_topics: frozenset[str]) -> Iterator[Finding]:
         """The findings of bundles; the survey gets each after the batches before it."""
         terms = self.terms
         for bundle in terms.bundles:
@@ -96,7 +108,7 @@ class ReportRun:
                 limits=terms.limits,
                 advance=terms.advance,
                 watch=waiting.see,
-                compacted_topics=terms.compacted_topics,
+                compacted_topics=compacted_topics,
             )
             self._survey.begin(partial(_partition_of, own, terms))
             for found in findings_now(own, waiting.findings, verification):
@@ -117,7 +129,8 @@ class ReportRun:
     def finish(self) -> Report:
         """The report, after the findings were consumed."""
         terms, survey = self.terms, self._survey
-        context = read_context(self.targets, ContextTerms(limits=terms.limits))
+        context = self._context or read_context(self.targets, ContextTerms(limits=terms.limits))
+        survey.transactions.context = context
         report = Report(terms.now_ms, [str(target.path) for target in self.targets])
         inputs = Inputs(report, self.targets, terms, context, survey)
         log_dirs = list(self._log_dirs())

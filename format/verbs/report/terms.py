@@ -31,7 +31,6 @@ class ReportTerms:
     jobs: int = 1
     advance: Advance = no_progress
     with_bytes: bool = False
-    compacted_topics: frozenset[str] = frozenset()  # by their configs in the metadata log
     bundles: tuple[Bundle, ...] = ()
 
 

@@ -6,6 +6,7 @@ Source: KIP-98, KIP-664, KIP-890; tools TransactionsCommand for what counts as h
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 from format.findings import Finding
 from format.layout import TRANSACTION_STATE_TOPIC
@@ -15,6 +16,9 @@ from format.value_class import state_class, value_class
 from format.verbs.txns.partition_transactions import PartitionTransactions, read_partition_transactions
 from format.verbs.txns.replicas import Replicas, ReplicaScan, ReplicaUnit
 from format.verbs.txns.terms import TransactionTerms
+
+if TYPE_CHECKING:
+    from format.state.cluster_context import ClusterContext
 
 
 @value_class
@@ -31,7 +35,12 @@ class TransactionScan(ReplicaScan[PartitionTransactions]):
 
 @state_class
 class Transactions(Replicas[PartitionTransactions]):
-    """The transactions in the longest replica of each partition, and the records of the coordinators."""
+    """The transactions in the longest replica of each partition, and the records of the coordinators.
+
+    ``context``: that of the targets, if it was read before.
+    """
+
+    context: ClusterContext | None = None
 
     def read(self, terms: TransactionTerms, *, jobs: int = 1, advance: Advance = no_progress) -> Iterator[Finding]:
         """Read all partitions at the targets by their headers, and __transaction_state by its records.
@@ -49,6 +58,6 @@ class Transactions(Replicas[PartitionTransactions]):
             return False
         from format.state.cluster_context import ContextTerms, read_context  # it imports much, and few runs need it
 
-        image = read_context(self.targets, ContextTerms(limits=limits)).image
+        image = (self.context or read_context(self.targets, ContextTerms(limits=limits))).image
         count = 0 if image is None else image.partition_count(TRANSACTION_STATE_TOPIC)
         return count > 0 and self.ids.partitions >= set(range(count))

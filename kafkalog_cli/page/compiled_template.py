@@ -1,0 +1,32 @@
+"""The compiled template of the page, kept in the cache of the user: compiling takes longer than filling a small page."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+
+from jinja2 import FileSystemBytecodeCache
+from jinja2.bccache import Bucket
+
+from format.user_cache import user_cache
+from format.version import VERSION
+
+
+class CompiledTemplates(FileSystemBytecodeCache):
+    """Files that Jinja2 makes again where the source, Jinja2's or Python's bytecode differ, or a file is cut short.
+
+    A file that cannot be read or written costs time, and no page.
+    """
+
+    def load_bytecode(self, bucket: Bucket) -> None:
+        with suppress(OSError):
+            super().load_bytecode(bucket)
+
+    def dump_bytecode(self, bucket: Bucket) -> None:
+        with suppress(OSError):
+            super().dump_bytecode(bucket)
+
+
+def compiled_templates() -> CompiledTemplates | None:
+    """The place of compiled templates; None without a cache."""
+    cache = user_cache()
+    return None if cache is None else CompiledTemplates(str(cache), f"page-{VERSION}-%s")
